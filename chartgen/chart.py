@@ -1,0 +1,95 @@
+"""A chart in memory, path -> text; written as a whole or not at all."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.yamltext import read_text
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A Helm chart.
+
+    Args:
+        name: The chart's name, which is also its folder's.
+        files: Relative path -> text, sorted by path.
+    """
+
+    name: str
+    files: dict[str, str]
+
+    @classmethod
+    def read(cls, directory: Path) -> Chart:
+        """Read a chart from a folder.
+
+        Raises:
+            ChartgenError: The folder is not a chart or holds a file that is not text.
+        """
+        if not (directory / "Chart.yaml").is_file():
+            raise ChartgenError(Problem("is not a chart: it has no Chart.yaml", directory))
+        paths = sorted(path for path in directory.rglob("*") if path.is_file())
+        return cls(directory.name, {path.relative_to(directory).as_posix(): read_text(path) for path in paths})
+
+    def write(self, directory: Path) -> bool:
+        """Write the chart into a folder of its own, replacing what is there in one step.
+
+        Args:
+            directory: The chart's folder, usually named like the chart.
+
+        Returns:
+            Whether anything changed on disk.
+
+        Raises:
+            ChartgenError: The folder cannot be written, or holds something that is not a chart; it is left as it was.
+        """
+        if directory.is_dir() and any(directory.iterdir()):
+            if not (directory / "Chart.yaml").is_file():
+                hint = "choose another --output"
+                raise ChartgenError(Problem("holds files that are not a chart; nothing was written", directory, hint=hint))
+            if not self.diff(directory):
+                return False
+        try:
+            self._replace(directory)
+        except OSError as error:
+            hint = "choose another --output"
+            raise ChartgenError(Problem(f"cannot be written: {error.strerror}", directory, hint=hint)) from None
+        return True
+
+    def diff(self, directory: Path) -> str:
+        """Compare with a folder: a unified diff from what is there to this chart, empty when they are equal."""
+        there = Chart.read(directory).files if (directory / "Chart.yaml").is_file() else {}
+        lines = []
+        for path in sorted(there.keys() | self.files.keys()):
+            old, new = there.get(path), self.files.get(path)
+            if old != new:
+                names = (f"{directory / path}" if old is not None else "/dev/null", f"{directory / path} (built)")
+                before, after = (old or "").splitlines(keepends=True), (new or "").splitlines(keepends=True)
+                lines += difflib.unified_diff(before, after, *names)
+        return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+    def _replace(self, directory: Path) -> None:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        draft = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+        try:
+            for path, text in self.files.items():
+                file = draft / path
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8", newline="\n")
+            draft.chmod(0o755)
+            if directory.exists():
+                # a folder cannot be renamed onto a full one; the old one steps aside inside the draft's name
+                old = draft.with_name(draft.name + ".old")
+                os.replace(directory, old)
+                os.replace(draft, directory)
+                shutil.rmtree(old)
+            else:
+                os.replace(draft, directory)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)

@@ -1,0 +1,58 @@
+"""Values files as documentation: the `# --` comment above each key describes it, in the README and in the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from chartgen.yamltext import Document, Keys, Plain, leaves
+
+
+@dataclass(frozen=True)
+class Row:
+    """One value: its dotted key, its default as one line of JSON, and what it means."""
+
+    key: str
+    default: str
+    meaning: str
+    keys: Keys
+
+
+def rows(text: str, document: Document) -> Iterator[Row]:
+    """Walk all values of a values file in its own order.
+
+    Args:
+        text: The file.
+        document: The same file, read.
+    """
+    lines = text.splitlines()
+    for keys, value in leaves(document.data):
+        line, _ = document.position(keys)
+        yield Row(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)
+
+
+def describe(schema: dict[str, Any], table: list[Row]) -> None:
+    """Put each value's meaning into its schema, where editors show it; a description that is there stays."""
+    for row in table:
+        node = schema
+        for key in row.keys:
+            node = node.get("properties", {}).get(key, {})
+        if node and "$ref" not in node and row.meaning:
+            node.setdefault("description", row.meaning)
+
+
+def _one_line(value: Plain) -> str:
+    return json.dumps(value).replace("|", "\\|")
+
+
+def _comment_above(lines: list[str], index: int) -> str:
+    found: list[str] = []
+    while index >= 0 and lines[index].lstrip().startswith("#"):
+        comment = lines[index].lstrip().removeprefix("#").strip()
+        if comment.startswith("-- "):
+            return " ".join([comment.removeprefix("-- "), *found]).replace("|", "\\|")
+        found.insert(0, comment)
+        index -= 1
+    return ""

@@ -1,0 +1,73 @@
+"""What goes wrong, as data: problems with a place and a way out, and the exceptions that carry them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing that is wrong, where it is, and what to do instead.
+
+    Args:
+        message: What is wrong, one sentence without a final stop.
+        path: The file that holds it; None when the problem has no file.
+        line: 1-based line; 0 when unknown.
+        column: 1-based column; 0 when unknown.
+        hint: What to do instead; empty when there is nothing to add.
+    """
+
+    message: str
+    path: Path | str | None = None
+    line: int = 0
+    column: int = 0
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = "" if self.path is None else str(self.path)
+        if place and self.line:
+            place += f":{self.line}" + (f":{self.column}" if self.column else "")
+        text = f"{place}: {self.message}" if place else self.message
+        return f"{text}; {self.hint}" if self.hint else text
+
+
+class ChartgenError(Exception):
+    """Root of all errors that chartgen raises on purpose; `exit_code` is the command's.
+
+    Args:
+        problems: A sentence, one Problem, or several; all are reported at once, sorted by place.
+    """
+
+    exit_code = 1
+
+    def __init__(self, problems: str | Problem | Iterable[Problem]) -> None:
+        if isinstance(problems, str):
+            problems = Problem(problems)
+        found = [problems] if isinstance(problems, Problem) else list(problems)
+        self.problems = sorted(found, key=lambda p: (str(p.path or ""), p.line, p.column, p.message))
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class UsageError(ChartgenError):
+    """The request names something that does not exist or cannot be combined (exit 2)."""
+
+    exit_code = 2
+
+
+class MissingToolError(ChartgenError):
+    """A needed program or cluster is missing, too old or out of reach (exit 3)."""
+
+    exit_code = 3
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Give a hint that names the nearest known words, or all of them when none is near and they are few."""
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    near = get_close_matches(word, names, n=3, cutoff=0.6)
+    if near:
+        return "did you mean " + " or ".join(near) + "?"
+    return "known: " + ", ".join(names) if 0 < len(names) <= 12 else ""

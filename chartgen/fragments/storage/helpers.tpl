@@ -1,0 +1,24 @@
+{{/* Name behind the scheme of a store: claim, bucket or host. */}}
+{{- define "<%= chart %>.storeName" -}}
+{{- regexReplaceAll "^[a-z]+://" . "" | splitList "/" | first }}
+{{- end }}
+
+{{/* Path behind the name of a store, without slashes at its ends. */}}
+{{- define "<%= chart %>.storePath" -}}
+{{- regexReplaceAll "^[a-z]+://" . "" | splitList "/" | rest | join "/" | trimAll "/" }}
+{{- end }}
+
+{{/* Volume of a role; roles on one claim share the volume of the first. Takes (list context role). */}}
+{{- define "<%= chart %>.storeVolume" -}}
+{{- $role := index . 1 }}
+{{- $from := (get (index . 0).Values.storage $role).from }}
+{{- $volume := $role }}
+{{- if hasPrefix "pvc://" $from }}
+{{- range $other, $store := (index . 0).Values.storage }}
+{{- if and (eq $volume $role) (hasPrefix "pvc://" $store.from) (eq (include "<%= chart %>.storeName" $store.from) (include "<%= chart %>.storeName" $from)) }}
+{{- $volume = $other }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $volume }}
+{{- end }}

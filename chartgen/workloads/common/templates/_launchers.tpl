@@ -1,0 +1,46 @@
+<% for launcher in target.launchers %>
+{{/* <%= launcher.name %>: <%= launcher.description %> */}}
+{{- define "<%= chart %>.launcher.<%= launcher.name %>.config" -}}
+<%= part(launcher, "config.yaml") %>
+{{- end }}
+
+{{- define "<%= chart %>.launcher.<%= launcher.name %>.args" }}
+<%= part(launcher, "args.yaml") %>
+{{- end }}
+
+{{- define "<%= chart %>.launcher.<%= launcher.name %>.env" }}
+<%= part(launcher, "env.yaml") %>
+{{- end }}
+
+{{- define "<%= chart %>.launcher.<%= launcher.name %>.beforeLaunch" }}
+<%= part(launcher, "beforeLaunch.sh") %>
+{{- end }}
+<% endfor %>
+
+{{/* Flattens a native configuration into {path: Hydra literal}, as YAML. Takes (list tree prefix). */}}
+{{- define "<%= chart %>.hydra" }}
+{{- $prefix := index . 1 }}
+{{- range $key, $value := index . 0 }}
+{{- if and (kindIs "map" $value) $value }}
+{{- include "<%= chart %>.hydra" (list $value (printf "%s%s." $prefix $key)) }}
+{{- else }}
+{{ printf "%s%s" $prefix $key | toJson }}: {{ include "<%= chart %>.hydraValue" $value | toJson }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/*
+A value in Hydra's override grammar. Text stands in single quotes; a backslash is doubled where a quote or the end follows,
+and a quote gets one, so that any text arrives unchanged.
+*/}}
+{{- define "<%= chart %>.hydraValue" -}}
+{{- if kindIs "string" . -}}
+'{{ regexReplaceAll `(\\+)$` (regexReplaceAll `(\\*)'` . "${1}${1}\\'") "${1}${1}" }}'
+{{- else if kindIs "slice" . -}}
+[{{ range $i, $item := . }}{{ if $i }},{{ end }}{{ include "<%= chart %>.hydraValue" $item }}{{ end }}]
+{{- else if kindIs "map" . -}}
+{ {{- range $i, $key := keys . | sortAlpha }}{{ if $i }},{{ end }}{{ $key }}:{{ include "<%= chart %>.hydraValue" (get $ $key) }}{{ end -}} }
+{{- else -}}
+{{ toJson . }}
+{{- end }}
+{{- end }}

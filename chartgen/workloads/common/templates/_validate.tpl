@@ -1,0 +1,70 @@
+{{/* Refuses values that cannot run, all reasons at once. The limits are those of Megatron's own start-up checks. */}}
+{{- define "<%= chart %>.validate" -}}
+{{- $check := dict "problems" list }}
+{{- $launcher := include "<%= chart %>.launcher" . | fromYaml }}
+{{- $machine := get (include "<%= chart %>.machines" . | fromYaml) .Values.machineType }}
+{{- $gpus := include "<%= chart %>.gpusPerNode" . | int64 }}
+{{- if gt $gpus (int64 $machine.gpus) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "gpusPerNode: %d is more than the %d GPUs of %s; raise nodes instead" $gpus (int64 $machine.gpus) .Values.machineType)) }}
+{{- end }}
+{{- if ne $launcher.task "data" }}
+{{- $p := .Values.parallelism }}
+{{- $world := include "<%= chart %>.worldSize" . | int64 }}
+{{- $size := mul $p.tensor $p.pipeline $p.context }}
+{{- $data := include "<%= chart %>.dataParallel" . | int64 }}
+{{- if mod $world $size }}
+{{- $_ := set $check "problems" (append $check.problems (printf "nodes: %d GPUs (%d machines x %d) cannot be divided by tensor %d x pipeline %d x context %d = %d; use a multiple of %d GPUs" $world (int64 .Values.nodes) $gpus (int64 $p.tensor) (int64 $p.pipeline) (int64 $p.context) $size $size)) }}
+{{- else }}
+{{- $global := include "<%= chart %>.globalBatch" . | int64 }}
+{{- $unit := mul .Values.batch.micro $data }}
+{{- if mod $global $unit }}
+{{- $low := max $unit (mul (div $global $unit) $unit) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "batch.global: %d is not divisible by micro batch %d x data parallel %d = %d; nearest: %d or %d" $global (int64 .Values.batch.micro) $data $unit $low (add $low $unit))) }}
+{{- else if and (gt (int64 $p.virtualPipeline) 1) (mod (div $global $unit) $p.pipeline) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "batch.global: %d gives %d micro-batches, which pipeline %d with %d virtual stages cannot share; use a multiple of %d" $global (div $global $unit) (int64 $p.pipeline) (int64 $p.virtualPipeline) (mul $unit $p.pipeline))) }}
+{{- end }}
+{{- if mod (mul $data $p.context) $p.expert }}
+{{- $_ := set $check "problems" (append $check.problems (printf "parallelism.expert: %d does not divide data parallel x context = %d" (int64 $p.expert) (mul $data $p.context))) }}
+{{- end }}
+{{- end }}
+{{- if mod .Values.model.layers (mul $p.pipeline $p.virtualPipeline) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "model.layers: %d layers cannot be divided by pipeline %d x virtual %d" (int64 .Values.model.layers) (int64 $p.pipeline) (int64 $p.virtualPipeline))) }}
+{{- end }}
+{{- if mod .Values.model.attentionHeads $p.tensor }}
+{{- $_ := set $check "problems" (append $check.problems (printf "model.attentionHeads: %d heads cannot be divided by tensor %d" (int64 .Values.model.attentionHeads) (int64 $p.tensor))) }}
+{{- end }}
+{{- if mod .Values.model.hiddenSize .Values.model.attentionHeads }}
+{{- $_ := set $check "problems" (append $check.problems (printf "model.hiddenSize: %d cannot be divided by %d attention heads" (int64 .Values.model.hiddenSize) (int64 .Values.model.attentionHeads))) }}
+{{- end }}
+{{- if and (gt (int64 $p.virtualPipeline) 1) (eq (int64 $p.pipeline) 1) }}
+{{- $_ := set $check "problems" (append $check.problems "parallelism.virtualPipeline: needs pipeline above 1") }}
+{{- end }}
+{{- if and $p.sequence (eq (int64 $p.tensor) 1) }}
+{{- $_ := set $check "problems" (append $check.problems "parallelism.sequence: needs tensor above 1") }}
+{{- end }}
+{{- if and (gt (int64 $p.expert) 1) (not .Values.model.experts) }}
+{{- $_ := set $check "problems" (append $check.problems "parallelism.expert: needs model.experts") }}
+{{- end }}
+{{- if not (has .Values.precision $launcher.precisions) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "precision: %s cannot be trained with launcher %s; use %s" .Values.precision .Values.launcher (join ", " $launcher.precisions))) }}
+{{- end }}
+{{- end }}
+{{- range $portable, $native := $launcher.owns }}
+{{- $at := $launcher.config | default (dict) }}
+{{- $found := true }}
+{{- range splitList "." $native }}
+{{- if and $found (kindIs "map" $at) (hasKey $at .) }}{{ $at = get $at . }}{{ else }}{{ $found = false }}{{ end }}
+{{- end }}
+{{- if $found }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.config: %s is set by %s; set that instead" $.Values.launcher $native $portable)) }}
+{{- end }}
+{{- range $launcher.args }}
+{{- if regexMatch (printf "^[+~-]*%s(=|$)" (regexReplaceAll "[.]" $native "[.]")) . }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.args: %s is set by %s; set that instead" $.Values.launcher $native $portable)) }}
+{{- end }}
+{{- end }}
+{{- end }}
+<%= workload_validate %>
+<%= slot("validate.tpl", 0) %>
+{{- with $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
+{{- end }}

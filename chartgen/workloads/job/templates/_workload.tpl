@@ -1,0 +1,10 @@
+{{/* Address of the first machine. */}}
+{{- define "<%= chart %>.rendezvous" -}}
+{{- printf "%s-0.%s" (include "<%= chart %>.run" .) (include "<%= chart %>.run" .) }}
+{{- end }}
+
+{{/* What the run is. `suspend` is Kueue's to set. */}}
+{{- define "<%= chart %>.spec" -}}
+{{- include "<%= chart %>.job" . }}
+<%= slot("workloadSpec.yaml", 0) %>
+{{- end }}

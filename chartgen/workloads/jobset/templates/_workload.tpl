@@ -1,0 +1,25 @@
+{{/* Address of the first machine; JobSet makes the headless Service of its own name. */}}
+{{- define "<%= chart %>.rendezvous" -}}
+{{- printf "%s-workload-0-0.%s" (include "<%= chart %>.run" .) (include "<%= chart %>.run" .) }}
+{{- end }}
+
+{{/* What the run is. `suspend` is Kueue's to set, and a TTL here would let an unchanged upgrade start the run again. */}}
+{{- define "<%= chart %>.spec" -}}
+network:
+  enableDNSHostnames: true
+  publishNotReadyAddresses: true
+successPolicy:
+  operator: All
+failurePolicy:
+  maxRestarts: {{ .Values.run.maxRestarts | int64 }}
+replicatedJobs:
+  - name: workload
+    replicas: 1
+    template:
+      spec:
+        {{- include "<%= chart %>.job" . | nindent 8 }}
+        {{- with .Values.run.ttlSecondsAfterFinished }}
+        ttlSecondsAfterFinished: {{ . | int64 }}
+        {{- end }}
+<%= slot("workloadSpec.yaml", 0) %>
+{{- end }}

@@ -1,0 +1,257 @@
+"""YAML text to plain data, read as Helm reads it, with the place of every key.
+
+Helm reads YAML through sigs.k8s.io/yaml, a fork of go-yaml v2: `no` is a boolean, `012` is octal, `1e3` is a number
+and a date is a string. Python's readers differ in each (facts: helm.md 2.4), so this module takes only the node tree
+from ruamel.yaml and resolves plain scalars by go-yaml's own table.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, Union
+
+from chartgen.errors import ChartgenError, Problem
+
+if TYPE_CHECKING:
+    from ruamel.yaml.nodes import MappingNode, Node
+
+Plain: TypeAlias = Union[None, bool, int, float, str, "list[Plain]", "dict[str, Plain]"]
+Keys: TypeAlias = tuple[str | int, ...]
+
+# go-yaml v2 resolve.go: the words that are not strings when they stand unquoted.
+_WORDS: dict[str, None | bool | float] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"), False),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
+}
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|([1-9][0-9]*|0))")
+_BASES = (16, 2, 8, 10)
+_NUMERIC_START = frozenset("+-.0123456789")
+_STR = "tag:yaml.org,2002:str"
+
+
+def resolve_scalar(text: str) -> None | bool | int | float | str:
+    """Give the value of an unquoted scalar as go-yaml v2 resolves it.
+
+    Args:
+        text: The scalar as written, without quotes.
+
+    Returns:
+        None, a bool, an int within 64 bits, a float or the text itself. Dates stay text, as in Helm.
+    """
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _NUMERIC_START:
+        return text
+    digits = text.replace("_", "")
+    if match := _INTEGER.fullmatch(digits):
+        number = next(int(group, base) for group, base in zip(match.groups()[1:], _BASES, strict=True) if group)
+        number = -number if match[1] == "-" else number
+        return number if -(2**63) <= number < 2**64 else float(number)
+    return float(digits) if _FLOAT.fullmatch(digits) else text
+
+
+@dataclass(frozen=True)
+class Document:
+    """One YAML document: its data, and where each key of it stands.
+
+    Args:
+        data: Plain Python data; mapping keys are strings, as in JSON.
+        path: The file it came from, for messages.
+        root: The node tree; None for an empty document.
+    """
+
+    data: Plain
+    path: Path | str
+    root: Node | None
+
+    def position(self, keys: Keys) -> tuple[int, int]:
+        """Give the 1-based (line, column) of a key path; the nearest parent's when a key came from a merge."""
+        node, mark = self.root, getattr(self.root, "start_mark", None)
+        for key in keys:
+            step = _child(node, key)
+            if step is None:
+                break
+            node, mark = step
+        return (mark.line + 1, mark.column + 1) if mark else (0, 0)
+
+    def span(self, keys: Keys) -> tuple[int, int] | None:
+        """Give the offsets of a value's text, or None when there is no such key."""
+        node = self.root
+        for key in keys:
+            step = _child(node, key)
+            if step is None:
+                return None
+            node = step[0]
+        return (node.start_mark.index, node.end_mark.index) if node is not None else None
+
+    def problem(self, message: str, keys: Keys = (), hint: str = "") -> Problem:
+        """Make a Problem at the place of a key path."""
+        return Problem(message, self.path, *self.position(keys), hint)
+
+
+def load(text: str, path: Path | str, *, allow_duplicates: bool = False) -> Document:
+    """Read the one YAML document in a text.
+
+    Args:
+        text: YAML.
+        path: Its file, for messages.
+        allow_duplicates: Let the last of two equal keys win, for masked templates whose branches repeat a key.
+
+    Raises:
+        ChartgenError: Syntax error, duplicate key, several documents, or a key that is not a scalar.
+    """
+    root = _compose(text, path)
+    if root is None:
+        return Document(None, path, None)
+    problems: list[Problem] = []
+    data = _Builder(text, path, None if allow_duplicates else problems).build(root)
+    if problems:
+        raise ChartgenError(problems)
+    return Document(data, path, root)
+
+
+def load_file(path: Path) -> Document:
+    """Read the one YAML document in a file; see `load`."""
+    return load(read_text(path), path)
+
+
+def read_text(path: Path) -> str:
+    """Read a UTF-8 file, with one clear line for every way in which that can fail."""
+    try:
+        return path.read_bytes().decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
+    except FileNotFoundError:
+        raise ChartgenError(Problem("no such file", path, hint="check the path")) from None
+    except IsADirectoryError:
+        raise ChartgenError(Problem("is a folder, not a file", path)) from None
+    except UnicodeDecodeError as error:
+        raise ChartgenError(Problem(f"is not UTF-8 text (byte {error.start})", path, hint="save it as UTF-8")) from None
+    except OSError as error:
+        raise ChartgenError(Problem(f"cannot be read: {error.strerror}", path)) from None
+
+
+def require_map(document: Document, what: str) -> dict[str, Plain]:
+    """Give a document's top-level map, an empty one for an empty document."""
+    if document.data is None:
+        return {}
+    if not isinstance(document.data, dict):
+        raise ChartgenError(document.problem(f"{what} must be a map of keys, not {type_name(document.data)}"))
+    return document.data
+
+
+def type_name(value: object) -> str:
+    """Name a value's type in the words of YAML users."""
+    names = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
+    return names.get(type(value), "empty")
+
+
+def _compose(text: str, path: Path | str) -> Node | None:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+    try:
+        node: Node | None = YAML(typ="safe").compose(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        what = " ".join(part for part in (error.context, error.problem) if part) or "invalid YAML"
+        if "expected a single document" in what:
+            what = "holds more than one YAML document"
+        raise ChartgenError(Problem(what, path, mark.line + 1, mark.column + 1) if mark else what) from None
+    except YAMLError as error:
+        raise ChartgenError(Problem(" ".join(str(error).split()), path)) from None
+    return node
+
+
+def _child(node: Node | None, key: str | int) -> tuple[Node, object] | None:
+    if isinstance(key, str):
+        for name, value in _pairs(node):
+            if name.value == key or _key_text(name) == key:
+                return value, name.start_mark
+        return None
+    if node is not None and node.id == "sequence" and key < len(node.value):
+        return node.value[key], node.value[key].start_mark
+    return None
+
+
+def _pairs(node: Node | None) -> list[tuple[Node, Node]]:
+    return node.value if node is not None and node.id == "mapping" else []
+
+
+def _key_text(node: Node) -> str:
+    value = node.value if node.style else resolve_scalar(node.value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else node.value
+
+
+class _Builder:
+    """Builds plain data from nodes; a node that is referred to twice is built once, so aliases cannot explode."""
+
+    def __init__(self, text: str, path: Path | str, problems: list[Problem] | None) -> None:
+        self._text, self._path, self._problems = text, path, problems
+        self._built: dict[int, Plain] = {}
+
+    def build(self, node: Node) -> Plain:
+        if node.id == "scalar":
+            return self._scalar(node)
+        key = id(node)
+        if key not in self._built:
+            self._built[key] = None  # a node that contains itself reads as null instead of recursing for ever
+            is_list = node.id == "sequence"
+            self._built[key] = [self.build(item) for item in node.value] if is_list else self._mapping(node)
+        return self._built[key]
+
+    def _scalar(self, node: Node) -> Plain:
+        if node.style or self._text[node.start_mark.index : node.start_mark.index + 1] == "!":
+            value: Plain = node.value
+            if node.tag != _STR and not node.style:
+                value = resolve_scalar(node.value)
+            return value
+        return resolve_scalar(node.value)
+
+    def _mapping(self, node: MappingNode) -> dict[str, Plain]:
+        data: dict[str, Plain] = {}
+        merged: dict[str, Plain] = {}
+        for key, value in node.value:
+            if key.id != "scalar":
+                self._report(key, "a key must be a single word or text", "")
+            elif key.value == "<<" and not key.style:
+                merged.update(self._merged(value))
+            else:
+                name = _key_text(key)
+                if name in data:
+                    self._report(key, f"duplicate key {name!r}", "keep one of the two")
+                data[name] = self.build(value)
+        return {**merged, **data}
+
+    def _merged(self, node: Node) -> dict[str, Plain]:
+        sources: Iterable[Node] = reversed(node.value) if node.id == "sequence" else [node]
+        found: dict[str, Plain] = {}
+        for source in sources:
+            data = self.build(source)
+            if isinstance(data, dict):
+                found.update(data)
+            else:
+                self._report(source, "only a map can be merged with '<<'", "")
+        return found
+
+    def _report(self, node: Node, message: str, hint: str) -> None:
+        if self._problems is not None:
+            mark = node.start_mark
+            self._problems.append(Problem(message, self._path, mark.line + 1, mark.column + 1, hint))
+
+
+def leaves(data: Plain, at: Keys = ()) -> Iterator[tuple[Keys, Plain]]:
+    """Walk all scalars, empty maps and lists of plain data with their key paths."""
+    if isinstance(data, dict) and data:
+        for key, value in data.items():
+            yield from leaves(value, (*at, key))
+    else:
+        yield at, data
