@@ -52,7 +52,9 @@ class Chart:
         if directory.is_dir() and any(directory.iterdir()):
             if not (directory / "Chart.yaml").is_file():
                 hint = "choose another --output"
-                raise ChartgenError(Problem("holds files that are not a chart; nothing was written", directory, hint=hint))
+                raise ChartgenError(
+                    Problem("holds files that are not a chart; nothing was written", directory, hint=hint)
+                )
             if not self.diff(directory):
                 return False
         try:
@@ -65,7 +67,7 @@ class Chart:
     def diff(self, directory: Path) -> str:
         """Compare with a folder: a unified diff from what is there to this chart, empty when they are equal."""
         there = Chart.read(directory).files if (directory / "Chart.yaml").is_file() else {}
-        lines = []
+        lines: list[str] = []
         for path in sorted(there.keys() | self.files.keys()):
             old, new = there.get(path), self.files.get(path)
             if old != new:

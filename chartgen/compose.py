@@ -36,6 +36,7 @@ WORKLOAD_FIELDS = {
     "description": Field("string", "one sentence: what the kind is for", required=True),
     "container": Field("string", "name of the program's container", required=True),
     "api": Field("string", "API group and version of its object", required=True),
+    "requires": Field("array", "fragments or capabilities that every target of the kind must list"),
     "sources": Field("array", "the documents that its fields come from", required=True),
 }
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
@@ -70,7 +71,8 @@ class _Composer:
     def __init__(self, target: Target, workload: str) -> None:
         self.target, self.workload = target, workload
         self.skeleton = target.library.find("workload", workload)
-        check_combination(target.fragments, target.path, workload)
+        self.meta = _workload(self.skeleton)
+        check_combination(target.fragments, target.path, workload, self.meta.get("requires", []))
         self.chart = target.name if workload == target.workload else f"{target.name}-{workload}"
         self.guarded = True
 
@@ -170,7 +172,16 @@ class _Composer:
         for launcher in self.target.launchers:
             own = launcher.path / "values.schema.json"
             properties = {**_json(common), **(_json(own) if own.is_file() else {})}
-            parts.append((str(own), {"properties": {"launchers": {"properties": {launcher.name: {"type": "object", "properties": properties}}}}}))
+            parts.append(
+                (
+                    str(own),
+                    {
+                        "properties": {
+                            "launchers": {"properties": {launcher.name: {"type": "object", "properties": properties}}}
+                        }
+                    },
+                )
+            )
         enums = {"launcher": [one.name for one in self.target.launchers], "machineType": list(self.target.machines)}
         parts.append((str(self.target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
         schema = closed(merge_schemas(parts))
@@ -202,13 +213,12 @@ class _Composer:
 
     @cached_property
     def _context(self) -> dict[str, object]:
-        meta = _workload(self.skeleton)
         return {
             "chart": self.chart,
             "target": self.target,
             "workload": self.workload,
-            "container": meta["container"],
-            "api": meta["api"],
+            "container": self.meta["container"],
+            "api": self.meta["api"],
             "version": __version__,
             "slot": self._slot,
             "part": self._part,

@@ -61,7 +61,7 @@ def json_schema(title: str, fields: Mapping[str, Field]) -> dict[str, object]:
 
 
 def _object_schema(fields: Mapping[str, Field]) -> dict[str, object]:
-    properties = {}
+    properties: dict[str, dict[str, object]] = {}
     for name, field in fields.items():
         properties[name] = {"type": field.type, "description": field.description}
         if field.enum:

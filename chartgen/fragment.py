@@ -90,20 +90,32 @@ def load_fragment(path: Path) -> Fragment:
     )
 
 
-def check_combination(fragments: Sequence[Fragment], target: Path, workload: str) -> None:
+def check_combination(
+    fragments: Sequence[Fragment], target: Path, workload: str, requires: Sequence[str] = ()
+) -> None:
     """Check that the fragments of a target can stand together.
+
+    Args:
+        fragments: The target's fragments.
+        target: The target's file, for messages.
+        workload: The workload kind.
+        requires: What the workload kind itself needs.
 
     Raises:
         ChartgenError: A missing requirement, a conflict, or a workload kind that a fragment does not support.
     """
-    problems = []
+    provided = {name for fragment in fragments for name in fragment.provides}
+    hint = "add a fragment that provides it"
+    problems = [
+        Problem(f"workload kind {workload!r} requires {need!r}", target, hint=hint) for need in requires if need not in provided
+    ]
     for fragment in fragments:
         others = [other for other in fragments if other is not fragment]
         offered = {name: other.name for other in others for name in other.provides}
         where = f"fragment {fragment.name!r}"
         for need in fragment.requires:
             if need not in offered:
-                problems.append(Problem(f"{where} requires {need!r}", target, hint="add a fragment that provides it"))
+                problems.append(Problem(f"{where} requires {need!r}", target, hint=hint))
         for rival in fragment.conflicts:
             if rival in offered:
                 message = f"{where} conflicts with {offered[rival]!r}"

@@ -13,8 +13,12 @@ from chartgen.yamltext import load, read_text
 
 FIELDS = {
     "description": Field("string", "one sentence: which program, in which framework", required=True),
-    "task": Field("string", "what it does; `data` uses no GPU and no queue", required=True, enum=("train", "data", "test")),
-    "processes": Field("string", "how many processes: one a GPU, workers, or one", required=True, enum=("gpu", "workers", "one")),
+    "task": Field(
+        "string", "what it does; `data` uses no GPU and no queue", required=True, enum=("train", "data", "test")
+    ),
+    "processes": Field(
+        "string", "how many processes: one a GPU, workers, or one", required=True, enum=("gpu", "workers", "one")
+    ),
     "program": Field("string", "default path of the program in the image", required=True),
     "image": Field("string", "default image with its tag", required=True),
     "precisions": Field("array", "the values of `precision` that it can train in", required=True),

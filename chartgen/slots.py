@@ -55,11 +55,13 @@ class Segment:
         text: Its lines, ending in a newline.
         line: 1-based line where it begins.
         keys: (identity, line) of each item whose identity is known before Helm runs.
+        always: Whether it is an item outside of any Go block.
     """
 
     text: str
     line: int
     keys: tuple[tuple[str, int], ...]
+    always: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def parse_slot(slot: str, fragment: str, path: Path, text: str) -> SlotText:
 
     Raises:
         ChartgenError: Unbalanced blocks, YAML that does not parse once masked, a wrong shape, an item without its
-            identity key, or an item that does not start in column 1.
+            identity key, two items of one identity, or an item that does not start in column 1.
     """
     text = text if text.endswith("\n") or not text else text + "\n"
     problems = gotemplate.check_blocks(text, path)
@@ -86,13 +88,16 @@ def parse_slot(slot: str, fragment: str, path: Path, text: str) -> SlotText:
     kind = SLOTS[slot]
     if kind.shape in ("shell", "template"):
         return SlotText(slot, fragment, path, (Segment(text, 1, ()),))
-    problems += _check_to_yaml(text, path)
+    problems += _check_indents(text, path)
     repeats = "{{- else" in text or "{{ else" in text
     document = load(gotemplate.mask(text), path, allow_duplicates=repeats)
     problems += _check_shape(kind, slot, document)
     if problems:
         raise ChartgenError(problems)
-    return SlotText(slot, fragment, path, tuple(_segments(kind, text, document)))
+    segments = tuple(_segments(kind, text, document))
+    if repeated := _repeats(segments, path):
+        raise ChartgenError(repeated)
+    return SlotText(slot, fragment, path, segments)
 
 
 def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
@@ -123,16 +128,30 @@ def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
 def _clash(text: SlotText, key: str, line: int, owners: dict[str, tuple[SlotText, Segment, int]]) -> Problem:
     first, _, first_line = owners[key]
     message = f"{key!r} is defined differently by fragment {first.fragment} ({first.path}:{first_line})"
-    return Problem(message, text.path, line, hint="make both equal, rename one, or list only one of the fragments")
+    return Problem(message, text.path, line, 1, "make both equal, rename one, or list only one of the fragments")
 
 
-def _check_to_yaml(text: str, path: Path) -> list[Problem]:
-    hint = "end it in '| nindent <%= indent %>' plus the depth, so that it lands in the right column"
-    return [
-        Problem("toYaml without nindent", path, action.line, hint=hint)
-        for action in gotemplate.actions(text)
-        if "toYaml" in action.text and "indent" not in action.text and action.word not in ("assign", "comment")
-    ]
+def _repeats(segments: Iterable[Segment], path: Path) -> list[Problem]:
+    first: dict[str, int] = {}
+    problems = []
+    for key, line in (pair for segment in segments if segment.always for pair in segment.keys):
+        if key in first:
+            problems.append(Problem(f"{key!r} is already in line {first[key]}", path, line, 1, "keep one of the two"))
+        first.setdefault(key, line)
+    return problems
+
+
+def _check_indents(text: str, path: Path) -> list[Problem]:
+    """Find actions that print several lines of YAML into a column that is not the composer's."""
+    hint = "end it in '| nindent <%= indent + N %>', N being the column in this file"
+    problems = []
+    for action in gotemplate.actions(text):
+        words = gotemplate.last_stage(action).split()
+        if words[:1] in (["toYaml"], ["tpl"]):
+            problems.append(Problem(f"{words[0]} without nindent", path, action.line, action.column, hint))
+        elif words[:1] in (["nindent"], ["indent"]) and "<%=" not in action.text:
+            problems.append(Problem(f"{words[0]} without <%= indent %>", path, action.line, action.column, hint))
+    return problems
 
 
 def _check_shape(kind: SlotKind, slot: str, document: Document) -> list[Problem]:

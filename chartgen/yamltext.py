@@ -11,18 +11,17 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, Union
+from typing import Any, TypeAlias, Union
 
 from chartgen.errors import ChartgenError, Problem
 
-if TYPE_CHECKING:
-    from ruamel.yaml.nodes import MappingNode, Node
-
+# A node of ruamel.yaml, whose own types leave out half of what nodes have.
+Node: TypeAlias = Any
 Plain: TypeAlias = Union[None, bool, int, float, str, "list[Plain]", "dict[str, Plain]"]
 Keys: TypeAlias = tuple[str | int, ...]
 
 # go-yaml v2 resolve.go: the words that are not strings when they stand unquoted.
-_WORDS: dict[str, None | bool | float] = {
+_WORDS: dict[str, bool | float | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"), False),
@@ -34,10 +33,16 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|([1-9][0-9]*|0))")
 _BASES = (16, 2, 8, 10)
 _NUMERIC_START = frozenset("+-.0123456789")
+# Far beyond any values file, far below where recursion over plain data ends.
+_MAX_DEPTH = 100
+# go-yaml v2 decode.go (alias_ratio_range_low): what all aliases together may grow to.
+_MAX_EXPANDED = 400_000
+# What may be nested deeply enough to end the C parser's recursion: brackets, or one line of indentation and dashes.
+_DEEP_LINE = re.compile(r"^[ \t?:-]{1000}", re.MULTILINE)
 _STR = "tag:yaml.org,2002:str"
 
 
-def resolve_scalar(text: str) -> None | bool | int | float | str:
+def resolve_scalar(text: str) -> bool | int | float | str | None:
     """Give the value of an unquoted scalar as go-yaml v2 resolves it.
 
     Args:
@@ -126,7 +131,7 @@ def load_file(path: Path) -> Document:
 def read_text(path: Path) -> str:
     """Read a UTF-8 file, with one clear line for every way in which that can fail."""
     try:
-        return path.read_bytes().decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
+        text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
     except FileNotFoundError:
         raise ChartgenError(Problem("no such file", path, hint="check the path")) from None
     except IsADirectoryError:
@@ -135,6 +140,9 @@ def read_text(path: Path) -> str:
         raise ChartgenError(Problem(f"is not UTF-8 text (byte {error.start})", path, hint="save it as UTF-8")) from None
     except OSError as error:
         raise ChartgenError(Problem(f"cannot be read: {error.strerror}", path)) from None
+    if "\0" in text:
+        raise ChartgenError(Problem("is not text: it holds a NUL character", path, text[: text.index("\0")].count("\n") + 1))
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def require_map(document: Document, what: str) -> dict[str, Plain]:
@@ -157,6 +165,8 @@ def _compose(text: str, path: Path | str) -> Node | None:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
+        if text.count("[") + text.count("{") > 1000 or _DEEP_LINE.search(text):
+            _refuse_depth(text, path)
         node: Node | None = YAML(typ="safe").compose(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -167,6 +177,24 @@ def _compose(text: str, path: Path | str) -> Node | None:
     except YAMLError as error:
         raise ChartgenError(Problem(" ".join(str(error).split()), path)) from None
     return node
+
+
+def _refuse_depth(text: str, path: Path | str) -> None:
+    """Measure the depth from the parser's events, which do not recurse: composing a too deep tree ends the process."""
+    from ruamel.yaml import YAML
+
+    depth = 0
+    for event in YAML(typ="safe").parse(text):
+        kind = type(event).__name__
+        depth += kind in ("SequenceStartEvent", "MappingStartEvent")
+        depth -= kind in ("SequenceEndEvent", "MappingEndEvent")
+        if depth > _MAX_DEPTH:
+            raise _too_deep(event, path)
+
+
+def _too_deep(place: Any, path: Path | str) -> ChartgenError:
+    mark = place.start_mark
+    return ChartgenError(Problem(f"is nested deeper than {_MAX_DEPTH} levels", path, mark.line + 1, mark.column + 1))
 
 
 def _child(node: Node | None, key: str | int) -> tuple[Node, object] | None:
@@ -197,16 +225,36 @@ class _Builder:
     def __init__(self, text: str, path: Path | str, problems: list[Problem] | None) -> None:
         self._text, self._path, self._problems = text, path, problems
         self._built: dict[int, Plain] = {}
+        self._sizes: dict[int, int] = {}
+        self._size, self._depth = 0, 0
 
     def build(self, node: Node) -> Plain:
+        """Give a node's data.
+
+        Raises:
+            ChartgenError: It is nested too deeply, or its aliases stand for too much.
+        """
+        self._size += 1
         if node.id == "scalar":
             return self._scalar(node)
         key = id(node)
-        if key not in self._built:
+        if key in self._built:
+            self._size += self._sizes.get(key, 0)
+        else:
             self._built[key] = None  # a node that contains itself reads as null instead of recursing for ever
-            is_list = node.id == "sequence"
-            self._built[key] = [self.build(item) for item in node.value] if is_list else self._mapping(node)
+            self._build_collection(node, key)
+        if self._size > _MAX_EXPANDED and self._size > 10 * len(self._text):
+            raise ChartgenError(Problem("its aliases stand for too much data", self._path))
         return self._built[key]
+
+    def _build_collection(self, node: Node, key: int) -> None:
+        before, self._depth = self._size, self._depth + 1
+        if self._depth > _MAX_DEPTH:
+            raise _too_deep(node, self._path)
+        is_list = node.id == "sequence"
+        self._built[key] = [self.build(item) for item in node.value] if is_list else self._mapping(node)
+        self._sizes[key] = self._size - before
+        self._depth -= 1
 
     def _scalar(self, node: Node) -> Plain:
         if node.style or self._text[node.start_mark.index : node.start_mark.index + 1] == "!":
@@ -216,7 +264,7 @@ class _Builder:
             return value
         return resolve_scalar(node.value)
 
-    def _mapping(self, node: MappingNode) -> dict[str, Plain]:
+    def _mapping(self, node: Node) -> dict[str, Plain]:
         data: dict[str, Plain] = {}
         merged: dict[str, Plain] = {}
         for key, value in node.value:

@@ -12,13 +12,10 @@
 {{- define "<%= chart %>.storeVolume" -}}
 {{- $role := index . 1 }}
 {{- $from := (get (index . 0).Values.storage $role).from }}
-{{- $volume := $role }}
-{{- if hasPrefix "pvc://" $from }}
+{{- $volume := "" }}
 {{- range $other, $store := (index . 0).Values.storage }}
-{{- if and (eq $volume $role) (hasPrefix "pvc://" $store.from) (eq (include "<%= chart %>.storeName" $store.from) (include "<%= chart %>.storeName" $from)) }}
-{{- $volume = $other }}
+{{- $shared := and (hasPrefix "pvc://" $from) (hasPrefix "pvc://" $store.from) (eq (include "<%= chart %>.storeName" $store.from) (include "<%= chart %>.storeName" $from)) }}
+{{- if and $shared (not $volume) }}{{ $volume = $other }}{{ end }}
 {{- end }}
-{{- end }}
-{{- end }}
-{{- $volume }}
+{{- $volume | default $role }}
 {{- end }}

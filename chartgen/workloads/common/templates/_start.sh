@@ -33,7 +33,7 @@ profiled=" {{ join " " .Values.profile.ranks }} "
 for ((rank = NODE_RANK * GPUS_PER_NODE; rank < (NODE_RANK + 1) * GPUS_PER_NODE; rank++)); do
   if [[ $profiled == *" $rank "* ]]; then
     launch=(
-      nsys profile -s none -t nvtx,cuda --capture-range=cudaProfilerApi --capture-range-end=stop
+      nsys profile -s none -t "nvtx,cuda" --capture-range=cudaProfilerApi --capture-range-end=stop
       --force-overwrite=true -o "$RUN_DIRECTORY/noderank-$NODE_RANK" "${launch[@]}"
     )
     break

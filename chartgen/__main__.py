@@ -1,0 +1,5 @@
+"""`python -m chartgen`: the command line."""
+
+from chartgen.cli import main
+
+main()

@@ -1,0 +1,48 @@
+"""The command line: options in, one library call, its result printed. Nothing else is decided here.
+
+Modules of the library are imported inside the commands that use them, so that `--help` and completion stay instant.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from chartgen import __version__
+from chartgen.cli import build, engines, release
+from chartgen.errors import ChartgenError
+
+_EPILOG = """\b
+Examples:
+  chartgen build gke-a3mega
+  chartgen rehearse gke-a3mega -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+  chartgen install gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+
+\b
+Exit codes: 0 clean, 1 findings or a failed action, 2 usage, 3 a needed tool or cluster is missing.
+Completion: eval "$(_CHARTGEN_COMPLETE=bash_source chartgen)", or zsh_source, fish_source.
+"""
+
+
+class _Group(click.Group):
+    """A group that prints chartgen's own errors as one line per problem, with the exit code that they carry."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ChartgenError as error:
+            for problem in error.problems:
+                click.echo(f"{click.style('error', fg='red')}: {problem}", err=True)
+            sys.exit(error.exit_code)
+
+
+@click.group(cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="chartgen")
+def main() -> None:
+    """Composes, checks and runs Helm charts for NeMo and Megatron training on GPU machines."""
+
+
+for _command in (*build.COMMANDS, *release.COMMANDS, *engines.COMMANDS):
+    main.add_command(_command)

@@ -1,0 +1,149 @@
+"""`chartgen build`, `list` and `show`: from targets and fragments to charts."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from chartgen.cli.options import library, output_option, path_option, target_argument, workload_option
+from chartgen.errors import UsageError
+
+if TYPE_CHECKING:
+    from chartgen.chart import Chart
+
+
+@click.command()
+@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.option("--all", "every", is_flag=True, help="Build every target.")
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 with a diff when a chart is stale.")
+@workload_option
+@click.option(
+    "-d",
+    "--destination",
+    type=click.Path(path_type=Path),
+    default="charts",
+    show_default=True,
+    help="Folder for the charts' folders.",
+)
+@path_option
+def build(
+    targets: tuple[str, ...], every: bool, check: bool, workload: str | None, destination: Path, path: tuple[Path, ...]
+) -> None:
+    """Compose charts and write them below the destination.
+
+    Each target gives its run chart and, where it has anything to set up once, a setup chart.
+
+    \b
+    Examples:
+      chartgen build gke-a3mega
+      chartgen build gke-a3mega --workload job
+      chartgen build --all --check
+    """
+    from chartgen.compose import compose, compose_setup
+    from chartgen.target import load_target
+
+    found = library(path)
+    if every == bool(targets):
+        raise UsageError("name the targets to build, or use --all; `chartgen list targets` shows them")
+    charts: list[Chart] = []
+    for name in found.names("target") if every else targets:
+        target = load_target(name, found)
+        charts.append(compose(target, workload))
+        setup = compose_setup(target)
+        if setup and not workload:
+            charts.append(setup)
+    stale = [_check(chart, destination) if check else _write(chart, destination) for chart in charts]
+    if check and any(stale):
+        sys.exit(1)
+
+
+def _write(chart: Chart, destination: Path) -> bool:
+    changed = chart.write(destination / chart.name)
+    click.echo(f"{destination / chart.name}: {'written' if changed else 'unchanged'}")
+    return changed
+
+
+def _check(chart: Chart, destination: Path) -> bool:
+    diff = chart.diff(destination / chart.name)
+    click.echo(diff, nl=False)
+    hint = f"stale; run `chartgen build {chart.name.removesuffix('-setup')}`" if diff else "up to date"
+    click.echo(f"{destination / chart.name}: {hint}", err=True)
+    return bool(diff)
+
+
+@click.command("list")
+@click.argument("kind", type=click.Choice(["targets", "fragments", "launchers", "workloads"]))
+@output_option
+@path_option
+def list_command(kind: str, output: str, path: tuple[Path, ...]) -> None:
+    """List what charts are composed from.
+
+    \b
+    Example:
+      chartgen list targets
+    """
+    from chartgen.yamltext import load_file, require_map
+
+    found = library(path)
+    singular = kind.removesuffix("s")
+    rows = []
+    for name in found.names(singular):
+        file = found.find(singular, name)
+        document = load_file(file if singular == "target" else file / f"{singular}.yaml")
+        rows.append({"name": name, "description": str(require_map(document, kind).get("description", ""))})
+    if output == "json":
+        click.echo(json.dumps(rows, indent=2))
+        return
+    width = max((len(row["name"]) for row in rows), default=0)
+    for row in rows:
+        click.echo(f"{row['name']:{width}}  {row['description']}")
+
+
+@click.command()
+@target_argument
+@output_option
+@path_option
+def show(target: str, output: str, path: tuple[Path, ...]) -> None:
+    """Show which fragment fills which slot of a target's pods.
+
+    \b
+    Example:
+      chartgen show gke-a3mega
+    """
+    from chartgen.target import load_target
+
+    found = load_target(target, library(path))
+    slots: dict[str, list[str]] = {}
+    for fragment in found.fragments:
+        manifests = {f"manifests/{name}": 0 for name in fragment.manifests} | {
+            f"setup/{name}": 0 for name in fragment.setup
+        }
+        for slot in (*fragment.slots, *manifests):
+            slots.setdefault(slot, []).append(fragment.name)
+    if output == "json":
+        machines = {name: {"gpus": machine.gpus, "gpu": machine.gpu} for name, machine in found.machines.items()}
+        launchers = [launcher.name for launcher in found.launchers]
+        facts = {
+            "target": target,
+            "workload": found.workload,
+            "machines": machines,
+            "launchers": launchers,
+            "slots": slots,
+        }
+        click.echo(json.dumps(facts, indent=2))
+        return
+    click.echo(f"{target}: {found.description}")
+    for machine in found.machines.values():
+        click.echo(f"machine    {machine.name}: {machine.gpus} x {machine.gpu}")
+    click.echo(f"workload   {found.workload}")
+    click.echo(f"launchers  {', '.join(launcher.name for launcher in found.launchers)}\n")
+    width = max(map(len, slots))
+    for slot, fragments in sorted(slots.items()):
+        click.echo(f"{slot:{width}}  {', '.join(fragments)}")
+
+
+COMMANDS = (build, list_command, show)

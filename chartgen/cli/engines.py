@@ -1,0 +1,194 @@
+"""`chartgen engines`, `rehearse` and `sandbox`: a real control plane on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chartgen.cli.options import (
+    library,
+    output_option,
+    path_option,
+    read_values,
+    say,
+    target_argument,
+    values_options,
+    workload_option,
+)
+from chartgen.cli.release import show_plan
+
+if TYPE_CHECKING:
+    from chartgen.rehearse.rehearsal import Rehearsal
+    from chartgen.rehearse.sandbox import Sandbox
+
+
+@click.group()
+def engines() -> None:
+    """Build or list the programs of a rehearsal: Helm, etcd, Kubernetes, kwok, Kueue, JobSet.
+
+    They are built from the Go module proxy at pinned versions, once, into your cache; those on PATH are used where they fit.
+    """
+
+
+@engines.command("build")
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+def engines_build(names: tuple[str, ...]) -> None:
+    """Build the named engines, or all of them, unless they are there already.
+
+    \b
+    Example:
+      chartgen engines build helm
+    """
+    from chartgen.rehearse import engines as table
+    from chartgen.rehearse.build import build
+
+    for name, path in build(names or table.engines(), progress=say).items():
+        click.echo(f"{name}: {path}")
+
+
+@engines.command("list")
+@output_option
+def engines_list(output: str) -> None:
+    """List the engines: pinned version, and where each one is.
+
+    \b
+    Example:
+      chartgen engines list --output json
+    """
+    from chartgen.rehearse import engines as table
+
+    rows = table.status()
+    if output == "json":
+        click.echo(json.dumps([{**asdict(row), "path": str(row.path) if row.path else None} for row in rows], indent=2))
+        return
+    width = max(len(row.name) for row in rows)
+    for row in rows:
+        click.echo(f"{row.name:{width}}  {row.version:8}  {row.source or 'missing':8} {row.path or ''}".rstrip())
+
+
+@click.command()
+@target_argument
+@values_options
+@click.option("--release", default="rehearsal", show_default=True, help="Release name.")
+@click.option(
+    "--machines", type=click.IntRange(min=0), help="Simulated machines; default: as many as the run asks for."
+)
+@click.option("--context", help="Use this disposable cluster (with kwok and the controllers) instead of a new one.")
+@click.option("--timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds to wait.")
+@workload_option
+@output_option
+@path_option
+def rehearse(target: str, path: tuple[Path, ...], output: str, **options: Any) -> None:
+    """Install a release on a throw-away control plane with simulated machines, say what becomes of it, remove it all.
+
+    etcd, Kubernetes, the queue and the job controllers are the real ones; the machines are simulated, so nothing is
+    trained. Exit 0 when every pod was admitted, placed and started, else 1.
+
+    \b
+    Example:
+      chartgen rehearse gke-a3mega -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+    """
+    from chartgen.rehearse.rehearsal import rehearse as run
+    from chartgen.target import load_target
+
+    values = read_values(options)
+    result = run(load_target(target, library(path)), values, on_plan=show_plan, progress=say, **options)
+    _show(result, output)
+    if not result.verdict.ok:
+        sys.exit(1)
+
+
+def _show(result: Rehearsal, output: str) -> None:
+    plan, verdict = result.plan, result.verdict
+    if output == "json":
+        facts = asdict(result)
+        facts["plan"]["apis"] = sorted(plan.apis)
+        click.echo(json.dumps(facts, indent=2))
+        return
+    word = click.style("runs", fg="green") if verdict.ok else click.style("does not run", fg="red")
+    click.echo(f"Verdict: {plan.release} {word} on {result.machines} simulated machines ({verdict.seconds:.1f} s)")
+    queue = f"by queue {plan.queue}" if plan.queue else "without a queue"
+    click.echo(f"  admitted    {'yes, ' + queue if verdict.admitted else 'no'}")
+    click.echo(f"  pods        {verdict.running} of {verdict.pods_expected} running, on {verdict.machines} machines")
+    click.echo(f"  GPUs        {verdict.gpus} of {plan.gpus}")
+    click.echo(f"  rendezvous  {verdict.rendezvous or plan.rendezvous}")
+    click.echo(f"  logs        {plan.logs}")
+    for reason in verdict.reasons:
+        click.echo(f"  why         {reason}")
+
+
+@click.group()
+def sandbox() -> None:
+    """Keep a control plane running, to try helm, kubectl and chartgen by hand."""
+
+
+@sandbox.command("up")
+@target_argument
+@values_options
+@click.option("--name", default="sandbox", show_default=True, help="Name of the sandbox.")
+@click.option("--machines", type=click.IntRange(min=0), help="Simulated machines; default: the values' nodes.")
+@output_option
+@path_option
+def sandbox_up(
+    target: str, name: str, machines: int | None, output: str, path: tuple[Path, ...], **options: Any
+) -> None:
+    """Start a control plane with a target's simulated machines, controllers and setup chart.
+
+    \b
+    Example:
+      chartgen sandbox up gke-a3mega -f values/site.example.yaml --machines 32
+      export KUBECONFIG=$(chartgen sandbox list --output json | python3 -c 'import json,sys; print(json.load(sys.stdin)[0]["kubeconfig"])')
+    """
+    from chartgen.rehearse.rehearsal import open_sandbox
+    from chartgen.target import load_target
+
+    values = read_values(options)
+    started = open_sandbox(name, load_target(target, library(path)), values, machines=machines, progress=say)
+    _show_sandboxes([started], output)
+    if output == "text":
+        click.echo(f"\nUse it:  export KUBECONFIG={started.kubeconfig}\nEnd it:  chartgen sandbox down {name}")
+
+
+@sandbox.command("down")
+@click.argument("name", default="sandbox")
+def sandbox_down(name: str) -> None:
+    """End a sandbox and remove its files.
+
+    \b
+    Example:
+      chartgen sandbox down
+    """
+    from chartgen.rehearse.sandbox import down
+
+    click.echo(f"{down(name).name}: ended")
+
+
+@sandbox.command("list")
+@output_option
+def sandbox_list(output: str) -> None:
+    """List the running sandboxes.
+
+    \b
+    Example:
+      chartgen sandbox list
+    """
+    from chartgen.rehearse.sandbox import list_sandboxes
+
+    _show_sandboxes(list_sandboxes(), output)
+
+
+def _show_sandboxes(found: list[Sandbox], output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps([asdict(one) for one in found], indent=2, default=str))
+        return
+    for one in found:
+        controllers = ", ".join(one.controllers) or "no controllers"
+        click.echo(f"{one.name}: {one.machines} machines, {controllers}, {one.kubeconfig}")
+
+
+COMMANDS = (engines, rehearse, sandbox)

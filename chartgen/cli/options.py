@@ -1,0 +1,84 @@
+"""Options and arguments that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from chartgen.chart import Chart
+    from chartgen.library import Library
+    from chartgen.values import Values
+
+F = TypeVar("F", bound=Callable[..., Any])
+_PATH = click.Path(path_type=Path)
+
+
+def _complete_target(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    from chartgen.library import open_library
+
+    names = open_library(ctx.params.get("path") or ()).names("target")
+    return [name for name in names if name.startswith(incomplete)]
+
+
+target_argument = click.argument("target", shell_complete=_complete_target)
+path_option = click.option(
+    "--path",
+    multiple=True,
+    type=_PATH,
+    help="Folder with your own targets, fragments, workloads or launchers; repeatable, also CHARTGEN_PATH.",
+)
+output_option = click.option(
+    "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form of the result."
+)
+namespace_option = click.option("-n", "--namespace", default="", help="Namespace; default: the context's.")
+context_option = click.option("--context", default=None, help="Kubeconfig context; default: the current one.")
+workload_option = click.option("--workload", help="Another workload kind than the target's: job, jobset.")
+
+
+def values_options(command: F) -> F:
+    """Add `-f` and the `--set` family, with Helm's meaning."""
+    options = [
+        click.option("-f", "--values", "files", multiple=True, type=_PATH, help="Values file; later ones win."),
+        click.option("--set", "set_values", multiple=True, metavar="KEY=VALUE", help="One value, as in Helm."),
+        click.option("--set-string", "set_strings", multiple=True, metavar="KEY=TEXT", help="One value as text."),
+        click.option("--set-json", multiple=True, metavar="KEY=JSON", help="One value as JSON."),
+        click.option("--set-file", "set_files", multiple=True, metavar="KEY=FILE", help="One value from a file."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_values(options: dict[str, Any]) -> Values:
+    """Take the values options out of a command's options and layer them."""
+    from chartgen.values import load_values
+
+    names = ("files", "set_values", "set_strings", "set_json", "set_files")
+    return load_values(**{name: options.pop(name) for name in names})
+
+
+def library(path: tuple[Path, ...]) -> Library:
+    """Open the library with the folders of `--path`."""
+    from chartgen.library import open_library
+
+    return open_library(path)
+
+
+def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None) -> Chart:
+    """Give the chart of a folder, or compose that of a target."""
+    from chartgen.chart import Chart
+    from chartgen.compose import compose
+    from chartgen.target import load_target
+
+    if (Path(name) / "Chart.yaml").is_file():
+        return Chart.read(Path(name))
+    return compose(load_target(name, library(path)), workload)
+
+
+def say(line: str) -> None:
+    """Print a line of progress, apart from the result."""
+    click.echo(f"{click.style('>', fg='cyan')} {line}", err=True)

@@ -1,0 +1,219 @@
+"""`chartgen render`, `lint`, `install`, `upgrade`, `uninstall` and `status`: charts as releases."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chartgen.cli.options import (
+    context_option,
+    find_chart,
+    namespace_option,
+    output_option,
+    path_option,
+    read_values,
+    target_argument,
+    values_options,
+    workload_option,
+)
+from chartgen.errors import ChartgenError
+
+if TYPE_CHECKING:
+    from chartgen.plan import Plan
+    from chartgen.release import Place, Release
+
+
+@click.command()
+@target_argument
+@click.argument("release", default="my-run")
+@values_options
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace that the templates see.")
+@workload_option
+@path_option
+def render(
+    target: str, release: str, namespace: str, workload: str | None, path: tuple[Path, ...], **options: Any
+) -> None:
+    """Print the manifests of a target or chart folder, as `helm template` renders them.
+
+    \b
+    Example:
+      chartgen render gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+    """
+    from chartgen.check import require_valid
+    from chartgen.release import check_name
+    from chartgen.render import render as render_chart
+
+    check_name(release)
+    values = read_values(options)
+    chart = find_chart(target, path, workload)
+    require_valid(chart, values)
+    click.echo(render_chart(chart, release, namespace, values.data), nl=False)
+
+
+@click.command()
+@target_argument
+@values_options
+@workload_option
+@output_option
+@path_option
+def lint(target: str, workload: str | None, output: str, path: tuple[Path, ...], **options: Any) -> None:
+    """Check a target's chart or a chart folder: helm lint --strict, helm template and the structure of what it renders.
+
+    Without values it is checked as it stands; with values, with these as well. Exit 1 when anything is found.
+
+    \b
+    Example:
+      chartgen lint gke-a3mega -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml
+    """
+    from chartgen.lint import lint as lint_chart
+
+    files = list(options["files"])
+    values = read_values(options)
+    name = " + ".join(str(file) for file in files) or "the given values"
+    findings = lint_chart(find_chart(target, path, workload), {name: values} if values.layers else {})
+    if output == "json":
+        rows = [{"rule": found.rule, "severity": found.severity, **_problem(found.problem)} for found in findings]
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        for found in findings:
+            click.echo(str(found))
+        click.echo(f"{len(findings)} findings" if findings else "no findings", err=True)
+    if any(found.severity == "error" for found in findings):
+        sys.exit(1)
+
+
+@click.command()
+@target_argument
+@click.argument("release")
+@values_options
+@namespace_option
+@context_option
+@workload_option
+@output_option
+@path_option
+def install(**options: Any) -> None:
+    """Install a target's chart, or a chart folder, as a new release.
+
+    The values are checked first; the plan is shown; Helm is never asked to wait for a training run.
+
+    \b
+    Example:
+      chartgen install gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+    """
+    from chartgen.release import install as act
+
+    _act(act, options)
+
+
+@click.command()
+@target_argument
+@click.argument("release")
+@values_options
+@namespace_option
+@context_option
+@workload_option
+@output_option
+@path_option
+def upgrade(**options: Any) -> None:
+    """Upgrade a release to these values; values of earlier revisions are not carried over.
+
+    Unchanged values change nothing; changed ones replace the run, which resumes from the release's checkpoints.
+
+    \b
+    Example:
+      chartgen upgrade gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+    """
+    from chartgen.release import upgrade as act
+
+    _act(act, options)
+
+
+@click.command()
+@click.argument("release")
+@namespace_option
+@context_option
+@output_option
+def uninstall(release: str, namespace: str, context: str | None, output: str) -> None:
+    """Uninstall a release: its run stops, its data stays.
+
+    \b
+    Example:
+      chartgen uninstall my-run
+    """
+    from chartgen.release import uninstall as act
+
+    _show(act(release, _place(namespace, context)), output, done="uninstalled")
+
+
+@click.command()
+@click.argument("release")
+@namespace_option
+@context_option
+@output_option
+def status(release: str, namespace: str, context: str | None, output: str) -> None:
+    """Show what Helm has recorded of a release.
+
+    \b
+    Example:
+      chartgen status my-run
+    """
+    from chartgen.release import status as act
+
+    _show(act(release, _place(namespace, context)), output)
+
+
+def show_plan(plan: Plan) -> None:
+    """Print a plan, apart from the command's result."""
+    from chartgen.plan import describe
+
+    click.echo("Plan", err=True)
+    for label, text in describe(plan):
+        click.echo(f"  {label:<11} {text}", err=True)
+
+
+def _act(act: Callable[..., Release], options: dict[str, Any]) -> None:
+    from chartgen.check import require_valid
+    from chartgen.plan import plan
+    from chartgen.release import check_name
+
+    release = options["release"]
+    check_name(release)
+    values = read_values(options)
+    chart = find_chart(options["target"], options["path"], options["workload"])
+    require_valid(chart, values)
+    place = _place(options["namespace"], options["context"])
+    if not chart.name.endswith("-setup"):
+        show_plan(plan(chart, values, release, place.namespace))
+    _show(act(chart, release, values.data, place), options["output"])
+
+
+def _place(namespace: str, context: str | None) -> Place:
+    from chartgen.release import Place
+
+    return Place(namespace, context=context) if namespace else Place(context=context)
+
+
+def _show(release: Release, output: str, done: str = "") -> None:
+    facts = asdict(release)
+    facts["updated"] = release.updated.isoformat()
+    if output == "json":
+        click.echo(json.dumps(facts, indent=2))
+        return
+    click.echo(
+        f"{release.name}: {done or release.status}, revision {release.revision} of {release.chart} in {release.namespace}"
+    )
+
+
+def _problem(problem: Any) -> dict[str, Any]:
+    names = ("path", "line", "column", "message", "hint")
+    return {name: str(value) if isinstance(value := getattr(problem, name), Path) else value for name in names}
+
+
+COMMANDS = (render, lint, install, upgrade, uninstall, status)
+__all__ = ["COMMANDS", "ChartgenError", "show_plan"]

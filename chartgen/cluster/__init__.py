@@ -1,0 +1,47 @@
+"""Talking to a Kubernetes API server, in plain data.
+
+The Kubernetes client library (lightkube) reads kubeconfig files and authenticates; requests and answers are the JSON
+of the API as dicts, so that a custom resource needs no class. It is imported at the first connection.
+"""
+
+from __future__ import annotations
+
+from chartgen.cluster.client import Cluster, ClusterError, wait_for
+from chartgen.cluster.connection import connect
+from chartgen.cluster.kinds import (
+    CLUSTER_QUEUE,
+    CRD,
+    EVENT,
+    JOB,
+    JOBSET,
+    LOCAL_QUEUE,
+    NAMESPACE,
+    NODE,
+    POD,
+    SECRET,
+    WORKLOAD,
+    WORKLOAD_V1BETA1,
+    Kind,
+    Object,
+)
+
+__all__ = [
+    "CLUSTER_QUEUE",
+    "CRD",
+    "EVENT",
+    "JOB",
+    "JOBSET",
+    "LOCAL_QUEUE",
+    "NAMESPACE",
+    "NODE",
+    "POD",
+    "SECRET",
+    "WORKLOAD",
+    "WORKLOAD_V1BETA1",
+    "Cluster",
+    "ClusterError",
+    "Kind",
+    "Object",
+    "connect",
+    "wait_for",
+]

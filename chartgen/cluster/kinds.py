@@ -1,0 +1,45 @@
+"""The kinds of the Kubernetes API that chartgen reads and writes by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Object: TypeAlias = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of the API.
+
+    Args:
+        api_version: Such as v1 or batch/v1.
+        name: Such as Pod.
+        plural: Its name in paths, such as pods.
+        namespaced: Whether its objects live in namespaces.
+    """
+
+    api_version: str
+    name: str
+    plural: str
+    namespaced: bool = True
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """Give the path of an object, or of a collection (of all namespaces when `namespace` is empty)."""
+        root = "apis" if "/" in self.api_version else "api"
+        scope = f"namespaces/{namespace}" if self.namespaced and namespace else ""
+        return "/".join(filter(None, (root, self.api_version, scope, self.plural, name, subresource)))
+
+
+POD = Kind("v1", "Pod", "pods")
+EVENT = Kind("v1", "Event", "events")
+SECRET = Kind("v1", "Secret", "secrets")
+NODE = Kind("v1", "Node", "nodes", namespaced=False)
+NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
+JOB = Kind("batch/v1", "Job", "jobs")
+JOBSET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets")
+WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
+CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
+WORKLOAD_V1BETA1 = Kind("kueue.x-k8s.io/v1beta1", "Workload", "workloads")  # of Kueue before 0.15
+LOCAL_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "LocalQueue", "localqueues")
+CLUSTER_QUEUE = Kind("kueue.x-k8s.io/v1beta2", "ClusterQueue", "clusterqueues", namespaced=False)

@@ -1,0 +1,208 @@
+"""Helm, run through pyhelm3: found, checked for its version, and its errors reduced to what a user can act on.
+
+Only pyhelm3's `Command.run` is used. Its `Client` refuses every Helm that was built without release flags (they report
+`v4.3`, not strict SemVer), concatenates lists where Helm replaces them, and knows no `helm lint`, no plain text of
+`helm template`, and no install that refuses an existing release (facts: pyhelm3 0.5.8, client.py and command.py).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.tools import find_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from pyhelm3 import Command  # type: ignore[import-untyped]
+
+# The oldest Helm whose `--output json`, schema validator and job hooks are those that the charts are tested with.
+MINIMUM_VERSION = (3, 18)
+
+_UNREACHABLE = re.compile(
+    r"cluster unreachable|connection refused|no such host|i/o timeout|network is unreachable|no configuration has been"
+    r"|context .* does not exist|certificate signed by unknown|tls handshake|etcdserver",
+    re.IGNORECASE,
+)
+# Words that Helm puts before the sentence that matters.
+_PREFIX = re.compile(
+    r"^(Error: |(INSTALLATION|UPGRADE) FAILED: |uninstall: |cluster reachability check failed: "
+    r"|failed to render chart: |rendering template: )+"
+)
+_CHART_FAIL = re.compile(r"^execution error at \((?P<at>[^()]+)\):\s*(?P<text>.*)", re.DOTALL)
+_TEMPLATE_PLACE = re.compile(r"^(?P<path>\S+?\.(?:yaml|yml|tpl|txt)):(?P<line>\d+)(?::(?P<column>\d+))?:?$")
+_PARSE_ERROR = re.compile(r"^parse error at \((?P<at>[^()]+)\): (?P<text>.*)")
+_TEMPLATE_LINE = re.compile(r"^template: (?P<at>\S+?:\d+(?::\d+)?): (?P<text>.*)", re.DOTALL)  # Helm 3: one long line
+_SCHEMA_ERROR = re.compile(r"^\s*- at '(?P<pointer>[^']*)': (?P<text>.*)")
+_NOISE = re.compile(r"^(level=|Use --debug flag|WARNING: |I\d{4} |W\d{4} |coalesce\.go|\s*$)")
+
+
+class HelmError(ChartgenError):
+    """Helm said no; the problems hold its useful lines.
+
+    Args:
+        stderr: All that Helm wrote to its error stream.
+        stdout: What it wrote to its output, where `helm lint` reports.
+    """
+
+    def __init__(self, stderr: str, stdout: str = "") -> None:
+        self.stderr, self.stdout = stderr, stdout
+        super().__init__(explain(stderr) or [Problem("helm failed without a message")])
+
+
+@dataclass(frozen=True)
+class Helm:
+    """A Helm program of a known version, and the cluster that it talks to.
+
+    Args:
+        executable: The program.
+        version: Major, minor and patch; a build without release flags reports no patch, which reads as 0.
+        kubeconfig: The kubeconfig file; None for Helm's own choice.
+        context: The kubeconfig context; None for the current one.
+    """
+
+    executable: Path
+    version: tuple[int, int, int]
+    kubeconfig: Path | None = None
+    context: str | None = None
+
+    def run(self, arguments: Sequence[str], stdin: str | None = None) -> str:
+        """Run Helm and give what it wrote to its output.
+
+        Args:
+            arguments: The command and its arguments, without the program.
+            stdin: Text for its input, such as values for `--values -`.
+
+        Raises:
+            MissingToolError: The cluster cannot be reached.
+            HelmError: Helm failed for another reason.
+        """
+        from pyhelm3 import Command, Error
+
+        _silence("pyhelm3")
+        # `exec` replaces the shell that pyhelm3 starts, so that a cancelled command terminates Helm and not a shell.
+        command = Command(executable="exec", kubeconfig=self.kubeconfig, kubecontext=self.context)
+        try:
+            return _wait(command, [str(self.executable), *arguments], stdin)
+        except Error as error:
+            stderr = error.stderr.decode(errors="replace")
+            # A webhook that does not answer is a fault inside a cluster that does.
+            if (match := _UNREACHABLE.search(stderr)) and "webhook" not in stderr:
+                raise MissingToolError(_unreachable(stderr, match)) from None
+            raise HelmError(stderr, error.stdout.decode(errors="replace")) from None
+
+
+def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Helm:
+    """Find Helm: `$CHARTGEN_HELM`, PATH, then the Helm that `chartgen engines build` made.
+
+    Raises:
+        MissingToolError: There is none, it does not run, or it is older than 3.18.
+    """
+    executable = find_tool("helm")
+    if executable is None:
+        raise MissingToolError(
+            "helm is not installed; install Helm 3.18 or newer, or run `chartgen engines build helm`"
+        )
+    stamp = executable.stat()
+    version = _version(executable, stamp.st_mtime_ns, stamp.st_size)
+    if version[:2] < MINIMUM_VERSION:
+        found, needed = ".".join(map(str, version)), ".".join(map(str, MINIMUM_VERSION))
+        raise MissingToolError(f"{executable} is Helm {found}, but {needed} or newer is needed; upgrade Helm")
+    return Helm(executable, version, kubeconfig, context)
+
+
+def parse_version(text: str) -> tuple[int, int, int] | None:
+    """Read what `helm version` reports; builds without release flags report `v4.3`, which reads as 4.3.0."""
+    match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", text.strip())
+    return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
+
+
+def explain(stderr: str) -> list[Problem]:
+    """Reduce what Helm wrote to its error stream to one problem for each thing that is wrong."""
+    lines = [line.rstrip() for line in stderr.splitlines() if not _NOISE.match(line)]
+    if not lines:
+        lines = [line for line in stderr.splitlines() if line.strip()][-1:]
+    text = _PREFIX.sub("", "\n".join(lines))
+    if "meet the specifications of the schema" in text:
+        return _schema_problems(text)
+    if match := _CHART_FAIL.match(text):
+        return [Problem(line.strip()) for line in match["text"].splitlines() if line.strip()]
+    if match := _PARSE_ERROR.match(text) or _TEMPLATE_LINE.match(text):
+        return [_placed(match["at"], " ".join(match["text"].split()))]
+    return [_template_problem(text)] if text else []
+
+
+def _template_problem(text: str) -> Problem:
+    """Join the frames of a Go template error: the innermost place, then the cause, which stands last."""
+    places = [match for line in text.splitlines() if (match := _TEMPLATE_PLACE.match(line.strip()))]
+    if not places:
+        return Problem(" ".join(text.split()))
+    cause = " ".join(line.strip() for line in text.splitlines()[-2:])
+    return _placed(places[-1][0].rstrip(":"), cause)
+
+
+def _placed(place: str, message: str) -> Problem:
+    path, *numbers = place.split(":")
+    line, column = ([int(number) for number in numbers if number.isdigit()] + [0, 0])[:2]
+    return Problem(message, path, line, column)
+
+
+def _schema_problems(text: str) -> list[Problem]:
+    problems = []
+    for line in text.splitlines():
+        if match := _SCHEMA_ERROR.match(line):
+            keys = match["pointer"].strip("/").replace("/", ".")
+            problems.append(Problem(f"{keys}: {match['text']}" if keys else match["text"]))
+    return problems or [Problem(" ".join(text.split()))]
+
+
+def _unreachable(stderr: str, match: re.Match[str]) -> str:
+    line = next(line for line in reversed(stderr.splitlines()) if match[0] in line)
+    cause = line.rpartition("unreachable: ")[2].rpartition('msg="')[2]
+    cause = " ".join(_PREFIX.sub("", cause).split())
+    return f"the Kubernetes cluster cannot be reached: {cause}; check the kubeconfig and its current context"
+
+
+@lru_cache(maxsize=8)
+def _version(executable: Path, _changed_ns: int, _size: int) -> tuple[int, int, int]:
+    """Ask a Helm for its version, once for each state of the file."""
+    helm = Helm(executable, (0, 0, 0))
+    try:
+        text = helm.run(["version", "--template", "{{.Version}}"])
+    except ChartgenError as error:
+        raise MissingToolError(f"{executable} does not run: {error}") from None
+    version = parse_version(text)
+    if version is None:
+        raise MissingToolError(f"{executable} does not report a Helm version but {text.strip()[:40]!r}")
+    return version
+
+
+def _silence(name: str) -> None:
+    """Keep a library's warnings off stderr: what went wrong is in the error that is raised."""
+    import logging
+
+    logger = logging.getLogger(name)
+    if not logger.hasHandlers():
+        logger.addHandler(logging.NullHandler())
+
+
+def _wait(command: Command, arguments: list[str], stdin: str | None) -> str:
+    """Run pyhelm3's coroutine to its end; in a thread when the caller (a notebook) already runs an event loop."""
+    import asyncio
+    from concurrent.futures import ThreadPoolExecutor
+
+    async def call() -> bytes:
+        output: bytes = await command.run(arguments, None if stdin is None else stdin.encode())
+        return output
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(call()).decode()
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, call()).result().decode()

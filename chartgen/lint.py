@@ -1,0 +1,125 @@
+"""Lint of a chart: Helm's own checks, every preset rendered twice, and the structural rules on each rendered object."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from chartgen import gotemplate, render
+from chartgen.check import check_values
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.helm import HelmError, find_helm
+from chartgen.rules import LINT_NAMESPACE, RULES, rule_id, title
+from chartgen.values import Values, load_values
+
+if TYPE_CHECKING:
+    from chartgen.chart import Chart
+
+Preset: TypeAlias = Values | Sequence[Path]
+
+_RELEASE = "lint"
+_HELM_LINE = re.compile(r"^\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)")
+# What makes two renders differ, or a render in Argo CD or Flux differ from Helm's (facts: helm.md 2.6).
+_BANNED = re.compile(
+    r"\b(?:now|rand(?:Alpha|AlphaNum|Numeric|Ascii|Int|Bytes)|uuidv4|lookup|gen(?:CA|SignedCert|SelfSignedCert)(?:WithKey)?"
+    r"|genPrivateKey|htpasswd|bcrypt|encryptAES|getHostByName|shuffle)\b|\.Release\.(?:Revision|IsUpgrade|IsInstall)\b"
+)
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|`[^`]*`')
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that lint found.
+
+    Args:
+        rule: Stable id of the check.
+        problem: Where and what.
+        severity: An error fails the lint; a warning is only shown.
+    """
+
+    rule: str
+    problem: Problem
+    severity: Literal["error", "warning"] = "error"
+
+    def __str__(self) -> str:
+        return f"{self.problem} [{self.rule}]"
+
+
+def lint(chart: Chart, presets: Mapping[str, Preset] | None = None) -> list[Finding]:
+    """Check a chart with no values and with every preset.
+
+    Args:
+        chart: The chart.
+        presets: Name -> values, or their files with the lowest layer first.
+
+    Returns:
+        Everything that was found, sorted by place; an empty list for a clean chart.
+
+    Raises:
+        MissingToolError: There is no fitting Helm.
+    """
+    found = [*_banned_functions(chart), *_helm_lint(chart)]
+    for name, files in {"": (), **(presets or {})}.items():
+        found += _preset(chart, name, files)
+    unique = {(finding.rule, finding.problem.path, finding.problem.message): finding for finding in reversed(found)}
+    return sorted(unique.values(), key=lambda f: (str(f.problem.path or ""), f.problem.line, f.rule, f.problem.message))
+
+
+def _banned_functions(chart: Chart) -> Iterator[Finding]:
+    """Find template functions that make two renders differ."""
+    for path, text in chart.files.items():
+        for action in gotemplate.actions(text) if path.startswith("templates/") else ():
+            code = "" if action.word == "comment" else _QUOTED.sub(lambda match: " " * len(match[0]), action.text)
+            for match in _BANNED.finditer(code):
+                line = action.line + code.count("\n", 0, match.start())
+                problem = Problem(f"{match[0]} makes two renders differ", path, line, hint="take it from the values")
+                yield Finding("no-banned-functions", problem)
+
+
+def _helm_lint(chart: Chart) -> Iterator[Finding]:
+    """Run `helm lint --strict` with no values; its text output is all it has."""
+    with render.written(chart) as folder:
+        try:
+            report = find_helm().run(["lint", "--strict", str(folder), "--kube-version", render.KUBE_VERSION])
+        except HelmError as error:
+            report = error.stdout
+    for line in report.splitlines():
+        if match := _HELM_LINE.match(line):
+            text = match["text"].replace(f"{folder}/", "").replace(str(folder), "the chart")
+            yield Finding("helm-lint", Problem(text, match["path"].replace(f"{folder}/", "")))
+
+
+def _preset(chart: Chart, name: str, files: Preset) -> Iterator[Finding]:
+    """Check the chart with one preset; one that does not load or fit its schema is not rendered."""
+    try:
+        values = files if isinstance(files, Values) else load_values(files)
+        misfits = check_values(chart, values)
+        if misfits:
+            yield from (Finding("values-schema", problem) for problem in misfits)
+            return
+        first, second = (render.render(chart, _RELEASE, LINT_NAMESPACE, values.data) for _ in range(2))
+    except MissingToolError:
+        raise
+    except ChartgenError as error:
+        yield from (Finding("helm-template", _told(problem, name)) for problem in error.problems)
+        return
+    if first != second:
+        yield Finding("renders-are-identical", _told(Problem("two renders differ"), name))
+    yield from _objects(render.manifests(first))
+
+
+def _objects(manifests: Iterable[render.Manifest]) -> Iterator[Finding]:
+    for manifest in manifests:
+        path = manifest.source.partition("/")[2] or None
+        for rule in RULES:
+            for complaint in rule(manifest.data):
+                problem = Problem(f"{title(manifest.data)}: {complaint.message}", path, hint=complaint.hint)
+                yield Finding(rule_id(rule), problem)
+
+
+def _told(problem: Problem, preset: str) -> Problem:
+    message = f"with {preset}: {problem.message}" if preset else f"with no values: {problem.message}"
+    return Problem(message, problem.path, problem.line, problem.column, problem.hint)

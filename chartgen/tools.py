@@ -1,0 +1,52 @@
+"""Where programs that chartgen runs are found: a variable, PATH, then the cache of engines that chartgen built."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from chartgen.errors import MissingToolError
+
+
+def cache_dir() -> Path:
+    """Give the folder for what chartgen builds once; it need not exist.
+
+    `$CHARTGEN_CACHE`, else `$XDG_CACHE_HOME/chartgen`, else `~/.cache/chartgen`.
+    """
+    if own := os.environ.get("CHARTGEN_CACHE"):
+        return Path(own).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser().absolute() / "chartgen"
+
+
+def find_tool(name: str) -> Path | None:
+    """Find a program: `$CHARTGEN_<NAME>`, then PATH, then the newest one in the cache.
+
+    The cache holds `engines/<name>-<version>-<os>-<arch>/bin/<name>`, as `chartgen engines build` leaves them.
+
+    Args:
+        name: The program, for example `helm`.
+
+    Raises:
+        MissingToolError: The variable is set but names no program.
+    """
+    variable = "CHARTGEN_" + name.upper().replace("-", "_")
+    if chosen := os.environ.get(variable):
+        if found := shutil.which(chosen):
+            return Path(found)
+        raise MissingToolError(f"{variable}={chosen} is not an executable file; correct or unset it")
+    if found := shutil.which(name):
+        return Path(found)
+    return _cached(name)
+
+
+def _cached(name: str) -> Path | None:
+    built = [path for path in cache_dir().glob(f"engines/{name}-*/bin/{name}") if os.access(path, os.X_OK)]
+    return max(built, key=lambda path: _version_key(path.parent.parent.name.removeprefix(f"{name}-")), default=None)
+
+
+def _version_key(folder: str) -> list[int]:
+    version = folder.partition("-")[0]
+    return [int(number) for number in re.findall(r"[0-9]+", version)]

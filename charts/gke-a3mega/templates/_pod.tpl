@@ -1,0 +1,451 @@
+{{/* Maps that fragments fill; the user's values of the same name win over them. */}}
+{{- define "gke-a3mega.slot.podAnnotations" -}}
+{{- if include "gke-a3mega.gpu" . }}
+{{- /* gpudirect-tcpxo */}}
+{{- if not .Values.network.hostNetwork }}
+# The name after the slash is the daemon's container: GKE injects the devices into that one.
+devices.gke.io/container.tcpxo-daemon: |
+  - path: /dev/nvidia0
+  - path: /dev/nvidia1
+  - path: /dev/nvidia2
+  - path: /dev/nvidia3
+  - path: /dev/nvidia4
+  - path: /dev/nvidia5
+  - path: /dev/nvidia6
+  - path: /dev/nvidia7
+  - path: /dev/nvidiactl
+  - path: /dev/nvidia-uvm
+  - path: /dev/dmabuf_import_helper
+networking.gke.io/default-interface: eth0
+networking.gke.io/interfaces: {{ include "gke-a3mega.tcpxoInterfaces" . | quote }}
+{{- end }}
+{{- end }}
+{{- /* storage-gcs */}}
+{{- range .Values.storage }}
+{{- if hasPrefix "gs://" .from }}
+# GKE adds the FUSE sidecar; "0" lifts its limits on CPU, memory and disk.
+gke-gcsfuse/volumes: "true"
+gke-gcsfuse/cpu-limit: "0"
+gke-gcsfuse/memory-limit: "0"
+gke-gcsfuse/ephemeral-storage-limit: "0"
+{{- break }}
+{{- end }}
+{{- end }}
+{{- if include "gke-a3mega.gpu" . }}
+{{- /* kueue */}}
+{{- with .Values.topology }}
+{{- if eq .mode "unconstrained" }}
+kueue.x-k8s.io/podset-unconstrained-topology: "true"
+{{- else if .mode }}
+kueue.x-k8s.io/podset-{{ .mode }}-topology: {{ .level }}
+{{- end }}
+{{- if .sliceSize }}
+kueue.x-k8s.io/podset-slice-required-topology: {{ .sliceLevel }}
+kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "gke-a3mega.slot.podLabels" -}}
+
+{{- end }}
+{{- define "gke-a3mega.slot.nodeSelector" -}}
+{{- if include "gke-a3mega.gpu" . }}
+{{- /* instance-type */}}
+node.kubernetes.io/instance-type: {{ .Values.machineType }}
+{{- end }}
+{{- end }}
+{{- define "gke-a3mega.slot.affinity" -}}
+
+{{- end }}
+{{- define "gke-a3mega.slot.securityContext" -}}
+{{- if include "gke-a3mega.gpu" . }}
+{{- /* gpudirect-tcpxo */}}
+{{- if .Values.network.hostNetwork }}
+privileged: true
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "gke-a3mega.slot.resourceLimits" -}}
+{{- if include "gke-a3mega.gpu" . }}
+{{- /* nvidia-gpu */}}
+# Quoted: an unquoted quantity makes each unchanged upgrade a change (facts/releases.md section 1).
+nvidia.com/gpu: {{ include "gke-a3mega.gpusPerNode" . | quote }}
+{{- end }}
+{{- end }}
+{{- define "gke-a3mega.slot.labels" -}}
+{{- if include "gke-a3mega.gpu" . }}
+{{- /* kueue */}}
+{{- if .Values.queue.name }}
+kueue.x-k8s.io/queue-name: {{ .Values.queue.name }}
+{{- with .Values.queue.priorityClass }}
+kueue.x-k8s.io/priority-class: {{ . }}
+{{- end }}
+{{- with .Values.run.deadlineSeconds }}
+kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "gke-a3mega.slot.annotations" -}}
+{{- if include "gke-a3mega.gpu" . }}
+{{- /* kueue */}}
+{{- if .Values.queue.flexStart }}
+provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | int64 | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Variables of the program, each name once: fragments < launcher < user. */}}
+{{- define "gke-a3mega.env" -}}
+{{- $env := dict }}
+{{- range list (include "gke-a3mega.slot.env" .) (include (printf "gke-a3mega.launcher.%s.env" .Values.launcher) .) }}
+{{- range . | fromYamlArray }}{{ $_ := set $env .name . }}{{ end }}
+{{- end }}
+{{- range $name, $value := .Values.env }}{{ $_ := set $env $name (dict "value" $value) }}{{ end }}
+{{- range $name, $key := .Values.secretEnv }}
+{{- $_ := set $env $name (dict "valueFrom" (dict "secretKeyRef" (dict "name" $key.secretName "key" $key.key))) }}
+{{- end }}
+{{- range $name, $entry := $env }}
+- name: {{ $name }}
+{{- if hasKey $entry "value" }}
+  value: {{ include "gke-a3mega.literal" $entry.value }}
+{{- else }}
+  valueFrom: {{- toYaml $entry.valueFrom | nindent 4 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "gke-a3mega.slot.env" }}
+- name: NNODES
+  value: {{ .Values.nodes | int64 | quote }}
+- name: GPUS_PER_NODE
+  value: {{ include "gke-a3mega.gpusPerNode" . | quote }}
+- name: MASTER_ADDR
+  value: {{ include "gke-a3mega.rendezvous" . }}
+- name: MASTER_PORT
+  value: "6002"
+- name: RUN_DIRECTORY
+  value: {{ include "gke-a3mega.runDirectory" . | quote }}
+- name: CHECKPOINT_DIRECTORY
+  value: {{ printf "%s/checkpoints" (include "gke-a3mega.home" .) | quote }}
+{{- if include "gke-a3mega.gpu" . }}
+{{- /* gpudirect-tcpxo */}}
+- name: GLOO_SOCKET_IFNAME
+  value: eth0
+- name: NCCL_SOCKET_IFNAME
+  value: eth0
+- name: NCCL_DEBUG
+  value: VERSION
+- name: NCCL_ALGO
+  value: Ring,Tree
+- name: NCCL_PROTO
+  value: Simple
+- name: NCCL_MIN_NCHANNELS
+  value: "4"
+- name: NCCL_BUFFSIZE
+  value: "8388608"
+- name: NCCL_DYNAMIC_CHUNK_SIZE
+  value: "524288"
+- name: NCCL_P2P_NET_CHUNKSIZE
+  value: "524288"
+- name: NCCL_P2P_PCI_CHUNKSIZE
+  value: "524288"
+- name: NCCL_P2P_NVL_CHUNKSIZE
+  value: "1048576"
+- name: NCCL_CROSS_NIC
+  value: "0"
+- name: NCCL_NET_GDR_LEVEL
+  value: PIX
+- name: NCCL_P2P_PXN_LEVEL
+  value: "0"
+- name: NCCL_NVLS_ENABLE
+  value: "0"
+- name: NCCL_FASTRAK_CTRL_DEV
+  value: eth0
+- name: NCCL_FASTRAK_IFNAME
+  value: eth1,eth2,eth3,eth4,eth5,eth6,eth7,eth8
+- name: NCCL_FASTRAK_NUM_FLOWS
+  value: "2"
+- name: NCCL_FASTRAK_NUM_FLOWS_PER_GROUP
+  value: "1"
+- name: NCCL_FASTRAK_ENABLE_CONTROL_CHANNEL
+  value: "0"
+- name: NCCL_FASTRAK_ENABLE_HOTPATH_LOGGING
+  value: "0"
+- name: NCCL_FASTRAK_USE_SNAP
+  value: "1"
+- name: NCCL_FASTRAK_USE_LLCM
+  value: "1"
+- name: NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY
+  value: /dev/aperture_devices
+- name: NCCL_TUNER_PLUGIN
+  value: libnccl-tuner.so
+- name: NCCL_TUNER_CONFIG_PATH
+  value: /usr/local/nccl-plugin/lib64/a3plus_tuner_config.textproto
+- name: NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE
+  value: /usr/local/nccl-plugin/lib64/a3plus_guest_config.textproto
+{{- end }}
+{{- end }}
+
+{{/* Pod of every machine of the run. */}}
+{{- define "gke-a3mega.pod" -}}
+{{- $launcher := include "gke-a3mega.launcher" . | fromYaml -}}
+metadata:
+  labels:
+    {{- include "gke-a3mega.selectorLabels" . | nindent 4 }}
+    app.kubernetes.io/component: {{ $launcher.task }}
+    run: {{ include "gke-a3mega.run" . }}
+    {{- with include "gke-a3mega.merge" (list (toYaml .Values.podLabels) (include "gke-a3mega.slot.podLabels" .)) }}
+    {{- . | nindent 4 }}
+    {{- end }}
+  annotations:
+    kubectl.kubernetes.io/default-container: workload
+    {{- with include "gke-a3mega.merge" (list (toYaml .Values.podAnnotations) (include "gke-a3mega.slot.podAnnotations" .)) }}
+    {{- . | nindent 4 }}
+    {{- end }}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  {{- with .Values.serviceAccount }}
+  serviceAccountName: {{ . }}
+  {{- end }}
+  {{- with .Values.imagePullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . }}
+    {{- end }}
+  {{- end }}
+  {{- if include "gke-a3mega.gpu" . }}
+  {{- /* gpudirect-tcpxo */}}
+  {{- if .Values.network.hostNetwork }}
+  hostNetwork: true
+  dnsPolicy: ClusterFirstWithHostNet
+  {{- end }}
+  {{- end }}
+  {{- with include "gke-a3mega.merge" (list (toYaml .Values.nodeSelector) (include "gke-a3mega.slot.nodeSelector" .)) }}
+  nodeSelector:
+    {{- . | nindent 4 }}
+  {{- end }}
+  {{- with concat (include "gke-a3mega.tolerations" . | fromYamlArray) .Values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  affinity:
+    {{- include "gke-a3mega.affinity" . | nindent 4 }}
+  volumes:
+    - name: start
+      configMap:
+        name: {{ include "gke-a3mega.run" . }}
+    {{- if include "gke-a3mega.gpu" . }}
+    {{- /* shared-memory */}}
+    - name: shared-memory
+      emptyDir:
+        medium: Memory
+        sizeLimit: {{ .Values.sharedMemory | quote }}
+    {{- /* gpudirect-tcpxo */}}
+    - name: nvidia-libraries
+      hostPath:
+        path: /home/kubernetes/bin/nvidia
+    - name: sys
+      hostPath:
+        path: /sys
+    - name: proc-sys
+      hostPath:
+        path: /proc/sys
+    - name: aperture-devices
+      hostPath:
+        path: /dev/aperture_devices
+    - name: nccl-plugin
+      emptyDir: {}
+    {{- end }}
+    {{- /* storage-pvc */}}
+    {{- range $role, $store := .Values.storage }}
+    {{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "gke-a3mega.storeVolume" (list $ $role))) }}
+    - name: {{ $role }}
+      persistentVolumeClaim:
+        claimName: {{ include "gke-a3mega.storeName" $store.from }}
+    {{- end }}
+    {{- end }}
+    {{- /* storage-gcs */}}
+    # Named after the role: bucket names hold dots and underscores, and two roles may use one bucket.
+    {{- range $role, $store := .Values.storage }}
+    {{- if hasPrefix "gs://" $store.from }}
+    - name: {{ $role }}
+      csi:
+        driver: gcsfuse.csi.storage.gke.io
+        {{- if $store.readOnly }}
+        readOnly: true
+        {{- end }}
+        volumeAttributes:
+          bucketName: {{ include "gke-a3mega.storeName" $store.from | quote }}
+          {{- $path := include "gke-a3mega.storePath" $store.from }}
+          {{- with compact (list $store.mountOptions (empty $path | ternary "" (printf "only-dir=%s" $path))) }}
+          mountOptions: {{ join "," . | quote }}
+          {{- end }}
+    {{- end }}
+    {{- end }}
+    {{- /* storage-disk-gke */}}
+    {{- range $role, $store := .Values.storage }}
+    {{- if hasPrefix "disk://" $store.from }}
+    - name: {{ $role }}
+      hostPath:
+        path: /mnt/stateful_partition/kube-ephemeral-ssd
+        # A machine without local SSDs refuses the pod instead of filling its boot disk.
+        type: Directory
+    {{- end }}
+    {{- end }}
+    {{- /* storage-memory */}}
+    {{- range $role, $store := .Values.storage }}
+    {{- if hasPrefix "memory://" $store.from }}
+    - name: {{ $role }}
+      emptyDir:
+        medium: Memory
+    {{- end }}
+    {{- end }}
+    {{- with .Values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  initContainers:
+    {{- if include "gke-a3mega.gpu" . }}
+    {{- /* gpudirect-tcpxo */}}
+    # Copies the NCCL plugin, and the NCCL that it was built for, to where the program finds them.
+    - name: nccl-plugin-installer
+      image: "{{ .Values.network.repository }}/nccl-plugin-gpudirecttcpx-dev:{{ .Values.network.pluginVersion }}"
+      imagePullPolicy: {{ .Values.imagePullPolicy }}
+      command:
+        - /bin/sh
+        - -ec
+        - |
+          chmod 755 /scripts/container_entry.sh
+          /scripts/container_entry.sh install --install-nccl --nccl-buildtype="$NCCL_BUILD_TYPE"
+          cp -r /var/lib/tcpxo/* /usr/local/nccl-plugin/
+      env:
+        - name: NCCL_BUILD_TYPE
+          value: {{ .Values.network.ncclBuildType | quote }}
+      securityContext:
+        allowPrivilegeEscalation: false
+      volumeMounts:
+        - name: nccl-plugin
+          mountPath: /usr/local/nccl-plugin
+    # RxDM, the receive daemon. A native sidecar: it runs before and beside the program and ends with it, also when the
+    # program is killed. It forwards SIGTERM, since the entry script does not.
+    - name: tcpxo-daemon
+      image: "{{ .Values.network.repository }}/tcpgpudmarxd-dev:{{ .Values.network.daemonVersion }}"
+      imagePullPolicy: {{ .Values.imagePullPolicy }}
+      restartPolicy: Always
+      command:
+        - bash
+        - -c
+        - |
+          stop() { kill -TERM "$daemon"; wait "$daemon"; exit 0; }
+          trap stop TERM
+          chmod 755 /fts/entrypoint_rxdm_container.sh
+          /fts/entrypoint_rxdm_container.sh --num_hops=2 --num_nics=8 --uid= --alsologtostderr &
+          daemon=$!
+          wait "$daemon"
+      env:
+        - name: LD_LIBRARY_PATH
+          value: /usr/local/nvidia/lib64
+      securityContext:
+        {{- if .Values.network.hostNetwork }}
+        privileged: true
+        {{- else }}
+        allowPrivilegeEscalation: false
+        {{- end }}
+        capabilities:
+          add: [NET_ADMIN, NET_BIND_SERVICE]
+      volumeMounts:
+        - name: nvidia-libraries
+          mountPath: /usr/local/nvidia
+        - name: sys
+          mountPath: /hostsysfs
+        - name: proc-sys
+          mountPath: /hostprocsysfs
+    {{- end }}
+  containers:
+    - name: workload
+      image: {{ $launcher.image | quote }}
+      imagePullPolicy: {{ .Values.imagePullPolicy }}
+      command: [bash, /etc/chartgen/start.sh]
+      args:
+        - {{ include "gke-a3mega.literal" $launcher.program }}
+        {{- range include (printf "gke-a3mega.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
+        - {{ include "gke-a3mega.literal" . }}
+        {{- end }}
+        {{- range $launcher.args }}
+        - {{ include "gke-a3mega.literal" . }}
+        {{- end }}
+      env:
+        {{- include "gke-a3mega.env" . | trim | nindent 8 }}
+      ports:
+        - name: rendezvous
+          containerPort: 6002
+      resources:
+        {{- $gpus := include "gke-a3mega.slot.resourceLimits" . | fromYaml }}
+        {{- $resources := $launcher.resources | default (dict) }}
+        {{- with merge (dict) $gpus ($resources.requests | default (dict)) }}
+        requests:
+          {{- range $name, $quantity := . }}
+          {{ $name }}: {{ $quantity | quote }}
+          {{- end }}
+        {{- end }}
+        {{- with merge (dict) $gpus ($resources.limits | default (dict)) }}
+        limits:
+          {{- range $name, $quantity := . }}
+          {{ $name }}: {{ $quantity | quote }}
+          {{- end }}
+        {{- end }}
+      securityContext:
+        {{- $security := include "gke-a3mega.slot.securityContext" . | fromYaml }}
+        {{- if $security.privileged }}
+        {{- toYaml $security | nindent 8 }}
+        {{- else }}
+        {{- toYaml (merge $security (dict "allowPrivilegeEscalation" false)) | nindent 8 }}
+        {{- end }}
+      volumeMounts:
+        - name: start
+          mountPath: /etc/chartgen
+          readOnly: true
+        {{- if include "gke-a3mega.gpu" . }}
+        {{- /* shared-memory */}}
+        - name: shared-memory
+          mountPath: /dev/shm
+        {{- /* gpudirect-tcpxo */}}
+        - name: nccl-plugin
+          mountPath: /usr/local/nccl-plugin
+        - name: aperture-devices
+          mountPath: /dev/aperture_devices
+        {{- end }}
+        {{- /* storage */}}
+        {{- range $role, $store := .Values.storage }}
+        - name: {{ include "gke-a3mega.storeVolume" (list $ $role) }}
+          mountPath: /{{ $role }}
+          {{- if hasPrefix "disk://" $store.from }}
+          subPath: {{ printf "%s/%s/%s" $.Release.Namespace $.Release.Name $role }}
+          {{- else if and (hasPrefix "pvc://" $store.from) (include "gke-a3mega.storePath" $store.from) }}
+          subPath: {{ include "gke-a3mega.storePath" $store.from | quote }}
+          {{- end }}
+          {{- if $store.readOnly }}
+          readOnly: true
+          {{- end }}
+        {{- end }}
+        {{- with .Values.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+
+{{- end }}
+
+{{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
+{{- define "gke-a3mega.tolerations" -}}
+{{- if include "gke-a3mega.gpu" . }}
+{{- /* nvidia-gpu */}}
+- key: nvidia.com/gpu
+  operator: Exists
+{{- end }}
+{{- /* gke-nodes */}}
+- key: cloud.google.com/impending-node-termination
+  operator: Exists
+{{- end }}

@@ -1,0 +1,21 @@
+{{/* Name behind the scheme of a store: claim, bucket or host. */}}
+{{- define "gke-a3mega.storeName" -}}
+{{- regexReplaceAll "^[a-z]+://" . "" | splitList "/" | first }}
+{{- end }}
+
+{{/* Path behind the name of a store, without slashes at its ends. */}}
+{{- define "gke-a3mega.storePath" -}}
+{{- regexReplaceAll "^[a-z]+://" . "" | splitList "/" | rest | join "/" | trimAll "/" }}
+{{- end }}
+
+{{/* Volume of a role; roles on one claim share the volume of the first. Takes (list context role). */}}
+{{- define "gke-a3mega.storeVolume" -}}
+{{- $role := index . 1 }}
+{{- $from := (get (index . 0).Values.storage $role).from }}
+{{- $volume := "" }}
+{{- range $other, $store := (index . 0).Values.storage }}
+{{- $shared := and (hasPrefix "pvc://" $from) (hasPrefix "pvc://" $store.from) (eq (include "gke-a3mega.storeName" $store.from) (include "gke-a3mega.storeName" $from)) }}
+{{- if and $shared (not $volume) }}{{ $volume = $other }}{{ end }}
+{{- end }}
+{{- $volume | default $role }}
+{{- end }}

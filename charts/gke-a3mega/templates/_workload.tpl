@@ -1,0 +1,25 @@
+{{/* Address of the first machine; JobSet makes the headless Service of its own name. */}}
+{{- define "gke-a3mega.rendezvous" -}}
+{{- printf "%s-workload-0-0.%s" (include "gke-a3mega.run" .) (include "gke-a3mega.run" .) }}
+{{- end }}
+
+{{/* What the run is. `suspend` is Kueue's to set, and a TTL here would let an unchanged upgrade start the run again. */}}
+{{- define "gke-a3mega.spec" -}}
+network:
+  enableDNSHostnames: true
+  publishNotReadyAddresses: true
+successPolicy:
+  operator: All
+failurePolicy:
+  maxRestarts: {{ .Values.run.maxRestarts | int64 }}
+replicatedJobs:
+  - name: workload
+    replicas: 1
+    template:
+      spec:
+        {{- include "gke-a3mega.job" . | nindent 8 }}
+        {{- with .Values.run.ttlSecondsAfterFinished }}
+        ttlSecondsAfterFinished: {{ . | int64 }}
+        {{- end }}
+
+{{- end }}

@@ -1,0 +1,27 @@
+"""What several test files share: one real control plane with Kueue and JobSet for the whole session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from chartgen.rehearse import build, engines
+from chartgen.rehearse.controllers import start_controllers
+from chartgen.rehearse.controlplane import ControlPlane
+
+CONTROLLERS = ("jobset", "kueue")
+
+
+@pytest.fixture(scope="session")
+def built_engines() -> None:
+    """All engines, built when they are missing."""
+    build.build(engines.engines())
+
+
+@pytest.fixture(scope="session")
+def plane(built_engines: None) -> Iterator[ControlPlane]:  # noqa: ARG001
+    """A control plane with JobSet and Kueue, without machines and queues; tests use their own namespaces and names."""
+    with ControlPlane() as running:
+        start_controllers(running, CONTROLLERS)
+        yield running

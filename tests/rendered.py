@@ -1,0 +1,89 @@
+"""The A3 Mega chart, rendered by the real Helm with the GPT3-175B values of the repository."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from chartgen.chart import Chart
+from chartgen.check import require_valid
+from chartgen.compose import compose
+from chartgen.render import objects, render
+from chartgen.target import Target, load_target
+from chartgen.values import load_values
+
+VALUES = Path(__file__).parent.parent / "values"
+GPT3 = (VALUES / "gpt3-175b.yaml", VALUES / "gke-a3mega" / "gpt3-175b.yaml", VALUES / "site.example.yaml")
+RELEASE, NAMESPACE = "my-run", "ml"
+
+Objects: TypeAlias = list[dict[str, Any]]
+
+
+@lru_cache
+def target() -> Target:
+    return load_target("gke-a3mega")
+
+
+@lru_cache
+def chart(workload: str | None = None) -> Chart:
+    return compose(target(), workload)
+
+
+def rendered(
+    *sets: str, files: tuple[Path, ...] = GPT3, workload: str | None = None, json: tuple[str, ...] = ()
+) -> Objects:
+    """The objects of the chart with these values files and `--set` (and `--set-json`) flags."""
+    values = load_values(files, set_values=sets, set_json=json)
+    require_valid(chart(workload), values)
+    return objects(render(chart(workload), RELEASE, NAMESPACE, values.data))
+
+
+def one(kind: str, found: Objects) -> dict[str, Any]:
+    """The only object of a kind."""
+    (item,) = (item for item in found if item["kind"] == kind)
+    return item
+
+
+def job_spec(found: Objects) -> dict[str, Any]:
+    """The Indexed Job's spec, in a JobSet or by itself."""
+    jobsets = [item for item in found if item["kind"] == "JobSet"]
+    if jobsets:
+        spec: dict[str, Any] = jobsets[0]["spec"]["replicatedJobs"][0]["template"]["spec"]
+        return spec
+    job: dict[str, Any] = one("Job", found)["spec"]
+    return job
+
+
+def pod(found: Objects) -> dict[str, Any]:
+    """The pod template: metadata and spec."""
+    template: dict[str, Any] = job_spec(found)["template"]
+    return template
+
+
+def container(found: Objects) -> dict[str, Any]:
+    """The program's container."""
+    (only,) = pod(found)["spec"]["containers"]
+    return dict(only)
+
+
+def env(found: Objects) -> dict[str, str]:
+    """The program's variables as a process sees them."""
+    return {entry["name"]: unescaped(entry["value"]) for entry in container(found)["env"] if "value" in entry}
+
+
+def arguments(found: Objects) -> list[str]:
+    """The program and its arguments as a process sees them."""
+    return [unescaped(text) for text in container(found)["args"]]
+
+
+def overrides(found: Objects) -> dict[str, str]:
+    """The Hydra overrides among the arguments: path -> literal."""
+    pairs = (text.removeprefix("++").partition("=") for text in arguments(found)[1:])
+    return {path: literal for path, _, literal in pairs}
+
+
+def unescaped(text: str) -> str:
+    """What Kubernetes makes of an argument or variable in which every $ is doubled, so that no $(NAME) is left."""
+    assert "$(" not in text.replace("$$", ""), text
+    return text.replace("$$", "$")

@@ -1,0 +1,378 @@
+"""The A3 Mega chart holds every fact of facts/gke.md section 2, as meaning: read from what Helm renders."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from rendered import GPT3, Objects, arguments, container, env, job_spec, one, overrides, pod, rendered
+
+from chartgen.errors import ChartgenError
+from chartgen.yamltext import load
+
+
+@pytest.fixture(scope="module")
+def run() -> Objects:
+    return rendered()
+
+
+@pytest.fixture(scope="module")
+def pod_network() -> Objects:
+    """The profile without host network."""
+    return rendered("network.hostNetwork=false")
+
+
+def init(found: Objects, name: str) -> Any:
+    (only,) = (item for item in pod(found)["spec"]["initContainers"] if item["name"] == name)
+    return only
+
+
+def mounts(item: Any) -> dict[str, Any]:
+    return {mount["mountPath"]: mount for mount in item.get("volumeMounts", ())}
+
+
+def volumes(found: Objects) -> dict[str, Any]:
+    return {volume["name"]: volume for volume in pod(found)["spec"]["volumes"]}
+
+
+def test_machines_times_gpus_is_the_world(run: Objects) -> None:
+    nodes, gpus = job_spec(run)["completions"], int(container(run)["resources"]["limits"]["nvidia.com/gpu"])
+    assert nodes * gpus == 256
+    assert job_spec(run)["parallelism"] == nodes
+    assert (env(run)["NNODES"], env(run)["GPUS_PER_NODE"]) == (str(nodes), str(gpus))
+    native = overrides(run)
+    assert (native["trainer.num_nodes"], native["trainer.devices"]) == (str(nodes), str(gpus))
+    assert container(run)["resources"]["requests"] == container(run)["resources"]["limits"]
+
+
+def test_every_mount_has_a_volume_and_every_volume_a_mount(run: Objects, pod_network: Objects) -> None:
+    for found in (run, pod_network):
+        spec = pod(found)["spec"]
+        used = [
+            mount["name"] for item in (*spec["containers"], *spec["initContainers"]) for mount in item["volumeMounts"]
+        ]
+        assert set(used) == set(volumes(found))
+
+
+def test_a_rank_that_fails_fails_the_run_once(run: Objects) -> None:
+    assert job_spec(run)["backoffLimit"] == 0
+    assert job_spec(run)["completionMode"] == "Indexed"
+    assert pod(run)["spec"]["restartPolicy"] == "Never"
+    assert one("JobSet", run)["spec"]["failurePolicy"] == {"maxRestarts": 0}
+
+
+def test_plugin_and_daemon_are_the_guides_pair(run: Objects) -> None:
+    repository = "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo/"
+    assert init(run, "nccl-plugin-installer")["image"] == repository + "nccl-plugin-gpudirecttcpx-dev:v1.0.3"
+    assert init(run, "tcpxo-daemon")["image"] == repository + "tcpgpudmarxd-dev:v1.0.9"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "daemon", "fits"),
+    [
+        ("v1.0.1", "v1.0.8", True),
+        ("v1.0.3", "v1.0.9", True),
+        ("v1.0.7", "v1.0.13", True),
+        ("v1.0.7", "v1.0.13_1", True),
+        ("v1.0.8-1", "v1.0.14", True),
+        ("v1.0.3", "v1.0.13", False),
+        ("v1.0.12", "v1.0.9", False),
+    ],
+)
+def test_only_published_pairs_are_accepted(plugin: str, daemon: str, *, fits: bool) -> None:
+    sets = (f"network.pluginVersion={plugin}", f"network.daemonVersion={daemon}")
+    if fits:
+        rendered(*sets)
+        return
+    with pytest.raises(ChartgenError, match=r"network\.(plugin|daemon)Version: .*; use v1"):
+        rendered(*sets)
+
+
+def test_installer_copies_the_plugin_to_where_the_program_looks(run: Objects) -> None:
+    installer = init(run, "nccl-plugin-installer")
+    shared = mounts(installer)["/usr/local/nccl-plugin"]["name"]
+    assert volumes(run)[shared] == {"name": shared, "emptyDir": {}}
+    assert mounts(container(run))["/usr/local/nccl-plugin"]["name"] == shared
+    assert "/scripts/container_entry.sh install --install-nccl" in installer["command"][-1]
+    assert {"name": "NCCL_BUILD_TYPE", "value": "221"} in installer["env"]
+
+
+def test_daemon_is_a_native_sidecar_that_ends_with_the_program(run: Objects) -> None:
+    daemon = init(run, "tcpxo-daemon")
+    assert daemon["restartPolicy"] == "Always"
+    script = daemon["command"][-1]
+    assert "--num_hops=2 --num_nics=8 --uid= --alsologtostderr" in script
+    assert "trap stop TERM" in script
+    assert daemon["securityContext"]["capabilities"]["add"] == ["NET_ADMIN", "NET_BIND_SERVICE"]
+    assert {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"} in daemon["env"]
+    hosts = {path: volumes(run)[mount["name"]]["hostPath"]["path"] for path, mount in mounts(daemon).items()}
+    assert hosts == {
+        "/usr/local/nvidia": "/home/kubernetes/bin/nvidia",
+        "/hostsysfs": "/sys",
+        "/hostprocsysfs": "/proc/sys",
+    }
+
+
+def test_program_sees_the_aperture_devices_and_shared_memory(run: Objects) -> None:
+    found = mounts(container(run))
+    assert volumes(run)[found["/dev/aperture_devices"]["name"]]["hostPath"]["path"] == "/dev/aperture_devices"
+    assert env(run)["NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY"] == "/dev/aperture_devices"
+    assert volumes(run)[found["/dev/shm"]["name"]]["emptyDir"] == {"medium": "Memory", "sizeLimit": "250Gi"}
+
+
+def test_nccl_settings_are_the_guides(run: Objects) -> None:
+    variables = env(run)
+    wanted = {
+        "NCCL_DEBUG": "VERSION",
+        "NCCL_ALGO": "Ring,Tree",
+        "NCCL_MIN_NCHANNELS": "4",
+        "NCCL_BUFFSIZE": "8388608",
+        "NCCL_SOCKET_IFNAME": "eth0",
+        "GLOO_SOCKET_IFNAME": "eth0",
+        "NCCL_DYNAMIC_CHUNK_SIZE": "524288",
+        "NCCL_P2P_NET_CHUNKSIZE": "524288",
+        "NCCL_P2P_PCI_CHUNKSIZE": "524288",
+        "NCCL_P2P_NVL_CHUNKSIZE": "1048576",
+        "NCCL_CROSS_NIC": "0",
+        "NCCL_PROTO": "Simple",
+        "NCCL_NET_GDR_LEVEL": "PIX",
+        "NCCL_P2P_PXN_LEVEL": "0",
+        "NCCL_NVLS_ENABLE": "0",
+        "NCCL_TUNER_PLUGIN": "libnccl-tuner.so",
+        "NCCL_TUNER_CONFIG_PATH": "/usr/local/nccl-plugin/lib64/a3plus_tuner_config.textproto",
+        "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE": "/usr/local/nccl-plugin/lib64/a3plus_guest_config.textproto",
+        "NCCL_FASTRAK_CTRL_DEV": "eth0",
+        "NCCL_FASTRAK_NUM_FLOWS": "2",
+        "NCCL_FASTRAK_NUM_FLOWS_PER_GROUP": "1",
+        "NCCL_FASTRAK_ENABLE_CONTROL_CHANNEL": "0",
+        "NCCL_FASTRAK_ENABLE_HOTPATH_LOGGING": "0",
+        "NCCL_FASTRAK_USE_SNAP": "1",
+        "NCCL_FASTRAK_USE_LLCM": "1",
+        "NVTE_FWD_LAYERNORM_SM_MARGIN": "8",
+        "NVTE_BWD_LAYERNORM_SM_MARGIN": "8",
+        "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+        "OMP_NUM_THREADS": "12",
+    }
+    assert wanted.items() <= variables.items()
+    assert variables["NCCL_FASTRAK_IFNAME"].split(",") == [f"eth{i}" for i in range(1, 9)]
+
+
+def test_host_network_profile(run: Objects) -> None:
+    spec = pod(run)["spec"]
+    assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+    assert container(run)["securityContext"]["privileged"] is True
+    assert init(run, "tcpxo-daemon")["securityContext"]["privileged"] is True
+    assert not [key for key in pod(run)["metadata"]["annotations"] if key.startswith(("networking.gke", "devices.gke"))]
+
+
+def test_pod_network_profile_attaches_nine_networks_and_is_not_privileged(pod_network: Objects) -> None:
+    spec, annotations = pod(pod_network)["spec"], pod(pod_network)["metadata"]["annotations"]
+    assert "hostNetwork" not in spec
+    interfaces = json.loads(annotations["networking.gke.io/interfaces"])
+    assert interfaces[0] == {"interfaceName": "eth0", "network": "default"}
+    assert interfaces[1:] == [{"interfaceName": f"eth{i}", "network": f"vpc{i}"} for i in range(1, 9)]
+    assert annotations["networking.gke.io/default-interface"] == "eth0"
+    devices = load(annotations["devices.gke.io/container.tcpxo-daemon"], "annotation").data
+    names = [f"nvidia{i}" for i in range(8)] + ["nvidiactl", "nvidia-uvm", "dmabuf_import_helper"]
+    assert devices == [{"path": f"/dev/{name}"} for name in names]
+    for item in (*spec["containers"], *spec["initContainers"]):
+        assert item["securityContext"]["allowPrivilegeEscalation"] is False
+        assert "privileged" not in item["securityContext"]
+
+
+def test_other_networks_can_be_named_but_must_be_eight() -> None:
+    names = [f"gpu-net-{i}" for i in range(8)]
+    found = rendered("network.hostNetwork=false", f"network.subnetworks={{{','.join(names)}}}")
+    interfaces = json.loads(pod(found)["metadata"]["annotations"]["networking.gke.io/interfaces"])
+    assert [interface["network"] for interface in interfaces[1:]] == names
+    with pytest.raises(ChartgenError, match="subnetworks"):
+        rendered("network.subnetworks={one,two}")
+
+
+def test_runs_only_on_tainted_gpu_machines_of_its_type(run: Objects) -> None:
+    spec = pod(run)["spec"]
+    assert spec["nodeSelector"] == {"node.kubernetes.io/instance-type": "a3-megagpu-8g"}
+    assert spec["tolerations"] == [
+        {"key": "nvidia.com/gpu", "operator": "Exists"},
+        {"key": "cloud.google.com/impending-node-termination", "operator": "Exists"},
+    ]
+
+
+def test_queue_topology_and_no_suspend(run: Objects) -> None:
+    jobset = one("JobSet", run)
+    assert jobset["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "a3-mega"
+    assert pod(run)["metadata"]["annotations"]["kueue.x-k8s.io/podset-preferred-topology"] == "kubernetes.io/hostname"
+    assert "suspend" not in jobset["spec"]
+    assert "ttlSecondsAfterFinished" not in jobset["spec"]
+
+
+def test_flex_start_asks_for_machines_for_the_runs_deadline() -> None:
+    found = rendered("queue.flexStart=true", "run.deadlineSeconds=86400")
+    jobset = one("JobSet", found)
+    assert jobset["metadata"]["annotations"]["provreq.kueue.x-k8s.io/maxRunDurationSeconds"] == "86400"
+    assert jobset["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] == "86400"
+    assert job_spec(found)["activeDeadlineSeconds"] == 86400
+    with pytest.raises(ChartgenError, match=r"queue\.flexStart: needs .* run\.deadlineSeconds"):
+        rendered("queue.flexStart=true")
+
+
+def test_nothing_of_a_queue_is_left_without_one() -> None:
+    found = rendered("queue.name=", "topology.mode=")
+    assert "kueue" not in json.dumps(found)
+
+
+def test_storage_roles_on_buckets_and_disks(run: Objects) -> None:
+    found, mounted = volumes(run), mounts(container(run))
+    data = found[mounted["/data"]["name"]]["csi"]
+    assert (data["driver"], data["readOnly"]) == ("gcsfuse.csi.storage.gke.io", True)
+    assert data["volumeAttributes"] == {
+        "bucketName": "cloud-samples-data",
+        "mountOptions": "implicit-dirs,only-dir=third-party",
+    }
+    assert found[mounted["/outputs"]["name"]]["csi"]["volumeAttributes"] == {"bucketName": "my-logs"}
+    assert found[mounted["/scratch"]["name"]]["hostPath"]["path"] == "/mnt/stateful_partition/kube-ephemeral-ssd"
+    assert pod(run)["metadata"]["annotations"]["gke-gcsfuse/volumes"] == "true"
+
+
+def test_two_roles_on_one_claim_are_one_volume() -> None:
+    found = rendered(
+        "storage.data.from=pvc://train/corpus",
+        "storage.data.mountOptions=",
+        "storage.outputs.from=pvc://train/runs/gpt3",
+        "storage.scratch.from=memory://",
+    )
+    mounted = mounts(container(found))
+    assert mounted["/data"]["name"] == mounted["/outputs"]["name"]
+    assert (mounted["/data"]["subPath"], mounted["/outputs"]["subPath"]) == ("corpus", "runs/gpt3")
+    claims = [volume for volume in volumes(found).values() if "persistentVolumeClaim" in volume]
+    assert [claim["persistentVolumeClaim"] for claim in claims] == [{"claimName": "train"}]
+    assert not [key for key in pod(found)["metadata"]["annotations"] if key.startswith("gke-gcsfuse")]
+
+
+def test_logs_are_the_runs_own_and_checkpoints_the_releases(run: Objects) -> None:
+    name = one("JobSet", run)["metadata"]["name"]
+    digest = name.rpartition("-")[2]
+    assert env(run)["RUN_DIRECTORY"] == f"/outputs/ml/my-run/{digest}"
+    native = overrides(run)
+    assert native["exp_manager.explicit_log_dir"] == f"'/outputs/ml/my-run/{digest}'"
+    assert native["exp_manager.checkpoint_callback_params.dirpath"] == "'/outputs/ml/my-run/checkpoints'"
+    other = rendered("steps=60")
+    assert (
+        overrides(other)["exp_manager.checkpoint_callback_params.dirpath"]
+        == native["exp_manager.checkpoint_callback_params.dirpath"]
+    )
+    assert env(other)["RUN_DIRECTORY"] != env(run)["RUN_DIRECTORY"]
+
+
+def test_model_is_the_guides(run: Objects) -> None:
+    native = overrides(run)
+    wanted = {
+        "model.num_layers": "96",
+        "model.hidden_size": "12288",
+        "model.ffn_hidden_size": "49152",
+        "model.num_attention_heads": "96",
+        "model.encoder_seq_length": "2048",
+        "model.tensor_model_parallel_size": "4",
+        "model.pipeline_model_parallel_size": "8",
+        "model.virtual_pipeline_model_parallel_size": "2",
+        "model.sequence_parallel": "true",
+        "model.micro_batch_size": "1",
+        "model.global_batch_size": "2048",
+        "model.fp8": "true",
+        "model.fp8_hybrid": "true",
+        "trainer.precision": "'bf16'",
+        "trainer.max_steps": "50",
+        "trainer.val_check_interval": "100",
+        "trainer.limit_val_batches": "20",
+        "model.data.data_impl": "'mock'",
+        "model.data.data_prefix": "[]",
+        "model.data.splits_string": "'90,8,2'",
+        "model.tokenizer.vocab_file": "'/data/tokenizers/gpt2/gpt2-vocab.json'",
+        "model.tokenizer.merge_file": "'/data/tokenizers/gpt2/gpt2-merges.txt'",
+        "model.optim.name": "'distributed_fused_adam'",
+        "model.optim.bucket_cap_mb": "220",
+        "model.optim.sched.warmup_steps": "115",
+        "trainer.max_time": "'25:23:00:00'",
+    }
+    assert wanted.items() <= native.items()
+    assert float(native["model.optim.lr"]) == 9.0e-05
+    assert arguments(run)[0].endswith("/megatron_gpt_pretraining.py")
+
+
+def test_job_kind_has_the_same_pod_and_a_service_for_the_rendezvous(run: Objects) -> None:
+    found = rendered(workload="job")
+    name = one("Job", found)["metadata"]["name"]
+    assert env(found)["MASTER_ADDR"] == f"{name}-0.{name}"
+    service = one("Service", found)
+    assert service["metadata"]["name"] == pod(found)["spec"]["subdomain"] == name
+    assert service["spec"]["selector"].items() <= pod(found)["metadata"]["labels"].items()
+    for field in ("volumes", "initContainers", "tolerations", "nodeSelector"):
+        assert len(pod(found)["spec"][field]) == len(pod(run)["spec"][field])
+
+
+def test_no_two_runs_of_a_release_at_once(run: Objects) -> None:
+    (term,) = pod(run)["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    rules = {(rule["key"], rule["operator"]): rule.get("values") for rule in term["labelSelector"]["matchExpressions"]}
+    name = one("JobSet", run)["metadata"]["name"]
+    assert rules == {
+        ("app.kubernetes.io/instance", "In"): ["my-run"],
+        ("run", "Exists"): None,
+        ("run", "NotIn"): [name],
+    }
+    assert pod(run)["metadata"]["labels"]["run"] == name
+
+
+@pytest.mark.parametrize(
+    ("change", "new_run"),
+    [
+        ("steps=51", True),
+        ("run.again=once-more", True),
+        ("queue.name=other", True),
+        ("queue.priorityClass=high", True),
+        ("podLabels.team=a", True),
+        ("setup.quota.nodes=64", False),
+        ("steps=50", False),
+    ],
+)
+def test_the_runs_name_follows_what_runs(run: Objects, change: str, *, new_run: bool) -> None:
+    name = one("JobSet", run)["metadata"]["name"]
+    assert (one("JobSet", rendered(change))["metadata"]["name"] != name) is new_run
+
+
+def test_another_priority_class_keeps_the_run() -> None:
+    high, low = rendered("queue.priorityClass=high"), rendered("queue.priorityClass=low")
+    assert one("JobSet", high)["metadata"]["name"] == one("JobSet", low)["metadata"]["name"]
+
+
+def test_no_values_describe_a_small_mock_run() -> None:
+    found = rendered(files=())
+    assert job_spec(found)["completions"] == 1
+    assert overrides(found)["model.data.data_impl"] == "'mock'"
+
+
+@pytest.mark.parametrize(
+    ("sets", "message"),
+    [
+        (
+            ("nodes=31",),
+            r"nodes: 248 GPUs \(31 machines x 8\) cannot be divided by tensor 4 x pipeline 8 x context 1 = 32",
+        ),
+        (
+            ("batch.global=100",),
+            r"batch\.global: 100 is not divisible by micro batch 1 x data parallel 8 = 8; nearest: 96 or 104",
+        ),
+        (("batch.global=40",), r"gives 5 micro-batches, which pipeline 8 with 2 virtual stages cannot share"),
+        (("model.layers=90",), r"model\.layers: 90 layers cannot be divided by pipeline 8 x virtual 2"),
+        (("precision=nvfp4",), r"precision: nvfp4 cannot be trained with launcher nemo-1; use bf16, fp16, fp32, fp8"),
+        (("gpusPerNode=16",), r"gpusPerNode: 16 is more than the 8 GPUs of a3-megagpu-8g"),
+        (("queue.name=",), r"topology\.mode: Kueue places the pods, so it needs queue\.name"),
+        (("launchers.nemo-1.config.model.num_layers=96",), r"model\.num_layers is set by model\.layers"),
+        (("launchers.nemo-1.args={++trainer.max_steps=9}",), r"trainer\.max_steps is set by steps"),
+        (("parallelism.tensor=1",), r"parallelism\.sequence: needs tensor above 1"),
+        (("storage.outputs.readOnly=true",), r"storage\.outputs\.readOnly: runs write there"),
+    ],
+)
+def test_what_cannot_run_is_refused_with_numbers(sets: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ChartgenError, match=message):
+        rendered(*sets, files=GPT3)

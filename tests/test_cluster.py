@@ -1,0 +1,105 @@
+"""Connections: what is said when there is no cluster, no context or no client library."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chartgen.cluster import SECRET, connect
+from chartgen.errors import MissingToolError, UsageError
+from chartgen.rehearse.controlplane import ControlPlane
+
+
+def kubeconfig(path: Path, context: str, server: str, **user: Any) -> Path:
+    data = {
+        "current-context": context,
+        "contexts": [{"name": context, "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": server}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path.write_text(json.dumps(data))
+    return path
+
+
+def test_a_cluster_that_does_not_answer_is_one_clear_line(tmp_path: Path) -> None:
+    config = kubeconfig(tmp_path / "config", "prod", "http://127.0.0.1:9")
+    with pytest.raises(MissingToolError) as caught:
+        connect(kubeconfig=config)
+    assert caught.value.exit_code == 3
+    message = str(caught.value)
+    assert message.startswith("cluster 'prod' at http://127.0.0.1:9 does not answer (")
+    assert message.endswith("check that it runs and that `kubectl --context prod version` answers")
+    assert "\n" not in message
+
+
+def test_a_missing_credential_plugin_is_one_clear_line(tmp_path: Path) -> None:
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "no-such-plugin"}
+    config = kubeconfig(tmp_path / "config", "gke", "http://127.0.0.1:9", exec=plugin)
+    with pytest.raises(MissingToolError, match=r"cluster 'gke' .*no-such-plugin"):
+        connect(kubeconfig=config)
+
+
+def test_an_unknown_context_has_a_hint(tmp_path: Path) -> None:
+    config = kubeconfig(tmp_path / "config", "staging", "http://127.0.0.1:9")
+    with pytest.raises(UsageError, match="there is no context 'stagin'; did you mean staging"):
+        connect(kubeconfig=config, context="stagin")
+
+
+def test_without_any_configuration_it_says_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(MissingToolError, match=r"there is no kubeconfig at .*nowhere; name one"):
+        connect(kubeconfig=tmp_path / "nowhere")
+
+
+def test_a_broken_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text("a: [")
+    with pytest.raises(MissingToolError, match="config: is no kubeconfig"):
+        connect(kubeconfig=tmp_path / "config")
+
+
+def test_several_files_are_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = kubeconfig(tmp_path / "first", "one", "http://127.0.0.1:9")
+    second = kubeconfig(tmp_path / "second", "two", "http://127.0.0.1:9")
+    monkeypatch.setenv("KUBECONFIG", f"{first}:{second}")
+    with pytest.raises(MissingToolError, match="cluster 'two'"):
+        connect(context="two")
+
+
+def test_without_the_client_library_it_names_the_extra() -> None:
+    code = "import sys; sys.modules['lightkube'] = None; from chartgen.cluster import connect; connect()"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'the Kubernetes client library is missing; pip install "chartgen[cluster]"' in result.stderr
+
+
+def test_importing_the_module_does_not_import_the_library() -> None:
+    code = "import sys, chartgen.cluster; sys.exit('lightkube' in sys.modules or 'httpx2' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.engines
+def test_objects_come_and_go(plane: ControlPlane) -> None:
+    cluster = plane.cluster
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "labels": {"a": "b"}}}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "come-and-go"}}
+    cluster.apply([secret, namespace], namespace="come-and-go")
+    cluster.apply([secret], namespace="come-and-go")
+    assert [item["metadata"]["name"] for item in cluster.list(SECRET, labels={"a": "b"})] == ["s"]
+    assert cluster.list(SECRET, namespace="come-and-go", labels={"a": "c"}) == []
+    assert cluster.patch(SECRET, "s", {"data": {"k": "dg=="}}, namespace="come-and-go")["data"] == {"k": "dg=="}
+    assert cluster.delete(SECRET, "s", "come-and-go")
+    assert not cluster.delete(SECRET, "s", "come-and-go")
+    assert cluster.get(SECRET, "s", "come-and-go") is None
+    assert cluster.delete_object(namespace)
+
+
+@pytest.mark.engines
+def test_a_wrong_token_is_refused(plane: ControlPlane, tmp_path: Path) -> None:
+    config = json.loads(plane.kubeconfig.read_text())
+    config["users"][0]["user"]["token"] = "wrong"  # noqa: S105 - it is
+    (tmp_path / "config").write_text(json.dumps(config))
+    with pytest.raises(Exception, match="refuses access: Unauthorized"):
+        connect(kubeconfig=tmp_path / "config")

@@ -1,0 +1,186 @@
+"""Control planes: private, several at a time, and nothing of them stays however their owner ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import manifests
+import pytest
+from procs import alive, gone
+
+from chartgen.cluster import JOB, NODE, POD, wait_for
+from chartgen.errors import ChartgenError, MissingToolError
+from chartgen.rehearse.controlplane import ControlPlane, service_account_key
+from chartgen.rehearse.folders import sweep
+from chartgen.rehearse.machines import create_machines
+from chartgen.rehearse.processes import Processes
+
+OWNER = """
+import sys, time
+from chartgen.rehearse.controlplane import ControlPlane
+with ControlPlane() as plane:
+    print(plane.folder, plane.processes.pid, *plane.processes.pids.values(), flush=True)
+    time.sleep(600)
+"""
+SERVE = "import http.server, sys; http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), None).serve_forever()"
+
+pytestmark = pytest.mark.engines
+
+
+def wait_until(check: Callable[[], bool], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while not check() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return check()
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture
+def owner(built_engines: None) -> tuple[subprocess.Popen[str], Path, int, list[int]]:  # noqa: ARG001
+    """A process that owns a control plane: itself, the folder, the supervisor and the children."""
+    process = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    folder, supervisor, *children = process.stdout.readline().split()
+    process.stdout.close()
+    return process, Path(folder), int(supervisor), [int(pid) for pid in children]
+
+
+def test_two_planes_run_side_by_side(plane: ControlPlane) -> None:
+    with ControlPlane(run_seconds=0.5) as other:
+        assert other.server != plane.server
+        assert other.cluster.version == plane.cluster.version == "v1.36.3"
+        create_machines(other.cluster, [manifests.pool("side", 2)])
+        other.cluster.apply([manifests.job("short", 2, pool="side")])
+
+        def finished() -> bool:
+            job = other.cluster.get(JOB, "short") or {}
+            return bool(job.get("status", {}).get("succeeded") == 2)
+
+        wait_for(finished, what="that the simulated pods succeed", timeout=30)
+        assert {node["metadata"]["name"] for node in other.cluster.list(NODE)} == {"side-0", "side-1"}
+        assert plane.cluster.get(NODE, "side-0") is None
+        folder, pids = other.folder, list(other.processes.pids.values())
+    assert gone(pids)
+    assert not folder.exists()
+    assert plane.processes.exited() == {}
+
+
+def test_its_files_are_private(plane: ControlPlane) -> None:
+    assert plane.folder.stat().st_mode & 0o777 == 0o700
+    for name in ("kubeconfig", "tokens.csv", "accounts.pem"):
+        assert (plane.folder / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_nothing_listens_beyond_this_machine(plane: ControlPlane) -> None:
+    """Every listening socket of the plane's processes is bound to a loopback address."""
+    pids = plane.processes.pids.values()
+    own = {str(link.readlink()) for pid in pids for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    rows = [line.split() for kind in ("tcp", "tcp6") for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]]
+    addresses = {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own}
+    assert addresses == {"0100007F"}  # 127.0.0.1 in the byte order of /proc
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_outlives_its_owner(
+    owner: tuple[subprocess.Popen[str], Path, int, list[int]], way: signal.Signals
+) -> None:
+    process, folder, supervisor, children = owner
+    assert all(map(alive, [supervisor, *children]))
+    process.send_signal(way)
+    process.wait(timeout=30)
+    assert gone([supervisor, *children])
+    assert wait_until(lambda: not folder.exists())
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux can tie a child to its parent's life")
+def test_when_the_supervisor_is_killed_too_the_next_start_sweeps(
+    owner: tuple[subprocess.Popen[str], Path, int, list[int]],
+) -> None:
+    process, folder, supervisor, children = owner
+    os.kill(supervisor, signal.SIGKILL)
+    process.kill()
+    process.wait(timeout=30)
+    assert gone([supervisor, *children])
+    assert folder.exists()
+    sweep()
+    assert not folder.exists()
+
+
+def test_sweeping_spares_what_runs(plane: ControlPlane) -> None:
+    sweep()
+    assert plane.kubeconfig.exists()
+
+
+def test_a_port_that_was_taken_in_between_is_picked_anew() -> None:
+    with socket.socket() as thief, Processes() as processes:
+        thief.bind(("127.0.0.1", 0))
+        thief.listen()
+        taken = thief.getsockname()[1]
+        tried: list[int] = []
+
+        def command(ports: Sequence[int]) -> list[str]:
+            tried.append(ports[0] if tried else taken)
+            return [sys.executable, "-c", SERVE, str(tried[-1])]
+
+        def ready(ports: Sequence[int]) -> bool:
+            return len(tried) > 1 and listens(ports[0])
+
+        assert processes.start("server", command, ports=1, ready=ready) == [tried[1]]
+
+
+def test_a_process_that_ends_at_its_start_shows_its_last_words() -> None:
+    argv = ["sh", "-c", "echo no such flag >&2; exit 3"]
+    with Processes() as processes, pytest.raises(MissingToolError, match=r"exit code 3; its log ends: .*no such flag"):
+        processes.start("engine", lambda _: argv, ready=lambda _: False)
+
+
+def test_a_process_that_never_serves_is_given_up() -> None:
+    with Processes() as processes, pytest.raises(MissingToolError, match="engine is not ready after 0 s"):
+        processes.start("engine", lambda _: ["sleep", "60"], ready=lambda _: False, timeout=0.2)
+
+
+def test_a_program_that_is_missing_is_named() -> None:
+    with Processes() as processes, pytest.raises(MissingToolError, match="/nowhere/etcd: No such file"):
+        processes.spawn("etcd", ["/nowhere/etcd"])
+
+
+def test_after_its_end_it_says_so() -> None:
+    processes = Processes()
+    processes.close()
+    processes.close()
+    with pytest.raises(ChartgenError, match="has ended"):
+        processes.exited()
+
+
+def test_the_account_key_is_new_each_time_and_has_one_length() -> None:
+    keys = {service_account_key() for _ in range(20)}
+    assert len(keys) == 20
+    assert {len(key) for key in keys} == {len(next(iter(keys)))}
+
+
+def test_service_accounts_get_signed_tokens(plane: ControlPlane) -> None:
+    """The key that chartgen writes signs tokens that the API server accepts itself."""
+    from chartgen.cluster import Kind
+
+    accounts = Kind("v1", "TokenRequest", "serviceaccounts")
+    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+    path = accounts.path("default", "default", "token")
+    token = plane.cluster._send("POST", path, None, request)["status"]["token"]
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+    answer = plane.cluster._send("POST", "apis/authentication.k8s.io/v1/tokenreviews", None, review)
+    assert answer["status"]["user"]["username"] == "system:serviceaccount:default:default"
+
+
+def test_a_plane_starts_without_pods(plane: ControlPlane) -> None:
+    assert [pod for pod in plane.cluster.list(POD) if pod["metadata"]["namespace"].endswith("-system")] == []

@@ -1,0 +1,217 @@
+"""The start script of the chart, run for real by bash with a torchrun that records how it was called."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from rendered import Objects, arguments, env, one, rendered
+
+# Stands on PATH for the programs of the training image.
+RECORDER = """#!{python}
+import json, os, sys
+record = {{"argv": sys.argv, "env": dict(os.environ)}}
+open(os.environ["RECORD"] + "/" + os.path.basename(sys.argv[0]), "w").write(json.dumps(record))
+{body}
+"""
+NASTY = [
+    "two words",
+    "double \" and single ' quotes",
+    "$(whoami) `id` $HOME $$ ${X}",
+    "line\nbreak\n",
+    "-n",
+    "*",
+    "",
+    "\\",
+    "ünïcode",
+]
+
+
+@dataclass
+class Image:
+    """A stand-in for the training image: a PATH of recorders and a vendor's folder with its environment profile."""
+
+    folder: Path
+    profile: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def program(self, name: str, body: str = "") -> None:
+        path = self.folder / "bin" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(RECORDER.format(python=sys.executable, body=body))
+        path.chmod(0o755)
+
+    def command(self, found: Objects, rank: int = 0) -> tuple[list[str], dict[str, str]]:
+        """The container's command and environment, with the image's folders in place of the machine's."""
+        plugin = self.folder / "nccl-plugin"
+        (plugin / "lib64").mkdir(parents=True, exist_ok=True)
+        (plugin / "lib64" / "nccl-env-profile.sh").write_text(self.profile)
+        script = self.folder / "start.sh"
+        script.write_text(one("ConfigMap", found)["data"]["start.sh"].replace("/usr/local/nccl-plugin", str(plugin)))
+        variables = {
+            **env(found),
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+            "JOB_COMPLETION_INDEX": str(rank),
+            "RECORD": str(self.folder),
+            "RUN_DIRECTORY": str(self.folder / "outputs" / "run"),
+            "CHECKPOINT_DIRECTORY": str(self.folder / "outputs" / "checkpoints"),
+            **self.environment,
+        }
+        return ["bash", str(script), *arguments(found)], variables
+
+    def start(self, found: Objects, rank: int = 0) -> subprocess.CompletedProcess[str]:
+        command, variables = self.command(found, rank)
+        return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=30)
+
+    def record(self, name: str = "torchrun") -> Any:
+        return dict(json.loads((self.folder / name).read_text()))
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Image:
+    found = Image(tmp_path)
+    for name in ("torchrun", "ldconfig", "nsys"):
+        found.program(name)
+    return found
+
+
+def test_torchrun_gets_the_rendezvous_and_the_program(image: Image) -> None:
+    found = rendered()
+    assert image.start(found, rank=5).returncode == 0
+    argv = image.record()["argv"][1:]
+    master = env(found)["MASTER_ADDR"]
+    assert argv[:5] == [
+        "--nnodes=32",
+        "--nproc-per-node=8",
+        "--node-rank=5",
+        f"--master-addr={master}",
+        "--master-port=6002",
+    ]
+    assert argv[5:] == arguments(found)
+
+
+def test_arguments_and_variables_arrive_unchanged(image: Image) -> None:
+    variables = {f"NASTY_{i}": text for i, text in enumerate(NASTY)}
+    flags = (f"launchers.nemo-1.args={json.dumps(NASTY)}", f"env={json.dumps(variables)}")
+    found = rendered("launchers.nemo-1.dllogger=false", json=flags)
+    assert image.start(found).returncode == 0
+    assert image.record()["argv"][-len(NASTY) :] == NASTY
+    assert variables.items() <= image.record()["env"].items()
+
+
+def test_exit_code_is_the_trainers(image: Image) -> None:
+    image.program("torchrun", "sys.exit(37)")
+    assert image.start(rendered()).returncode == 37
+
+
+def test_sigterm_reaches_the_trainer_and_its_exit_code_counts(image: Image) -> None:
+    image.program(
+        "torchrun",
+        "import signal, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(41))\n"
+        "open(os.environ['RECORD'] + '/ready', 'w').close()\n"
+        "time.sleep(20)",
+    )
+    command, variables = image.command(rendered())
+    with subprocess.Popen(command, env=variables) as process:
+        while not (image.folder / "ready").exists():
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 41
+
+
+def test_vendor_profile_counts_but_the_release_wins(image: Image) -> None:
+    image.profile = "export NCCL_ALGO=Tree\nexport NCCL_FROM_PROFILE=1\nexport MY_FLAG=vendor\n: $UNSET_IN_PROFILE\n"
+    found = rendered("env.MY_FLAG=mine")
+    assert image.start(found).returncode == 0
+    seen = image.record()["env"]
+    assert (seen["NCCL_ALGO"], seen["NCCL_FROM_PROFILE"], seen["MY_FLAG"]) == ("Ring,Tree", "1", "mine")
+    assert seen["LD_LIBRARY_PATH"].split(":")[:2] == [
+        str(image.folder / "nccl-plugin/lib64"),
+        "/usr/local/nvidia/lib64",
+    ]
+
+
+def test_a_missing_profile_stops_the_run(image: Image) -> None:
+    command, variables = image.command(rendered())
+    shutil.rmtree(image.folder / "nccl-plugin")
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "nccl-env-profile.sh" in done.stderr
+    assert not (image.folder / "torchrun").exists()
+
+
+@pytest.mark.parametrize(("rank", "profiled"), [(0, True), (1, False), (2, True)])
+def test_nsight_runs_where_a_profiled_rank_is(image: Image, rank: int, *, profiled: bool) -> None:
+    found = rendered("profile.enabled=true", "profile.ranks={3,17}")
+    assert image.start(found, rank=rank).returncode == 0
+    assert (image.folder / "nsys").exists() is profiled
+    if profiled:
+        argv = image.record("nsys")["argv"]
+        assert argv[argv.index("-o") + 1] == str(image.folder / f"outputs/run/noderank-{rank}")
+        assert argv[-len(arguments(found)) :] == arguments(found)
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_dllogger_is_used_when_the_image_has_it(image: Image, *, installed: bool) -> None:
+    if installed:
+        (image.folder / "dllogger.py").touch()
+        image.environment["PYTHONPATH"] = str(image.folder)
+    done = image.start(rendered())
+    argv = image.record()["argv"]
+    path = image.folder / "outputs/run/dllogger/rank-0/dllogger.json"
+    assert (f"++exp_manager.dllogger_logger_kwargs.json_file='{path}'" in argv) is installed
+    assert path.parent.is_dir() is installed
+    assert ("no DLLogger" in done.stderr) is not installed
+
+
+def test_no_secret_reaches_logs_or_artefacts(image: Image) -> None:
+    found = rendered("secretEnv.HF_TOKEN.secretName=hf", "secretEnv.HF_TOKEN.key=token")
+    assert "hf_very_secret" not in json.dumps(found)
+    image.environment["HF_TOKEN"] = "hf_very_secret"
+    done = image.start(found)
+    artefacts = "".join(path.read_text() for path in (image.folder / "outputs").rglob("*") if path.is_file())
+    assert "hf_very_secret" not in done.stdout + done.stderr + artefacts
+    assert image.record()["env"]["HF_TOKEN"] == "hf_very_secret"
+
+
+@pytest.mark.parametrize(
+    "sets", [(), ("profile.enabled=true",), ("launchers.nemo-1.dllogger=false", "profile.enabled=true")]
+)
+def test_script_is_clean_for_bash_and_shellcheck(tmp_path: Path, sets: tuple[str, ...]) -> None:
+    script = tmp_path / "start.sh"
+    script.write_text(one("ConfigMap", rendered(*sets))["data"]["start.sh"])
+    subprocess.run(["bash", "-n", str(script)], check=True)
+    shellcheck = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    assert shellcheck, "shellcheck is in requirements/dev.txt"
+    done = subprocess.run([shellcheck, str(script)], capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+
+
+def test_daemon_script_forwards_sigterm(tmp_path: Path) -> None:
+    daemon = next(item for item in _init_containers() if item["name"] == "tcpxo-daemon")
+    entry = tmp_path / "entrypoint_rxdm_container.sh"
+    entry.write_text(
+        f"#!/bin/bash\ntrap 'echo stopped > {tmp_path}/stopped; exit 0' TERM\ntouch {tmp_path}/ready\nwhile :; do sleep 0.05; done\n"
+    )
+    command = [part.replace("/fts/", f"{tmp_path}/") for part in daemon["command"]]
+    with subprocess.Popen(command) as process:
+        while not (tmp_path / "ready").exists():
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=10) == 0
+    assert (tmp_path / "stopped").read_text() == "stopped\n"
+
+
+def _init_containers() -> Objects:
+    from rendered import pod
+
+    return list(pod(rendered())["spec"]["initContainers"])

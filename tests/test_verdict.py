@@ -1,0 +1,108 @@
+"""Verdicts: a run that fits runs, one that does not comes back quickly and says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import manifests
+import pytest
+
+from chartgen.cluster import JOB, JOBSET, wait_for
+from chartgen.rehearse.controlplane import ControlPlane
+from chartgen.rehearse.machines import create_machines, delete_machines
+from chartgen.rehearse.verdict import Verdict, wait_for_verdict
+
+pytestmark = pytest.mark.engines
+
+
+@pytest.fixture(scope="module")
+def machines(plane: ControlPlane) -> Iterator[ControlPlane]:
+    pools = [manifests.pool("full", 32), manifests.pool("short", 31), manifests.pool("plain", 4)]
+    names = create_machines(plane.cluster, pools)
+    plane.cluster.apply(manifests.queue("full", 256) + manifests.queue("short", 256) + manifests.queue("quota", 248))
+    plane.cluster.apply(manifests.queue("plain", 32, topology=False))
+    yield plane
+    delete_machines(plane.cluster, names)
+
+
+def verdict_on(plane: ControlPlane, run: dict[str, Any], **options: Any) -> Verdict:
+    name, kind = run["metadata"]["name"], JOBSET if run["kind"] == "JobSet" else JOB
+    plane.cluster.apply([run])
+    try:
+        return wait_for_verdict(plane.cluster, name, **options)
+    finally:
+        plane.cluster.delete(kind, name, foreground=True)
+        wait_for(lambda: plane.cluster.get(kind, name) is None, what=f"that {name} is gone", timeout=20)
+
+
+def test_256_gpus_are_admitted_and_each_pod_gets_its_own_machine(machines: ControlPlane) -> None:
+    lines: list[str] = []
+    run = manifests.jobset("whole", 32, queue="full", pool="full", topology=True)
+    verdict = verdict_on(machines, run, progress=lines.append)
+    assert verdict.ok, verdict.reasons
+    assert (verdict.pods, verdict.running, verdict.machines, verdict.gpus) == (32, 32, 32, 256)
+    assert verdict.rendezvous == "whole-workers-0-0.whole:29500"
+    assert lines[-1] == "admitted, 32 of 32 pods, 32 running, 32 machines, 256 GPUs"
+
+
+def test_with_31_machines_it_stays_queued_and_says_why(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.jobset("late", 32, queue="short", pool="short", topology=True))
+    assert not verdict.ok
+    assert not verdict.admitted
+    assert verdict.pods == 0
+    assert 'topology "short" allows to fit only 31 out of 32 pod(s)' in verdict.reasons[0]
+    assert verdict.seconds < 10
+
+
+def test_a_quota_that_can_never_hold_it_is_named(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.jobset("big", 32, queue="quota", topology=True))
+    assert not verdict.admitted
+    assert "insufficient quota for nvidia.com/gpu in flavor quota" in verdict.reasons[0]
+    assert "maximum capacity (248)" in verdict.reasons[0]
+    assert verdict.seconds < 10
+
+
+def test_a_queue_that_does_not_exist_is_named(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.jobset("lost", 2, queue="nosuch"))
+    assert not verdict.admitted
+    assert verdict.reasons == ["queue 'nosuch': LocalQueue nosuch doesn't exist"]
+    assert verdict.seconds < 10
+
+
+def test_a_jobset_without_queue_needs_no_admission(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.jobset("free", 4, pool="plain"))
+    assert verdict.ok, verdict.reasons
+    assert (verdict.machines, verdict.gpus) == (4, 32)
+
+
+def test_a_plain_job_goes_through_a_queue_without_topology(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.job("plainjob", 4, queue="plain", pool="plain"))
+    assert verdict.ok, verdict.reasons
+    assert verdict.machines == 4
+
+
+def test_a_program_without_gpus_runs(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.job("cpu", 2, gpus=0, pool="plain"))
+    assert verdict.ok, verdict.reasons
+    assert verdict.gpus == 0
+
+
+def test_what_the_scheduler_cannot_place_is_explained(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.job("wide", 2, gpus=9, pool="plain"), settle=2)
+    assert verdict.admitted
+    assert not verdict.ok
+    assert "Insufficient nvidia.com/gpu" in verdict.reasons[0]
+
+
+def test_a_job_that_the_api_server_refuses_is_explained(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.jobset("dangling", 2, pool="plain", mounts=True))
+    assert not verdict.ok
+    assert 'volumeMounts[0].name: Not found: "nowhere"' in verdict.reasons[0]
+    assert verdict.seconds < 10
+
+
+def test_a_release_that_is_not_there_times_out(machines: ControlPlane) -> None:
+    verdict = wait_for_verdict(machines.cluster, "nobody", timeout=0.5)
+    assert not verdict.ok
+    assert verdict.reasons == ["not finished after 0 s: 0 of 0 pods run"]
