@@ -30,7 +30,7 @@ help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(CHARTGEN) ## rehearse GPT3-175B on 32 simulated A3 Mega machines (first run: about 10 minutes)
+demo: $(CHARTGEN) ## rehearse GPT3-175B on 32 simulated A3 Mega machines (first run: about 15 minutes)
 	$(BIN)/chartgen build gke-a3mega
 	$(BIN)/chartgen rehearse gke-a3mega $(GPT3)
 
@@ -45,7 +45,7 @@ lint: $(CHARTGEN) $(DEV) ## format, lint, types, import contracts, shell, and th
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/shellcheck $(SCRIPTS)
-	$(BIN)/chartgen build --all --check
+	$(BIN)/chartgen build --all --schemas schemas --check
 
 .PHONY: format
 format: $(DEV) ## format the Python files and apply the safe fixes
@@ -53,8 +53,8 @@ format: $(DEV) ## format the Python files and apply the safe fixes
 	$(BIN)/ruff format
 
 .PHONY: charts
-charts: $(CHARTGEN) ## build every chart into charts/
-	$(BIN)/chartgen build --all
+charts: $(CHARTGEN) ## build every chart into charts/, and schemas/
+	$(BIN)/chartgen build --all --schemas schemas
 
 .PHONY: golden
 golden: charts $(DEV) ## refresh the golden files of the tests; read their diff before you commit it

@@ -100,7 +100,7 @@ def measure_commands(rounds: int) -> list[Figure]:
     python = sys.executable
     with tempfile.TemporaryDirectory() as folder:
         commands = {
-            "build": [CHARTGEN, "build", TARGET, "--output", folder],
+            "build": [CHARTGEN, "build", TARGET, "--destination", folder],
             "imports": [python, "-c", IMPORTS],
             "help": [CHARTGEN, "--help"],
             "click": [python, "-c", "import click"],

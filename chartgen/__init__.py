@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chartgen.library import Library, open_library
     from chartgen.lint import lint
     from chartgen.plan import Plan, plan
-    from chartgen.rehearse.rehearsal import Rehearsal, rehearse
+    from chartgen.rehearsal.rehearse import Rehearsal, rehearse
     from chartgen.release import Place, Release, install, status, uninstall, upgrade
     from chartgen.render import render
     from chartgen.target import Target, load_target

@@ -2,4 +2,4 @@
 
 from chartgen.cli import main
 
-main()
+main(prog_name="chartgen")

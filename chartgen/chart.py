@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import os
-import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,25 +44,23 @@ class Chart:
             Whether anything changed on disk.
 
         Raises:
-            ChartgenError: The folder cannot be written, or holds something that is not a chart; it is left as it was.
+            ChartgenError: The folder cannot be written, or holds what no build has made; it is left as it was.
         """
-        if directory.is_dir() and any(directory.iterdir()):
-            if not (directory / "Chart.yaml").is_file():
-                hint = "choose another --output"
-                raise ChartgenError(
-                    Problem("holds files that are not a chart; nothing was written", directory, hint=hint)
-                )
-            if not self.diff(directory):
-                return False
+        directory = Path(os.path.realpath(directory))  # what a link stands for is replaced, not the link
+        self._refuse_foreign(directory)
         try:
+            if (directory / "Chart.yaml").is_file() and Chart.read(directory).files == self.files:
+                return False
             self._replace(directory)
         except OSError as error:
-            hint = "choose another --output"
+            hint = "choose another folder"
             raise ChartgenError(Problem(f"cannot be written: {error.strerror}", directory, hint=hint)) from None
         return True
 
     def diff(self, directory: Path) -> str:
         """Compare with a folder: a unified diff from what is there to this chart, empty when they are equal."""
+        import difflib
+
         there = Chart.read(directory).files if (directory / "Chart.yaml").is_file() else {}
         lines: list[str] = []
         for path in sorted(there.keys() | self.files.keys()):
@@ -76,9 +71,29 @@ class Chart:
                 lines += difflib.unified_diff(before, after, *names)
         return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
 
+    def _refuse_foreign(self, directory: Path) -> None:
+        """Stop before a file is lost that no build has made: what is not in the chart may only be in `templates/`."""
+        hint = "nothing was written; move it, or choose another folder"
+        if directory.exists() and not directory.is_dir():
+            raise ChartgenError(Problem("is not a folder", directory, hint=hint))
+        if not directory.is_dir():
+            return
+        there = sorted(path.relative_to(directory) for path in directory.rglob("*") if not path.is_dir())
+        foreign = [path for path in there if path.as_posix() not in self.files and path.parts[0] != "templates"]
+        if foreign:
+            more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
+            raise ChartgenError(Problem(f"holds {foreign[0]}{more}, not part of the chart", directory, hint=hint))
+        if there and Path("Chart.yaml") not in there:
+            raise ChartgenError(Problem("holds files that are not a chart", directory, hint=hint))
+
     def _replace(self, directory: Path) -> None:
+        import shutil
+        import tempfile
+
         directory.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
+        # a folder cannot be renamed onto a full one; the old one steps aside under the draft's name
+        old = draft.with_name(draft.name + ".old")
         try:
             for path, text in self.files.items():
                 file = draft / path
@@ -86,12 +101,12 @@ class Chart:
                 file.write_text(text, encoding="utf-8", newline="\n")
             draft.chmod(0o755)
             if directory.exists():
-                # a folder cannot be renamed onto a full one; the old one steps aside inside the draft's name
-                old = draft.with_name(draft.name + ".old")
-                os.replace(directory, old)
-                os.replace(draft, directory)
-                shutil.rmtree(old)
-            else:
-                os.replace(draft, directory)
+                directory.replace(old)
+            draft.replace(directory)
+        except BaseException:
+            if old.exists() and not directory.exists():
+                old.replace(directory)
+            raise
         finally:
             shutil.rmtree(draft, ignore_errors=True)
+            shutil.rmtree(old, ignore_errors=True)

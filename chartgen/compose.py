@@ -8,27 +8,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chartgen import __version__
 from chartgen.chart import Chart
+from chartgen.defaults import Part, check_parts, place_of, with_defaults
 from chartgen.definition import Field, read_definition
-from chartgen.documented import Row, describe, rows
-from chartgen.errors import ChartgenError, Problem, did_you_mean
+from chartgen.documented import Row, describe
+from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.fragment import Fragment, check_combination
 from chartgen.launcher import Launcher
 from chartgen.library import BUILTIN
-from chartgen.schema import closed, merge_schemas
-from chartgen.slots import Segment, SlotText, resolve
+from chartgen.schema import check_sound, closed, merge_schemas, validate
+from chartgen.slots import SLOTS, Segment, SlotText, resolve
+from chartgen.tags import fill
 from chartgen.target import Target
-from chartgen.yamltext import Document, leaves, load, read_text, require_map
-
-if TYPE_CHECKING:
-    from jinja2 import Environment, Template
+from chartgen.yamltext import load, read_text, require_map, type_name
 
 COMMON = BUILTIN / "workloads" / "common"
 SETUP = BUILTIN / "workloads" / "setup"
@@ -36,10 +34,11 @@ WORKLOAD_FIELDS = {
     "description": Field("string", "one sentence: what the kind is for", required=True),
     "container": Field("string", "name of the program's container", required=True),
     "api": Field("string", "API group and version of its object", required=True),
-    "requires": Field("array", "fragments or capabilities that every target of the kind must list"),
-    "sources": Field("array", "the documents that its fields come from", required=True),
+    "requires": Field("array", "fragments or capabilities that every target of the kind must list", of="string"),
+    "sources": Field("array", "the documents that its fields come from", required=True, of="string"),
 }
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
+_DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
 _COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
 
 
@@ -70,21 +69,24 @@ def compose_setup(target: Target) -> Chart | None:
 class _Composer:
     def __init__(self, target: Target, workload: str) -> None:
         self.target, self.workload = target, workload
-        self.skeleton = target.library.find("workload", workload)
+        self.skeleton = _skeleton(target, workload)
         self.meta = _workload(self.skeleton)
-        check_combination(target.fragments, target.path, workload, self.meta.get("requires", []))
+        check_combination(target.fragments, target.document, workload, self.meta.get("requires", []))
         self.chart = target.name if workload == target.workload else f"{target.name}-{workload}"
         self.guarded = True
+        self.sources: dict[str, Path] = {}
 
     def run_chart(self) -> Chart:
         folders = [COMMON / "templates", self.skeleton / "templates"]
         files = {}
         for file in (file for folder in folders for file in sorted(folder.iterdir())):
+            self.sources[_template_name(file)] = file
             files[_template_name(file)] = self._render(read_text(file), file)
         for fragment in self.target.fragments:
             for name, text in fragment.manifests.items():
-                files[f"templates/{name}"] = self._render(text, fragment.path / "manifests" / name)
+                files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
+        _check_defined_once(files, self.sources)
         return self._finish(files, COMMON / "README.md", f"Training on {self.target.description}")
 
     def setup_chart(self) -> Chart:
@@ -95,19 +97,27 @@ class _Composer:
         files["templates/NOTES.txt"] = self._render(read_text(SETUP / "templates/NOTES.txt"), SETUP / "NOTES.txt")
         for fragment in self.target.fragments:
             for name, text in fragment.setup.items():
-                files[f"templates/{name}"] = self._render(text, fragment.path / "setup" / name)
+                files |= self._template(name, text, fragment.path / "setup" / name)
+            if fragment.setup:
+                files |= self._helpers(fragment)
         return self._finish(files, SETUP / "README.md", f"Queues and storage for training on {self.target.description}")
 
     def _finish(self, files: dict[str, str], readme: Path, description: str) -> Chart:
-        text, table = self._values()
+        parts = list(self._parts())
+        described = {
+            path: _json(path) for part in parts if (path := part.path.with_name("values.schema.json")).is_file()
+        }
+        check_parts(parts, described)
+        text, table = with_defaults(self._values(parts), self.target.document, self.target.values)
         schema = self._schema(table)
+        self._check_defaults(text, schema, parts)
         files |= {
             "Chart.yaml": self._common("Chart.yaml", description=description),
             "LICENSE": read_text(COMMON / "LICENSE"),
             ".helmignore": read_text(COMMON / "helmignore"),
             "README.md": self._render(read_text(readme), readme, description=description, values_table=table),
             "values.yaml": _MODELINE + text,
-            "values.schema.json": json.dumps(schema, indent=2) + "\n",
+            "values.schema.json": _schema_text(schema) + "\n",
         }
         return Chart(self.chart, {path: _tidy(files[path]) for path in sorted(files)})
 
@@ -116,28 +126,37 @@ class _Composer:
 
     def _helpers(self, fragment: Fragment) -> dict[str, str]:
         slot = fragment.slots.get("helpers.tpl")
-        if slot is None:
-            return {}
-        return {f"templates/_{fragment.name}.tpl": self._render(_text(slot.segments), slot.path)}
+        return self._template(f"_{fragment.name}.tpl", _text(slot.segments), slot.path) if slot else {}
+
+    def _template(self, name: str, text: str, path: Path) -> dict[str, str]:
+        name = f"templates/{name}"
+        if name in self.sources:
+            hint = "rename it" if path.suffix == ".yaml" else "rename the fragment"
+            raise ChartgenError(
+                Problem(f"{name} of the chart already comes from {self.sources[name]}", path, hint=hint)
+            )
+        self.sources[name] = path
+        return {name: self._render(text, path)}
 
     # -- slots
 
     def _slot(self, name: str, indent: int) -> str:
+        if name not in SLOTS:
+            raise ValueError(f"unknown slot {name!r}; {did_you_mean(name, SLOTS)}")
         chunks, guard_open = [], False
         for text, segments in self._resolved(name):
-            fragment = next(fragment for fragment in self.target.fragments if fragment.slots.get(name) is text)
-            guard = self.guarded and fragment.gpu_only and not name.endswith(".tpl")
+            guard = self.guarded and text.gpu_only and not name.endswith(".tpl")
             if guard != guard_open:
-                chunks.append(self._guard(guard))
+                chunks.append(self._guard(opens=guard))
                 guard_open = guard
             if not name.endswith((".sh", ".tpl")):
-                chunks.append(f"{{{{- /* {fragment.name} */}}}}\n")
+                chunks.append(f"{{{{- /* {text.fragment} */}}}}\n")
             chunks.append(self._render(_text(segments), text.path, indent=indent))
         if guard_open:
-            chunks.append(self._guard(False))
+            chunks.append(self._guard(opens=False))
         return _indent("".join(chunks), indent).rstrip("\n")
 
-    def _guard(self, opens: bool) -> str:
+    def _guard(self, *, opens: bool) -> str:
         return f'{{{{- if include "{self.chart}.gpu" . }}}}\n' if opens else "{{- end }}\n"
 
     def _resolved(self, name: str) -> list[tuple[SlotText, list[Segment]]]:
@@ -149,25 +168,37 @@ class _Composer:
 
     # -- values
 
-    def _values(self) -> tuple[str, list[Row]]:
-        """Join values.yaml from the common, the fragments' and the launchers', with the target's defaults over them."""
-        texts = [(COMMON / "values.yaml", self._common("values.yaml"))]
-        for fragment in self.target.fragments:
-            path = fragment.path / "values.yaml"
+    def _parts(self) -> Iterator[Part]:
+        folders = [COMMON, *(fragment.path for fragment in self.target.fragments)]
+        for path in (folder / "values.yaml" for folder in folders):
             if path.is_file():
-                texts.append((path, self._render(read_text(path), path)))
-        _check_owners(texts)
-        text = "\n".join(text.rstrip("\n") + "\n" for _, text in texts) + "\nlaunchers:\n"
+                source = read_text(path)
+                yield Part(path, source, self._render(source, path))
+
+    def _values(self, parts: list[Part]) -> str:
+        """Join values.yaml from the common, the fragments' and the launchers'."""
+        text = "\n".join(part.text.rstrip("\n") + "\n" for part in parts) + "\nlaunchers:\n"
         for launcher in self.target.launchers:
             text += f"  {launcher.name}:\n" + _indent(self._launcher_values(launcher), 4)
-        return _with_defaults(text, self.target)
+        return text
+
+    def _check_defaults(self, text: str, schema: dict[str, Any], parts: list[Part]) -> None:
+        """Check a user's defaults against the chart's schema; chartgen's own are checked by its tests."""
+        if self.target.library.is_builtin(self.target.path):
+            return
+        from chartgen.values import coalesce
+
+        data = coalesce(require_map(load(text, "values.yaml"), "values.yaml"), {})
+        problems = validate(data, schema, lambda keys: place_of(tuple(keys), parts, self.target.document))
+        if problems:
+            raise ChartgenError(problems)
 
     def _launcher_values(self, launcher: Launcher) -> str:
         paths = [BUILTIN / "launchers" / "values.yaml", launcher.path / "values.yaml"]
         return "".join(self._render(read_text(path), path, launcher=launcher) for path in paths if path.is_file())
 
     def _schema(self, table: list[Row]) -> dict[str, Any]:
-        parts = [(str(path), _json(path)) for path in self._schema_files()]
+        parts = [(str(path), self._sound(path)) for path in self._schema_files()]
         common = BUILTIN / "launchers" / "values.schema.json"
         for launcher in self.target.launchers:
             own = launcher.path / "values.schema.json"
@@ -188,6 +219,13 @@ class _Composer:
         describe(schema, table)
         return schema
 
+    def _sound(self, path: Path) -> dict[str, Any]:
+        """Read a schema, and check a user's; chartgen's own are checked by its tests."""
+        schema = _json(path)
+        if not self.target.library.is_builtin(path) and (faults := check_sound(schema)):
+            raise ChartgenError(Problem(fault, path) for fault in faults)
+        return schema
+
     def _schema_files(self) -> Iterator[Path]:
         yield COMMON / "values.schema.json"
         for fragment in self.target.fragments:
@@ -202,14 +240,7 @@ class _Composer:
         text = text.replace("<%= chart %>", self.chart)
         if "<%" not in text:
             return text
-        from jinja2 import TemplateError, TemplateSyntaxError
-
-        try:
-            return _template(text, self.target.library.is_builtin(path)).render(self._context, **more)
-        except TemplateSyntaxError as error:
-            raise ChartgenError(Problem(error.message or "invalid <% %>", path, error.lineno)) from None
-        except TemplateError as error:
-            raise ChartgenError(Problem(error.message or "invalid <% %>", path)) from None
+        return fill(text, path, {**self._context, **more}, trusted=self.target.library.is_builtin(path))
 
     @cached_property
     def _context(self) -> dict[str, object]:
@@ -222,45 +253,26 @@ class _Composer:
             "version": __version__,
             "slot": self._slot,
             "part": self._part,
-            "workload_validate": self._workload_validate(),
+            "workload_validate": self._workload_validate,
         }
 
     def _workload_validate(self) -> str:
         path = self.skeleton / "validate.tpl"
-        return read_text(path).rstrip("\n") if path.is_file() else ""
+        return self._render(read_text(path), path).rstrip("\n") if path.is_file() else ""
 
 
-@lru_cache
+def _skeleton(target: Target, workload: str) -> Path:
+    try:
+        return target.library.find("workload", workload)
+    except UsageError as error:
+        if workload != target.workload:
+            raise
+        found = error.problems[0]
+        raise UsageError(target.document.problem(found.message, ("workload",), found.hint)) from None
+
+
 def _workload(skeleton: Path) -> dict[str, Any]:
     return read_definition(skeleton / "workload.yaml", WORKLOAD_FIELDS)[1]
-
-
-@lru_cache(maxsize=2)
-def _environment(trusted: bool) -> Environment:
-    from jinja2 import Environment, StrictUndefined
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    make: Callable[..., Environment] = Environment if trusted else ImmutableSandboxedEnvironment
-    environment = make(
-        block_start_string="<%",
-        block_end_string="%>",
-        variable_start_string="<%=",
-        variable_end_string="%>",
-        comment_start_string="<%#",
-        comment_end_string="%>",
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,  # noqa: S701  the output is Helm text, not HTML
-    )
-    environment.filters["quoted"] = json.dumps
-    return environment
-
-
-@lru_cache(maxsize=256)
-def _template(text: str, trusted: bool) -> Template:
-    return _environment(trusted).from_string(text)
 
 
 def _template_name(file: Path) -> str:
@@ -268,64 +280,56 @@ def _template_name(file: Path) -> str:
     return f"templates/{file.stem}.tpl" if file.name.startswith("_") else f"templates/{file.name}"
 
 
-def _text(segments: Any) -> str:
+def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -> None:
+    """Refuse two templates of one name, of which Helm would silently take the last."""
+    first: dict[str, str] = {}
+    problems = []
+    for name, text in files.items():
+        for match in _DEFINE.finditer(text):
+            if match[1] in first:
+                line = text.count("\n", 0, match.start()) + 1
+                message = f"template {match[1]!r} is already defined in {sources[first[match[1]]]}"
+                problems.append(Problem(message, sources[name], line, hint="rename it"))
+            first.setdefault(match[1], name)
+    if problems:
+        raise ChartgenError(problems)
+
+
+def _text(segments: Sequence[Segment]) -> str:
     return "".join(segment.text for segment in segments)
 
 
 def _indent(text: str, indent: int) -> str:
     pad = " " * indent
-    return "".join(pad + line if line.strip() else line for line in text.splitlines(keepends=True))
+    return "\n".join(pad + line if line.strip() else line for line in text.split("\n"))
 
 
 def _tidy(text: str) -> str:
-    """End a file in one newline and drop the blank runs that empty slots leave."""
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r"[ \t]+\n", "\n", text)).strip("\n") + "\n"
+    """End a file in one newline; what stands inside is the author's."""
+    return text.strip("\n") + "\n"
 
 
-@lru_cache
+def _schema_text(schema: Any, indent: int = 0) -> str:
+    """Write a schema with one line for each part that holds no other, so that people can read it and its diffs."""
+    if not isinstance(schema, dict) or not any(isinstance(value, dict) for value in schema.values()):
+        return json.dumps(schema, ensure_ascii=False)
+    pad = " " * (indent + 2)
+    lines = [f"{pad}{json.dumps(key)}: {_schema_text(value, indent + 2)}" for key, value in schema.items()]
+    return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
+
+
 def _json(path: Path) -> dict[str, Any]:
-    try:
-        data: dict[str, Any] = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise ChartgenError(Problem(error.msg, path, error.lineno, error.colno)) from None
-    return data
+    return _parse_json(read_text(path), path)
 
 
 @lru_cache(maxsize=256)
-def _top_level(text: str, path: Path) -> Document:
-    return load(text, path)
-
-
-def _check_owners(texts: list[tuple[Path, str]]) -> None:
-    owners: dict[str, Path] = {}
-    problems = []
-    for path, text in texts:
-        document = _top_level(text, path)
-        for key in require_map(document, "a values file"):
-            if key in owners:
-                hint = "each top-level key has one owner; use another name"
-                problems.append(document.problem(f"{key!r} is already defined in {owners[key]}", (key,), hint))
-            owners.setdefault(key, path)
-    if problems:
-        raise ChartgenError(problems)
-
-
-def _with_defaults(text: str, target: Target) -> tuple[str, list[Row]]:
-    """Write the target's default values over the fragments' own, keeping comments and order."""
-    document = load(text, "values.yaml")
-    table = {row.keys: row for row in rows(text, document)}
-    edits, problems = [], []
-    for keys, value in leaves(target.values):
-        row, span = table.get(keys), document.span(keys)
-        if row is None or span is None:
-            dotted = ".".join(map(str, keys))
-            hint = did_you_mean(dotted, [row.key for row in table.values()])
-            problems.append(target.document.problem(f"the chart has no value {dotted!r}", ("values", *keys), hint))
-        else:
-            edits.append((*span, json.dumps(value)))
-            table[keys] = replace(row, default=json.dumps(value))
-    if problems:
-        raise ChartgenError(problems)
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text, list(table.values())
+def _parse_json(text: str, path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ChartgenError(Problem(f"invalid JSON: {error.msg}", path, error.lineno, error.colno)) from None
+    except RecursionError:
+        raise ChartgenError(Problem("is nested too deeply", path)) from None
+    if not isinstance(data, dict):
+        raise ChartgenError(Problem(f"must hold an object, not {type_name(data)}", path, 1, 1))
+    return data

@@ -6,12 +6,12 @@ for editors under `schemas/`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from chartgen.errors import ChartgenError, Problem, did_you_mean
-from chartgen.yamltext import Document, Plain, load_file, require_map, type_name
+from chartgen.yamltext import Document, Keys, Plain, load_file, require_map, type_name
 
 _TYPES: dict[str, tuple[type, str]] = {
     "string": (str, "text"),
@@ -28,8 +28,9 @@ class Field:
     Args:
         type: A JSON Schema type name.
         description: What it is for, shown by editors.
-        required: Whether the file must have it.
+        required: Whether the file must have it; a list or map must then not be empty.
         enum: The words it may be, when they are few.
+        of: Type name of a list's items or a map's values; empty = anything.
         items: The keys of each value of an object whose keys are free, such as the machines of a target.
     """
 
@@ -37,21 +38,22 @@ class Field:
     description: str
     required: bool = False
     enum: tuple[str, ...] = ()
+    of: str = ""
     items: Mapping[str, Field] | None = None
 
 
 def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, dict[str, Plain]]:
-    """Read a definition file and check it against its table.
+    """Read a definition file and check it against its table; texts of several lines are joined into one.
 
     Raises:
         ChartgenError: All unknown keys, wrong types and missing keys at once, each with its place.
     """
     document = load_file(path)
     data = require_map(document, path.name)
-    problems = _check(document, data, fields, ())
+    problems = list(_check(document, data, fields, ()))
     if problems:
         raise ChartgenError(problems)
-    return document, data
+    return document, {key: " ".join(value.split()) if isinstance(value, str) else value for key, value in data.items()}
 
 
 def json_schema(title: str, fields: Mapping[str, Field]) -> dict[str, object]:
@@ -61,41 +63,71 @@ def json_schema(title: str, fields: Mapping[str, Field]) -> dict[str, object]:
 
 
 def _object_schema(fields: Mapping[str, Field]) -> dict[str, object]:
-    properties: dict[str, dict[str, object]] = {}
-    for name, field in fields.items():
-        properties[name] = {"type": field.type, "description": field.description}
-        if field.enum:
-            properties[name]["enum"] = list(field.enum)
-        if field.items:
-            properties[name]["additionalProperties"] = _object_schema(field.items)
+    properties = {name: _field_schema(field) for name, field in fields.items()}
     required = [name for name, field in fields.items() if field.required]
     schema: dict[str, object] = {"type": "object", "properties": properties, "additionalProperties": False}
     return {**schema, "required": required} if required else schema
 
 
-def _check(
-    document: Document, data: Mapping[str, Plain], fields: Mapping[str, Field], at: tuple[str, ...]
-) -> list[Problem]:
-    problems = []
+def _field_schema(field: Field) -> dict[str, object]:
+    schema: dict[str, object] = {"type": field.type, "description": field.description}
+    if field.enum:
+        schema["enum"] = list(field.enum)
+    if field.items:
+        schema["additionalProperties"] = _object_schema(field.items)
+    if field.of:
+        schema["items" if field.type == "array" else "additionalProperties"] = {"type": field.of}
+    if field.required and field.type in ("array", "object"):
+        schema["minItems" if field.type == "array" else "minProperties"] = 1
+    return schema
+
+
+def _check(document: Document, data: Mapping[str, Plain], fields: Mapping[str, Field], at: Keys) -> Iterator[Problem]:
     for key, value in data.items():
-        keys = (*at, key)
-        if key not in fields:
-            problems.append(document.problem(f"unknown key {key!r}", keys, did_you_mean(key, fields)))
-            continue
-        field = fields[key]
-        kind, words = _TYPES[field.type]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            message = f"{key} must be {words}, not {type_name(value)}"
-            problems.append(document.problem(message, keys))
-        elif field.enum and value not in field.enum:
-            problems.append(document.problem(f"unknown {key} {value!r}", keys, did_you_mean(str(value), field.enum)))
-        elif field.items and isinstance(value, dict):
-            for name, item in value.items():
-                if isinstance(item, dict):
-                    problems += _check(document, item, field.items, (*keys, name))
-                else:
-                    problems.append(document.problem(f"{key}.{name} must be a map", (*keys, name)))
-    for key in fields.keys() - data.keys():
-        if fields[key].required:
-            problems.append(document.problem(f"the key {key!r} is missing", at, f"add it: {fields[key].description}"))
-    return problems
+        if key in fields:
+            yield from _check_field(document, value, fields[key], (*at, key))
+        else:
+            yield document.problem(f"unknown key {key!r}", (*at, key), did_you_mean(key, fields))
+    for key, field in fields.items():
+        if field.required and key not in data:
+            words = f"{field.description}: {', '.join(field.enum)}" if field.enum else field.description
+            yield document.problem(f"the key {key!r} is missing", at, f"add it: {words}")
+
+
+def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> Iterator[Problem]:
+    name = _dotted(at)
+    if not _is(value, field.type):
+        message = f"{name} must be {_TYPES[field.type][1]}, not {type_name(value)}"
+        yield document.problem(message, at)
+    elif field.enum and value not in field.enum:
+        yield document.problem(f"unknown {name} {value!r}", at, did_you_mean(str(value), field.enum))
+    elif field.required and value in ("", [], {}):
+        yield document.problem(f"{name} must not be empty", at)
+    children: list[tuple[str | int, Plain]] = []
+    if isinstance(value, dict):
+        children = list(value.items())
+    elif isinstance(value, list):
+        children = list(enumerate(value))
+    for key, child in children if _is(value, field.type) else ():
+        yield from _check_child(document, child, field, (*at, key))
+
+
+def _check_child(document: Document, child: Plain, field: Field, at: Keys) -> Iterator[Problem]:
+    name = _dotted(at)
+    if field.items is not None:
+        if isinstance(child, dict):
+            yield from _check(document, child, field.items, at)
+        else:
+            yield document.problem(f"{name} must be a map, not {type_name(child)}", at)
+    elif field.of and not _is(child, field.of):
+        hint = "put it in quotes" if field.of == "string" and isinstance(child, bool | int | float) else ""
+        yield document.problem(f"{name} must be {_TYPES[field.of][1]}, not {type_name(child)}", at, hint)
+
+
+def _dotted(at: Keys) -> str:
+    """Write a key path as Helm does, `machines.a.taints[0]`."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in at).removeprefix(".")
+
+
+def _is(value: Plain, name: str) -> bool:
+    return isinstance(value, _TYPES[name][0]) and not isinstance(value, bool)

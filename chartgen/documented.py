@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.yamltext import Document, Keys, Plain, leaves
+from chartgen.yamltext import Document, Keys, Plain
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,8 @@ def rows(text: str, document: Document) -> Iterator[Row]:
         text: The file.
         document: The same file, read.
     """
-    lines = text.splitlines()
-    for keys, value in leaves(document.data):
-        line, _ = document.position(keys)
+    lines = text.split("\n")
+    for keys, value, line in document.leaves():
         yield Row(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)
 
 
@@ -44,7 +43,7 @@ def describe(schema: dict[str, Any], table: list[Row]) -> None:
 
 
 def _one_line(value: Plain) -> str:
-    return json.dumps(value).replace("|", "\\|")
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _comment_above(lines: list[str], index: int) -> str:
@@ -52,7 +51,7 @@ def _comment_above(lines: list[str], index: int) -> str:
     while index >= 0 and lines[index].lstrip().startswith("#"):
         comment = lines[index].lstrip().removeprefix("#").strip()
         if comment.startswith("-- "):
-            return " ".join([comment.removeprefix("-- "), *found]).replace("|", "\\|")
+            return " ".join([comment.removeprefix("-- "), *found])
         found.insert(0, comment)
         index -= 1
     return ""

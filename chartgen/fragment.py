@@ -7,21 +7,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from chartgen import gotemplate
 from chartgen.definition import Field, read_definition
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.slots import SLOTS, SlotText, parse_slot
-from chartgen.yamltext import read_text
+from chartgen.yamltext import Document, read_text
 
 FIELDS = {
     "description": Field("string", "one sentence: what the fragment gives to a pod", required=True),
-    "provides": Field("array", "capabilities that other fragments can require, such as `gpu` or `fabric`"),
-    "requires": Field("array", "fragments or capabilities that must be listed too"),
-    "conflicts": Field("array", "fragments or capabilities that must not be listed beside it"),
-    "workloads": Field("array", "the workload kinds that it works with; absent = all"),
+    "provides": Field("array", "capabilities that other fragments can require, such as `gpu` or `fabric`", of="string"),
+    "requires": Field("array", "fragments or capabilities that must be listed too", of="string"),
+    "conflicts": Field("array", "fragments or capabilities that must not be listed beside it", of="string"),
+    "workloads": Field("array", "the workload kinds that it works with; absent = all", of="string"),
     "appliesTo": Field("string", "`gpu`: only in pods that use GPUs; `always`: in every pod", enum=("gpu", "always")),
     "transport": Field("string", "the NCCL transport that it promises, such as GPUDirect-TCPXO"),
-    "privileges": Field("object", "each privilege that its containers hold: name, and the reason"),
-    "sources": Field("array", "the vendor documents that its values come from", required=True),
+    "privileges": Field("object", "each privilege that its containers hold: name, and the reason", of="string"),
+    "sources": Field("array", "the vendor documents that its values come from", required=True, of="string"),
 }
 _FILES = {"fragment.yaml", "values.yaml", "values.schema.json", *SLOTS}
 _FOLDERS = ("manifests", "setup")
@@ -84,14 +85,14 @@ def load_fragment(path: Path) -> Fragment:
         transport=meta.get("transport", ""),
         privileges=meta.get("privileges", {}),
         sources=tuple(meta["sources"]),
-        slots=_read_slots(path),
+        slots=_read_slots(path, gpu_only=meta.get("appliesTo") == "gpu"),
         manifests=_read_folder(path / "manifests"),
         setup=_read_folder(path / "setup"),
     )
 
 
 def check_combination(
-    fragments: Sequence[Fragment], target: Path, workload: str, requires: Sequence[str] = ()
+    fragments: Sequence[Fragment], target: Document, workload: str, requires: Sequence[str] = ()
 ) -> None:
     """Check that the fragments of a target can stand together.
 
@@ -107,45 +108,61 @@ def check_combination(
     provided = {name for fragment in fragments for name in fragment.provides}
     hint = "add a fragment that provides it"
     problems = [
-        Problem(f"workload kind {workload!r} requires {need!r}", target, hint=hint) for need in requires if need not in provided
+        target.problem(f"workload kind {workload!r} requires {need!r}", ("fragments",), hint)
+        for need in requires
+        if need not in provided
     ]
-    for fragment in fragments:
-        others = [other for other in fragments if other is not fragment]
-        offered = {name: other.name for other in others for name in other.provides}
+    for index, fragment in enumerate(fragments):
+        place = ("fragments", index)
+        offered = {name: other.name for other in fragments if other is not fragment for name in other.provides}
         where = f"fragment {fragment.name!r}"
-        for need in fragment.requires:
-            if need not in offered:
-                problems.append(Problem(f"{where} requires {need!r}", target, hint=hint))
+        lacking = [need for need in fragment.requires if need not in offered]
+        problems += [target.problem(f"{where} requires {need!r}", place, hint) for need in lacking]
         for rival in fragment.conflicts:
             if rival in offered:
                 message = f"{where} conflicts with {offered[rival]!r}"
-                problems.append(Problem(message, target, hint="list only one of the two"))
+                problems.append(target.problem(message, place, "list only one of the two"))
         if fragment.workloads and workload not in fragment.workloads:
-            supported = ", ".join(fragment.workloads)
-            problems.append(Problem(f"{where} does not work with workload kind {workload!r}", target, hint=supported))
+            supported = "it works with " + ", ".join(fragment.workloads)
+            problems.append(target.problem(f"{where} does not work with workload kind {workload!r}", place, supported))
     if problems:
         raise ChartgenError(problems)
 
 
-def _read_slots(path: Path) -> dict[str, SlotText]:
+def _read_slots(path: Path, *, gpu_only: bool) -> dict[str, SlotText]:
     slots, problems = {}, []
     for file in sorted(path.iterdir()):
-        if file.name.startswith(".") or (file.is_dir() and file.name in _FOLDERS):
+        if file.name.startswith("."):
             continue
         if file.name in SLOTS:
             try:
-                slots[file.name] = parse_slot(file.name, path.name, file, read_text(file))
+                slots[file.name] = parse_slot(file.name, path.name, file, read_text(file), gpu_only=gpu_only)
             except ChartgenError as error:
                 problems += error.problems
+        elif file.name in _FOLDERS:
+            problems += [] if file.is_dir() else [Problem("must be a folder of templates", file)]
         elif file.name not in _FILES:
             hint = did_you_mean(file.name, [*_FILES, *_FOLDERS]) or "a slot file is named after a Kubernetes field"
             problems.append(Problem("is not a slot that fragments can fill", file, hint=hint))
+        elif file.is_dir():
+            problems.append(Problem("is a folder, not a file", file))
     if problems:
         raise ChartgenError(problems)
     return slots
 
 
 def _read_folder(path: Path) -> dict[str, str]:
-    if not path.is_dir():
-        return {}
-    return {file.name: read_text(file) for file in sorted(path.iterdir()) if file.suffix in (".yaml", ".tpl")}
+    files, problems = {}, []
+    for file in sorted(path.iterdir()) if path.is_dir() else ():
+        if file.suffix == ".yaml":
+            files[file.name] = read_text(file)
+            problems += gotemplate.check_blocks(files[file.name], file)
+        elif not file.name.startswith("."):
+            problems.append(
+                Problem(
+                    "is not a template", file, hint="a template's name ends in .yaml; shared ones go to helpers.tpl"
+                )
+            )
+    if problems:
+        raise ChartgenError(problems)
+    return files

@@ -2,7 +2,7 @@
 
 Only pyhelm3's `Command.run` is used. Its `Client` refuses every Helm that was built without release flags (they report
 `v4.3`, not strict SemVer), concatenates lists where Helm replaces them, and knows no `helm lint`, no plain text of
-`helm template`, and no install that refuses an existing release (facts: pyhelm3 0.5.8, client.py and command.py).
+`helm template`, and no install that refuses an existing release (pyhelm3 0.5.8, client.py and command.py).
 """
 
 from __future__ import annotations

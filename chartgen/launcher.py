@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ FIELDS = {
     ),
     "program": Field("string", "default path of the program in the image", required=True),
     "image": Field("string", "default image with its tag", required=True),
-    "precisions": Field("array", "the values of `precision` that it can train in", required=True),
-    "owns": Field("object", "portable key -> the native option that it sets and that `config` and `args` may not"),
-    "sources": Field("array", "the documents that its options come from", required=True),
+    "precisions": Field("array", "the values of `precision` that it can train in", required=True, of="string"),
+    "owns": Field(
+        "object", "portable key -> the native option that it sets and that `config` and `args` may not", of="string"
+    ),
+    "sources": Field("array", "the documents that its options come from", required=True, of="string"),
 }
 # args, env and beforeLaunch become named templates of the chart; config is the native configuration that portable
 # values make, before the user's own `config` is merged over it.
@@ -71,14 +74,24 @@ def load_launcher(path: Path) -> Launcher:
     )
 
 
+@lru_cache(maxsize=256)
+def _check_part(text: str, path: Path) -> None:
+    if problems := gotemplate.check_blocks(text, path):
+        raise ChartgenError(problems)
+    if path.suffix == ".yaml":
+        load(gotemplate.mask(text), path, allow_duplicates=True)
+
+
 def _read_parts(path: Path) -> dict[str, str]:
-    parts, problems = {}, []
+    parts: dict[str, str] = {}
+    problems: list[Problem] = []
     for file in sorted(path.iterdir()):
         if file.name in PARTS:
-            parts[file.name] = read_text(file)
-            problems += gotemplate.check_blocks(parts[file.name], file)
-            if file.suffix == ".yaml" and not problems:
-                load(gotemplate.mask(parts[file.name]), file, allow_duplicates=True)
+            try:
+                parts[file.name] = read_text(file)
+                _check_part(parts[file.name], file)
+            except ChartgenError as error:
+                problems += error.problems
         elif file.name not in _FILES and not file.name.startswith("."):
             hint = did_you_mean(file.name, _FILES)
             problems.append(Problem("is not a file that launchers can have", file, hint=hint))

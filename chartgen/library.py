@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 BUILTIN = Path(__file__).parent
 KINDS = {"target": "targets", "fragment": "fragments", "workload": "workloads", "launcher": "launchers"}
 ENTRY_POINT_GROUP = "chartgen.library"
+# Names become parts of file names, template names and Kubernetes names.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
@@ -33,32 +36,46 @@ class Library:
 
         Raises:
             UsageError: No folder has it; near names are given.
-            ChartgenError: Two folders have it, so that it is unclear which one is meant.
+            ChartgenError: It has an unfit name or lacks its own file, or two folders have it, so that it is unclear
+                which one is meant.
         """
-        found = self._search(kind, name) or _installed(self.roots)._search(kind, name)
+        found = self.search(kind, name) or _installed(self.roots).search(kind, name)
         if not found:
-            raise UsageError(Problem(f"unknown {kind} {name!r}", hint=did_you_mean(name, self.names(kind))))
+            raise self._unknown(kind, name)
+        if not _NAME.fullmatch(name):
+            hint = "use at most 53 lower-case letters, digits and '-'"
+            raise ChartgenError(Problem(f"{name!r} cannot be the name of a {kind}", found[0], hint=hint))
         if len(found) > 1:
             hint = "rename yours and list it under the new name"
-            raise ChartgenError(Problem(f"{kind} {name!r} is already defined in {found[0]}", found[1], hint=hint))
+            raise ChartgenError(Problem(f"there is already a {kind} {name!r} in {found[0]}", found[1], hint=hint))
         return found[0]
 
     def names(self, kind: str) -> list[str]:
         """List the names of all definitions of a kind, sorted."""
         folders = [root / KINDS[kind] for root in _installed(self.roots).roots]
         marker = "*.yaml" if kind == "target" else f"*/{kind}.yaml"
-        paths = [path for folder in folders for path in folder.glob(marker)]
-        return sorted({path.stem if kind == "target" else path.parent.name for path in paths})
+        paths = [path for folder in folders for path in folder.glob(marker) if path.is_file()]
+        names = {path.stem if kind == "target" else path.parent.name for path in paths}
+        return sorted(name for name in names if not name.startswith("."))
 
     def is_builtin(self, path: Path) -> bool:
         """Tell whether a file is chartgen's own; all others are rendered in a sandbox."""
         return path.is_relative_to(BUILTIN)
 
-    def _search(self, kind: str, name: str) -> list[Path]:
-        if "/" in name or name.startswith("."):
+    def search(self, kind: str, name: str) -> list[Path]:
+        """List every definition of a name in the folders, without those of installed packages."""
+        if "/" in name or "\0" in name or name.startswith(".") or not name:
             return []
         paths = [root / KINDS[kind] / (f"{name}.yaml" if kind == "target" else name) for root in self.roots]
         return [path for path in paths if (path if kind == "target" else path / f"{kind}.yaml").is_file()]
+
+    def _unknown(self, kind: str, name: str) -> ChartgenError:
+        for folder in (root / KINDS[kind] / name for root in self.roots[1:] if re.match(r"[^./]", name)):
+            if folder.is_dir() and kind != "target":
+                return ChartgenError(Problem(f"{kind} {name!r} has no {kind}.yaml", folder, hint="add that file"))
+            if (file := folder.with_name(f"{name}.yml")).is_file():
+                return ChartgenError(Problem("is not read", file, hint=f"rename it to {name}.yaml"))
+        return UsageError(Problem(f"unknown {kind} {name!r}", hint=did_you_mean(name, self.names(kind))))
 
 
 def open_library(paths: Sequence[Path] = ()) -> Library:
@@ -78,7 +95,7 @@ def open_library(paths: Sequence[Path] = ()) -> Library:
             problems.append(Problem("is not a chartgen library", root, hint=hint))
     if problems:
         raise UsageError(problems)
-    return Library((BUILTIN, *(root.resolve() for root in roots)))
+    return Library(tuple(dict.fromkeys((BUILTIN, *(root.resolve() for root in roots)))))
 
 
 def _installed(roots: tuple[Path, ...]) -> Library:
@@ -86,8 +103,14 @@ def _installed(roots: tuple[Path, ...]) -> Library:
     from importlib.metadata import entry_points
     from importlib.util import find_spec
 
-    folders = []
+    folders: list[Path] = []
     for point in entry_points(group=ENTRY_POINT_GROUP):
-        spec = find_spec(point.value)
-        folders += [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+        try:
+            spec = find_spec(point.value)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None or not spec.submodule_search_locations:
+            message = f"entry point {point.name!r} of group {ENTRY_POINT_GROUP}: {point.value!r} is not a package"
+            raise ChartgenError(Problem(message, hint="correct what declares it, or uninstall it"))
+        folders += map(Path, spec.submodule_search_locations)
     return Library((*roots, *(folder for folder in folders if folder not in roots)))

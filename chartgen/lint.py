@@ -22,7 +22,7 @@ Preset: TypeAlias = Values | Sequence[Path]
 
 _RELEASE = "lint"
 _HELM_LINE = re.compile(r"^\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)")
-# What makes two renders differ, or a render in Argo CD or Flux differ from Helm's (facts: helm.md 2.6).
+# What makes two renders differ, or a render in Argo CD or Flux differ from Helm's.
 _BANNED = re.compile(
     r"\b(?:now|rand(?:Alpha|AlphaNum|Numeric|Ascii|Int|Bytes)|uuidv4|lookup|gen(?:CA|SignedCert|SelfSignedCert)(?:WithKey)?"
     r"|genPrivateKey|htpasswd|bcrypt|encryptAES|getHostByName|shuffle)\b|\.Release\.(?:Revision|IsUpgrade|IsInstall)\b"
@@ -66,6 +66,23 @@ def lint(chart: Chart, presets: Mapping[str, Preset] | None = None) -> list[Find
         found += _preset(chart, name, files)
     unique = {(finding.rule, finding.problem.path, finding.problem.message): finding for finding in reversed(found)}
     return sorted(unique.values(), key=lambda f: (str(f.problem.path or ""), f.problem.line, f.rule, f.problem.message))
+
+
+def find_presets(chart: str, folder: Path) -> dict[str, list[Path]]:
+    """Find the presets that a folder holds for a chart: each overlay over its preset, with the example site on top.
+
+    Args:
+        chart: The chart's name, which is its target's.
+        folder: A folder laid out as chartgen's own `values/`.
+
+    Returns:
+        Name of the workload -> values files, lowest layer first.
+    """
+    found = {}
+    for overlay in sorted((folder / chart).glob("*.yaml")):
+        layers = [folder / overlay.name, overlay, folder / "site.example.yaml"]
+        found[overlay.stem] = [layer for layer in layers if layer.is_file()]
+    return found
 
 
 def _banned_functions(chart: Chart) -> Iterator[Finding]:

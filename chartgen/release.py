@@ -1,8 +1,8 @@
 """Releases: install, upgrade, uninstall and status of a chart, through Helm 3 and 4 alike.
 
 A training run is never waited for inside Helm: `--wait` with jobs blocks until the run ends and then rolls it back on a
-time-out (facts: releases.md 6). Values go to Helm as one merged document on stdin, so that no list is concatenated and
-nothing of them is seen in the process list.
+time-out (Helm 4.3, pkg/kube/statuswait.go). Values go to Helm as one merged document on stdin, so that no list is
+concatenated and nothing of them is seen in the process list.
 """
 
 from __future__ import annotations

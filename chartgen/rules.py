@@ -1,7 +1,7 @@
 """Structural rules that every rendered object must keep: one small function each, named like its finding's id.
 
 A rule takes a rendered object and yields what is wrong with it. Helm and the API server miss all of these, or report
-them only when machines are already held (facts: helm.md 2.3, releases.md 7).
+them only when machines are already held.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def standard_labels(thing: Object) -> Complaints:
 
 
 def quantities_are_text(thing: Object) -> Complaints:
-    """Quantities are quoted: a bare number changes the object at an unchanged upgrade (facts: releases.md 1)."""
+    """Quantities are quoted: a bare number changes the object at an unchanged upgrade."""
     quantities = [(name, value) for key in ("limits", "requests") for name, value in _entries(thing, key)]
     quantities += [(key, value) for key in ("sizeLimit", "nominalQuota") for value in _found(thing, key)]
     for name, value in quantities:

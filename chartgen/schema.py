@@ -1,6 +1,6 @@
 """JSON Schemas of values: merged from fragments, closed, and applied so that every problem is one readable line.
 
-The schemas are draft-07, because that is what every Helm from 3.18 on validates alike (facts: helm.md 2.2).
+The schemas are draft-07, because that is what every Helm from 3.18 on validates alike.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def merge_schemas(parts: Sequence[tuple[str, Schema]]) -> Schema:
 def closed(schema: Schema) -> Schema:
     """Give a copy in which every object that lists its properties refuses others, unless it says otherwise.
 
-    The root allows `global`, which Helm puts into the values of subcharts (facts: helm.md 2.2).
+    The root allows `global`, which Helm puts into the values of subcharts.
     """
     root = cast("Schema", _close(schema))
     if "properties" in root:
@@ -86,6 +86,15 @@ def validate(data: Json, schema: Schema, locate: Locate) -> list[Problem]:
         for told in explain(_fault(error), schema)
     }
     return sorted(problems, key=lambda p: (str(p.path or ""), p.line, p.column, p.message))
+
+
+def check_sound(schema: Schema) -> list[str]:
+    """Name what keeps a schema from being sound draft-07 that Python and Go read alike; empty when it is."""
+    from jsonschema import Draft7Validator
+
+    errors = Draft7Validator(Draft7Validator.META_SCHEMA).iter_errors(schema)
+    unsound = [f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message}" for error in errors]
+    return sorted(unsound) or check_patterns(schema)
 
 
 def check_patterns(schema: Schema) -> list[str]:

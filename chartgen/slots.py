@@ -6,9 +6,13 @@ the Kubernetes API (k8s.io/api core/v1 types), so that two fragments clash exact
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from chartgen import gotemplate
 from chartgen.errors import ChartgenError, Problem
@@ -56,26 +60,37 @@ class Segment:
         line: 1-based line where it begins.
         keys: (identity, line) of each item whose identity is known before Helm runs.
         always: Whether it is an item outside of any Go block.
+        meaning: What it defines, equal for equal definitions: data, or the text where only Helm knows the data.
     """
 
     text: str
     line: int
     keys: tuple[tuple[str, int], ...]
-    always: bool = False
+    always: bool
+    meaning: Plain
 
 
 @dataclass(frozen=True)
 class SlotText:
-    """One slot file of one fragment, parsed."""
+    """One slot file of one fragment, parsed; `gpu_only` when the fragment applies only to pods that use GPUs."""
 
     slot: str
     fragment: str
     path: Path
     segments: tuple[Segment, ...]
+    gpu_only: bool
 
 
-def parse_slot(slot: str, fragment: str, path: Path, text: str) -> SlotText:
+@lru_cache(maxsize=1024)
+def parse_slot(slot: str, fragment: str, path: Path, text: str, *, gpu_only: bool = False) -> SlotText:
     """Check one slot file and cut it into segments.
+
+    Args:
+        slot: The slot, a key of `SLOTS`.
+        fragment: The fragment's name.
+        path: The file, for messages.
+        text: Its text.
+        gpu_only: Whether the fragment applies only to pods that use GPUs.
 
     Raises:
         ChartgenError: Unbalanced blocks, YAML that does not parse once masked, a wrong shape, an item without its
@@ -87,17 +102,17 @@ def parse_slot(slot: str, fragment: str, path: Path, text: str) -> SlotText:
         raise ChartgenError(problems)
     kind = SLOTS[slot]
     if kind.shape in ("shell", "template"):
-        return SlotText(slot, fragment, path, (Segment(text, 1, ()),))
-    problems += _check_indents(text, path)
-    repeats = "{{- else" in text or "{{ else" in text
-    document = load(gotemplate.mask(text), path, allow_duplicates=repeats)
+        return SlotText(slot, fragment, path, (Segment(text, 1, (), always=False, meaning=text),), gpu_only)
+    problems += _check_indents(text, path) + _check_markers(text, path)
+    # the branches of a block, or two blocks that exclude each other, may repeat a key
+    document = load(gotemplate.mask(text), path, allow_duplicates=bool(_openings(text)))
     problems += _check_shape(kind, slot, document)
     if problems:
         raise ChartgenError(problems)
     segments = tuple(_segments(kind, text, document))
-    if repeated := _repeats(segments, path):
+    if repeated := _repeats(kind, segments, path):
         raise ChartgenError(repeated)
-    return SlotText(slot, fragment, path, segments)
+    return SlotText(slot, fragment, path, segments, gpu_only)
 
 
 def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
@@ -106,39 +121,63 @@ def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
     Raises:
         ChartgenError: Two fragments define one key differently; both places are named.
     """
-    owners: dict[str, tuple[SlotText, Segment, int]] = {}
+    owners: dict[str, _Owner] = {}
     kept: list[tuple[SlotText, list[Segment]]] = []
     problems = []
     for text in texts:
-        segments = []
+        segments: list[Segment] = []
+        kept.append((text, segments))
         for segment in text.segments:
-            rivals = [owners[key] for key, _ in segment.keys if key in owners and owners[key][0] is not text]
-            if rivals and all(rival[1].text == segment.text for rival in rivals):
-                continue
-            problems += [_clash(text, key, line, owners) for key, line in segment.keys if key in owners and rivals]
+            rivals = [owners[key] for key, _ in segment.keys if key in owners and owners[key].text is not text]
+            if rivals and all(rival.segment.meaning == segment.meaning for rival in rivals):
+                if text.gpu_only or not rivals[0].text.gpu_only:
+                    continue
+                # the first one is there only with GPUs, this one always
+                rivals[0].kept.remove(rivals[0].segment)
+                owners |= {key: _Owner(text, segment, segments, line) for key, line in segment.keys}
+            problems += [
+                _clash(text, key, line, owners[key]) for key, line in segment.keys if owners.get(key) in rivals
+            ]
             segments.append(segment)
             for key, line in segment.keys:
-                owners.setdefault(key, (text, segment, line))
-        kept.append((text, segments))
+                owners.setdefault(key, _Owner(text, segment, segments, line))
     if problems:
         raise ChartgenError(problems)
     return kept
 
 
-def _clash(text: SlotText, key: str, line: int, owners: dict[str, tuple[SlotText, Segment, int]]) -> Problem:
-    first, _, first_line = owners[key]
-    message = f"{key!r} is defined differently by fragment {first.fragment} ({first.path}:{first_line})"
+class _Owner(NamedTuple):
+    """The first definition of a key: its file, its segment, the list that the segment was kept in, its line."""
+
+    text: SlotText
+    segment: Segment
+    kept: list[Segment]
+    line: int
+
+
+def _clash(text: SlotText, key: str, line: int, owner: _Owner) -> Problem:
+    message = f"{key!r} is defined differently by fragment {owner.text.fragment} ({owner.text.path}:{owner.line})"
     return Problem(message, text.path, line, 1, "make both equal, rename one, or list only one of the fragments")
 
 
-def _repeats(segments: Iterable[Segment], path: Path) -> list[Problem]:
+def _repeats(kind: SlotKind, segments: Iterable[Segment], path: Path) -> list[Problem]:
     first: dict[str, int] = {}
     problems = []
     for key, line in (pair for segment in segments if segment.always for pair in segment.keys):
         if key in first:
-            problems.append(Problem(f"{key!r} is already in line {first[key]}", path, line, 1, "keep one of the two"))
+            what = repr(key) if kind.key or kind.shape == "map" else "this item"
+            problems.append(Problem(f"{what} is already in line {first[key]}", path, line, 1, "keep one of the two"))
         first.setdefault(key, line)
     return problems
+
+
+def _check_markers(text: str, path: Path) -> list[Problem]:
+    hint = "remove it: a slot file is a part of a document"
+    return [
+        Problem(f"{line[:3]!r} begins or ends a document", path, number, 1, hint)
+        for number, line in enumerate(text.split("\n"), 1)
+        if re.match(r"(---|\.\.\.)(\s|$)|%", line)
+    ]
 
 
 def _check_indents(text: str, path: Path) -> list[Problem]:
@@ -155,61 +194,83 @@ def _check_indents(text: str, path: Path) -> list[Problem]:
 
 
 def _check_shape(kind: SlotKind, slot: str, document: Document) -> list[Problem]:
-    data = document.data
-    wanted: type = list if kind.shape == "list" else dict
-    if data is None:
+    data, root = document.data, document.root
+    if root is None:
         return []
+    wanted: type = list if kind.shape == "list" else dict
     if not isinstance(data, wanted):
         name = "a list of items" if wanted is list else "a map of keys"
         return [document.problem(f"{slot} must hold {name}, not {type_name(data)}")]
-    items: Iterable[str | int] = range(len(data)) if wanted is list else data
-    problems = []
-    for item in items:
-        # a list item's own mark stands after its dash, so column 3 is a dash in column 1
-        if document.position((item,))[1] != (3 if wanted is list else 1):
-            hint = "remove the indentation; the composer indents the whole file"
-            problems.append(document.problem("an item must start in column 1", (item,), hint))
-    if kind.shape == "list" and kind.key and isinstance(data, list):
-        problems += [_missing_key(kind, document, i) for i, item in enumerate(data) if not _identity(kind, item)]
-    return problems
+    if root.flow_style:
+        return [
+            document.problem(
+                "must not be in brackets", hint="give each item a line of its own, so that more can follow"
+            )
+        ]
+    if root.start_mark.column:
+        hint = "remove the indentation; the composer indents the whole file"
+        return [document.problem("items must start in column 1", hint=hint)]
+    if not kind.key or not isinstance(data, list):
+        return []
+    return [problem for index, item in enumerate(data) for problem in _check_key(kind.key, document, index, item)]
 
 
-def _missing_key(kind: SlotKind, document: Document, index: int) -> Problem:
-    return document.problem(f"the item has no {kind.key!r}", (index,), f"{kind.key!r} tells items apart: add it")
+def _check_key(key: str, document: Document, index: int, item: Plain) -> Iterator[Problem]:
+    if not isinstance(item, dict) or key not in item:
+        yield document.problem(f"the item has no {key!r}", (index,), f"{key!r} tells items apart: add it")
+    elif not isinstance(value := item[key], str) or not value:
+        found = "empty" if value == "" else type_name(value)
+        yield document.problem(f"{key} must be text, not {found}", (index, key))
 
 
 def _identity(kind: SlotKind, item: Plain) -> str:
-    if not kind.key:
-        return str(item)
-    value = item.get(kind.key) if isinstance(item, dict) else None
-    return value if isinstance(value, str) else ""
+    return str(item[kind.key]) if kind.key and isinstance(item, dict) else json.dumps(item, sort_keys=True)
 
 
-def _segments(kind: SlotKind, text: str, document: Document) -> Iterable[Segment]:
-    keys: list[tuple[str, int]] = []
-    if isinstance(document.data, list):
-        keys = [(_identity(kind, item), document.position((i,))[0]) for i, item in enumerate(document.data)]
-    elif isinstance(document.data, dict):
-        keys = [(key, document.position((key,))[0]) for key in document.data]
-    starts = _starts(text, {line for _, line in keys})
-    lines = text.splitlines(keepends=True)
-    for start, end in zip(starts, [*starts[1:], len(lines) + 1], strict=True):
-        inside = tuple((k, n) for k, n in keys if start <= n < end and not gotemplate.is_placeholder(k))
-        yield Segment("".join(lines[start - 1 : end - 1]), start, inside)
-
-
-def _starts(text: str, item_lines: set[int]) -> list[int]:
-    """Give the lines where a segment begins: an item, or the opening of a block, outside of any block."""
+def _segments(kind: SlotKind, text: str, document: Document) -> Iterator[Segment]:
+    lines = text.split("\n")
     depths = gotemplate.depths(text)
-    openings = {action.line for action in gotemplate.actions(text) if action.word in ("if", "range", "with")}
+    items = list(_items(kind, lines, document))
+    starts = _starts(lines, depths, {line for _, line, _ in items} | _openings(text))
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        held = [item for item in items if start <= item[1] < end]
+        keys = tuple((key, line) for key, line, _ in held if not gotemplate.is_placeholder(key))
+        part = "".join(line + "\n" for line in lines[start - 1 : end - 1])
+        always = bool(held) and all(depths[line - 1] == 0 for _, line, _ in held)
+        yield Segment(part, start, keys, always, _meaning(part, [data for _, _, data in held]))
+
+
+def _items(kind: SlotKind, lines: list[str], document: Document) -> Iterator[tuple[str, int, Plain]]:
+    """Give identity, line and data of each item; a list item's line is that of its dash."""
+    if isinstance(document.data, dict):
+        yield from ((key, document.position((key,))[0], value) for key, value in document.data.items())
+        return
+    for index, item in enumerate(document.data if isinstance(document.data, list) else ()):
+        line = document.position((index,))[0]
+        while not lines[line - 1].startswith("-"):
+            line -= 1
+        yield _identity(kind, item), line, item
+
+
+def _meaning(part: str, data: list[Plain]) -> Plain:
+    if "{{" not in part and "<%" not in part:
+        return data
+    return re.sub(r"^#.*\n", "", part, flags=re.MULTILINE).strip("\n")
+
+
+def _openings(text: str) -> set[int]:
+    return {action.line for action in gotemplate.actions(text) if action.word in ("if", "range", "with")}
+
+
+def _starts(lines: list[str], depths: list[int], candidates: set[int]) -> list[int]:
+    """Give the lines where a segment begins: an item, or the opening of a block, outside of any block."""
     starts = [1]
-    for line in range(2, len(text.splitlines()) + 1):
-        if depths[line - 1] == 0 and (line in item_lines or line in openings):
-            previous = text.splitlines()[line - 2].strip()
-            # a comment, or an assignment that the item uses, belongs to the item below it
-            while previous.startswith(("#", "{{/*", "{{- /*", "{{- $")) and line > starts[-1]:
-                line -= 1
-                previous = text.splitlines()[line - 2].strip() if line > 1 else ""
-            if line > starts[-1]:
-                starts.append(line)
+    for line in range(2, len(lines)):
+        if depths[line - 1] or line not in candidates:
+            continue
+        # a comment, or an assignment that the item uses, belongs to the item below it
+        while line > starts[-1] and lines[line - 2].strip().startswith(("#", "{{/*", "{{- /*", "{{- $")):
+            line -= 1  # noqa: PLW2901  the search goes upwards from here
+        if line > starts[-1]:
+            starts.append(line)
     return starts

@@ -16,19 +16,23 @@ from chartgen.yamltext import Document
 MACHINE_FIELDS = {
     "gpus": Field("integer", "GPUs of one machine", required=True),
     "gpu": Field("string", "GPU model, such as h100-80gb", required=True),
-    "capacity": Field("object", "what a node of this type offers: resource name -> quantity, quoted", required=True),
-    "labels": Field("object", "labels of such a node beyond the instance type"),
-    "taints": Field("array", "taints of such a node"),
+    "capacity": Field(
+        "object", "what a node of this type offers: resource name -> quantity, quoted", required=True, of="string"
+    ),
+    "labels": Field("object", "labels of such a node beyond the instance type", of="string"),
+    "taints": Field("array", "taints of such a node", of="object"),
 }
 FIELDS = {
     "description": Field("string", "one sentence: which machines of which cloud", required=True),
-    "platform": Field("string", "gke, oke, eks or onprem", required=True),
+    "platform": Field("string", "the cloud", required=True, enum=("gke", "oke", "eks", "onprem")),
     "workload": Field("string", "the default workload kind", required=True),
     "machines": Field("object", "machine type -> what it offers", required=True, items=MACHINE_FIELDS),
-    "fragments": Field("array", "fragments in the order in which they fill a slot", required=True),
-    "launchers": Field("array", "launchers that the chart offers; the first is the default", required=True),
+    "fragments": Field("array", "fragments in the order in which they fill a slot", required=True, of="string"),
+    "launchers": Field(
+        "array", "launchers that the chart offers; the first is the default", required=True, of="string"
+    ),
     "values": Field("object", "default values that differ from the fragments' own"),
-    "sources": Field("array", "the vendor documents that its values come from", required=True),
+    "sources": Field("array", "the vendor documents that its values come from", required=True, of="string"),
 }
 
 
@@ -92,8 +96,8 @@ def load_target(name: str, library: Library | None = None) -> Target:
         platform=meta["platform"],
         workload=meta["workload"],
         machines={key: _machine(key, machine) for key, machine in meta["machines"].items()},
-        fragments=tuple(load_fragment(_find(document, library, "fragment", i)) for i in range(len(meta["fragments"]))),
-        launchers=tuple(load_launcher(_find(document, library, "launcher", i)) for i in range(len(meta["launchers"]))),
+        fragments=tuple(map(load_fragment, _find_all(document, library, "fragment", meta["fragments"]))),
+        launchers=tuple(map(load_launcher, _find_all(document, library, "launcher", meta["launchers"]))),
         values=meta.get("values", {}),
         sources=tuple(meta["sources"]),
         document=document,
@@ -101,14 +105,19 @@ def load_target(name: str, library: Library | None = None) -> Target:
     )
 
 
-def _find(document: Document, library: Library, kind: str, index: int) -> Path:
-    data: Any = document.data
-    key = f"{kind}s"
-    try:
-        return library.find(kind, str(data[key][index]))
-    except ChartgenError as error:
-        found = error.problems[0]
-        raise type(error)(document.problem(found.message, (key, index), found.hint)) from None
+def _find_all(document: Document, library: Library, kind: str, names: list[str]) -> list[Path]:
+    paths = []
+    for index, name in enumerate(names):
+        place = (f"{kind}s", index)
+        if name in names[:index]:
+            raise ChartgenError(document.problem(f"{kind} {name!r} is listed twice", place, "remove one of the two"))
+        try:
+            paths.append(library.find(kind, name))
+        except ChartgenError as error:
+            found = error.problems[0]
+            message = f"{found.message} ({found.path})" if found.path else found.message
+            raise type(error)(document.problem(message, place, found.hint)) from None
+    return paths
 
 
 def _machine(name: str, data: dict[str, Any]) -> Machine:

@@ -243,9 +243,8 @@ def _misfit(fault: Fault, forms: list[str]) -> Told:
 
 
 def _form(schema: dict[str, Json]) -> str:
-    """Give the description of a text's form: its first sentence, without the final stop."""
-    description: str = schema.get("description", "")
-    return description.partition(". ")[0].rstrip(". ") or f"text that matches {schema['pattern']}"
+    """Give a text's form in words: the schema's title, since its description says what the value means."""
+    return schema.get("title") or f"text that matches {schema['pattern']}"
 
 
 def _choice(values: Sequence[Json]) -> str:

@@ -1,7 +1,7 @@
 """YAML text to plain data, read as Helm reads it, with the place of every key.
 
 Helm reads YAML through sigs.k8s.io/yaml, a fork of go-yaml v2: `no` is a boolean, `012` is octal, `1e3` is a number
-and a date is a string. Python's readers differ in each (facts: helm.md 2.4), so this module takes only the node tree
+and a date is a string. Python's readers differ in each (its resolve.go), so this module takes only the node tree
 from ruamel.yaml and resolves plain scalars by go-yaml's own table.
 """
 
@@ -11,13 +11,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, Union
+from typing import TypeAlias, Union
 
 from chartgen.errors import ChartgenError, Problem
+from chartgen.yamltree import MAX_DEPTH, Node, compose, too_deep
 
-# A node of ruamel.yaml, whose own types leave out half of what nodes have.
-Node: TypeAlias = Any
-Plain: TypeAlias = Union[None, bool, int, float, str, "list[Plain]", "dict[str, Plain]"]
+Plain: TypeAlias = Union[bool, int, float, str, "list[Plain]", "dict[str, Plain]", None]
 Keys: TypeAlias = tuple[str | int, ...]
 
 # go-yaml v2 resolve.go: the words that are not strings when they stand unquoted.
@@ -33,12 +32,8 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|([1-9][0-9]*|0))")
 _BASES = (16, 2, 8, 10)
 _NUMERIC_START = frozenset("+-.0123456789")
-# Far beyond any values file, far below where recursion over plain data ends.
-_MAX_DEPTH = 100
 # go-yaml v2 decode.go (alias_ratio_range_low): what all aliases together may grow to.
 _MAX_EXPANDED = 400_000
-# What may be nested deeply enough to end the C parser's recursion: brackets, or one line of indentation and dashes.
-_DEEP_LINE = re.compile(r"^[ \t?:-]{1000}", re.MULTILINE)
 _STR = "tag:yaml.org,2002:str"
 
 
@@ -87,6 +82,10 @@ class Document:
             node, mark = step
         return (mark.line + 1, mark.column + 1) if mark else (0, 0)
 
+    def leaves(self) -> Iterator[tuple[Keys, Plain, int]]:
+        """Walk all scalars, empty maps and lists with their key path and the 1-based line of their key."""
+        return _leaf_lines(self.root, self.data, (), 0)
+
     def span(self, keys: Keys) -> tuple[int, int] | None:
         """Give the offsets of a value's text, or None when there is no such key."""
         node = self.root
@@ -113,7 +112,7 @@ def load(text: str, path: Path | str, *, allow_duplicates: bool = False) -> Docu
     Raises:
         ChartgenError: Syntax error, duplicate key, several documents, or a key that is not a scalar.
     """
-    root = _compose(text, path)
+    root = compose(text, path)
     if root is None:
         return Document(None, path, None)
     problems: list[Problem] = []
@@ -141,7 +140,9 @@ def read_text(path: Path) -> str:
     except OSError as error:
         raise ChartgenError(Problem(f"cannot be read: {error.strerror}", path)) from None
     if "\0" in text:
-        raise ChartgenError(Problem("is not text: it holds a NUL character", path, text[: text.index("\0")].count("\n") + 1))
+        raise ChartgenError(
+            Problem("is not text: it holds a NUL character", path, text[: text.index("\0")].count("\n") + 1)
+        )
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -158,43 +159,6 @@ def type_name(value: object) -> str:
     """Name a value's type in the words of YAML users."""
     names = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
     return names.get(type(value), "empty")
-
-
-def _compose(text: str, path: Path | str) -> Node | None:
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-    try:
-        if text.count("[") + text.count("{") > 1000 or _DEEP_LINE.search(text):
-            _refuse_depth(text, path)
-        node: Node | None = YAML(typ="safe").compose(text)
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        what = " ".join(part for part in (error.context, error.problem) if part) or "invalid YAML"
-        if "expected a single document" in what:
-            what = "holds more than one YAML document"
-        raise ChartgenError(Problem(what, path, mark.line + 1, mark.column + 1) if mark else what) from None
-    except YAMLError as error:
-        raise ChartgenError(Problem(" ".join(str(error).split()), path)) from None
-    return node
-
-
-def _refuse_depth(text: str, path: Path | str) -> None:
-    """Measure the depth from the parser's events, which do not recurse: composing a too deep tree ends the process."""
-    from ruamel.yaml import YAML
-
-    depth = 0
-    for event in YAML(typ="safe").parse(text):
-        kind = type(event).__name__
-        depth += kind in ("SequenceStartEvent", "MappingStartEvent")
-        depth -= kind in ("SequenceEndEvent", "MappingEndEvent")
-        if depth > _MAX_DEPTH:
-            raise _too_deep(event, path)
-
-
-def _too_deep(place: Any, path: Path | str) -> ChartgenError:
-    mark = place.start_mark
-    return ChartgenError(Problem(f"is nested deeper than {_MAX_DEPTH} levels", path, mark.line + 1, mark.column + 1))
 
 
 def _child(node: Node | None, key: str | int) -> tuple[Node, object] | None:
@@ -249,8 +213,8 @@ class _Builder:
 
     def _build_collection(self, node: Node, key: int) -> None:
         before, self._depth = self._size, self._depth + 1
-        if self._depth > _MAX_DEPTH:
-            raise _too_deep(node, self._path)
+        if self._depth > MAX_DEPTH:
+            raise too_deep(node, self._path)
         is_list = node.id == "sequence"
         self._built[key] = [self.build(item) for item in node.value] if is_list else self._mapping(node)
         self._sizes[key] = self._size - before
@@ -294,6 +258,15 @@ class _Builder:
         if self._problems is not None:
             mark = node.start_mark
             self._problems.append(Problem(message, self._path, mark.line + 1, mark.column + 1, hint))
+
+
+def _leaf_lines(node: Node, data: Plain, at: Keys, line: int) -> Iterator[tuple[Keys, Plain, int]]:
+    if not isinstance(data, dict) or not data:
+        yield at, data, line
+        return
+    for name, value in _pairs(node):
+        key = _key_text(name)
+        yield from _leaf_lines(value, data[key], (*at, key), name.start_mark.line + 1)
 
 
 def leaves(data: Plain, at: Keys = ()) -> Iterator[tuple[Keys, Plain]]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from chartgen.rehearse import build, engines
-from chartgen.rehearse.controllers import start_controllers
-from chartgen.rehearse.controlplane import ControlPlane
+from chartgen.rehearsal import build, engines
+from chartgen.rehearsal.controllers import start_controllers
+from chartgen.rehearsal.controlplane import ControlPlane
 
 CONTROLLERS = ("jobset", "kueue")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chartgen.rehearse.machines import NodePool
+from chartgen.rehearsal.machines import NodePool
 
 GPU = "nvidia.com/gpu"
 

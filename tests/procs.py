@@ -22,3 +22,16 @@ def gone(pids: Sequence[int], seconds: float = 10.0) -> bool:
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return not any(map(alive, pids))
+
+
+def mentioning(text: str) -> list[str]:
+    """Give the command lines of living processes that name a folder."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if text in line:
+            found.append(line)
+    return found

@@ -1,4 +1,4 @@
-"""The A3 Mega chart holds every fact of facts/gke.md section 2, as meaning: read from what Helm renders."""
+"""The A3 Mega chart holds what the vendor and the guide ask for, as meaning: read from what Helm renders."""
 
 from __future__ import annotations
 

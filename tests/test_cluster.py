@@ -12,7 +12,7 @@ import pytest
 
 from chartgen.cluster import SECRET, connect
 from chartgen.errors import MissingToolError, UsageError
-from chartgen.rehearse.controlplane import ControlPlane
+from chartgen.rehearsal.controlplane import ControlPlane
 
 
 def kubeconfig(path: Path, context: str, server: str, **user: Any) -> Path:

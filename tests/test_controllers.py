@@ -7,8 +7,8 @@ import pytest
 
 from chartgen.cluster import CLUSTER_QUEUE, JOBSET, POD, ClusterError, Kind, wait_for
 from chartgen.errors import UsageError
-from chartgen.rehearse.controllers import start_controllers
-from chartgen.rehearse.controlplane import ControlPlane
+from chartgen.rehearsal.controllers import start_controllers
+from chartgen.rehearsal.controlplane import ControlPlane
 
 OWNER = {"app.kubernetes.io/instance": "short-lived"}
 

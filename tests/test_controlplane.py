@@ -17,14 +17,14 @@ from procs import alive, gone
 
 from chartgen.cluster import JOB, NODE, POD, wait_for
 from chartgen.errors import ChartgenError, MissingToolError
-from chartgen.rehearse.controlplane import ControlPlane, service_account_key
-from chartgen.rehearse.folders import sweep
-from chartgen.rehearse.machines import create_machines
-from chartgen.rehearse.processes import Processes
+from chartgen.rehearsal.controlplane import ControlPlane, service_account_key
+from chartgen.rehearsal.folders import sweep
+from chartgen.rehearsal.machines import create_machines
+from chartgen.rehearsal.processes import Processes
 
 OWNER = """
 import sys, time
-from chartgen.rehearse.controlplane import ControlPlane
+from chartgen.rehearsal.controlplane import ControlPlane
 with ControlPlane() as plane:
     print(plane.folder, plane.processes.pid, *plane.processes.pids.values(), flush=True)
     time.sleep(600)

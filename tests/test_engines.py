@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import MissingToolError, UsageError
-from chartgen.rehearse import build, engines
+from chartgen.rehearsal import build, engines
 
 BUILD = """
 import sys
-from chartgen.rehearse.build import build
+from chartgen.rehearsal.build import build
 build(sys.argv[1:], progress=lambda line: print(line, flush=True))
 """
 

@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
+from tiny import CHART_YAML
 
 from chartgen import helm, render
 from chartgen.chart import Chart
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.helm import HelmError, explain, find_helm, parse_version
-from tiny import CHART_YAML
 
 KUBECONFIG = """\
 apiVersion: v1

@@ -56,7 +56,8 @@ def packed(wheel: Path) -> set[str]:
 def test_version_is_stated_once(wheel: Path) -> None:
     assert metadata.version("chartgen") == __version__
     assert wheel.name == f"chartgen-{__version__}-py3-none-any.whl"
-    assert [path.name for path in (ROOT / "chartgen").rglob("*.py") if f'"{__version__}"' in path.read_text()] == ["__init__.py"]
+    stating = [path.name for path in (ROOT / "chartgen").rglob("*.py") if f'"{__version__}"' in path.read_text()]
+    assert stating == ["__init__.py"]
     assert __version__ not in PYPROJECT
 
 

@@ -8,15 +8,15 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from tiny import CHART_YAML
 
 from chartgen import release
 from chartgen.chart import Chart
 from chartgen.errors import ChartgenError, MissingToolError, UsageError
 from chartgen.helm import find_helm
-from chartgen.rehearse import engines
-from chartgen.rehearse.controlplane import ControlPlane
+from chartgen.rehearsal import engines
+from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.release import Place
-from tiny import CHART_YAML
 
 TEMPLATE = """\
 {{- if not .Values.list }}{{ fail "list must not be empty" }}{{ end }}

@@ -12,11 +12,11 @@ from procs import gone
 
 from chartgen.cluster import NODE, ClusterError, connect
 from chartgen.errors import UsageError
-from chartgen.rehearse import sandbox
+from chartgen.rehearsal import sandbox
 from chartgen.tools import cache_dir
 
 UP = """
-from chartgen.rehearse import machines, sandbox
+from chartgen.rehearsal import machines, sandbox
 sandbox.up("try", machines=[machines.NodePool("m", 2, {"cpu": "8", "pods": "110"})])
 """
 

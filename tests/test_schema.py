@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+from tiny import CHART_YAML, Json
 
 from chartgen import render
 from chartgen.chart import Chart
 from chartgen.errors import ChartgenError
 from chartgen.schema import check_patterns, closed, merge_schemas, validate
 from chartgen.values import coalesce, load_values
-from tiny import CHART_YAML, Json
 
 SCHEMA: dict[str, Json] = {
     "$schema": "http://json-schema.org/draft-07/schema#",
@@ -29,7 +29,7 @@ SCHEMA: dict[str, Json] = {
                 "global": {
                     "anyOf": [
                         {"type": "integer", "minimum": 1},
-                        {"type": "string", "pattern": "^[1-9][0-9]*/gpu$", "description": 'a text such as "2/gpu"'},
+                        {"type": "string", "pattern": "^[1-9][0-9]*/gpu$", "title": 'a text such as "2/gpu"'},
                     ]
                 }
             },
@@ -40,16 +40,16 @@ SCHEMA: dict[str, Json] = {
         },
         "storage": {
             "anyOf": [
-                {"type": "string", "pattern": "^gs://", "description": "gs://bucket/path"},
-                {"type": "string", "pattern": "^pvc://", "description": "pvc://claim/path"},
+                {"type": "string", "pattern": "^gs://", "title": "gs://bucket/path"},
+                {"type": "string", "pattern": "^pvc://", "title": "pvc://claim/path"},
             ]
         },
         "image": {
             "type": "string",
             "pattern": "^$|@sha256:|:[a-z0-9]",
-            "description": "Image with a tag or digest. Empty is the target's default.",
+            "title": "Image with a tag or digest",
         },
-        "port": {"type": "string", "pattern": r"^\d+$", "description": "digits"},
+        "port": {"type": "string", "pattern": r"^\d+$", "title": "digits"},
         "env": {"type": "object", "additionalProperties": {"type": "string"}},
         "prefixes": {
             "type": "array",

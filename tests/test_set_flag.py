@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiny import Json, echo
 
 from chartgen.errors import ChartgenError
 from chartgen.helm import find_helm
 from chartgen.values import load_values
-from tiny import Json, echo
 
 BASE = """\
 map: {inner: {x: 1}, text: t}

@@ -11,6 +11,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rendered import Objects, arguments, env, one, rendered
@@ -22,6 +23,8 @@ record = {{"argv": sys.argv, "env": dict(os.environ)}}
 open(os.environ["RECORD"] + "/" + os.path.basename(sys.argv[0]), "w").write(json.dumps(record))
 {body}
 """
+# What a Secret holds; nothing but the program may see it.
+SECRET = "hf_very_secret"  # noqa: S105
 NASTY = [
     "two words",
     "double \" and single ' quotes",
@@ -175,12 +178,12 @@ def test_dllogger_is_used_when_the_image_has_it(image: Image, *, installed: bool
 
 def test_no_secret_reaches_logs_or_artefacts(image: Image) -> None:
     found = rendered("secretEnv.HF_TOKEN.secretName=hf", "secretEnv.HF_TOKEN.key=token")
-    assert "hf_very_secret" not in json.dumps(found)
-    image.environment["HF_TOKEN"] = "hf_very_secret"
+    assert SECRET not in json.dumps(found)
+    image.environment["HF_TOKEN"] = SECRET
     done = image.start(found)
     artefacts = "".join(path.read_text() for path in (image.folder / "outputs").rglob("*") if path.is_file())
-    assert "hf_very_secret" not in done.stdout + done.stderr + artefacts
-    assert image.record()["env"]["HF_TOKEN"] == "hf_very_secret"
+    assert SECRET not in done.stdout + done.stderr + artefacts
+    assert image.record()["env"]["HF_TOKEN"] == SECRET
 
 
 @pytest.mark.parametrize(
@@ -199,9 +202,8 @@ def test_script_is_clean_for_bash_and_shellcheck(tmp_path: Path, sets: tuple[str
 def test_daemon_script_forwards_sigterm(tmp_path: Path) -> None:
     daemon = next(item for item in _init_containers() if item["name"] == "tcpxo-daemon")
     entry = tmp_path / "entrypoint_rxdm_container.sh"
-    entry.write_text(
-        f"#!/bin/bash\ntrap 'echo stopped > {tmp_path}/stopped; exit 0' TERM\ntouch {tmp_path}/ready\nwhile :; do sleep 0.05; done\n"
-    )
+    wait = f"touch {tmp_path}/ready\nwhile :; do sleep 0.05; done\n"
+    entry.write_text(f"#!/bin/bash\ntrap 'echo stopped > {tmp_path}/stopped; exit 0' TERM\n{wait}")
     command = [part.replace("/fts/", f"{tmp_path}/") for part in daemon["command"]]
     with subprocess.Popen(command) as process:
         while not (tmp_path / "ready").exists():

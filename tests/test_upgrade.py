@@ -1,6 +1,6 @@
 """Plain `helm install` and `helm upgrade` of the A3 Mega chart, with Helm 4 and 3, on the real control plane.
 
-The rules of facts/releases.md must hold in the chart itself, for people who never use chartgen.
+A run is never started twice, nor two at once, by the chart itself: for people who never use chartgen.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from rendered import GPT3, chart, target
 
 from chartgen.cluster import JOB, JOBSET, POD, Kind, wait_for
 from chartgen.compose import compose_setup
-from chartgen.rehearse import engines
-from chartgen.rehearse.controlplane import ControlPlane
-from chartgen.rehearse.machines import create_machines, delete_machines
-from chartgen.rehearse.rehearsal import node_pool
-from chartgen.rehearse.verdict import wait_for_verdict
+from chartgen.rehearsal import engines
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.machines import create_machines, delete_machines
+from chartgen.rehearsal.rehearse import node_pool
+from chartgen.rehearsal.verdict import wait_for_verdict
 
 pytestmark = pytest.mark.engines
 
 # Room for two runs of 4 machines at once: only the chart itself keeps them apart.
 MACHINES = 8
+INSTANCE = {"app.kubernetes.io/instance": "my-run"}
 SMALL = ("--set", "nodes=4", "--set", "setup.quota.nodes=8")
 
 
@@ -50,11 +51,11 @@ class Shell:
         return done.stdout
 
     def only(self, kind: Kind) -> dict[str, Any]:
-        (item,) = self.plane.cluster.list(kind, namespace=self.namespace, labels={"app.kubernetes.io/instance": "my-run"})
+        (item,) = self.plane.cluster.list(kind, namespace=self.namespace, labels=INSTANCE)
         return item
 
     def pods(self) -> list[dict[str, Any]]:
-        return self.plane.cluster.list(POD, namespace=self.namespace, labels={"app.kubernetes.io/instance": "my-run"})
+        return self.plane.cluster.list(POD, namespace=self.namespace, labels=INSTANCE)
 
     def wait_until_running(self) -> None:
         verdict = wait_for_verdict(self.plane.cluster, "my-run", namespace=self.namespace, timeout=60)
@@ -97,7 +98,7 @@ def shell(request: pytest.FixtureRequest, machines: ControlPlane, charts: Path) 
 
 
 @pytest.mark.parametrize(("name", "kind"), [("gke-a3mega", JOBSET), ("gke-a3mega-job", JOB)])
-def test_unchanged_upgrade_changes_nothing_and_a_changed_one_replaces_the_run(shell: Shell, name: str, kind: Kind) -> None:
+def test_unchanged_upgrade_does_nothing_and_a_changed_one_replaces_the_run(shell: Shell, name: str, kind: Kind) -> None:
     shell.run("install", "my-run", name)
     shell.wait_until_running()
     before, pods = shell.only(kind)["metadata"], {pod["metadata"]["uid"] for pod in shell.pods()}
@@ -133,7 +134,8 @@ def watch_overlap(shell: Shell, old: str) -> list[str]:
 
 
 def test_finished_run_is_not_started_again_by_an_unchanged_upgrade(shell: Shell) -> None:
-    quick = ("--set", "podAnnotations.pod-complete\\.stage\\.kwok\\.x-k8s\\.io/delay=1s", "--set", "run.ttlSecondsAfterFinished=1")
+    delay = "podAnnotations.pod-complete\\.stage\\.kwok\\.x-k8s\\.io/delay=1s"
+    quick = ("--set", delay, "--set", "run.ttlSecondsAfterFinished=1")
     shell.run("install", "my-run", "gke-a3mega", *quick)
     wait_for(lambda: _finished(shell) or None, what="that the run has finished", timeout=60)
     wait_for(lambda: not shell.pods() or None, what="that its pods are removed", timeout=60)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiny import Json, echo
 
 from chartgen import yamltext
 from chartgen.errors import ChartgenError
 from chartgen.helm import find_helm
 from chartgen.values import coalesce, load_values, merge, to_json
-from tiny import Json, echo
 
 DEFAULTS = """\
 scalar: 1

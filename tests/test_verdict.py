@@ -9,9 +9,9 @@ import manifests
 import pytest
 
 from chartgen.cluster import JOB, JOBSET, wait_for
-from chartgen.rehearse.controlplane import ControlPlane
-from chartgen.rehearse.machines import create_machines, delete_machines
-from chartgen.rehearse.verdict import Verdict, wait_for_verdict
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.machines import create_machines, delete_machines
+from chartgen.rehearsal.verdict import Verdict, wait_for_verdict
 
 pytestmark = pytest.mark.engines
 

@@ -12,7 +12,7 @@ import click
 
 from chartgen import __version__
 from chartgen.cli import build, engines, release
-from chartgen.errors import ChartgenError
+from chartgen.errors import ChartgenError, Problem
 
 _EPILOG = """\b
 Examples:
@@ -33,9 +33,14 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except ChartgenError as error:
-            for problem in error.problems:
-                click.echo(f"{click.style('error', fg='red')}: {problem}", err=True)
-            sys.exit(error.exit_code)
+            found = error
+        except BrokenPipeError:
+            raise  # whoever reads the output has seen enough; click ends quietly
+        except OSError as error:
+            found = ChartgenError(Problem(error.strerror or str(error), error.filename))
+        for problem in found.problems:
+            click.echo(f"{click.style('error', fg='red')}: {problem}", err=True)
+        sys.exit(found.exit_code)
 
 
 @click.group(cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

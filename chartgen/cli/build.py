@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.options import library, output_option, path_option, target_argument, workload_option
+from chartgen.cli.options import complete_target, library, output_option, path_option, target_argument, workload_option
 from chartgen.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("targets", nargs=-1, metavar="[TARGET]...")
+@click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=complete_target)
 @click.option("--all", "every", is_flag=True, help="Build every target.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 with a diff when a chart is stale.")
 @workload_option
@@ -29,9 +29,16 @@ if TYPE_CHECKING:
     show_default=True,
     help="Folder for the charts' folders.",
 )
+@click.option("--schemas", type=click.Path(path_type=Path), help="With --all: also publish the JSON Schemas there.")
 @path_option
 def build(
-    targets: tuple[str, ...], every: bool, check: bool, workload: str | None, destination: Path, path: tuple[Path, ...]
+    targets: tuple[str, ...],
+    every: bool,
+    check: bool,
+    workload: str | None,
+    destination: Path,
+    schemas: Path | None,
+    path: tuple[Path, ...],
 ) -> None:
     """Compose charts and write them below the destination.
 
@@ -49,6 +56,8 @@ def build(
     found = library(path)
     if every == bool(targets):
         raise UsageError("name the targets to build, or use --all; `chartgen list targets` shows them")
+    if schemas and not every:
+        raise UsageError("--schemas publishes the schemas of all charts; use it with --all")
     charts: list[Chart] = []
     for name in found.names("target") if every else targets:
         target = load_target(name, found)
@@ -57,6 +66,8 @@ def build(
         if setup and not workload:
             charts.append(setup)
     stale = [_check(chart, destination) if check else _write(chart, destination) for chart in charts]
+    if schemas:
+        stale.append(_schemas(charts, schemas, check))
     if check and any(stale):
         sys.exit(1)
 
@@ -70,9 +81,21 @@ def _write(chart: Chart, destination: Path) -> bool:
 def _check(chart: Chart, destination: Path) -> bool:
     diff = chart.diff(destination / chart.name)
     click.echo(diff, nl=False)
-    hint = f"stale; run `chartgen build {chart.name.removesuffix('-setup')}`" if diff else "up to date"
+    hint = "stale; build it again without --check" if diff else "up to date"
     click.echo(f"{destination / chart.name}: {hint}", err=True)
     return bool(diff)
+
+
+def _schemas(charts: list[Chart], folder: Path, check: bool) -> bool:
+    from chartgen import docs
+
+    files = docs.schemas(charts)
+    stale = docs.stale(files, folder)
+    if not check:
+        docs.write(files, folder)
+    for path in stale:
+        click.echo(f"{path}: {'stale; run `make charts`' if check else 'written'}", err=check)
+    return bool(stale)
 
 
 @click.command("list")
@@ -141,7 +164,7 @@ def show(target: str, output: str, path: tuple[Path, ...]) -> None:
         click.echo(f"machine    {machine.name}: {machine.gpus} x {machine.gpu}")
     click.echo(f"workload   {found.workload}")
     click.echo(f"launchers  {', '.join(launcher.name for launcher in found.launchers)}\n")
-    width = max(map(len, slots))
+    width = max(map(len, slots), default=0)
     for slot, fragments in sorted(slots.items()):
         click.echo(f"{slot:{width}}  {', '.join(fragments)}")
 

@@ -23,15 +23,16 @@ from chartgen.cli.options import (
 from chartgen.cli.release import show_plan
 
 if TYPE_CHECKING:
-    from chartgen.rehearse.rehearsal import Rehearsal
-    from chartgen.rehearse.sandbox import Sandbox
+    from chartgen.rehearsal.rehearse import Rehearsal
+    from chartgen.rehearsal.sandbox import Sandbox
 
 
 @click.group()
 def engines() -> None:
     """Build or list the programs of a rehearsal: Helm, etcd, Kubernetes, kwok, Kueue, JobSet.
 
-    They are built from the Go module proxy at pinned versions, once, into your cache; those on PATH are used where they fit.
+    They are built from the Go module proxy at pinned versions, once, into your cache; those on PATH are used where
+    they fit.
     """
 
 
@@ -44,8 +45,8 @@ def engines_build(names: tuple[str, ...]) -> None:
     Example:
       chartgen engines build helm
     """
-    from chartgen.rehearse import engines as table
-    from chartgen.rehearse.build import build
+    from chartgen.rehearsal import engines as table
+    from chartgen.rehearsal.build import build
 
     for name, path in build(names or table.engines(), progress=say).items():
         click.echo(f"{name}: {path}")
@@ -60,7 +61,7 @@ def engines_list(output: str) -> None:
     Example:
       chartgen engines list --output json
     """
-    from chartgen.rehearse import engines as table
+    from chartgen.rehearsal import engines as table
 
     rows = table.status()
     if output == "json":
@@ -93,7 +94,7 @@ def rehearse(target: str, path: tuple[Path, ...], output: str, **options: Any) -
     Example:
       chartgen rehearse gke-a3mega -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
     """
-    from chartgen.rehearse.rehearsal import rehearse as run
+    from chartgen.rehearsal.rehearse import rehearse as run
     from chartgen.target import load_target
 
     values = read_values(options)
@@ -142,9 +143,8 @@ def sandbox_up(
     \b
     Example:
       chartgen sandbox up gke-a3mega -f values/site.example.yaml --machines 32
-      export KUBECONFIG=$(chartgen sandbox list --output json | python3 -c 'import json,sys; print(json.load(sys.stdin)[0]["kubeconfig"])')
     """
-    from chartgen.rehearse.rehearsal import open_sandbox
+    from chartgen.rehearsal.rehearse import open_sandbox
     from chartgen.target import load_target
 
     values = read_values(options)
@@ -163,7 +163,7 @@ def sandbox_down(name: str) -> None:
     Example:
       chartgen sandbox down
     """
-    from chartgen.rehearse.sandbox import down
+    from chartgen.rehearsal.sandbox import down
 
     click.echo(f"{down(name).name}: ended")
 
@@ -177,7 +177,7 @@ def sandbox_list(output: str) -> None:
     Example:
       chartgen sandbox list
     """
-    from chartgen.rehearse.sandbox import list_sandboxes
+    from chartgen.rehearsal.sandbox import list_sandboxes
 
     _show_sandboxes(list_sandboxes(), output)
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from chartgen.errors import ChartgenError
+
 if TYPE_CHECKING:
     from chartgen.chart import Chart
     from chartgen.library import Library
@@ -17,14 +19,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
 
 
-def _complete_target(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+def complete_target(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a target; nothing when the folders of the command line are wrong, which the command says."""
     from chartgen.library import open_library
 
-    names = open_library(ctx.params.get("path") or ()).names("target")
+    try:
+        names = open_library(ctx.params.get("path") or ()).names("target")
+    except ChartgenError:
+        return []
     return [name for name in names if name.startswith(incomplete)]
 
 
-target_argument = click.argument("target", shell_complete=_complete_target)
+target_argument = click.argument("target", shell_complete=complete_target)
 path_option = click.option(
     "--path",
     multiple=True,

@@ -22,7 +22,6 @@ from chartgen.cli.options import (
     values_options,
     workload_option,
 )
-from chartgen.errors import ChartgenError
 
 if TYPE_CHECKING:
     from chartgen.plan import Plan
@@ -59,31 +58,45 @@ def render(
 @click.command()
 @target_argument
 @values_options
+@click.option(
+    "--presets",
+    type=click.Path(path_type=Path),
+    default="values",
+    show_default=True,
+    help="Folder of presets, overlays (in a folder named like the target) and site.example.yaml.",
+)
 @workload_option
 @output_option
 @path_option
-def lint(target: str, workload: str | None, output: str, path: tuple[Path, ...], **options: Any) -> None:
+def lint(target: str, presets: Path, workload: str | None, output: str, path: tuple[Path, ...], **options: Any) -> None:
     """Check a target's chart or a chart folder: helm lint --strict, helm template and the structure of what it renders.
 
-    Without values it is checked as it stands; with values, with these as well. Exit 1 when anything is found.
+    It is checked with no values, with every preset of the target, and with the values given. Exit 1 when anything is
+    found.
 
     \b
-    Example:
-      chartgen lint gke-a3mega -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml
+    Examples:
+      chartgen lint gke-a3mega
+      chartgen lint charts/gke-a3mega -f site.yaml
     """
+    from chartgen.lint import find_presets
     from chartgen.lint import lint as lint_chart
 
     files = list(options["files"])
     values = read_values(options)
-    name = " + ".join(str(file) for file in files) or "the given values"
-    findings = lint_chart(find_chart(target, path, workload), {name: values} if values.layers else {})
+    chart = find_chart(target, path, workload)
+    layers: dict[str, Any] = dict(find_presets(chart.name, presets))
+    if values.layers:
+        layers[" + ".join(str(file) for file in files) or "the given values"] = values
+    findings = lint_chart(chart, layers)
     if output == "json":
         rows = [{"rule": found.rule, "severity": found.severity, **_problem(found.problem)} for found in findings]
         click.echo(json.dumps(rows, indent=2))
     else:
         for found in findings:
             click.echo(str(found))
-        click.echo(f"{len(findings)} findings" if findings else "no findings", err=True)
+        checked = ", ".join(["no values", *layers])
+        click.echo(f"{chart.name}: {len(findings) or 'no'} findings with {checked}", err=True)
     if any(found.severity == "error" for found in findings):
         sys.exit(1)
 
@@ -205,9 +218,8 @@ def _show(release: Release, output: str, done: str = "") -> None:
     if output == "json":
         click.echo(json.dumps(facts, indent=2))
         return
-    click.echo(
-        f"{release.name}: {done or release.status}, revision {release.revision} of {release.chart} in {release.namespace}"
-    )
+    where = f"revision {release.revision} of {release.chart} in {release.namespace}"
+    click.echo(f"{release.name}: {done or release.status}, {where}")
 
 
 def _problem(problem: Any) -> dict[str, Any]:
@@ -216,4 +228,3 @@ def _problem(problem: Any) -> dict[str, Any]:
 
 
 COMMANDS = (render, lint, install, upgrade, uninstall, status)
-__all__ = ["COMMANDS", "ChartgenError", "show_plan"]

@@ -47,7 +47,6 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
 {{- define "gke-a3mega.slot.podLabels" -}}
-
 {{- end }}
 {{- define "gke-a3mega.slot.nodeSelector" -}}
 {{- if include "gke-a3mega.gpu" . }}
@@ -56,7 +55,6 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- end }}
 {{- end }}
 {{- define "gke-a3mega.slot.affinity" -}}
-
 {{- end }}
 {{- define "gke-a3mega.slot.securityContext" -}}
 {{- if include "gke-a3mega.gpu" . }}
@@ -69,7 +67,7 @@ privileged: true
 {{- define "gke-a3mega.slot.resourceLimits" -}}
 {{- if include "gke-a3mega.gpu" . }}
 {{- /* nvidia-gpu */}}
-# Quoted: an unquoted quantity makes each unchanged upgrade a change (facts/releases.md section 1).
+# Quoted: an unquoted quantity makes each unchanged upgrade a change.
 nvidia.com/gpu: {{ include "gke-a3mega.gpusPerNode" . | quote }}
 {{- end }}
 {{- end }}

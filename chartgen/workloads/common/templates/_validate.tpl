@@ -64,7 +64,7 @@
 {{- end }}
 {{- end }}
 {{- end }}
-<%= workload_validate %>
+<%= workload_validate() %>
 <%= slot("validate.tpl", 0) %>
 {{- with $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
 {{- end }}

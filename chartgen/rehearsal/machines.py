@@ -1,0 +1,116 @@
+"""Simulated machines: Node objects that kwok keeps alive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from chartgen.cluster import NODE, Cluster, ClusterError, Object
+from chartgen.errors import MissingToolError, Problem
+from chartgen.rehearsal.engines import Progress
+
+_OWNER = {"app.kubernetes.io/managed-by": "chartgen"}
+
+
+@dataclass(frozen=True)
+class NodePool:
+    """Machines of one type.
+
+    Args:
+        name: Prefix of their names, in lower case: <name>-0, <name>-1, ...
+        count: How many.
+        capacity: Quantities by resource, such as {"nvidia.com/gpu": "8", "cpu": "208", "pods": "110"}.
+        labels: Node labels beside hostname, os and arch; `{index}` in a value is the machine's number.
+        taints: Node taints, each {"key", "value", "effect"}.
+    """
+
+    name: str
+    count: int
+    capacity: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Mapping[str, str]] = ()
+
+
+def create_machines(
+    cluster: Cluster, pools: Iterable[NodePool], *, timeout: float = 60.0, progress: Progress | None = None
+) -> list[str]:
+    """Create simulated machines and wait until all are Ready; those that exist are brought up to date.
+
+    Args:
+        cluster: A cluster in which kwok runs.
+        pools: The machines.
+        timeout: Seconds to wait.
+        progress: Gets one line.
+
+    Returns:
+        Their names.
+
+    Raises:
+        MissingToolError: They do not become Ready: no kwok runs in the cluster.
+    """
+    nodes = [_node(pool, number) for pool in pools for number in range(pool.count)]
+    names = [node["metadata"]["name"] for node in nodes]
+    if progress:
+        progress(f"creating {len(nodes)} simulated machines")
+    for node in nodes:
+        _put(cluster, node)
+    _wait_ready(cluster, set(names), timeout)
+    return names
+
+
+def delete_machines(cluster: Cluster, names: Iterable[str]) -> None:
+    """Delete simulated machines, for clusters that stay."""
+    for name in names:
+        cluster.delete(NODE, name)
+
+
+def _wait_ready(cluster: Cluster, names: set[str], timeout: float) -> None:
+    from chartgen.cluster import wait_for
+    from chartgen.errors import ChartgenError
+
+    def all_ready() -> bool:
+        nodes = cluster.list(NODE, labels=_OWNER)
+        return names <= {node["metadata"]["name"] for node in nodes if _is_ready(node)}
+
+    try:
+        wait_for(all_ready, what="that all machines are Ready", timeout=timeout)
+    except ChartgenError:
+        problem = f"the simulated machines are not Ready after {timeout:.0f} s"
+        raise MissingToolError(Problem(problem, hint=f"is kwok running in {cluster}?")) from None
+
+
+def _put(cluster: Cluster, node: Object) -> None:
+    try:
+        cluster.create(NODE, node)
+    except ClusterError as error:
+        if error.status != 409:
+            raise
+        name = node["metadata"]["name"]
+        cluster.patch(NODE, name, {key: node[key] for key in ("metadata", "spec")})
+        cluster.patch(NODE, name, {"status": node["status"]}, subresource="status")
+
+
+def _node(pool: NodePool, number: int) -> dict[str, Any]:
+    name = f"{pool.name.lower()}-{number}"  # OCI shapes such as BM.GPU.H100.8 have capitals
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    own = {key: value.replace("{index}", str(number)) for key, value in pool.labels.items()}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "labels": {**labels, **own, **_OWNER},
+            "annotations": {"kwok.x-k8s.io/node": "fake"},  # what kwok looks for in clusters with real nodes
+        },
+        "spec": {"taints": [dict(taint) for taint in pool.taints]},
+        "status": {"capacity": dict(pool.capacity), "allocatable": dict(pool.capacity)},
+    }
+
+
+def _is_ready(node: Object) -> bool:
+    """Tell whether the scheduler would use it: Ready, and the taint of new nodes is gone."""
+    conditions = node.get("status", {}).get("conditions", ())
+    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    taints = node["spec"].get("taints", ())
+    return ready and not any(taint["key"].startswith("node.kubernetes.io/") for taint in taints)

@@ -1,0 +1,231 @@
+"""Child processes in a private folder, that end with their owner in every case; see supervisor.py for how."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.rehearsal.folders import Folder, is_alive, new_folder, sweep
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_PORT_TAKEN = "address already in use"
+_TRIES = 4
+
+
+class Processes:
+    """The processes of one control plane, and the folder that holds their files.
+
+    Use it as a context manager, or call `close`. The folder is readable by its owner only.
+    """
+
+    def __init__(self) -> None:
+        if sys.platform == "win32":
+            raise MissingToolError(Problem("rehearsals need Linux or macOS", hint="use WSL"))
+        sweep()
+        with new_folder() as folder:
+            self._supervisor = _start_supervisor(folder)
+        self.folder = folder.path
+        self.pid = self._supervisor.pid
+        self._pids: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process id of each child, by name."""
+        return dict(self._pids)
+
+    def start(
+        self,
+        name: str,
+        command: Callable[[Sequence[int]], Sequence[str | Path]],
+        *,
+        ports: int = 0,
+        ready: Callable[[Sequence[int]], bool],
+        timeout: float = 60.0,
+        env: dict[str, str] | None = None,
+    ) -> list[int]:
+        """Start a process on free ports and wait until it is ready.
+
+        Args:
+            name: Names the process and its log file.
+            command: Makes its argv from the ports.
+            ports: How many ports it needs; they are picked anew when another program takes one in between.
+            ready: Tells from the ports whether it serves.
+            timeout: Seconds to wait.
+            env: Environment variables beside PATH, HOME and TMPDIR.
+
+        Returns:
+            Its ports.
+
+        Raises:
+            MissingToolError: It ended or did not become ready; the message ends with the last lines of its log.
+        """
+        for attempt in range(_TRIES):
+            with free_ports(ports) as chosen:
+                argv = [str(part) for part in command(chosen)]
+            self._spawn(name, argv, env or {})
+            code = self._await(name, lambda chosen=chosen: ready(chosen), timeout)  # type: ignore[misc]
+            if code is None:
+                return chosen
+            if _PORT_TAKEN not in self.log(name).lower() or attempt == _TRIES - 1:
+                raise MissingToolError(
+                    Problem(f"{name} ended at its start with exit code {code}", hint=self._tail(name))
+                )
+            self.stop(name)
+            self._log(name).unlink()
+        raise AssertionError("unreachable")
+
+    def spawn(self, name: str, argv: Sequence[str | Path], *, env: dict[str, str] | None = None) -> None:
+        """Start a process that has nothing to wait for."""
+        self._spawn(name, [str(part) for part in argv], env or {})
+
+    def stop(self, name: str) -> None:
+        """Kill one process, for example to start it again."""
+        self._ask({"stop": name})
+        del self._pids[name]
+
+    def exited(self) -> dict[str, int]:
+        """Give the exit codes of the children that ended."""
+        codes: dict[str, int] = self._ask({})["exited"]
+        return codes
+
+    def log(self, name: str) -> str:
+        """Give what a process wrote to stdout and stderr."""
+        path = self._log(name)
+        return path.read_text("utf-8", "replace") if path.exists() else ""
+
+    def wait(self, what: str, check: Callable[[], bool], *, timeout: float = 60.0, log: str = "") -> None:
+        """Poll until a condition holds.
+
+        Args:
+            what: The condition, for the message.
+            check: Tells whether it holds.
+            timeout: Seconds.
+            log: The process whose log explains a time-out.
+
+        Raises:
+            MissingToolError: It does not hold in time, or a process ended meanwhile.
+        """
+        deadline = time.monotonic() + timeout
+        while not check():
+            if ended := self.exited():
+                name, code = next(iter(ended.items()))
+                raise MissingToolError(Problem(f"{name} ended with exit code {code}", hint=self._tail(name)))
+            if time.monotonic() > deadline:
+                hint = self._tail(log) if log else ""
+                raise MissingToolError(Problem(f"{what} did not happen within {timeout:.0f} s", hint=hint))
+            time.sleep(0.05)
+
+    def detach(self) -> None:
+        """Let the processes outlive this one; `end_detached` ends them."""
+        self._ask({"detach": True})
+        self._close_pipes()
+        self._supervisor.returncode = 0  # it is nobody's child from here on; spares a ResourceWarning
+
+    def close(self) -> None:
+        """Kill the processes and remove the folder; harmless when that was done or after `detach`."""
+        if self._supervisor.returncode is None:
+            self._close_pipes()
+            try:
+                self._supervisor.wait(timeout=15)
+            except subprocess.TimeoutExpired:
+                self._supervisor.kill()
+                self._supervisor.wait()
+                shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _spawn(self, name: str, argv: list[str], env: dict[str, str]) -> None:
+        base = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
+        full = {**base, "TMPDIR": str(self.folder), **env}
+        request = {"name": name, "argv": argv, "env": full, "log": str(self._log(name))}
+        reply = self._ask({"spawn": request})
+        if "error" in reply:
+            raise MissingToolError(f"{name} cannot be started: {reply['error']}")
+        self._pids[name] = reply["pid"]
+
+    def _await(self, name: str, ready: Callable[[], bool], timeout: float) -> int | None:
+        deadline = time.monotonic() + timeout
+        while not ready():
+            exited = self.exited()
+            if name in exited:
+                return exited[name]
+            if time.monotonic() > deadline:
+                raise MissingToolError(Problem(f"{name} is not ready after {timeout:.0f} s", hint=self._tail(name)))
+            time.sleep(0.05)
+        return None
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        stdin, stdout = self._supervisor.stdin, self._supervisor.stdout
+        assert stdin is not None  # noqa: S101 - asked for as a pipe
+        assert stdout is not None  # noqa: S101 - asked for as a pipe
+        try:
+            with self._lock:
+                stdin.write(json.dumps(request).encode() + b"\n")
+                stdin.flush()
+                reply: dict[str, Any] = json.loads(stdout.readline())
+        except (BrokenPipeError, ValueError):
+            raise ChartgenError("the control plane has ended") from None
+        return reply
+
+    def _close_pipes(self) -> None:
+        for pipe in (self._supervisor.stdin, self._supervisor.stdout):
+            if pipe is not None:
+                pipe.close()
+
+    def _log(self, name: str) -> Path:
+        return self.folder / f"{name}.log"
+
+    def _tail(self, name: str) -> str:
+        return "its log ends: " + " | ".join(self.log(name).splitlines()[-6:])
+
+
+def end_detached(folder: Path, pid: int, *, timeout: float = 15.0) -> None:
+    """End processes that `Processes.detach` left running; harmless when they have ended."""
+    deadline = time.monotonic() + timeout
+    while is_alive(folder):
+        os.kill(pid, signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
+        time.sleep(0.05)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def free_ports(count: int) -> Iterator[list[int]]:
+    """Hold free loopback ports; they can be bound as soon as the block ends."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        yield [each.getsockname()[1] for each in sockets]
+
+
+def _start_supervisor(folder: Folder) -> subprocess.Popen[bytes]:
+    """Start the supervisor with the folder's lock, which it alone holds afterwards."""
+    script = Path(__file__).with_name("supervisor.py")
+    with (folder.path / "supervisor.log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", str(script), str(folder.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,  # never the owner's: a pipe there would stay open for as long as a sandbox runs
+            pass_fds=[folder.lock.fileno()],
+            start_new_session=True,  # out of reach of the Ctrl-C that ends its owner
+        )

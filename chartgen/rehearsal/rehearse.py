@@ -1,0 +1,212 @@
+"""Rehearsal: the real release on a real control plane with simulated machines, and a verdict, without any cloud."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from chartgen import release as releases
+from chartgen.chart import Chart
+from chartgen.check import effective_values, require_valid
+from chartgen.cluster import Cluster, connect
+from chartgen.compose import compose, compose_setup
+from chartgen.errors import ChartgenError
+from chartgen.helm import HelmError
+from chartgen.plan import Plan, plan
+from chartgen.rehearsal import engines
+from chartgen.rehearsal.build import build
+from chartgen.rehearsal.controllers import start_controllers
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
+from chartgen.rehearsal.sandbox import Sandbox, up
+from chartgen.rehearsal.verdict import Verdict, wait_for_verdict
+from chartgen.render import objects, render
+from chartgen.target import Machine, Target
+from chartgen.values import Values
+
+Progress = Callable[[str], None]
+
+# API group -> the controller that serves it.
+CONTROLLERS = {"jobset.x-k8s.io": "jobset", "kueue.x-k8s.io": "kueue"}
+SETUP_RELEASE = "setup"
+# The kubelet's default limit, which clouds keep or lower.
+_PODS_OF_A_NODE = "110"
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """What a rehearsal found: what was to run, on how many simulated machines, and what became of it."""
+
+    plan: Plan
+    machines: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What a target needs around its releases: simulated machines, controllers, and its setup chart.
+
+    Args:
+        pools: The machines.
+        controllers: Names of the controllers.
+        setup: The setup chart; None when there is nothing to set up.
+        values: The user's layers, which the setup chart takes too.
+    """
+
+    pools: tuple[NodePool, ...]
+    controllers: tuple[str, ...]
+    setup: Chart | None
+    values: Values
+
+
+def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the caller
+    target: Target,
+    values: Values,
+    *,
+    release: str = "rehearsal",
+    workload: str | None = None,
+    machines: int | None = None,
+    context: str | None = None,
+    timeout: float = 120.0,
+    on_plan: Callable[[Plan], None] | None = None,
+    progress: Progress | None = None,
+) -> Rehearsal:
+    """Install a release of a target on a throw-away control plane, watch what becomes of it, and remove everything.
+
+    Args:
+        target: The target.
+        values: The user's layers.
+        release: The release's name.
+        workload: Another workload kind than the target's.
+        machines: Simulated machines; as many as the run asks for when None.
+        context: A kubeconfig context of a disposable cluster where kwok and the controllers run; a new control plane of
+            plain processes when None.
+        timeout: Seconds to wait for the verdict.
+        on_plan: Gets the plan before anything starts.
+        progress: Gets one line for each step.
+
+    Raises:
+        ChartgenError: The values do not fit, or the release is refused.
+        MissingToolError: Helm, an engine or the cluster is missing.
+    """
+    releases.check_name(release)
+    build(["helm"], progress=progress)
+    chart = compose(target, workload)
+    place = releases.Place("default" if context is None else f"rehearsal-{secrets.token_hex(4)}", context=context)
+    planned = plan(chart, values, release, place.namespace)
+    if on_plan:
+        on_plan(planned)
+    count = planned.nodes if machines is None else machines
+    stage = prepare_stage(target, values, count, planned.apis)
+    say = progress or (lambda _: None)
+    with _own(stage, say) if context is None else _borrowed(stage, place, say) as (cluster, place):
+        say(f"installing release {release}")
+        releases.install(chart, release, values.data, place)
+        try:
+            verdict = wait_for_verdict(cluster, release, namespace=place.namespace, timeout=timeout, progress=progress)
+        finally:
+            if context is not None:
+                releases.uninstall(release, place)
+    return Rehearsal(planned, count, verdict)
+
+
+def open_sandbox(
+    name: str, target: Target, values: Values, *, machines: int | None = None, progress: Progress | None = None
+) -> Sandbox:
+    """Start a sandbox with a target's simulated machines, controllers and setup chart; see `sandbox.up`.
+
+    Args:
+        name: The sandbox's name.
+        target: The target.
+        values: The user's layers, for the setup chart.
+        machines: Simulated machines; the values' `nodes` when None.
+        progress: Gets one line for each step.
+    """
+    build(["helm"], progress=progress)
+    chart = compose(target)
+    require_valid(chart, values)
+    count = int(effective_values(chart, values)["nodes"]) if machines is None else machines
+    apis = plan(chart, values, "sandbox", "default").apis
+    stage = prepare_stage(target, values, count, apis)
+    build(engines.needed(stage.controllers), progress=progress)
+
+    def setup(plane: ControlPlane) -> None:
+        install_setup(stage, releases.Place(kubeconfig=plane.kubeconfig), progress)
+
+    return up(name, machines=stage.pools, controllers=stage.controllers, setup=setup, progress=progress)
+
+
+def prepare_stage(target: Target, values: Values, machines: int, apis: frozenset[str] = frozenset()) -> Stage:
+    """Work out what a target needs around its releases.
+
+    Args:
+        target: The target.
+        values: The user's layers.
+        machines: Simulated machines of the chosen type.
+        apis: API groups that its releases use, beside those of its setup chart.
+    """
+    setup = compose_setup(target)
+    if setup:
+        objects_ = objects(render(setup, SETUP_RELEASE, "default", values.data))
+        apis |= {str(item["apiVersion"]).rpartition("/")[0] for item in objects_}
+        setup = setup if objects_ else None
+    chosen = str(effective_values(compose(target), values)["machineType"])
+    controllers = tuple(name for group, name in CONTROLLERS.items() if group in apis)
+    return Stage((node_pool(target.machines[chosen], machines),), controllers, setup, values)
+
+
+def node_pool(machine: Machine, count: int) -> NodePool:
+    """Describe simulated machines of a type."""
+    labels = {"node.kubernetes.io/instance-type": machine.name, **machine.labels}
+    return NodePool(machine.name, count, {**machine.capacity, "pods": _PODS_OF_A_NODE}, labels, machine.taints)
+
+
+def install_setup(stage: Stage, place: releases.Place, progress: Progress | None = None) -> None:
+    """Install a stage's setup chart, when it has anything to set up."""
+    if stage.setup:
+        if progress:
+            progress(f"installing {stage.setup.name}")
+        releases.install(stage.setup, SETUP_RELEASE, stage.values.data, place)
+
+
+@contextmanager
+def _own(stage: Stage, say: Progress) -> Iterator[tuple[Cluster, releases.Place]]:
+    """Give a new control plane with the stage on it, for the time of a `with` block."""
+    build(engines.needed(stage.controllers), progress=say)
+    with ControlPlane(progress=say) as plane:
+        start_controllers(plane, stage.controllers, progress=say)
+        create_machines(plane.cluster, stage.pools, progress=say)
+        place = releases.Place(kubeconfig=plane.kubeconfig)
+        install_setup(stage, place, say)
+        yield plane.cluster, place
+
+
+@contextmanager
+def _borrowed(stage: Stage, place: releases.Place, say: Progress) -> Iterator[tuple[Cluster, releases.Place]]:
+    """Use a namespace and machines of its own on an existing cluster, and take both away again."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}}
+    # machines are named after the namespace, so that they are no machines of the cluster's own
+    pools = [replace(pool, name=place.namespace) for pool in stage.pools]
+    with connect(context=place.context) as cluster:
+        cluster.apply([namespace])
+        try:
+            create_machines(cluster, pools, progress=say)
+            install_setup(stage, place, say)
+            yield cluster, place
+        finally:
+            say("removing what the rehearsal made")
+            if stage.setup:
+                _uninstall_setup(place)
+            delete_machines(cluster, [f"{pool.name}-{number}" for pool in pools for number in range(pool.count)])
+            cluster.delete_object(namespace)
+
+
+def _uninstall_setup(place: releases.Place) -> None:
+    try:
+        releases.uninstall(SETUP_RELEASE, place)
+    except HelmError:
+        raise
+    except ChartgenError:
+        return  # it was refused, so that there is nothing to remove

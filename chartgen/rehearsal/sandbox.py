@@ -1,0 +1,168 @@
+"""A control plane that stays: a place to try helm, kubectl and chartgen by hand."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
+from chartgen.rehearsal import engines
+from chartgen.rehearsal.controllers import start_controllers
+from chartgen.rehearsal.controlplane import RUN_SECONDS, ControlPlane
+from chartgen.rehearsal.folders import is_alive
+from chartgen.rehearsal.machines import NodePool, create_machines
+from chartgen.rehearsal.processes import end_detached
+from chartgen.tools import cache_dir
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """A running sandbox.
+
+    Args:
+        name: Its name.
+        kubeconfig: The file to give to KUBECONFIG or --kubeconfig.
+        server: Address of its API server.
+        folder: Its files and logs; gone after `down`.
+        pid: Its supervisor's process id.
+        controllers: What runs in it.
+        machines: Number of simulated machines.
+        started: Unix time of its start.
+    """
+
+    name: str
+    kubeconfig: Path
+    server: str
+    folder: Path
+    pid: int
+    controllers: tuple[str, ...]
+    machines: int
+    started: float
+
+
+def up(
+    name: str,
+    *,
+    machines: Iterable[NodePool] = (),
+    controllers: Iterable[str] = (),
+    setup: Callable[[ControlPlane], None] | None = None,
+    run_seconds: float = RUN_SECONDS,
+    progress: engines.Progress | None = None,
+) -> Sandbox:
+    """Start a sandbox that runs until `down`. When anything fails nothing is left of it.
+
+    Args:
+        name: Lower-case letters, digits and dashes.
+        machines: Simulated machines.
+        controllers: Of `jobset` and `kueue`.
+        setup: Called last, to put queues and the like on it.
+        run_seconds: How long a simulated pod of a Job runs before it succeeds.
+        progress: Gets one line per step.
+
+    Raises:
+        UsageError: The name is not valid, or taken by a running sandbox.
+        MissingToolError: An engine is missing or does not start.
+        ClusterError: A setup object is refused.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(Problem(f"{name!r} is no sandbox name", hint="use lower-case letters, digits and dashes"))
+    wanted = tuple(controllers)
+    with _locked(name):
+        if _read(_state(name)):
+            hint = f"use it, or end it with `chartgen sandbox down {name}`"
+            raise UsageError(Problem(f"sandbox {name!r} runs already", hint=hint))
+        with ControlPlane(run_seconds=run_seconds, progress=progress) as plane:
+            start_controllers(plane, wanted, progress=progress)
+            count = len(create_machines(plane.cluster, machines, progress=progress))
+            if setup:
+                setup(plane)
+            sandbox = Sandbox(
+                name=name,
+                kubeconfig=plane.kubeconfig,
+                server=plane.server,
+                folder=plane.folder,
+                pid=plane.processes.pid,
+                controllers=wanted,
+                machines=count,
+                started=time.time(),
+            )
+            _write(_state(name), sandbox)
+            plane.detach()
+    return sandbox
+
+
+def down(name: str) -> Sandbox:
+    """End a sandbox and remove its files.
+
+    Raises:
+        UsageError: No sandbox of that name runs.
+    """
+    with _locked(name):
+        sandbox = _read(_state(name))
+        if sandbox is None:
+            hint = did_you_mean(name, [each.name for each in list_sandboxes()])
+            raise UsageError(Problem(f"no sandbox {name!r} runs", hint=hint))
+        end_detached(sandbox.folder, sandbox.pid)
+        _state(name).unlink(missing_ok=True)
+    return sandbox
+
+
+def list_sandboxes() -> list[Sandbox]:
+    """Give the running sandboxes, by name."""
+    found = (_read(path) for path in sorted(_folder().glob("*.json")))
+    return [sandbox for sandbox in found if sandbox is not None]
+
+
+def _folder() -> Path:
+    return cache_dir() / "sandboxes"
+
+
+def _state(name: str) -> Path:
+    return _folder() / f"{name}.json"
+
+
+def _read(path: Path) -> Sandbox | None:
+    """Read a state file; one whose sandbox has ended is removed."""
+    try:
+        data: dict[str, Any] = json.loads(path.read_text("utf-8"))
+        data.update(kubeconfig=Path(data["kubeconfig"]), folder=Path(data["folder"]))
+        sandbox = Sandbox(**{**data, "controllers": tuple(data["controllers"])})
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError):
+        path.unlink(missing_ok=True)  # of another version of chartgen, or cut short
+        return None
+    if is_alive(sandbox.folder):
+        return sandbox
+    path.unlink(missing_ok=True)
+    return None
+
+
+def _write(path: Path, sandbox: Sandbox) -> None:
+    scratch = path.with_suffix(".new")
+    scratch.write_text(json.dumps(asdict(sandbox), default=str, indent=1), "utf-8")
+    scratch.replace(path)
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """Let one process at a time start or end the sandbox of a name."""
+    folder = _folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / f".lock-{name}").open("w")
+    except OSError as error:
+        hint = "set CHARTGEN_CACHE"
+        raise MissingToolError(Problem(f"the cache cannot be written: {error.strerror}", folder, hint=hint)) from error
+    with lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,92 @@
+"""The composer's own tags, `<% %>`, `<%= %>` and `<%# %>`, filled in with jinja2; Go templates pass through."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chartgen.errors import ChartgenError, Problem
+
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
+
+def fill(text: str, path: Path, context: Mapping[str, object], *, trusted: bool) -> str:
+    """Fill in the tags of a text.
+
+    Args:
+        text: The text.
+        path: Its file, for messages.
+        context: The names that tags may use.
+        trusted: Whether the text is chartgen's own; all others are filled in inside a sandbox.
+
+    Raises:
+        ChartgenError: A tag that is malformed, fails, or reaches for what the sandbox does not give.
+    """
+    if "<%" not in text:
+        return text
+    from jinja2 import TemplateSyntaxError
+
+    try:
+        return _template(text, trusted=trusted).render(context)
+    except ChartgenError:
+        raise
+    except TemplateSyntaxError as error:
+        raise ChartgenError(Problem(_sentence(error), path, error.lineno)) from None
+    except Exception as error:  # noqa: BLE001  an expression can fail with any of Python's
+        raise ChartgenError(Problem(_sentence(error), path, _line(error))) from None
+
+
+@lru_cache(maxsize=2)
+def _environment(*, trusted: bool) -> Environment:
+    from jinja2 import Environment, StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    class Sandbox(ImmutableSandboxedEnvironment):
+        """Lets a user's text read the target's facts, and reach neither files nor Python's insides."""
+
+        def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+            unsafe = isinstance(value, Path) or type(value).__name__ in ("Library", "Document")
+            return super().is_safe_attribute(obj, attr, value) and not unsafe
+
+    make = Environment if trusted else Sandbox
+    environment = make(
+        block_start_string="<%",
+        block_end_string="%>",
+        variable_start_string="<%=",
+        variable_end_string="%>",
+        comment_start_string="<%#",
+        comment_end_string="%>",
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # the output is Helm text, not HTML
+    )
+    environment.filters["quoted"] = json.dumps
+    environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")
+    return environment
+
+
+@lru_cache(maxsize=256)
+def _template(text: str, *, trusted: bool) -> Template:
+    return _environment(trusted=trusted).from_string(text)
+
+
+def _sentence(error: Exception) -> str:
+    """Give the cause of a failed tag in one line, without a final stop."""
+    words = " ".join(str(error).split()).rstrip(".")
+    return f"<% %>: {words or type(error).__name__}"
+
+
+def _line(error: Exception) -> int:
+    """Find the line of the text where an error arose; jinja2 puts it into the traceback as if it were Python's."""
+    line, frame = 0, error.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename == "<template>":
+            line = frame.tb_lineno
+        frame = frame.tb_next
+    return line

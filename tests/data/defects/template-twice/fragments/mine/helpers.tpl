@@ -1,0 +1,4 @@
+{{/* Name of the run. */}}
+{{- define "<%= chart %>.run" -}}
+mine
+{{- end }}

@@ -1,0 +1,114 @@
+"""CONTRIBUTING.md, followed word for word: its shell blocks run in an empty folder and give what it promises."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chartgen.chart import Chart
+from chartgen.helm import find_helm
+from chartgen.lint import lint
+from chartgen.render import objects, render
+from chartgen.yamltext import Plain
+
+TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
+BLOCKS = re.findall(r"^```sh\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a reader has after the last block: a folder, and what the commands printed."""
+
+    folder: Path
+    output: str
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory) -> Followed:
+    folder = tmp_path_factory.mktemp("reader")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {name: value for name, value in os.environ.items() if name != "CHARTGEN_PATH"} | {"PATH": path}
+    output = ""
+    for block in BLOCKS:
+        ran = subprocess.run(
+            ["bash", "-eu"], input=block, capture_output=True, text=True, check=False, cwd=folder, env=env
+        )
+        assert ran.returncode == 0, f"{block}\n{ran.stderr}"
+        output += ran.stdout
+    return Followed(folder, output)
+
+
+def test_there_is_something_to_follow() -> None:
+    assert len(BLOCKS) == 5
+    assert "```" not in re.sub(r"^```sh\n.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_commands_show_the_new_lines(followed: Followed) -> None:
+    assert re.search(r"^infiniband +InfiniBand between the GPUs", followed.output, re.MULTILINE)
+    assert re.search(r"^resourceLimits.yaml +nvidia-gpu, infiniband$", followed.output, re.MULTILINE)
+    assert re.search(r"^charts/lab-h100: written$", followed.output, re.MULTILINE)
+    assert re.search(r'- name: NCCL_IB_HCA\n +value: "mlx5"$', followed.output, re.MULTILINE)
+    assert re.search(r'nvidia.com/hostdev: "8"$', followed.output, re.MULTILINE)
+
+
+def test_the_chart_is_clean(followed: Followed) -> None:
+    for name in ("lab-h100", "lab-h100-setup"):
+        folder = followed.folder / "charts" / name
+        assert "0 chart(s) failed" in find_helm().run(["lint", "--strict", str(folder)])
+        assert [str(finding) for finding in lint(Chart.read(folder), {})] == []
+
+
+def test_the_pods_hold_what_the_fragment_says(followed: Followed) -> None:
+    chart = Chart.read(followed.folder / "charts" / "lab-h100")
+    values: dict[str, Plain] = {"nodes": 4, "queue": {"name": "lab"}, "network": {"resource": "rdma/hca"}}
+    found = objects(render(chart, "my-run", "default", values))
+    (jobset,) = (item for item in found if item["kind"] == "JobSet")
+    job = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]
+    spec = job["template"]["spec"]
+    (program,) = spec["containers"]
+    assert job["completions"] == 4
+    assert jobset["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "lab"
+    assert program["resources"]["limits"] == {"nvidia.com/gpu": "8", "rdma/hca": "8"}
+    assert program["securityContext"]["capabilities"] == {"add": ["IPC_LOCK"]}
+    assert {"name": "NCCL_NET", "value": "IB"} in program["env"]
+    assert {"name": "data", "persistentVolumeClaim": {"claimName": "datasets"}} in spec["volumes"]
+    assert {"name": "data", "mountPath": "/data"} in program["volumeMounts"]
+    assert spec["nodeSelector"] == {"node.kubernetes.io/instance-type": "h100-8x"}
+
+
+def test_the_readme_of_the_chart_tells_about_the_fragment(followed: Followed) -> None:
+    readme = (followed.folder / "charts" / "lab-h100" / "README.md").read_text()
+    assert "| infiniband | IPC_LOCK | RDMA pins the memory that the adapters read and write |" in readme
+    assert "- Nodes prepared for InfiniBand.\n" in readme
+    assert '| `network.adapters` | `"mlx5"` | Adapters that NCCL uses: names, or what they begin with |' in readme
+
+
+def test_the_mistakes_that_it_proposes_are_told(followed: Followed) -> None:
+    fragment = followed.folder / "ours" / "fragments" / "infiniband"
+    values = fragment / "values.yaml"
+    text = values.read_text()
+    (fragment / "volume.yaml").write_text("- name: a\n")
+    argv = [sys.executable, "-m", "chartgen", "build", "lab-h100", "--path", "ours"]
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=followed.folder)
+    (fragment / "volume.yaml").unlink()
+    assert ran.returncode == 1
+    assert "volume.yaml: is not a slot that fragments can fill; did you mean volumes.yaml" in ran.stderr
+    values.write_text(text.replace("adapters:", "adapter:"))
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=followed.folder)
+    values.write_text(text)
+    assert ran.returncode == 1
+    assert ran.stderr == f'error: {values}:5:3: unknown key "adapter" in network; did you mean adapters?\n'
+
+
+def test_the_modules_that_it_names_exist() -> None:
+    package = Path(__file__).parent.parent / "chartgen"
+    table = TEXT.partition("## Where things are")[2].partition("## Rules")[0]
+    names = re.findall(r"`([a-z_]+\.py)`", table)
+    assert len(names) > 15
+    assert [name for name in names if not (package / name).is_file()] == []

@@ -1,0 +1,104 @@
+"""Rehearsals as a library call and as the command of the README, on control planes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import procs
+import pytest
+from rendered import GPT3, target
+
+from chartgen.cluster import CLUSTER_QUEUE, NAMESPACE, NODE, wait_for
+from chartgen.errors import ChartgenError
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.rehearse import rehearse
+from chartgen.values import Values, load_values
+
+pytestmark = pytest.mark.engines
+
+
+def gpt3(*sets: str) -> Values:
+    return load_values(GPT3, set_values=sets)
+
+
+def test_256_gpus_run_on_32_machines() -> None:
+    plans = []
+    result = rehearse(target(), gpt3(), on_plan=plans.append)
+    verdict = result.verdict
+    assert verdict.ok, verdict.reasons
+    assert (verdict.running, verdict.machines, verdict.gpus) == (32, 32, 256)
+    assert verdict.rendezvous == result.plan.rendezvous
+    assert plans == [result.plan]
+    assert (result.plan.gpus, result.plan.parallelism["data"], result.plan.batch["microBatches"]) == (256, 8, 256)
+
+
+def test_with_31_machines_it_stays_queued_and_says_why() -> None:
+    verdict = rehearse(target(), gpt3(), machines=31).verdict
+    assert not verdict.ok
+    assert not verdict.admitted
+    assert "allows to fit only 31 out of 32 pod(s)" in " ".join(verdict.reasons)
+
+
+def test_job_kind_without_a_queue_needs_no_controller() -> None:
+    result = rehearse(target(), gpt3("nodes=4", "queue.name=", "topology.mode="), workload="job")
+    assert result.verdict.ok, result.verdict.reasons
+    assert result.plan.apis == {"", "batch"}
+
+
+def test_values_are_refused_before_anything_starts() -> None:
+    lines: list[str] = []
+    with pytest.raises(ChartgenError, match="nodes: 248 GPUs"):
+        rehearse(target(), gpt3("nodes=31"), progress=lines.append)
+    assert not [line for line in lines if "starting" in line]
+
+
+def test_an_existing_cluster_is_left_as_it_was(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
+    before = {kind.name: names(plane, kind) for kind in (NODE, NAMESPACE)}
+    result = rehearse(target(), gpt3("nodes=4", "queue.name=borrowed"), context=plane.cluster.context)
+    assert result.verdict.ok, result.verdict.reasons
+    assert result.plan.namespace != "default"
+    assert names(plane, NODE) == before["Node"]
+    wait_for(lambda: names(plane, NAMESPACE) == before["Namespace"], what="that the namespace is gone", timeout=60)
+    wait_for(lambda: "borrowed" not in names(plane, CLUSTER_QUEUE), what="that the queue is gone", timeout=60)
+
+
+def names(plane: ControlPlane, kind: object) -> set[str]:
+    return {item["metadata"]["name"] for item in plane.cluster.list(kind)}  # type: ignore[arg-type]
+
+
+def command(*arguments: str) -> list[str]:
+    files = [part for file in GPT3 for part in ("-f", str(file))]
+    return [sys.executable, "-m", "chartgen", *arguments, *files]
+
+
+def test_command_prints_the_verdict_as_json_and_fails_when_it_does_not_run() -> None:
+    argv = command("rehearse", "gke-a3mega", "--machines", "3", "--set", "nodes=4", "--output", "json")
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["machines"], found["verdict"]["ok"], found["plan"]["gpus"]) == (3, False, 32)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_rehearsal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    argv = command("rehearse", "gke-a3mega")
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if "installing release" in line:
+                break
+        process.send_signal(number)
+        process.communicate(timeout=30)
+    assert process.returncode != 0
+    deadline = time.monotonic() + 20
+    while (left := procs.mentioning(str(tmp_path))) or list(tmp_path.glob("chartgen-plane-*")):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
