@@ -11,31 +11,73 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chartgen.chart import Chart
-    from chartgen.check import require_valid as validate
-    from chartgen.compose import compose, compose_setup
+    from chartgen.check import validate
+    from chartgen.composer import compose, compose_setup
     from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
     from chartgen.library import Library, open_library
-    from chartgen.lint import lint
-    from chartgen.plan import Plan, plan
+    from chartgen.linter import Finding, lint
+    from chartgen.manifests import render
+    from chartgen.plan import Plan, plan_release
     from chartgen.rehearsal.rehearse import Rehearsal, rehearse
     from chartgen.release import Place, Release, install, status, uninstall, upgrade
-    from chartgen.render import render
     from chartgen.target import Target, load_target
     from chartgen.values import Values, load_values
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "chart": ("Chart",),
-    "check": ("validate",),
-    "compose": ("compose", "compose_setup"),
-    "errors": ("ChartgenError", "MissingToolError", "Problem", "UsageError"),
-    "library": ("Library", "open_library"),
-    "lint": ("lint",),
-    "plan": ("Plan", "plan"),
-    "rehearse.rehearsal": ("Rehearsal", "rehearse"),
-    "release": ("Place", "Release", "install", "status", "uninstall", "upgrade"),
-    "render": ("render",),
-    "target": ("Target", "load_target"),
-    "values": ("Values", "load_values"),
+__all__ = [
+    "Chart",
+    "ChartgenError",
+    "Finding",
+    "Library",
+    "MissingToolError",
+    "Place",
+    "Plan",
+    "Problem",
+    "Rehearsal",
+    "Release",
+    "Target",
+    "UsageError",
+    "Values",
+    "compose",
+    "compose_setup",
+    "install",
+    "lint",
+    "load_target",
+    "load_values",
+    "open_library",
+    "plan_release",
+    "rehearse",
+    "render",
+    "status",
+    "uninstall",
+    "upgrade",
+    "validate",
+]
+
+# Where each name lives; modules are nouns and functions verbs, so that none hides the other.
+_MODULES = {
+    "chart": ["Chart"],
+    "check": ["validate"],
+    "composer": ["compose", "compose_setup"],
+    "errors": ["ChartgenError", "MissingToolError", "Problem", "UsageError"],
+    "library": ["Library", "open_library"],
+    "linter": ["Finding", "lint"],
+    "manifests": ["render"],
+    "plan": ["Plan", "plan_release"],
+    "rehearsal.rehearse": ["Rehearsal", "rehearse"],
+    "release": ["Place", "Release", "install", "status", "uninstall", "upgrade"],
+    "target": ["Target", "load_target"],
+    "values": ["Values", "load_values"],
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'chartgen' has no attribute {name!r}")
+    return getattr(import_module(f"chartgen.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

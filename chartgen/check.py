@@ -38,7 +38,7 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
     return schema.validate(effective_values(chart, values), json.loads(text), locate)
 
 
-def require_valid(chart: Chart, values: Values) -> None:
+def validate(chart: Chart, values: Values) -> None:
     """Check values and raise all problems at once.
 
     Raises:

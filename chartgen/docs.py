@@ -8,7 +8,7 @@ from pathlib import Path
 
 from chartgen import fragment, launcher, target
 from chartgen.chart import Chart
-from chartgen.compose import WORKLOAD_FIELDS
+from chartgen.composer import WORKLOAD_FIELDS
 from chartgen.definition import json_schema
 from chartgen.yamltext import read_text
 
@@ -32,9 +32,7 @@ def schemas(charts: Iterable[Chart]) -> dict[str, str]:
 def stale(files: dict[str, str], folder: Path) -> list[Path]:
     """Name the files of a folder that differ from what they should hold, or that should not be there."""
     there = set(folder.glob("*.json"))
-    wrong = {
-        path for name, text in files.items() if not (path := folder / name).is_file() or read_text(path) != text
-    }
+    wrong = {path for name, text in files.items() if not (path := folder / name).is_file() or read_text(path) != text}
     return sorted(wrong | (there - {folder / name for name in files}))
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from chartgen.chart import Chart
-from chartgen.check import effective_values, require_valid
+from chartgen.check import effective_values, validate
 from chartgen.errors import ChartgenError
-from chartgen.render import objects, render
+from chartgen.manifests import objects, render
 from chartgen.values import Values
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
@@ -56,7 +56,7 @@ class Plan:
     apis: frozenset[str]
 
 
-def plan(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
+def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
     """Work out what a release will run, without a cluster.
 
     Args:
@@ -69,7 +69,7 @@ def plan(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
         ChartgenError: The values do not fit the chart, or the chart is no run chart.
         MissingToolError: There is no fitting Helm.
     """
-    require_valid(chart, values)
+    validate(chart, values)
     found = objects(render(chart, release, namespace, values.data))
     for item in found:
         job = _job(item)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm import Helm, HelmError, find_helm
-from chartgen.render import written
+from chartgen.manifests import written
 from chartgen.values import to_json
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from chartgen.chart import Chart
-from chartgen.check import require_valid
-from chartgen.compose import compose
-from chartgen.render import objects, render
+from chartgen.check import validate
+from chartgen.composer import compose
+from chartgen.manifests import objects, render
 from chartgen.target import Target, load_target
 from chartgen.values import load_values
 
@@ -35,7 +35,7 @@ def rendered(
 ) -> Objects:
     """The objects of the chart with these values files and `--set` (and `--set-json`) flags."""
     values = load_values(files, set_values=sets, set_json=json)
-    require_valid(chart(workload), values)
+    validate(chart(workload), values)
     return objects(render(chart(workload), RELEASE, NAMESPACE, values.data))
 
 

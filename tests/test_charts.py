@@ -10,9 +10,9 @@ from rendered import VALUES
 
 from chartgen import docs
 from chartgen.chart import Chart
-from chartgen.compose import compose, compose_setup
+from chartgen.composer import compose, compose_setup
 from chartgen.library import open_library
-from chartgen.lint import find_presets, lint
+from chartgen.linter import find_presets, lint
 from chartgen.rehearsal import engines
 from chartgen.schema import check_patterns
 from chartgen.target import load_target

@@ -14,10 +14,10 @@ from jsonschema import Draft7Validator
 from userlib import composed, library
 
 from chartgen.chart import Chart
-from chartgen.compose import compose, compose_setup
+from chartgen.composer import compose, compose_setup
 from chartgen.documented import rows
 from chartgen.library import open_library
-from chartgen.render import objects, render
+from chartgen.manifests import objects, render
 from chartgen.schema import check_sound, validate
 from chartgen.slots import SLOTS
 from chartgen.target import load_target

@@ -13,8 +13,8 @@ import pytest
 
 from chartgen.chart import Chart
 from chartgen.helm import find_helm
-from chartgen.lint import lint
-from chartgen.render import objects, render
+from chartgen.linter import lint
+from chartgen.manifests import objects, render
 from chartgen.yamltext import Plain
 
 TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()

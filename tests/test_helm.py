@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tiny import CHART_YAML
 
-from chartgen import helm, render
+from chartgen import helm, manifests
 from chartgen.chart import Chart
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.helm import HelmError, explain, find_helm, parse_version
@@ -36,7 +36,7 @@ def tiny(template: str, schema: str | None = None) -> Chart:
 
 def refusal(chart: Chart) -> str:
     with pytest.raises(ChartgenError) as caught:
-        render.render(chart, "release", "default", {"b": 0, "c": 1})
+        manifests.render(chart, "release", "default", {"b": 0, "c": 1})
     return str(caught.value)
 
 
@@ -195,8 +195,8 @@ def _runs(pid: int) -> bool:
 
 def test_objects_are_read_as_helm_reads_them() -> None:
     chart = tiny("kind: A\nyes: no\noctal: 012\nday: 2026-01-01\n---\n# nothing\n---\nkind: B\ntext: |\n  a\n  --- b\n")
-    text = render.render(chart, "release", "default", {})
-    assert render.objects(text) == [
+    text = manifests.render(chart, "release", "default", {})
+    assert manifests.objects(text) == [
         {"kind": "A", "true": False, "octal": 10, "day": "2026-01-01"},
         {"kind": "B", "text": "a\n--- b\n"},
     ]

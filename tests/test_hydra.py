@@ -74,7 +74,7 @@ def test_text_arrives_unchanged(text: str) -> None:
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(
-        st.text(st.characters(min_codepoint=32, max_codepoint=0x24F, exclude_categories=("Cc",)), max_size=30),
+        st.text(st.characters(min_codepoint=32, max_codepoint=0x24F, exclude_categories=["Cc"]), max_size=30),
         min_size=20,
     )
 )

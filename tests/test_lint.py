@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chartgen.chart import Chart
-from chartgen.lint import Finding, lint
+from chartgen.linter import Finding, lint
 from chartgen.rules import names_fit
 
 SOUND = Path(__file__).parent / "data" / "lint" / "sound"

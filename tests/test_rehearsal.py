@@ -16,6 +16,7 @@ from rendered import GPT3, target
 
 from chartgen.cluster import CLUSTER_QUEUE, NAMESPACE, NODE, wait_for
 from chartgen.errors import ChartgenError
+from chartgen.plan import Plan
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.rehearse import rehearse
 from chartgen.values import Values, load_values
@@ -28,7 +29,7 @@ def gpt3(*sets: str) -> Values:
 
 
 def test_256_gpus_run_on_32_machines() -> None:
-    plans = []
+    plans: list[Plan] = []
     result = rehearse(target(), gpt3(), on_plan=plans.append)
     verdict = result.verdict
     assert verdict.ok, verdict.reasons
@@ -99,6 +100,6 @@ def test_an_interrupted_rehearsal_leaves_nothing(tmp_path: Path, number: signal.
         process.communicate(timeout=30)
     assert process.returncode != 0
     deadline = time.monotonic() + 20
-    while (left := procs.mentioning(str(tmp_path))) or list(tmp_path.glob("chartgen-plane-*")):
+    while left := [*procs.mentioning(str(tmp_path)), *map(str, tmp_path.glob("chartgen-plane-*"))]:
         assert time.monotonic() < deadline, left
         time.sleep(0.1)

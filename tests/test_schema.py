@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tiny import CHART_YAML, Json
 
-from chartgen import render
+from chartgen import manifests
 from chartgen.chart import Chart
 from chartgen.errors import ChartgenError
 from chartgen.schema import check_patterns, closed, merge_schemas, validate
@@ -143,10 +143,10 @@ def test_chartgen_and_helm_agree_on_patterns(text: str, fits: bool, tmp_path: Pa
     assert (told(text, tmp_path) == []) is fits
     values = load_values([tmp_path / "values.yaml"]).data
     if fits:
-        render.render(chart, "release", "default", values)
+        manifests.render(chart, "release", "default", values)
     else:
         with pytest.raises(ChartgenError, match="does not match pattern"):
-            render.render(chart, "release", "default", values)
+            manifests.render(chart, "release", "default", values)
 
 
 def test_references_into_definitions_are_followed(tmp_path: Path) -> None:

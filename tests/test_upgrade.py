@@ -16,7 +16,7 @@ import pytest
 from rendered import GPT3, chart, target
 
 from chartgen.cluster import JOB, JOBSET, POD, Kind, wait_for
-from chartgen.compose import compose_setup
+from chartgen.composer import compose_setup
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import create_machines, delete_machines

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from chartgen.chart import Chart
 from chartgen.cli import main
-from chartgen.compose import compose
+from chartgen.composer import compose
 from chartgen.library import open_library
 from chartgen.target import load_target
 

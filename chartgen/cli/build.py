@@ -50,7 +50,7 @@ def build(
       chartgen build gke-a3mega --workload job
       chartgen build --all --check
     """
-    from chartgen.compose import compose, compose_setup
+    from chartgen.composer import compose, compose_setup
     from chartgen.target import load_target
 
     found = library(path)

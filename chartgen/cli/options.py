@@ -77,7 +77,7 @@ def library(path: tuple[Path, ...]) -> Library:
 def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None) -> Chart:
     """Give the chart of a folder, or compose that of a target."""
     from chartgen.chart import Chart
-    from chartgen.compose import compose
+    from chartgen.composer import compose
     from chartgen.target import load_target
 
     if (Path(name) / "Chart.yaml").is_file():

@@ -44,14 +44,14 @@ def render(
     Example:
       chartgen render gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
     """
-    from chartgen.check import require_valid
+    from chartgen.check import validate
+    from chartgen.manifests import render as render_chart
     from chartgen.release import check_name
-    from chartgen.render import render as render_chart
 
     check_name(release)
     values = read_values(options)
     chart = find_chart(target, path, workload)
-    require_valid(chart, values)
+    validate(chart, values)
     click.echo(render_chart(chart, release, namespace, values.data), nl=False)
 
 
@@ -79,8 +79,8 @@ def lint(target: str, presets: Path, workload: str | None, output: str, path: tu
       chartgen lint gke-a3mega
       chartgen lint charts/gke-a3mega -f site.yaml
     """
-    from chartgen.lint import find_presets
-    from chartgen.lint import lint as lint_chart
+    from chartgen.linter import find_presets
+    from chartgen.linter import lint as lint_chart
 
     files = list(options["files"])
     values = read_values(options)
@@ -191,18 +191,18 @@ def show_plan(plan: Plan) -> None:
 
 
 def _act(act: Callable[..., Release], options: dict[str, Any]) -> None:
-    from chartgen.check import require_valid
-    from chartgen.plan import plan
+    from chartgen.check import validate
+    from chartgen.plan import plan_release
     from chartgen.release import check_name
 
     release = options["release"]
     check_name(release)
     values = read_values(options)
     chart = find_chart(options["target"], options["path"], options["workload"])
-    require_valid(chart, values)
+    validate(chart, values)
     place = _place(options["namespace"], options["context"])
     if not chart.name.endswith("-setup"):
-        show_plan(plan(chart, values, release, place.namespace))
+        show_plan(plan_release(chart, values, release, place.namespace))
     _show(act(chart, release, values.data, place), options["output"])
 
 

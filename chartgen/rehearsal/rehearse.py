@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 
 from chartgen import release as releases
 from chartgen.chart import Chart
-from chartgen.check import effective_values, require_valid
+from chartgen.check import effective_values, validate
 from chartgen.cluster import Cluster, connect
-from chartgen.compose import compose, compose_setup
+from chartgen.composer import compose, compose_setup
 from chartgen.errors import ChartgenError
 from chartgen.helm import HelmError
-from chartgen.plan import Plan, plan
+from chartgen.manifests import objects, render
+from chartgen.plan import Plan, plan_release
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.build import build
 from chartgen.rehearsal.controllers import start_controllers
@@ -22,7 +23,6 @@ from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.sandbox import Sandbox, up
 from chartgen.rehearsal.verdict import Verdict, wait_for_verdict
-from chartgen.render import objects, render
 from chartgen.target import Machine, Target
 from chartgen.values import Values
 
@@ -95,7 +95,7 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
     build(["helm"], progress=progress)
     chart = compose(target, workload)
     place = releases.Place("default" if context is None else f"rehearsal-{secrets.token_hex(4)}", context=context)
-    planned = plan(chart, values, release, place.namespace)
+    planned = plan_release(chart, values, release, place.namespace)
     if on_plan:
         on_plan(planned)
     count = planned.nodes if machines is None else machines
@@ -126,9 +126,9 @@ def open_sandbox(
     """
     build(["helm"], progress=progress)
     chart = compose(target)
-    require_valid(chart, values)
+    validate(chart, values)
     count = int(effective_values(chart, values)["nodes"]) if machines is None else machines
-    apis = plan(chart, values, "sandbox", "default").apis
+    apis = plan_release(chart, values, "sandbox", "default").apis
     stage = prepare_stage(target, values, count, apis)
     build(engines.needed(stage.controllers), progress=progress)
 

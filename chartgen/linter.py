@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from chartgen import gotemplate, render
+from chartgen import gotemplate, manifests
 from chartgen.check import check_values
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm import HelmError, find_helm
@@ -98,9 +98,9 @@ def _banned_functions(chart: Chart) -> Iterator[Finding]:
 
 def _helm_lint(chart: Chart) -> Iterator[Finding]:
     """Run `helm lint --strict` with no values; its text output is all it has."""
-    with render.written(chart) as folder:
+    with manifests.written(chart) as folder:
         try:
-            report = find_helm().run(["lint", "--strict", str(folder), "--kube-version", render.KUBE_VERSION])
+            report = find_helm().run(["lint", "--strict", str(folder), "--kube-version", manifests.KUBE_VERSION])
         except HelmError as error:
             report = error.stdout
     for line in report.splitlines():
@@ -117,7 +117,7 @@ def _preset(chart: Chart, name: str, files: Preset) -> Iterator[Finding]:
         if misfits:
             yield from (Finding("values-schema", problem) for problem in misfits)
             return
-        first, second = (render.render(chart, _RELEASE, LINT_NAMESPACE, values.data) for _ in range(2))
+        first, second = (manifests.render(chart, _RELEASE, LINT_NAMESPACE, values.data) for _ in range(2))
     except MissingToolError:
         raise
     except ChartgenError as error:
@@ -125,11 +125,11 @@ def _preset(chart: Chart, name: str, files: Preset) -> Iterator[Finding]:
         return
     if first != second:
         yield Finding("renders-are-identical", _told(Problem("two renders differ"), name))
-    yield from _objects(render.manifests(first))
+    yield from _objects(manifests.manifests(first))
 
 
-def _objects(manifests: Iterable[render.Manifest]) -> Iterator[Finding]:
-    for manifest in manifests:
+def _objects(found: Iterable[manifests.Manifest]) -> Iterator[Finding]:
+    for manifest in found:
         path = manifest.source.partition("/")[2] or None
         for rule in RULES:
             for complaint in rule(manifest.data):
