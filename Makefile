@@ -44,7 +44,7 @@ lint: $(CHARTGEN) $(DEV) ## format, lint, types, import contracts, shell, and th
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
-	$(BIN)/shellcheck $(SCRIPTS)
+	$(BIN)/shellcheck --shell=bash $(SCRIPTS)
 	$(BIN)/chartgen build --all --schemas schemas --check
 
 .PHONY: format
