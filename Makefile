@@ -56,10 +56,6 @@ format: $(DEV) ## format the Python files and apply the safe fixes
 charts: $(CHARTGEN) ## build every chart into charts/, and schemas/
 	$(BIN)/chartgen build --all --schemas schemas
 
-.PHONY: golden
-golden: charts $(DEV) ## refresh the golden files of the tests; read their diff before you commit it
-	CHARTGEN_REFRESH_GOLDEN=1 $(BIN)/pytest -k golden
-
 .PHONY: engines
 engines: $(CHARTGEN) ## build the engines of the rehearsal into your cache (Helm, control plane, controllers)
 	$(BIN)/chartgen engines build

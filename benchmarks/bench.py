@@ -144,7 +144,7 @@ def measure_compose(rounds: int) -> list[Figure]:
     ]
 
 
-def clock(action: Callable[[], None], rounds: int) -> list[float]:
+def clock(action: Callable[[], object], rounds: int) -> list[float]:
     """Time a call several times, in seconds."""
     times = []
     for _ in range(rounds):

@@ -6,37 +6,29 @@ and order survive. Nothing is written here.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from chartgen import __version__
 from chartgen.chart import Chart
+from chartgen.chartschema import chart_schema, schema_text
 from chartgen.defaults import Part, check_parts, place_of, with_defaults
-from chartgen.definition import Field, read_definition
-from chartgen.documented import Row, describe
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.fragment import Fragment, check_combination
 from chartgen.launcher import Launcher
 from chartgen.library import BUILTIN
-from chartgen.schema import check_sound, closed, merge_schemas, validate
+from chartgen.schema import validate
 from chartgen.slots import SLOTS, Segment, SlotText, resolve
 from chartgen.tags import fill
 from chartgen.target import Target
-from chartgen.yamltext import load, read_text, require_map, type_name
+from chartgen.workload import Workload, load_workload
+from chartgen.yamltext import load, read_text, require_map
 
 COMMON = BUILTIN / "workloads" / "common"
 SETUP = BUILTIN / "workloads" / "setup"
-WORKLOAD_FIELDS = {
-    "description": Field("string", "one sentence: what the kind is for", required=True),
-    "container": Field("string", "name of the program's container", required=True),
-    "api": Field("string", "API group and version of its object", required=True),
-    "requires": Field("array", "fragments or capabilities that every target of the kind must list", of="string"),
-    "sources": Field("array", "the documents that its fields come from", required=True, of="string"),
-}
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
 _DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
 _COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
@@ -56,28 +48,27 @@ def compose(target: Target, workload: str | None = None) -> Chart:
         UsageError: Unknown workload kind.
         ChartgenError: Fragments that cannot stand together, slots that clash, text that does not render.
     """
-    return _Composer(target, workload or target.workload).run_chart()
+    return _Composer(target, _workload(target, workload or target.workload)).run_chart()
 
 
 def compose_setup(target: Target) -> Chart | None:
     """Compose the setup chart of a target, which takes the same values; None when no fragment has setup templates."""
     if not any(fragment.setup for fragment in target.fragments):
         return None
-    return _Composer(target, target.workload).setup_chart()
+    return _Composer(target, _workload(target, target.workload)).setup_chart()
 
 
 class _Composer:
-    def __init__(self, target: Target, workload: str) -> None:
+    def __init__(self, target: Target, workload: Workload) -> None:
         self.target, self.workload = target, workload
-        self.skeleton = _skeleton(target, workload)
-        self.meta = _workload(self.skeleton)
-        check_combination(target.fragments, target.document, workload, self.meta.get("requires", []))
-        self.chart = target.name if workload == target.workload else f"{target.name}-{workload}"
+        check_combination(target.fragments, target.document, workload.name, workload.requires)
+        self.chart = target.name if workload.name == target.workload else f"{target.name}-{workload.name}"
         self.guarded = True
         self.sources: dict[str, Path] = {}
 
     def run_chart(self) -> Chart:
-        folders = [COMMON / "templates", self.skeleton / "templates"]
+        """Compose the chart of runs."""
+        folders = [COMMON / "templates", self.workload.path / "templates"]
         files = {}
         for file in (file for folder in folders for file in sorted(folder.iterdir())):
             self.sources[_template_name(file)] = file
@@ -90,6 +81,7 @@ class _Composer:
         return self._finish(files, COMMON / "README.md", f"Training on {self.target.description}")
 
     def setup_chart(self) -> Chart:
+        """Compose the chart of what is installed once."""
         self.chart = f"{self.chart}-setup"
         # the setup chart has no launcher to ask whether GPUs are in use: its objects are for runs that use them
         self.guarded = False
@@ -103,13 +95,11 @@ class _Composer:
         return self._finish(files, SETUP / "README.md", f"Queues and storage for training on {self.target.description}")
 
     def _finish(self, files: dict[str, str], readme: Path, description: str) -> Chart:
-        parts = list(self._parts())
-        described = {
-            path: _json(path) for part in parts if (path := part.path.with_name("values.schema.json")).is_file()
-        }
-        check_parts(parts, described)
+        folders = [COMMON, *(fragment.path for fragment in self.target.fragments)]
+        parts = [self._values_of(folder) for folder in folders if (folder / "values.yaml").is_file()]
+        check_parts(parts)
         text, table = with_defaults(self._values(parts), self.target.document, self.target.values)
-        schema = self._schema(table)
+        schema = chart_schema(self.target, folders, table)
         self._check_defaults(text, schema, parts)
         files |= {
             "Chart.yaml": self._common("Chart.yaml", description=description),
@@ -117,7 +107,7 @@ class _Composer:
             ".helmignore": read_text(COMMON / "helmignore"),
             "README.md": self._render(read_text(readme), readme, description=description, values_table=table),
             "values.yaml": _MODELINE + text,
-            "values.schema.json": _schema_text(schema) + "\n",
+            "values.schema.json": schema_text(schema) + "\n",
         }
         return Chart(self.chart, {path: _tidy(files[path]) for path in sorted(files)})
 
@@ -168,12 +158,10 @@ class _Composer:
 
     # -- values
 
-    def _parts(self) -> Iterator[Part]:
-        folders = [COMMON, *(fragment.path for fragment in self.target.fragments)]
-        for path in (folder / "values.yaml" for folder in folders):
-            if path.is_file():
-                source = read_text(path)
-                yield Part(path, source, self._render(source, path))
+    def _values_of(self, folder: Path) -> Part:
+        path = folder / "values.yaml"
+        source = read_text(path)
+        return Part(path, source, self._render(source, path))
 
     def _values(self, parts: list[Part]) -> str:
         """Join values.yaml from the common, the fragments' and the launchers'."""
@@ -197,42 +185,6 @@ class _Composer:
         paths = [BUILTIN / "launchers" / "values.yaml", launcher.path / "values.yaml"]
         return "".join(self._render(read_text(path), path, launcher=launcher) for path in paths if path.is_file())
 
-    def _schema(self, table: list[Row]) -> dict[str, Any]:
-        parts = [(str(path), self._sound(path)) for path in self._schema_files()]
-        common = BUILTIN / "launchers" / "values.schema.json"
-        for launcher in self.target.launchers:
-            own = launcher.path / "values.schema.json"
-            properties = {**_json(common), **(_json(own) if own.is_file() else {})}
-            parts.append(
-                (
-                    str(own),
-                    {
-                        "properties": {
-                            "launchers": {"properties": {launcher.name: {"type": "object", "properties": properties}}}
-                        }
-                    },
-                )
-            )
-        enums = {"launcher": [one.name for one in self.target.launchers], "machineType": list(self.target.machines)}
-        parts.append((str(self.target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
-        schema = closed(merge_schemas(parts))
-        describe(schema, table)
-        return schema
-
-    def _sound(self, path: Path) -> dict[str, Any]:
-        """Read a schema, and check a user's; chartgen's own are checked by its tests."""
-        schema = _json(path)
-        if not self.target.library.is_builtin(path) and (faults := check_sound(schema)):
-            raise ChartgenError(Problem(fault, path) for fault in faults)
-        return schema
-
-    def _schema_files(self) -> Iterator[Path]:
-        yield COMMON / "values.schema.json"
-        for fragment in self.target.fragments:
-            path = fragment.path / "values.schema.json"
-            if path.is_file():
-                yield path
-
     # -- jinja2
 
     def _render(self, text: str, path: Path, **more: object) -> str:
@@ -247,9 +199,9 @@ class _Composer:
         return {
             "chart": self.chart,
             "target": self.target,
-            "workload": self.workload,
-            "container": self.meta["container"],
-            "api": self.meta["api"],
+            "workload": self.workload.name,
+            "container": self.workload.container,
+            "api": self.workload.api,
             "version": __version__,
             "slot": self._slot,
             "part": self._part,
@@ -257,22 +209,18 @@ class _Composer:
         }
 
     def _workload_validate(self) -> str:
-        path = self.skeleton / "validate.tpl"
+        path = self.workload.path / "validate.tpl"
         return self._render(read_text(path), path).rstrip("\n") if path.is_file() else ""
 
 
-def _skeleton(target: Target, workload: str) -> Path:
+def _workload(target: Target, name: str) -> Workload:
     try:
-        return target.library.find("workload", workload)
+        return load_workload(target.library.find("workload", name))
     except UsageError as error:
-        if workload != target.workload:
+        if name != target.workload:
             raise
         found = error.problems[0]
         raise UsageError(target.document.problem(found.message, ("workload",), found.hint)) from None
-
-
-def _workload(skeleton: Path) -> dict[str, Any]:
-    return read_definition(skeleton / "workload.yaml", WORKLOAD_FIELDS)[1]
 
 
 def _template_name(file: Path) -> str:
@@ -307,29 +255,3 @@ def _indent(text: str, indent: int) -> str:
 def _tidy(text: str) -> str:
     """End a file in one newline; what stands inside is the author's."""
     return text.strip("\n") + "\n"
-
-
-def _schema_text(schema: Any, indent: int = 0) -> str:
-    """Write a schema with one line for each part that holds no other, so that people can read it and its diffs."""
-    if not isinstance(schema, dict) or not any(isinstance(value, dict) for value in schema.values()):
-        return json.dumps(schema, ensure_ascii=False)
-    pad = " " * (indent + 2)
-    lines = [f"{pad}{json.dumps(key)}: {_schema_text(value, indent + 2)}" for key, value in schema.items()]
-    return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
-
-
-def _json(path: Path) -> dict[str, Any]:
-    return _parse_json(read_text(path), path)
-
-
-@lru_cache(maxsize=256)
-def _parse_json(text: str, path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ChartgenError(Problem(f"invalid JSON: {error.msg}", path, error.lineno, error.colno)) from None
-    except RecursionError:
-        raise ChartgenError(Problem("is nested too deeply", path)) from None
-    if not isinstance(data, dict):
-        raise ChartgenError(Problem(f"must hold an object, not {type_name(data)}", path, 1, 1))
-    return data

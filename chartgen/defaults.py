@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from chartgen import gotemplate
+from chartgen.chartschema import FILE as SCHEMA_FILE
+from chartgen.chartschema import read_schema
 from chartgen.documented import Row, rows
 from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.yamltext import Document, Keys, Plain, load, require_map
@@ -35,12 +36,11 @@ class Part:
         return _read(self.source, self.path)
 
 
-def check_parts(parts: Sequence[Part], described: dict[Path, Any]) -> None:
-    """Check that each top-level key has one owner, and that its owner's schema describes it.
+def check_parts(parts: Sequence[Part]) -> None:
+    """Check that each top-level key has one owner, and that the schema beside its file describes it.
 
     Args:
         parts: The values files.
-        described: The schema beside each values file; a file without one is not in it.
 
     Raises:
         ChartgenError: A key of two owners, or one that no schema describes.
@@ -48,7 +48,8 @@ def check_parts(parts: Sequence[Part], described: dict[Path, Any]) -> None:
     owners: dict[str, Path] = {}
     problems = []
     for part in parts:
-        known = described.get(part.path.with_name("values.schema.json"), {}).get("properties", {})
+        beside = part.path.with_name(SCHEMA_FILE)
+        known = read_schema(beside).get("properties", {}) if beside.is_file() else {}
         for key in require_map(part.document, "a values file"):
             if key in owners:
                 hint = "each top-level key has one owner; use another name"

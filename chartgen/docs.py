@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from chartgen import fragment, launcher, target
+from chartgen import fragment, launcher, target, workload
 from chartgen.chart import Chart
-from chartgen.composer import WORKLOAD_FIELDS
 from chartgen.definition import json_schema
 from chartgen.yamltext import read_text
 
@@ -16,7 +15,7 @@ _DEFINITIONS = {
     "target": target.FIELDS,
     "fragment": fragment.FIELDS,
     "launcher": launcher.FIELDS,
-    "workload": WORKLOAD_FIELDS,
+    "workload": workload.FIELDS,
 }
 
 

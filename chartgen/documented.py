@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ def rows(text: str, document: Document) -> Iterator[Row]:
         yield Row(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)
 
 
-def describe(schema: dict[str, Any], table: list[Row]) -> None:
+def describe(schema: dict[str, Any], table: Iterable[Row]) -> None:
     """Put each value's meaning into its schema, where editors show it; a description that is there stays."""
     for row in table:
         node = schema

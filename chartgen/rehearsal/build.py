@@ -26,7 +26,15 @@ GO_MINIMUM = (1, 26, 0)  # the go directives of Kubernetes 1.36, Kueue 0.19 and 
 _TOOLCHAINS = (1, 21, 0)  # since then Go fetches a newer toolchain by itself, unless GOTOOLCHAIN forbids it
 _STAGING = re.compile(r"^\s*(k8s\.io/\S+)\s+=>\s+\./staging", re.MULTILINE)
 _HEARTBEAT = 15.0  # seconds between signs of life; the longest build takes three minutes
-_UNREACHABLE = ("dial tcp", "proxyconnect", "i/o timeout", "404 Not Found", "410 Gone", "403 Forbidden", "GOPROXY=off")
+_UNREACHABLE = (
+    "dial tcp",
+    "proxyconnect",
+    "i/o timeout",
+    "404 Not Found",
+    "410 Gone",
+    "403 Forbidden",
+    "module lookup disabled",
+)
 
 
 def build(names: Iterable[str], *, progress: Progress | None = None) -> dict[str, Path]:
