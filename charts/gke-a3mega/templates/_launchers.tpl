@@ -14,7 +14,6 @@ trainer:
   max_steps: {{ int64 .Values.steps }}
   {{- end }}
   log_every_n_steps: 1
-  # Never beyond the last step: Lightning refuses an interval longer than the epoch.
   val_check_interval: {{ int64 .Values.evaluation.interval }}
   limit_val_batches: {{ int64 .Values.evaluation.batches }}
   limit_test_batches: {{ int64 .Values.evaluation.batches }}
