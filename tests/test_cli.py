@@ -102,9 +102,19 @@ def test_version() -> None:
 def test_list(kind: str) -> None:
     found = json.loads(chartgen("list", kind, "--output", "json").stdout)
     assert [row["name"] for row in found] == sorted(row["name"] for row in found)
-    lines = chartgen("list", kind).stdout.splitlines()
-    assert [line.split()[0] for line in lines] == [row["name"] for row in found]
-    assert [line.split(maxsplit=1)[1] for line in lines] == [row["description"] for row in found]
+    assert table(chartgen("list", kind).stdout) == {row["name"]: row["description"] for row in found}
+
+
+def table(text: str) -> dict[str, str]:
+    """Read a printed table back: the name in column 1, and its text, wrapped to the terminal, beside and below it."""
+    assert max(map(len, text.splitlines())) <= 80
+    rows: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines():
+        name = name if line.startswith(" ") else line.split()[0]
+        words = line.strip() if line.startswith(" ") else line.split(maxsplit=1)[1]
+        rows[name] = f"{rows[name]} {words}" if name in rows else words
+    return rows
 
 
 def test_list_takes_a_users_folder(tmp_path: Path) -> None:
@@ -119,9 +129,9 @@ def test_show_names_the_fragments_of_each_slot() -> None:
     assert facts["machines"] == {"a3-megagpu-8g": {"gpus": 8, "gpu": "h100-80gb"}}
     assert facts["slots"]["initContainers.yaml"] == ["gpudirect-tcpxo"]
     assert facts["slots"]["setup/localqueue.yaml"] == ["kueue"]
-    text = chartgen("show", "gke-a3mega").stdout
-    for slot, fragments in facts["slots"].items():
-        assert re.search(rf"^{re.escape(slot)} +{', '.join(fragments)}$", text, re.MULTILINE)
+    _, machine, slots = chartgen("show", "gke-a3mega").stdout.split("\n\n")
+    assert table(machine)["machine"] == "a3-megagpu-8g: 8 x h100-80gb"
+    assert table(slots) == {slot: ", ".join(fragments) for slot, fragments in facts["slots"].items()}
 
 
 def test_show_of_a_target_without_slots(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ class _Group(click.Group):
     """A group that prints chartgen's own errors as one line per problem, with the exit code that they carry."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a failure that chartgen foresaw ends it without a traceback."""
         try:
             return super().invoke(ctx)
         except ChartgenError as error:

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.options import complete_target, library, output_option, path_option, target_argument, workload_option
+from chartgen.cli.options import (
+    complete_target,
+    library,
+    output_option,
+    path_option,
+    show_table,
+    target_argument,
+    workload_option,
+)
 from chartgen.errors import UsageError
 
 if TYPE_CHECKING:
@@ -121,9 +129,7 @@ def list_command(kind: str, output: str, path: tuple[Path, ...]) -> None:
     if output == "json":
         click.echo(json.dumps(rows, indent=2))
         return
-    width = max((len(row["name"]) for row in rows), default=0)
-    for row in rows:
-        click.echo(f"{row['name']:{width}}  {row['description']}")
+    show_table([(row["name"], row["description"]) for row in rows])
 
 
 @click.command()
@@ -142,31 +148,28 @@ def show(target: str, output: str, path: tuple[Path, ...]) -> None:
     found = load_target(target, library(path))
     slots: dict[str, list[str]] = {}
     for fragment in found.fragments:
-        manifests = {f"manifests/{name}": 0 for name in fragment.manifests} | {
-            f"setup/{name}": 0 for name in fragment.setup
-        }
-        for slot in (*fragment.slots, *manifests):
+        templates = [
+            *(f"manifests/{name}" for name in fragment.manifests),
+            *(f"setup/{name}" for name in fragment.setup),
+        ]
+        for slot in (*fragment.slots, *templates):
             slots.setdefault(slot, []).append(fragment.name)
     if output == "json":
-        machines = {name: {"gpus": machine.gpus, "gpu": machine.gpu} for name, machine in found.machines.items()}
-        launchers = [launcher.name for launcher in found.launchers]
         facts = {
             "target": target,
             "workload": found.workload,
-            "machines": machines,
-            "launchers": launchers,
+            "machines": {one.name: {"gpus": one.gpus, "gpu": one.gpu} for one in found.machines.values()},
+            "launchers": [launcher.name for launcher in found.launchers],
             "slots": slots,
         }
         click.echo(json.dumps(facts, indent=2))
         return
-    click.echo(f"{target}: {found.description}")
-    for machine in found.machines.values():
-        click.echo(f"machine    {machine.name}: {machine.gpus} x {machine.gpu}")
-    click.echo(f"workload   {found.workload}")
-    click.echo(f"launchers  {', '.join(launcher.name for launcher in found.launchers)}\n")
-    width = max(map(len, slots), default=0)
-    for slot, fragments in sorted(slots.items()):
-        click.echo(f"{slot:{width}}  {', '.join(fragments)}")
+    click.echo(f"{target}: {found.description}\n")
+    machines = [("machine", f"{machine.name}: {machine.gpus} x {machine.gpu}") for machine in found.machines.values()]
+    launchers = ", ".join(launcher.name for launcher in found.launchers)
+    show_table([*machines, ("workload", found.workload), ("launchers", launchers)])
+    click.echo()
+    show_table([(slot, ", ".join(fragments)) for slot, fragments in sorted(slots.items())])
 
 
 COMMANDS = (build, list_command, show)

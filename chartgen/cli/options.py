@@ -88,3 +88,11 @@ def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None) -
 def say(line: str) -> None:
     """Print a line of progress, apart from the result."""
     click.echo(f"{click.style('>', fg='cyan')} {line}", err=True)
+
+
+def show_table(rows: list[tuple[str, str]]) -> None:
+    """Print rows of name and text, the text wrapped to the terminal."""
+    formatter = click.HelpFormatter()
+    if rows:
+        formatter.write_dl(rows)
+    click.echo(formatter.getvalue(), nl=False)
