@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,11 @@ from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
 
 CONTROLLERS = ("jobset", "kueue")
+
+
+def pytest_configure() -> None:
+    """Take Ctrl-C again: a shell that runs CI in the background ignores it, and what ignores it hands that on."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
