@@ -369,6 +369,7 @@ def test_no_values_describe_a_small_mock_run() -> None:
         (("queue.name=",), r"topology\.mode: Kueue places the pods, so it needs queue\.name"),
         (("launchers.nemo-1.config.model.num_layers=96",), r"model\.num_layers is set by model\.layers"),
         (("launchers.nemo-1.args={++trainer.max_steps=9}",), r"trainer\.max_steps is set by steps"),
+        (("launchers.nemo-1.args={model.tokenizer.type=x}",), r"model\.tokenizer is set by tokenizer\.path"),
         (("parallelism.tensor=1",), r"parallelism\.sequence: needs tensor above 1"),
         (("storage.outputs.readOnly=true",), r"storage\.outputs\.readOnly: runs write there"),
     ],

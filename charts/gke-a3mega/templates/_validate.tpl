@@ -59,7 +59,7 @@
 {{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.config: %s is set by %s; set that instead" $.Values.launcher $native $portable)) }}
 {{- end }}
 {{- range $launcher.args }}
-{{- if regexMatch (printf "^[+~-]*%s(=|$)" (regexReplaceAll "[.]" $native "[.]")) . }}
+{{- if regexMatch (printf "^[+~-]*%s([.=]|$)" (regexReplaceAll "[.]" $native "[.]")) . }}
 {{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.args: %s is set by %s; set that instead" $.Values.launcher $native $portable)) }}
 {{- end }}
 {{- end }}
