@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,7 @@ def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> 
     for item in found:
         job = _job(item)
         if job is not None:
-            return _plan(chart, effective_values(chart, values), release, namespace, item, job, _apis(found))
+            return _plan(chart, effective_values(chart, values), release, namespace, item, job, api_groups(found))
     raise ChartgenError(f"{chart.name} runs nothing: it has no Job or JobSet; setup charts are installed with Helm")
 
 
@@ -153,5 +153,6 @@ def _global_batch(value: int | str, gpus: int) -> int:
     return int(value.removesuffix("/gpu")) * gpus if isinstance(value, str) else int(value)
 
 
-def _apis(found: list[dict[str, Any]]) -> frozenset[str]:
+def api_groups(found: Iterable[dict[str, Any]]) -> frozenset[str]:
+    """Give the API groups of rendered objects, which tell the controllers that they need."""
     return frozenset(str(item["apiVersion"]).rpartition("/")[0] for item in found)

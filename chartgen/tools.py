@@ -32,14 +32,26 @@ def find_tool(name: str) -> Path | None:
     Raises:
         MissingToolError: The variable is set but names no program.
     """
-    variable = "CHARTGEN_" + name.upper().replace("-", "_")
-    if chosen := os.environ.get(variable):
-        if found := shutil.which(chosen):
-            return Path(found)
-        raise MissingToolError(f"{variable}={chosen} is not an executable file; correct or unset it")
+    if chosen := chosen_tool(name):
+        return chosen
     if found := shutil.which(name):
         return Path(found)
     return _cached(name)
+
+
+def chosen_tool(name: str) -> Path | None:
+    """Give the program that `$CHARTGEN_<NAME>` names; None when the variable is not set.
+
+    Raises:
+        MissingToolError: The variable is set but names no program.
+    """
+    variable = "CHARTGEN_" + name.upper().replace("-", "_")
+    chosen = os.environ.get(variable)
+    if not chosen:
+        return None
+    if found := shutil.which(chosen):
+        return Path(found)
+    raise MissingToolError(f"{variable}={chosen} is not an executable file; correct or unset it")
 
 
 def _cached(name: str) -> Path | None:

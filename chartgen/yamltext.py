@@ -267,12 +267,3 @@ def _leaf_lines(node: Node, data: Plain, at: Keys, line: int) -> Iterator[tuple[
     for name, value in _pairs(node):
         key = _key_text(name)
         yield from _leaf_lines(value, data[key], (*at, key), name.start_mark.line + 1)
-
-
-def leaves(data: Plain, at: Keys = ()) -> Iterator[tuple[Keys, Plain]]:
-    """Walk all scalars, empty maps and lists of plain data with their key paths."""
-    if isinstance(data, dict) and data:
-        for key, value in data.items():
-            yield from leaves(value, (*at, key))
-    else:
-        yield at, data

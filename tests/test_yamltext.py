@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import ChartgenError
-from chartgen.yamltext import leaves, load, load_file, read_text, require_map, resolve_scalar
+from chartgen.yamltext import load, load_file, read_text, require_map, resolve_scalar
 
 
 @pytest.mark.parametrize(
@@ -179,5 +179,6 @@ def test_map_is_required() -> None:
 
 
 def test_leaves() -> None:
-    data = load("a: {b: 1, c: {}}\nd: []\ne: [1]\n", "x.yaml").data
-    assert list(leaves(data)) == [(("a", "b"), 1), (("a", "c"), {}), (("d",), []), (("e",), [1])]
+    document = load("a: {b: 1, c: {}}\nd: []\ne: [1]\n", "x.yaml")
+    found = [(("a", "b"), 1, 1), (("a", "c"), {}, 1), (("d",), [], 2), (("e",), [1], 3)]
+    assert list(document.leaves()) == found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.options import (
+    F,
     context_option,
     find_chart,
     namespace_option,
@@ -101,15 +102,17 @@ def lint(target: str, presets: Path, workload: str | None, output: str, path: tu
         sys.exit(1)
 
 
+def _chart_options(command: F) -> F:
+    """Add what `install` and `upgrade` take alike."""
+    place = (namespace_option, context_option)
+    options = (target_argument, click.argument("release"), values_options, *place, workload_option, output_option)
+    for option in reversed((*options, path_option)):
+        command = option(command)
+    return command
+
+
 @click.command()
-@target_argument
-@click.argument("release")
-@values_options
-@namespace_option
-@context_option
-@workload_option
-@output_option
-@path_option
+@_chart_options
 def install(**options: Any) -> None:
     """Install a target's chart, or a chart folder, as a new release.
 
@@ -125,14 +128,7 @@ def install(**options: Any) -> None:
 
 
 @click.command()
-@target_argument
-@click.argument("release")
-@values_options
-@namespace_option
-@context_option
-@workload_option
-@output_option
-@path_option
+@_chart_options
 def upgrade(**options: Any) -> None:
     """Upgrade a release to these values; values of earlier revisions are not carried over.
 
@@ -199,9 +195,10 @@ def _act(act: Callable[..., Release], options: dict[str, Any]) -> None:
     check_name(release)
     values = read_values(options)
     chart = find_chart(options["target"], options["path"], options["workload"])
-    validate(chart, values)
     place = _place(options["namespace"], options["context"])
-    if not chart.name.endswith("-setup"):
+    if chart.name.endswith("-setup"):
+        validate(chart, values)
+    else:
         show_plan(plan_release(chart, values, release, place.namespace))
     _show(act(chart, release, values.data, place), options["output"])
 

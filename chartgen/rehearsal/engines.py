@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
 import re
 import shutil
@@ -16,7 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
-from chartgen.tools import cache_dir
+from chartgen.tools import cache_dir, chosen_tool
 
 Progress: TypeAlias = Callable[[str], None]
 
@@ -128,7 +127,7 @@ def find(name: str) -> Path | None:
         MissingToolError: The variable is set but names no program.
     """
     wanted = engine(name)
-    if wanted.path and (found := _chosen(wanted) or _on_path(wanted.binary, wanted.path)):
+    if wanted.path and (found := chosen_tool(wanted.name) or _on_path(wanted.binary, wanted.path)):
         return found
     return wanted.program if wanted.program.is_file() else None
 
@@ -192,16 +191,6 @@ def _engine(name: str, entry: dict[str, Any]) -> Engine:
         data=entry.get("data", {}),
         path=OnPath(tuple(path["argv"]), path["minimum"], path["below"]) if path else None,
     )
-
-
-def _chosen(wanted: Engine) -> Path | None:
-    variable = "CHARTGEN_" + wanted.name.upper().replace("-", "_")
-    chosen = os.environ.get(variable)
-    if not chosen:
-        return None
-    if found := shutil.which(chosen):
-        return Path(found)
-    raise MissingToolError(f"{variable}={chosen} is not an executable file; correct or unset it")
 
 
 def _on_path(binary: str, accepted: OnPath) -> Path | None:

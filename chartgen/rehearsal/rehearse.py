@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 
 from chartgen import release as releases
 from chartgen.chart import Chart
-from chartgen.check import effective_values, validate
 from chartgen.cluster import Cluster, connect
 from chartgen.composer import compose, compose_setup
 from chartgen.errors import ChartgenError
 from chartgen.helm import HelmError
 from chartgen.manifests import objects, render
-from chartgen.plan import Plan, plan_release
+from chartgen.plan import Plan, api_groups, plan_release
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.build import build
 from chartgen.rehearsal.controllers import start_controllers
@@ -99,7 +98,7 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
     if on_plan:
         on_plan(planned)
     count = planned.nodes if machines is None else machines
-    stage = prepare_stage(target, values, count, planned.apis)
+    stage = prepare_stage(target, values, planned, count)
     say = progress or (lambda _: None)
     with _own(stage, say) if context is None else _borrowed(stage, place, say) as (cluster, place):
         say(f"installing release {release}")
@@ -125,11 +124,8 @@ def open_sandbox(
         progress: Gets one line for each step.
     """
     build(["helm"], progress=progress)
-    chart = compose(target)
-    validate(chart, values)
-    count = int(effective_values(chart, values)["nodes"]) if machines is None else machines
-    apis = plan_release(chart, values, "sandbox", "default").apis
-    stage = prepare_stage(target, values, count, apis)
+    planned = plan_release(compose(target), values, "sandbox", "default")
+    stage = prepare_stage(target, values, planned, planned.nodes if machines is None else machines)
     build(engines.needed(stage.controllers), progress=progress)
 
     def setup(plane: ControlPlane) -> None:
@@ -138,23 +134,21 @@ def open_sandbox(
     return up(name, machines=stage.pools, controllers=stage.controllers, setup=setup, progress=progress)
 
 
-def prepare_stage(target: Target, values: Values, machines: int, apis: frozenset[str] = frozenset()) -> Stage:
+def prepare_stage(target: Target, values: Values, planned: Plan, machines: int) -> Stage:
     """Work out what a target needs around its releases.
 
     Args:
         target: The target.
         values: The user's layers.
-        machines: Simulated machines of the chosen type.
-        apis: API groups that its releases use, beside those of its setup chart.
+        planned: The plan of its release, which says what the release needs beside the setup chart.
+        machines: Simulated machines of the planned type.
     """
     setup = compose_setup(target)
-    if setup:
-        objects_ = objects(render(setup, SETUP_RELEASE, "default", values.data))
-        apis |= {str(item["apiVersion"]).rpartition("/")[0] for item in objects_}
-        setup = setup if objects_ else None
-    chosen = str(effective_values(compose(target), values)["machineType"])
+    made = objects(render(setup, SETUP_RELEASE, "default", values.data)) if setup else []
+    apis = planned.apis | api_groups(made)
     controllers = tuple(name for group, name in CONTROLLERS.items() if group in apis)
-    return Stage((node_pool(target.machines[chosen], machines),), controllers, setup, values)
+    pool = node_pool(target.machines[planned.machine], machines)
+    return Stage((pool,), controllers, setup if made else None, values)
 
 
 def node_pool(machine: Machine, count: int) -> NodePool:
