@@ -15,7 +15,7 @@ from typing import Any
 from chartgen import __version__
 from chartgen.chart import Chart
 from chartgen.chartschema import chart_schema, schema_text
-from chartgen.defaults import Part, check_parts, place_of, with_defaults
+from chartgen.defaults import Part, check_parts, join_parts, place_of, with_defaults
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.fragment import Fragment, check_combination
 from chartgen.launcher import Launcher
@@ -68,11 +68,10 @@ class _Composer:
 
     def run_chart(self) -> Chart:
         """Compose the chart of runs."""
-        folders = [COMMON / "templates", self.workload.path / "templates"]
-        files = {}
-        for file in (file for folder in folders for file in sorted(folder.iterdir())):
-            self.sources[_template_name(file)] = file
-            files[_template_name(file)] = self._render(read_text(file), file)
+        # a kind's own file replaces the common one of its name
+        for folder in (COMMON / "templates", self.workload.path / "templates"):
+            self.sources |= {_template_name(file): file for file in sorted(folder.iterdir())}
+        files = {name: self._render(read_text(file), file) for name, file in self.sources.items()}
         for fragment in self.target.fragments:
             for name, text in fragment.manifests.items():
                 files |= self._template(name, text, fragment.path / "manifests" / name)
@@ -95,7 +94,7 @@ class _Composer:
         return self._finish(files, SETUP / "README.md", f"Queues and storage for training on {self.target.description}")
 
     def _finish(self, files: dict[str, str], readme: Path, description: str) -> Chart:
-        folders = [COMMON, *(fragment.path for fragment in self.target.fragments)]
+        folders = [COMMON, self.workload.path, *(fragment.path for fragment in self.target.fragments)]
         parts = [self._values_of(folder) for folder in folders if (folder / "values.yaml").is_file()]
         check_parts(parts)
         text, table = with_defaults(self._values(parts), self.target.document, self.target.values)
@@ -165,7 +164,7 @@ class _Composer:
 
     def _values(self, parts: list[Part]) -> str:
         """Join values.yaml from the common, the fragments' and the launchers'."""
-        text = "\n".join(part.text.rstrip("\n") + "\n" for part in parts) + "\nlaunchers:\n"
+        text = join_parts(parts) + "\nlaunchers:\n"
         for launcher in self.target.launchers:
             text += f"  {launcher.name}:\n" + _indent(self._launcher_values(launcher), 4)
         return text
@@ -201,7 +200,7 @@ class _Composer:
             "target": self.target,
             "workload": self.workload.name,
             "container": self.workload.container,
-            "api": self.workload.api,
+            "kind": self.workload,
             "version": __version__,
             "slot": self._slot,
             "part": self._part,

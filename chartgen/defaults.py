@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,6 +15,8 @@ from chartgen.chartschema import read_schema
 from chartgen.documented import Row, rows
 from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.yamltext import Document, Keys, Plain, load, require_map
+
+_TOP_LEVEL = re.compile(r"^(?:#.*\n|\n)*(?P<key>[A-Za-z][\w-]*):", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,27 @@ class Part:
         return _read(self.source, self.path)
 
 
+def join_parts(parts: Sequence[Part]) -> str:
+    """Join values files in their order; a map that several of them give keys to stands where the first has it."""
+    blocks: dict[str, str] = {}
+    for part in parts:
+        for key, text in _blocks(part.text):
+            blocks[key] = blocks[key] + _TOP_LEVEL.sub("", text, count=1).lstrip("\n") if key in blocks else text
+    return "".join(blocks.values())
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Cut a values file at its top-level keys; the comments above a key belong to it."""
+    found = list(_TOP_LEVEL.finditer(text))
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    for match, end in zip(found, ends, strict=True):
+        yield match["key"], text[match.start() : end].rstrip("\n") + "\n"
+
+
 def check_parts(parts: Sequence[Part]) -> None:
-    """Check that each top-level key has one owner, and that the schema beside its file describes it.
+    """Check that each key has one owner, and that the schema beside its file describes it.
+
+    Maps at the top level, such as `setup`, may get keys from several parts; each of those keys has one owner.
 
     Args:
         parts: The values files.
@@ -45,21 +67,33 @@ def check_parts(parts: Sequence[Part]) -> None:
     Raises:
         ChartgenError: A key of two owners, or one that no schema describes.
     """
-    owners: dict[str, Path] = {}
+    owners: dict[Keys, Path] = {}
     problems = []
     for part in parts:
         beside = part.path.with_name(SCHEMA_FILE)
         known = read_schema(beside).get("properties", {}) if beside.is_file() else {}
-        for key in require_map(part.document, "a values file"):
-            if key in owners:
-                hint = "each top-level key has one owner; use another name"
-                problems.append(part.document.problem(f"{key!r} is already defined in {owners[key]}", (key,), hint))
-            elif key not in known:
+        own = dict.fromkeys(_owned(require_map(part.document, "a values file")), part.path)
+        for keys in own:
+            dotted = ".".join(map(str, keys))
+            clash = next((owner for owner in owners if owner == keys[: len(owner)] or keys == owner[: len(keys)]), None)
+            if clash:
+                hint = "each key has one owner; use another name"
+                problems.append(part.document.problem(f"{dotted!r} is already defined in {owners[clash]}", keys, hint))
+            elif keys[0] not in known:
                 hint = "describe it in values.schema.json beside this file"
-                problems.append(part.document.problem(f"{key!r} has no schema", (key,), hint))
-            owners.setdefault(key, part.path)
+                problems.append(part.document.problem(f"{dotted!r} has no schema", keys, hint))
+        owners = own | owners
     if problems:
         raise ChartgenError(problems)
+
+
+def _owned(data: dict[str, Plain]) -> Iterator[Keys]:
+    """Give the keys that a values file owns: those of its top-level maps, and its other top-level keys."""
+    for key, value in data.items():
+        if isinstance(value, dict) and value:
+            yield from ((key, inner) for inner in value)
+        else:
+            yield (key,)
 
 
 def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tuple[str, list[Row]]:
@@ -100,7 +134,7 @@ def place_of(keys: Keys, parts: Sequence[Part], target: Document) -> tuple[Path 
     if target.span(("values", *keys)) is not None:
         return (target.path, *target.position(("values", *keys)))
     for part in parts:
-        if keys and part.document.span(keys[:1]) is not None:
+        if keys and part.document.span(keys[:2]) is not None:
             return (part.path, *part.document.position(keys))
     return ("values.yaml", 0, 0)
 

@@ -10,7 +10,7 @@ from typing import Any
 from chartgen import gotemplate
 from chartgen.definition import Field, read_definition
 from chartgen.errors import ChartgenError, Problem, did_you_mean
-from chartgen.yamltext import load, read_text
+from chartgen.yamltext import Document, load, read_text
 
 FIELDS = {
     "description": Field("string", "one sentence: which program, in which framework", required=True),
@@ -20,9 +20,10 @@ FIELDS = {
     "processes": Field(
         "string", "how many processes: one a GPU, workers, or one", required=True, enum=("gpu", "workers", "one")
     ),
-    "program": Field("string", "default path of the program in the image", required=True),
-    "image": Field("string", "default image with its tag", required=True),
-    "precisions": Field("array", "the values of `precision` that it can train in", required=True, of="string"),
+    "program": Field("string", "default path of the program in the image; left out when the folder holds the program"),
+    "image": Field("string", "default image with its tag; empty when users build their own"),
+    "sameAs": Field("string", "the launcher whose image it uses, instead of `image`"),
+    "precisions": Field("array", "the values of `precision` that it can train in", of="string"),
     "owns": Field(
         "object", "portable key -> the native option that it sets and that `config` and `args` may not", of="string"
     ),
@@ -30,7 +31,18 @@ FIELDS = {
 }
 # args, env and beforeLaunch become named templates of the chart; config is the native configuration that portable
 # values make, before the user's own `config` is merged over it.
-PARTS = ("args.yaml", "config.yaml", "env.yaml", "beforeLaunch.sh")
+# beforeLaunch runs once on each machine, beforeRank in each process; a program is one that no image holds.
+PROGRAMS = ("program.sh", "program.py")
+PARTS = (
+    "args.yaml",
+    "config.yaml",
+    "env.yaml",
+    "mounts.yaml",
+    "beforeLaunch.sh",
+    "beforeRank.sh",
+    "validate.tpl",
+    *PROGRAMS,
+)
 _FILES = {"launcher.yaml", "values.yaml", "values.schema.json", *PARTS}
 
 
@@ -45,10 +57,16 @@ class Launcher:
     processes: str
     program: str
     image: str
+    same_as: str
     precisions: tuple[str, ...]
     owns: dict[str, str]
     sources: tuple[str, ...]
     parts: dict[str, str]
+
+    @property
+    def own_program(self) -> str:
+        """File name of the program that its folder holds; empty when the image has it."""
+        return next((name for name in PROGRAMS if name in self.parts), "")
 
 
 def load_launcher(path: Path) -> Launcher:
@@ -57,21 +75,33 @@ def load_launcher(path: Path) -> Launcher:
     Raises:
         ChartgenError: All problems of all its files at once.
     """
-    _, data = read_definition(path / "launcher.yaml", FIELDS)
+    document, data = read_definition(path / "launcher.yaml", FIELDS)
     meta: dict[str, Any] = data
+    parts = _read_parts(path)
+    _check_source(document, meta, [name for name in PROGRAMS if name in parts])
     return Launcher(
         name=path.name,
         path=path,
         description=meta["description"],
         task=meta["task"],
         processes=meta["processes"],
-        program=meta["program"],
-        image=meta["image"],
-        precisions=tuple(meta["precisions"]),
+        program=meta.get("program") or f"/etc/chartgen/{next(name for name in PROGRAMS if name in parts)}",
+        image=meta.get("image", ""),
+        same_as=meta.get("sameAs", ""),
+        precisions=tuple(meta.get("precisions", [])),
         owns=meta.get("owns", {}),
         sources=tuple(meta["sources"]),
-        parts=_read_parts(path),
+        parts=parts,
     )
+
+
+def _check_source(document: Document, meta: dict[str, Any], programs: list[str]) -> None:
+    """Refuse a launcher that does not say, or says twice, where its program and its image come from."""
+    if len(programs) + ("program" in meta) != 1:
+        hint = "name the program's path in the image, or put one program.sh or program.py into the folder"
+        raise ChartgenError(document.problem("needs exactly one program", ("program",), hint))
+    if ("image" in meta) == ("sameAs" in meta):
+        raise ChartgenError(document.problem("needs either image or sameAs", ("image",), "remove one, or add one"))
 
 
 @lru_cache(maxsize=256)

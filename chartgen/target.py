@@ -90,6 +90,8 @@ def load_target(name: str, library: Library | None = None) -> Target:
     path = library.find("target", name)
     document, data = read_definition(path, FIELDS)
     meta: dict[str, Any] = data
+    launchers = tuple(map(load_launcher, _find_all(document, library, "launcher", meta["launchers"])))
+    _check_same_as(document, launchers)
     return Target(
         name=name,
         description=meta["description"],
@@ -97,7 +99,7 @@ def load_target(name: str, library: Library | None = None) -> Target:
         workload=meta["workload"],
         machines={key: _machine(key, machine) for key, machine in meta["machines"].items()},
         fragments=tuple(map(load_fragment, _find_all(document, library, "fragment", meta["fragments"]))),
-        launchers=tuple(map(load_launcher, _find_all(document, library, "launcher", meta["launchers"]))),
+        launchers=launchers,
         values=meta.get("values", {}),
         sources=tuple(meta["sources"]),
         document=document,
@@ -118,6 +120,14 @@ def _find_all(document: Document, library: Library, kind: str, names: list[str])
             message = f"{found.message} ({found.path})" if found.path else found.message
             raise type(error)(document.problem(message, place, found.hint)) from None
     return paths
+
+
+def _check_same_as(document: Document, launchers: tuple[Launcher, ...]) -> None:
+    names = [launcher.name for launcher in launchers]
+    for index, launcher in enumerate(launchers):
+        if launcher.same_as and launcher.same_as not in names:
+            message = f"launcher {launcher.name!r} uses the image of {launcher.same_as!r}, which is not listed"
+            raise ChartgenError(document.problem(message, ("launchers", index), f"list {launcher.same_as!r} too"))
 
 
 def _machine(name: str, data: dict[str, Any]) -> Machine:

@@ -12,6 +12,9 @@ FIELDS = {
     "description": Field("string", "one sentence: what the kind is for", required=True),
     "container": Field("string", "name of the program's container", required=True),
     "api": Field("string", "API group and version of its object", required=True),
+    "kind": Field("string", "kind of its object", required=True),
+    "rankLabel": Field("string", "the pod label that numbers the machines from 0", required=True),
+    "port": Field("string", "name of the rendezvous port; `rendezvous` when left out"),
     "requires": Field("array", "fragments or capabilities that every target of the kind must list", of="string"),
     "sources": Field("array", "the documents that its fields come from", required=True, of="string"),
 }
@@ -26,6 +29,9 @@ class Workload:
         path: Its folder, with the templates of its object in `templates/` and its checks in `validate.tpl`.
         container: Name of the program's container.
         api: API group and version of its object.
+        kind: Kind of its object.
+        rank_label: The pod label that numbers the machines from 0.
+        port: Name of the rendezvous port.
         requires: Names or capabilities that every target of the kind must list.
     """
 
@@ -33,6 +39,9 @@ class Workload:
     path: Path
     container: str
     api: str
+    kind: str
+    rank_label: str
+    port: str
     requires: tuple[str, ...]
 
 
@@ -43,4 +52,13 @@ def load_workload(path: Path) -> Workload:
         ChartgenError: All problems of its definition at once.
     """
     meta: dict[str, Any] = read_definition(path / "workload.yaml", FIELDS)[1]
-    return Workload(path.name, path, meta["container"], meta["api"], tuple(meta.get("requires", [])))
+    return Workload(
+        name=path.name,
+        path=path,
+        container=meta["container"],
+        api=meta["api"],
+        kind=meta["kind"],
+        rank_label=meta["rankLabel"],
+        port=meta.get("port", "rendezvous"),
+        requires=tuple(meta.get("requires", [])),
+    )

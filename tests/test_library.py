@@ -156,7 +156,7 @@ def test_a_users_launcher_and_workload_kind(tmp_path: Path) -> None:
     files["targets/box.yaml"] = target.replace("[nemo-1]", "[ours]").replace("jobset", "our-job")
     write(tmp_path, files)
     chart = composed(tmp_path)
-    assert "kind: Job\n" in chart.files["templates/job.yaml"]
+    assert "kind: Job\n" in chart.files["templates/workload.yaml"]
     assert "{{/* of box */}}" in chart.files["templates/_validate.tpl"]
     assert "launcher: ours\n" in chart.files["values.yaml"]
 

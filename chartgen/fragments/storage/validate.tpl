@@ -1,5 +1,5 @@
 {{- range $role, $store := .Values.storage }}
-{{- if and $store.mountOptions (regexMatch "^(pvc|disk|memory)://" $store.from) }}
+{{- if and $store.mountOptions (regexMatch "^(pvc|nfs|disk|memory)://" $store.from) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "storage.%s.mountOptions: %s takes none; remove them" $role $store.from)) }}
 {{- end }}
 {{- end }}

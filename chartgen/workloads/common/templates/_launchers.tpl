@@ -1,19 +1,12 @@
 <% for launcher in target.launchers %>
 {{/* <%= launcher.name %>: <%= launcher.description %> */}}
-{{- define "<%= chart %>.launcher.<%= launcher.name %>.config" -}}
-<%= part(launcher, "config.yaml") %>
+<% for file in ("config.yaml", "args.yaml", "env.yaml", "mounts.yaml", "beforeLaunch.sh", "beforeRank.sh") %>
+{{- define "<%= chart %>.launcher.<%= launcher.name %>.<%= file.split(".")[0] %>" }}
+<%= part(launcher, file) %>
 {{- end }}
-
-{{- define "<%= chart %>.launcher.<%= launcher.name %>.args" }}
-<%= part(launcher, "args.yaml") %>
-{{- end }}
-
-{{- define "<%= chart %>.launcher.<%= launcher.name %>.env" }}
-<%= part(launcher, "env.yaml") %>
-{{- end }}
-
-{{- define "<%= chart %>.launcher.<%= launcher.name %>.beforeLaunch" }}
-<%= part(launcher, "beforeLaunch.sh") %>
+<% endfor %>
+{{- define "<%= chart %>.launcher.<%= launcher.name %>.program" }}
+<%= part(launcher, launcher.own_program) %>
 {{- end }}
 <% endfor %>
 

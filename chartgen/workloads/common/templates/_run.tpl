@@ -17,6 +17,11 @@ itself, so that text is first made with a placeholder.
 {{- .run }}
 {{- end }}
 
+{{/* What the run is: the workload kind's object, or a Job for programs without GPUs. */}}
+{{- define "<%= chart %>.spec" -}}
+{{- include (include "<%= chart %>.gpu" . | empty | ternary "<%= chart %>.job" "<%= chart %>.kindSpec") . }}
+{{- end }}
+
 {{/* The run's own directory: logs, profiles, event files. */}}
 {{- define "<%= chart %>.runDirectory" -}}
 {{- printf "%s/%s" (include "<%= chart %>.home" .) (include "<%= chart %>.run" . | splitList "-" | last) }}
@@ -30,6 +35,13 @@ itself, so that text is first made with a placeholder.
 {{/* Files of the run, kept in its ConfigMap. */}}
 {{- define "<%= chart %>.files" -}}
 start.sh: {{ include "<%= chart %>.start" . | toJson }}
+{{- if include "<%= chart %>.gpu" . }}
+rank.sh: {{ include "<%= chart %>.rank" . | toJson }}
+{{- end }}
+{{- $program := include (printf "<%= chart %>.launcher.%s.program" .Values.launcher) . | trim }}
+{{- if $program }}
+{{ base (include "<%= chart %>.launcher" . | fromYaml).program }}: {{ $program | toJson }}
+{{- end }}
 {{- end }}
 
 {{/*

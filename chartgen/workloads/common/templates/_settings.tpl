@@ -13,8 +13,13 @@
 <% for launcher in target.launchers %>
 <%= launcher.name %>:
   task: <%= launcher.task %>
+  processes: <%= launcher.processes %>
   program: <%= launcher.program | quoted %>
+<% if launcher.same_as %>
+  sameAs: <%= launcher.same_as %>
+<% else %>
   image: <%= launcher.image | quoted %>
+<% endif %>
   precisions: <%= launcher.precisions | quoted %>
   owns: <%= launcher.owns | quoted %>
 <% endfor %>
@@ -26,12 +31,23 @@
 {{- range $key, $value := get .Values.launchers .Values.launcher }}
 {{- if $value }}{{ $_ := set $launcher $key $value }}{{ end }}
 {{- end }}
+{{- if not $launcher.image }}
+{{- with $launcher.sameAs }}
+{{- $_ := set $launcher "image" ((get $.Values.launchers .).image | default (get (include "<%= chart %>.launchers" $ | fromYaml) .).image) }}
+{{- end }}
+{{- end }}
 {{- toYaml $launcher }}
 {{- end }}
 
 {{/* Whether the run uses GPUs: "true" or nothing. */}}
 {{- define "<%= chart %>.gpu" -}}
 {{- if ne (include "<%= chart %>.launcher" . | fromYaml).task "data" }}true{{ end }}
+{{- end }}
+
+{{/* Pods of the run: the machines of a GPU program; what a program without GPUs says itself, else one. */}}
+{{- define "<%= chart %>.nodes" -}}
+{{- $launcher := include "<%= chart %>.launcher" . | fromYaml }}
+{{- if eq $launcher.processes "gpu" }}{{ int64 .Values.nodes }}{{ else }}{{ $launcher.nodes | default 1 | int64 }}{{ end }}
 {{- end }}
 
 {{/* GPUs of each machine that the run uses: those asked for, or all. */}}
@@ -59,23 +75,4 @@
 {{- else }}
 {{- int64 $global }}
 {{- end }}
-{{- end }}
-
-{{/* Data sets that training reads, as a list of {path, weight}; empty = mock data. */}}
-{{- define "<%= chart %>.dataPrefixes" -}}
-{{- $data := .Values.data }}
-{{- $prefixes := list }}
-{{- range $data.prefixes }}
-{{- $entry := kindIs "map" . | ternary . (dict "path" .) }}
-{{- $path := hasPrefix "/" $entry.path | ternary $entry.path (printf "%s/%s" $data.directory $entry.path) }}
-{{- $prefixes = append $prefixes (dict "path" $path "weight" ($entry.weight | default 1.0)) }}
-{{- end }}
-{{- if and $data.name (not $data.shards) }}
-{{- $prefixes = append $prefixes (dict "path" (printf "%s/%s_text_document" $data.directory $data.name) "weight" 1.0) }}
-{{- else if $data.name }}
-{{- range $shard := until (int $data.shards) }}
-{{- $prefixes = append $prefixes (dict "path" (printf "%s/%s_%02d_text_document" $data.directory $data.name $shard) "weight" 1.0) }}
-{{- end }}
-{{- end }}
-{{- toYaml $prefixes }}
 {{- end }}

@@ -64,6 +64,14 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if not $launcher.image }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.image: has no public image; give the one that you built" .Values.launcher)) }}
+{{- end }}
+<% for launcher in target.launchers if "validate.tpl" in launcher.parts %>
+{{- if eq .Values.launcher "<%= launcher.name %>" }}
+<%= part(launcher, "validate.tpl") %>
+{{- end }}
+<% endfor %>
 <%= workload_validate() %>
 <%= slot("validate.tpl", 0) %>
 {{- with $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}

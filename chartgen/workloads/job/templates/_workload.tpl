@@ -4,7 +4,7 @@
 {{- end }}
 
 {{/* What the run is. `suspend` is Kueue's to set. */}}
-{{- define "<%= chart %>.spec" -}}
+{{- define "<%= chart %>.kindSpec" -}}
 {{- include "<%= chart %>.job" . }}
 <%= slot("workloadSpec.yaml", 0) %>
 {{- end }}
