@@ -68,21 +68,24 @@ def check_parts(parts: Sequence[Part]) -> None:
         ChartgenError: A key of two owners, or one that no schema describes.
     """
     owners: dict[Keys, Path] = {}
+    maps: dict[str | int, Path] = {}
     problems = []
     for part in parts:
         beside = part.path.with_name(SCHEMA_FILE)
         known = read_schema(beside).get("properties", {}) if beside.is_file() else {}
-        own = dict.fromkeys(_owned(require_map(part.document, "a values file")), part.path)
-        for keys in own:
-            dotted = ".".join(map(str, keys))
-            clash = next((owner for owner in owners if owner == keys[: len(owner)] or keys == owner[: len(keys)]), None)
-            if clash:
+        own: dict[Keys, Path] = {}
+        for keys in _owned(require_map(part.document, "a values file")):
+            owner = owners.get(keys) or owners.get(keys[:1])
+            if owner or (len(keys) == 1 and (owner := maps.get(keys[0]))):
                 hint = "each key has one owner; use another name"
-                problems.append(part.document.problem(f"{dotted!r} is already defined in {owners[clash]}", keys, hint))
+                dotted = ".".join(map(str, keys))
+                problems.append(part.document.problem(f"{dotted!r} is already defined in {owner}", keys, hint))
             elif keys[0] not in known:
                 hint = "describe it in values.schema.json beside this file"
-                problems.append(part.document.problem(f"{dotted!r} has no schema", keys, hint))
+                problems.append(part.document.problem(f"{keys[0]!r} has no schema", keys, hint))
+            own[keys] = part.path
         owners = own | owners
+        maps = {keys[0]: path for keys, path in own.items() if len(keys) > 1} | maps
     if problems:
         raise ChartgenError(problems)
 
@@ -90,10 +93,7 @@ def check_parts(parts: Sequence[Part]) -> None:
 def _owned(data: dict[str, Plain]) -> Iterator[Keys]:
     """Give the keys that a values file owns: those of its top-level maps, and its other top-level keys."""
     for key, value in data.items():
-        if isinstance(value, dict) and value:
-            yield from ((key, inner) for inner in value)
-        else:
-            yield (key,)
+        yield from ((key, inner) for inner in value) if isinstance(value, dict) and value else [(key,)]
 
 
 def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tuple[str, list[Row]]:
