@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,9 @@ from chartgen.manifests import objects, render
 from chartgen.values import Values
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
+_COMPONENT = "app.kubernetes.io/component"
+_CONTAINER = "kubectl.kubernetes.io/default-container"
+_SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert")
 
 
 @dataclass(frozen=True)
@@ -24,17 +27,19 @@ class Plan:
         namespace: Its namespace.
         chart: The chart's name.
         run: Name of the run's object; another run of the release gets another one.
-        kind: Its kind: JobSet or Job.
+        kind: Its kind: JobSet, Job, PyTorchJob or Volcano Job.
+        program: The launcher.
         image: The program's image.
-        nodes: Machines, one pod each.
+        nodes: Machines, one pod each; an MPI master is not counted. Without GPUs: pods.
         machine: Machine type.
-        gpus: GPUs of all machines.
-        parallelism: Megatron's sizes: tensor, pipeline, virtualPipeline, context, expert, and the data parallel rest.
-        batch: Samples of one step: micro, global, and micro-batches of each pipeline.
-        steps: Training steps; 0 when the native configuration decides.
+        gpus: GPUs of all machines; 0 for programs that prepare data.
+        parallelism: Megatron's sizes: tensor, pipeline, virtualPipeline, context, expert, and the data parallel rest;
+            empty when the program does not train.
+        batch: Samples of one step: micro, global, and micro-batches of each pipeline; empty like `parallelism`.
+        steps: Training steps; 0 when the native configuration decides, or the program does not train.
         queue: Queue name; empty = none.
-        rendezvous: Address and port where the ranks meet.
-        logs: The run's directory, and where /outputs is.
+        rendezvous: Address and port where the ranks meet; empty when they need none.
+        logs: The run's directory, and where /outputs is; empty when the program has none.
         apis: API groups of all its objects, which tell the controllers that it needs.
     """
 
@@ -43,6 +48,7 @@ class Plan:
     chart: str
     run: str
     kind: str
+    program: str
     image: str
     nodes: int
     machine: str
@@ -72,81 +78,133 @@ def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> 
     validate(chart, values)
     found = objects(render(chart, release, namespace, values.data))
     for item in found:
-        job = _job(item)
-        if job is not None:
-            return _plan(chart, effective_values(chart, values), release, namespace, item, job, api_groups(found))
-    raise ChartgenError(f"{chart.name} runs nothing: it has no Job or JobSet; setup charts are installed with Helm")
+        if workers := _workers(item):
+            return _plan(chart, effective_values(chart, values), release, namespace, workers, api_groups(found))
+    raise ChartgenError(f"{chart.name} runs nothing: it has no job of any kind; setup charts are installed with Helm")
 
 
 def describe(found: Plan) -> Iterator[tuple[str, str]]:
     """Say a plan in lines of (label, text)."""
-    sizes, batch = found.parallelism, found.batch
-    layout = " x ".join(
-        f"{name} {size}" for name, size in sizes.items() if size > 1 or name in ("tensor", "pipeline", "data")
-    )
     yield "release", f"{found.release} in namespace {found.namespace}, chart {found.chart}"
     yield "run", f"{found.kind} {found.run}"
-    yield "machines", f"{found.nodes} x {found.machine} = {found.gpus} GPUs"
-    yield "layout", layout
+    if found.gpus:
+        yield "machines", f"{found.nodes} x {found.machine} = {found.gpus} GPUs"
+    else:
+        yield "pods", f"{found.nodes} without GPUs"
+    yield from _training(found) if found.parallelism else [("program", found.program)]
+    yield "image", found.image
+    yield "queue", found.queue or "none"
+    yield from ((label, text) for label, text in (("rendezvous", found.rendezvous), ("logs", found.logs)) if text)
+
+
+def _training(found: Plan) -> Iterator[tuple[str, str]]:
+    sizes, batch = found.parallelism, found.batch
+    yield (
+        "layout",
+        " x ".join(
+            f"{name} {size}" for name, size in sizes.items() if size > 1 or name in ("tensor", "pipeline", "data")
+        ),
+    )
     yield (
         "batch",
         f"{batch['global']} samples a step, {batch['micro']} at a time, {batch['microBatches']} micro-batches",
     )
     yield "steps", str(found.steps or "as the program's own configuration says")
-    yield "image", found.image
-    yield "queue", found.queue or "none"
-    yield "rendezvous", found.rendezvous
-    yield "logs", found.logs
 
 
-def _job(item: dict[str, Any]) -> dict[str, Any] | None:
-    """Give the spec of the batch/v1 Job that an object is or holds."""
-    if item["kind"] == "Job":
-        spec: dict[str, Any] = item["spec"]
-        return spec
-    if item["kind"] == "JobSet":
-        template: dict[str, Any] = item["spec"]["replicatedJobs"][0]["template"]["spec"]
-        return template
-    return None
+@dataclass(frozen=True)
+class _Workers:
+    """The pods of a run that do the work: what people call their kind, one pod, how many, and their queue."""
+
+    name: str
+    kind: str
+    pod: dict[str, Any]
+    count: int
+    queue: str
+
+
+def _workers(item: dict[str, Any]) -> _Workers | None:
+    """Give the workers of an object; None when it is no run. Two kinds are called Job, so the API group decides."""
+    group = str(item["apiVersion"]).rpartition("/")[0]
+    known = _RUNS.get((group, item["kind"]))
+    if known is None:
+        return None
+    (pod, count), metadata = known(item["spec"]), item["metadata"]
+    if group == "batch.volcano.sh":
+        return _Workers(metadata["name"], "Volcano Job", pod, count, item["spec"].get("queue", ""))
+    return _Workers(metadata["name"], item["kind"], pod, count, metadata.get("labels", {}).get(_QUEUE, ""))
+
+
+def _job(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    return spec["template"], int(spec.get("completions", 1))
+
+
+def _jobset(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    return _job(spec["replicatedJobs"][0]["template"]["spec"])
+
+
+def _pytorch_job(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    worker = spec["pytorchReplicaSpecs"]["Worker"]
+    return worker["template"], int(worker.get("replicas", 1))
+
+
+def _volcano_job(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    task = spec["tasks"][-1]  # a master, which only starts the others, stands first
+    return task["template"], int(task.get("replicas", 1))
+
+
+_RUNS: dict[tuple[str, str], Callable[[dict[str, Any]], tuple[dict[str, Any], int]]] = {
+    ("batch", "Job"): _job,
+    ("jobset.x-k8s.io", "JobSet"): _jobset,
+    ("kubeflow.org", "PyTorchJob"): _pytorch_job,
+    ("batch.volcano.sh", "Job"): _volcano_job,
+}
 
 
 def _plan(
-    chart: Chart,
-    values: dict[str, Any],
-    release: str,
-    namespace: str,
-    item: dict[str, Any],
-    job: dict[str, Any],
-    apis: frozenset[str],
+    chart: Chart, values: dict[str, Any], release: str, namespace: str, workers: _Workers, apis: frozenset[str]
 ) -> Plan:
-    container = job["template"]["spec"]["containers"][0]
-    env = {entry["name"]: entry.get("value", "") for entry in container["env"]}
-    nodes = int(job["completions"])
-    gpus = nodes * int(env["GPUS_PER_NODE"])
-    sizes = {
-        name: int(values["parallelism"][name])
-        for name in ("tensor", "pipeline", "virtualPipeline", "context", "expert")
-    }
-    data = gpus // (sizes["tensor"] * sizes["pipeline"] * sizes["context"])
-    micro, total = int(values["batch"]["micro"]), _global_batch(values["batch"]["global"], gpus)
+    container = _program(workers.pod)
+    env = {entry["name"]: entry.get("value", "") for entry in container.get("env", ())}
+    gpus = workers.count * int(env.get("GPUS_PER_NODE", 0))
+    trains = bool(gpus) and workers.pod["metadata"].get("labels", {}).get(_COMPONENT, "train") == "train"
+    sizes = _sizes(values, gpus) if trains else {}
     return Plan(
         release=release,
         namespace=namespace,
         chart=chart.name,
-        run=item["metadata"]["name"],
-        kind=item["kind"],
+        run=workers.name,
+        kind=workers.kind,
+        program=values["launcher"],
         image=container["image"],
-        nodes=nodes,
+        nodes=workers.count,
         machine=values["machineType"],
         gpus=gpus,
-        parallelism={**sizes, "data": data},
-        batch={"micro": micro, "global": total, "microBatches": total // (micro * data)},
-        steps=int(values["steps"]),
-        queue=item["metadata"]["labels"].get(_QUEUE, ""),
-        rendezvous=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}",
-        logs=f"{env['RUN_DIRECTORY']} on {values['storage']['outputs']['from']}",
+        parallelism=sizes,
+        batch=_batch(values, gpus, sizes["data"]) if trains else {},
+        steps=int(values["steps"]) if trains else 0,
+        queue=workers.queue,
+        rendezvous=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_ADDR" in env else "",
+        logs=f"{env['RUN_DIRECTORY']} on {values['storage']['outputs']['from']}" if "RUN_DIRECTORY" in env else "",
         apis=apis,
     )
+
+
+def _program(pod: dict[str, Any]) -> dict[str, Any]:
+    """Give the container of a pod in which the program runs; sidecars may stand before it."""
+    name = pod["metadata"].get("annotations", {}).get(_CONTAINER)
+    containers: list[dict[str, Any]] = pod["spec"]["containers"]
+    return next((container for container in containers if container["name"] == name), containers[0])
+
+
+def _sizes(values: dict[str, Any], gpus: int) -> dict[str, int]:
+    sizes = {name: int(values["parallelism"][name]) for name in _SIZES}
+    return {**sizes, "data": gpus // (sizes["tensor"] * sizes["pipeline"] * sizes["context"])}
+
+
+def _batch(values: dict[str, Any], gpus: int, data: int) -> dict[str, int]:
+    micro, total = int(values["batch"]["micro"]), _global_batch(values["batch"]["global"], gpus)
+    return {"micro": micro, "global": total, "microBatches": total // (micro * data)}
 
 
 def _global_batch(value: int | str, gpus: int) -> int:

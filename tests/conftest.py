@@ -1,4 +1,4 @@
-"""What several test files share: one real control plane with Kueue and JobSet for the whole session."""
+"""What several test files share: one real control plane with all controllers for the whole session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chartgen.rehearsal import build, engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
 
-CONTROLLERS = ("jobset", "kueue")
+CONTROLLERS = ("jobset", "kueue", "volcano", "training-operator")
 
 
 def pytest_configure() -> None:
@@ -27,7 +27,7 @@ def built_engines() -> None:
 
 @pytest.fixture(scope="session")
 def plane(built_engines: None) -> Iterator[ControlPlane]:  # noqa: ARG001
-    """A control plane with JobSet and Kueue, without machines and queues; tests use their own namespaces and names."""
+    """A control plane with all controllers, without machines and queues; tests use their own namespaces and names."""
     with ControlPlane() as running:
         start_controllers(running, CONTROLLERS)
         yield running

@@ -1,4 +1,4 @@
-"""Hand-written manifests for tests: a machine type, a queue with topology, a JobSet and a Job that ask for GPUs."""
+"""Hand-written manifests for tests: a machine type, a queue with topology, and runs of each kind that ask for GPUs."""
 
 from __future__ import annotations
 
@@ -37,16 +37,12 @@ def queue(name: str, gpus: int, namespace: str = "default", *, topology: bool = 
 
 
 def jobset(release: str, workers: int, *, namespace: str = "default", **pod: Any) -> dict[str, Any]:
-    """A JobSet of workers with 8 GPUs each; the rest is what `_job` takes."""
-    queue_name = pod.pop("queue", "")
-    labels = {
-        "app.kubernetes.io/instance": release,
-        **({"kueue.x-k8s.io/queue-name": queue_name} if queue_name else {}),
-    }
+    """A JobSet of workers with 8 GPUs each; the rest is what `_pod` takes."""
+    metadata = _metadata(release, namespace, pod.pop("queue", ""))
     return {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
         "kind": "JobSet",
-        "metadata": {"name": release, "namespace": namespace, "labels": labels},
+        "metadata": metadata,
         "spec": {
             "replicatedJobs": [{"name": "workers", "replicas": 1, "template": {"spec": _job(release, workers, **pod)}}],
             "failurePolicy": {"maxRestarts": 0},
@@ -56,25 +52,82 @@ def jobset(release: str, workers: int, *, namespace: str = "default", **pod: Any
 
 def job(release: str, workers: int, *, namespace: str = "default", **pod: Any) -> dict[str, Any]:
     """A plain Indexed Job of workers."""
-    queue_name = pod.pop("queue", "")
-    labels = {
-        "app.kubernetes.io/instance": release,
-        **({"kueue.x-k8s.io/queue-name": queue_name} if queue_name else {}),
+    metadata = _metadata(release, namespace, pod.pop("queue", ""))
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": _job(release, workers, **pod)}
+
+
+def pytorchjob(release: str, workers: int, *, namespace: str = "default", **pod: Any) -> dict[str, Any]:
+    """A PyTorchJob of workers only."""
+    metadata = _metadata(release, namespace, pod.pop("queue", ""))
+    worker = {"replicas": workers, "restartPolicy": "Never", "template": _pod(release, container="pytorch", **pod)}
+    spec = {"runPolicy": {"backoffLimit": 0, "cleanPodPolicy": "Running"}, "pytorchReplicaSpecs": {"Worker": worker}}
+    return {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": metadata, "spec": spec}
+
+
+def volcano_job(
+    release: str, workers: int, *, queue: str = "default", restarts: int = 0, namespace: str = "default", **pod: Any
+) -> dict[str, Any]:
+    """A Volcano Job: a master without GPUs that ends the job, and workers; a failed pod restarts or fails all of it."""
+    ends = [{"event": "TaskCompleted", "action": "CompleteJob"}]
+    tasks = [
+        {"name": "master", "replicas": 1, "policies": ends, "template": _pod(release, gpus=0)},
+        {"name": "worker", "replicas": workers, "template": _pod(release, **pod)},
+    ]
+    spec = {
+        "schedulerName": "volcano",
+        "queue": queue,
+        "minAvailable": workers + 1,
+        "maxRetry": restarts + 1,
+        "plugins": {"ssh": [], "svc": []},
+        "policies": [{"events": ["PodFailed", "PodEvicted"], "action": "RestartJob"}],
+        # What the webhook would write into them; a list of tasks is applied as a whole.
+        "tasks": [{**task, "minAvailable": task["replicas"], "maxRetry": 1} for task in tasks],
     }
+    metadata = _metadata(release, namespace, "")
+    return {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def volcano_queue(name: str, gpus: int) -> dict[str, Any]:
+    """A Volcano Queue."""
+    spec = {"weight": 1, "reclaimable": False, "capability": {GPU: str(gpus)}}
     return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": release, "namespace": namespace, "labels": labels},
-        "spec": _job(release, workers, **pod),
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": {"name": name},
+        "spec": spec,
     }
 
 
-def _job(
-    release: str, workers: int, *, gpus: int = 8, pool: str = "", mounts: bool = False, topology: bool = False
+def _metadata(release: str, namespace: str, queue_name: str) -> dict[str, Any]:
+    labels = {"app.kubernetes.io/instance": release}
+    if queue_name:
+        labels["kueue.x-k8s.io/queue-name"] = queue_name
+    return {"name": release, "namespace": namespace, "labels": labels}
+
+
+def _job(release: str, workers: int, **pod: Any) -> dict[str, Any]:
+    return {
+        "completionMode": "Indexed",
+        "completions": workers,
+        "parallelism": workers,
+        "backoffLimit": 0,
+        "template": _pod(release, **pod),
+    }
+
+
+def _pod(
+    release: str,
+    *,
+    container: str = "train",
+    gpus: int = 8,
+    pool: str = "",
+    mounts: bool = False,
+    topology: bool = False,
+    account: str = "",
 ) -> dict[str, Any]:
     resources = {"cpu": "8", "memory": "64Gi", **({GPU: str(gpus)} if gpus else {})}
-    container: dict[str, Any] = {
-        "name": "train",
+    program: dict[str, Any] = {
+        "name": container,
         "image": "registry.invalid/train:1",
         "env": [
             {"name": "HEAD", "value": f"{release}-workers-0-0"},
@@ -84,21 +137,17 @@ def _job(
         "resources": {"requests": resources, "limits": resources},
     }
     if mounts:
-        container["volumeMounts"] = [{"name": "nowhere", "mountPath": "/data"}]
-    spec: dict[str, Any] = {"restartPolicy": "Never", "containers": [container]}
+        program["volumeMounts"] = [{"name": "nowhere", "mountPath": "/data"}]
+    spec: dict[str, Any] = {"restartPolicy": "Never", "containers": [program]}
     spec["tolerations"] = [{"key": GPU, "operator": "Equal", "value": "present", "effect": "NoSchedule"}]
     if pool:
         spec["nodeSelector"] = {"pool": pool}
+    if account:
+        spec["serviceAccountName"] = account
     metadata: dict[str, Any] = {"labels": {"app.kubernetes.io/instance": release}}
     if topology:
         metadata["annotations"] = {"kueue.x-k8s.io/podset-unconstrained-topology": "true"}
-    return {
-        "completionMode": "Indexed",
-        "completions": workers,
-        "parallelism": workers,
-        "backoffLimit": 0,
-        "template": {"metadata": metadata, "spec": spec},
-    }
+    return {"metadata": metadata, "spec": spec}
 
 
 def _kueue(kind: str, name: str, spec: dict[str, Any]) -> dict[str, Any]:

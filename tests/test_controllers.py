@@ -1,18 +1,67 @@
-"""Kueue and JobSet outside of a cluster: their webhooks and their conversion really answer."""
+"""Controllers outside of a cluster: their webhooks really answer, and they do with runs what the charts count on."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 import manifests
 import pytest
 
-from chartgen.cluster import CLUSTER_QUEUE, JOBSET, POD, ClusterError, Kind, wait_for
+from chartgen.cluster import (
+    CLUSTER_QUEUE,
+    JOBSET,
+    POD,
+    PYTORCHJOB,
+    VOLCANO_JOB,
+    ClusterError,
+    Kind,
+    Object,
+    wait_for,
+)
 from chartgen.errors import UsageError
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.machines import create_machines, delete_machines
+from chartgen.rehearsal.verdict import look, wait_for_verdict
 
 OWNER = {"app.kubernetes.io/instance": "short-lived"}
 
 pytestmark = pytest.mark.engines
+
+
+@pytest.fixture(scope="module")
+def machines(plane: ControlPlane) -> Iterator[ControlPlane]:
+    names = create_machines(plane.cluster, [manifests.pool("few", 4)])
+    yield plane
+    delete_machines(plane.cluster, names)
+
+
+def start(plane: ControlPlane, run: Object) -> None:
+    plane.cluster.apply([run])
+    verdict = wait_for_verdict(plane.cluster, run["metadata"]["name"], timeout=30)
+    assert verdict.ok, verdict.reasons
+
+
+def end(plane: ControlPlane, pod: str, phase: str) -> None:
+    """Let a pod end: what a kubelet would report."""
+    ended = {"exitCode": 7 if phase == "Failed" else 0, "reason": "Error", "startedAt": None, "finishedAt": None}
+    status = {"name": "train", "ready": False, "restartCount": 0, "image": "x", "imageID": "x"}
+    change = {"status": {"phase": phase, "containerStatuses": [{**status, "state": {"terminated": ended}}]}}
+    plane.cluster.patch(POD, pod, change, namespace="default", subresource="status")
+
+
+def pods(plane: ControlPlane, release: str) -> dict[str, str]:
+    found = plane.cluster.list(POD, labels={"app.kubernetes.io/instance": release})
+    return {pod["metadata"]["name"]: pod["status"]["phase"] for pod in found}
+
+
+def phase(plane: ControlPlane, name: str) -> dict[str, Any]:
+    return (plane.cluster.get(VOLCANO_JOB, name) or {}).get("status", {}).get("state", {})  # type: ignore[no-any-return]
+
+
+def wait_for_phase(plane: ControlPlane, name: str, wanted: str) -> None:
+    wait_for(lambda: phase(plane, name).get("phase") == wanted, what=f"that {name} is {wanted}", timeout=15)
 
 
 def test_jobset_refuses_and_defaults(plane: ControlPlane) -> None:
@@ -70,6 +119,89 @@ def test_an_unknown_field_is_refused(plane: ControlPlane) -> None:
 
 
 def test_a_kind_without_crd_is_named(plane: ControlPlane) -> None:
-    item = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "x"}}
-    with pytest.raises(ClusterError, match="has no PyTorchJob"):
+    item = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "metadata": {"name": "x"}}
+    with pytest.raises(ClusterError, match="has no TrainJob"):
         plane.cluster.apply([item])
+
+
+def test_volcano_refuses_a_queue_that_does_not_exist_and_defaults_what_is_left_out(plane: ControlPlane) -> None:
+    run = manifests.volcano_job("left-out", 2)
+    for task in run["spec"]["tasks"]:
+        del task["minAvailable"]
+    created = plane.cluster.create(VOLCANO_JOB, run, dry_run=True)
+    assert [task["minAvailable"] for task in created["spec"]["tasks"]] == [1, 2]
+    run["spec"]["queue"] = "nosuch"
+    with pytest.raises(ClusterError, match=r'unable to find job queue: .* "nosuch" not found'):
+        plane.cluster.create(VOLCANO_JOB, run, dry_run=True)
+
+
+def test_an_unchanged_volcano_job_is_applied_again_without_effect(machines: ControlPlane) -> None:
+    run = manifests.volcano_job("again", 2, pool="few")
+    start(machines, run)
+    before = machines.cluster.get(VOLCANO_JOB, "again") or {}
+    machines.cluster.apply([run])
+    after = machines.cluster.get(VOLCANO_JOB, "again") or {}
+    assert before["metadata"]["generation"] == after["metadata"]["generation"]
+    del run["spec"]["tasks"][1]["maxRetry"]
+    with pytest.raises(ClusterError, match="job updates may not change fields"):
+        machines.cluster.apply([run])
+    machines.cluster.delete(VOLCANO_JOB, "again")
+
+
+def test_a_failed_worker_restarts_a_volcano_job_and_then_fails_it(machines: ControlPlane) -> None:
+    start(machines, manifests.volcano_job("fragile", 3, restarts=1, pool="few"))
+    first = {pod["metadata"]["uid"] for pod in machines.cluster.list(POD, labels={"volcano.sh/job-name": "fragile"})}
+    end(machines, "fragile-worker-1", "Failed")
+    wait_for(lambda: phase(machines, "fragile").get("phase") != "Running", what="a restart", timeout=15)
+    wait_for_phase(machines, "fragile", "Running")
+    second = {pod["metadata"]["uid"] for pod in machines.cluster.list(POD, labels={"volcano.sh/job-name": "fragile"})}
+    assert not first & second, "a restart replaces all pods, the master too"
+    end(machines, "fragile-worker-2", "Failed")
+    wait_for_phase(machines, "fragile", "Failed")
+    wait_for(lambda: len(pods(machines, "fragile")) == 1, what="that the other pods are gone", timeout=15)
+    assert pods(machines, "fragile") == {"fragile-worker-2": "Failed"}
+    assert look(machines.cluster, "fragile").reasons == [
+        "pod fragile-worker-2 failed: container train ended with exit code 7",
+        "Job fragile has failed: Failed, attempt 2",
+    ]
+    machines.cluster.delete(VOLCANO_JOB, "fragile")
+
+
+def test_the_master_of_a_volcano_job_completes_it(machines: ControlPlane) -> None:
+    start(machines, manifests.volcano_job("done", 3, pool="few"))
+    end(machines, "done-master-0", "Succeeded")
+    wait_for_phase(machines, "done", "Completed")
+    wait_for(lambda: pods(machines, "done") == {"done-master-0": "Succeeded"}, what="that the workers go", timeout=15)
+    machines.cluster.delete(VOLCANO_JOB, "done")
+
+
+def test_the_training_operator_refuses_a_container_of_another_name(plane: ControlPlane) -> None:
+    run = manifests.pytorchjob("misnamed", 2)
+    run["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["name"] = "train"
+    with pytest.raises(ClusterError, match="must have at least one container with name pytorch"):
+        plane.cluster.create(PYTORCHJOB, run, dry_run=True)
+
+
+def test_kueue_holds_a_pytorchjob_back_until_it_is_admitted(machines: ControlPlane) -> None:
+    run = manifests.pytorchjob("held", 2, queue="few", pool="few")
+    assert machines.cluster.create(PYTORCHJOB, run, dry_run=True)["spec"]["runPolicy"]["suspend"] is True
+    machines.cluster.apply(manifests.queue("few", 32))
+    start(machines, run)
+    admitted = machines.cluster.get(PYTORCHJOB, "held") or {}
+    assert admitted["spec"]["runPolicy"]["suspend"] is False
+    machines.cluster.apply([run])
+    again = machines.cluster.get(PYTORCHJOB, "held") or {}
+    assert again["metadata"]["generation"] == admitted["metadata"]["generation"]
+    machines.cluster.delete(PYTORCHJOB, "held")
+
+
+def test_a_failed_worker_fails_a_pytorchjob_and_frees_the_others(machines: ControlPlane) -> None:
+    start(machines, manifests.pytorchjob("torn", 3, pool="few"))
+    end(machines, "torn-worker-1", "Failed")
+    wait_for(lambda: pods(machines, "torn") == {"torn-worker-1": "Failed"}, what="that the others go", timeout=15)
+    wait_for(lambda: len(look(machines.cluster, "torn").reasons) == 2, what="that it has failed", timeout=15)
+    assert (
+        "PyTorchJob torn has failed: Job torn has failed because it has reached"
+        in look(machines.cluster, "torn").reasons[1]
+    )
+    machines.cluster.delete(PYTORCHJOB, "torn")

@@ -45,6 +45,11 @@ def test_every_engine_is_pinned_to_one_version() -> None:
         assert engine.folder.name.startswith(f"{engine.name}-{engine.version}-")
 
 
+def test_a_controller_of_several_programs_needs_all_of_them() -> None:
+    volcano = ["volcano-webhook-manager", "volcano-controller-manager", "volcano-scheduler"]
+    assert engines.needed(["jobset", "volcano"]) == [*engines.CONTROL_PLANE, "jobset", *volcano]
+
+
 def test_an_unknown_engine_is_a_usage_error_with_a_hint() -> None:
     with pytest.raises(UsageError, match="unknown engine 'kuee'; did you mean kueue"):
         engines.find("kuee")
@@ -159,6 +164,7 @@ def test_ctrl_c_leaves_no_half_built_engine(cache: Path) -> None:
         ("helm", ["version", "--short"], "v4.3.1"),
         ("helm3", ["version", "--short"], "v3.22.0"),
         ("kube-apiserver", ["--version"], "Kubernetes v1.36.3"),
+        ("volcano-scheduler", ["--version"], "API Version: v1alpha1\nVersion: v1.14.1\n"),
     ],
 )
 def test_built_programs_report_their_version(name: str, argv: list[str], version: str) -> None:

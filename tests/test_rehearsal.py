@@ -12,13 +12,16 @@ from pathlib import Path
 
 import procs
 import pytest
+import userlib
 from rendered import GPT3, target
 
 from chartgen.cluster import CLUSTER_QUEUE, NAMESPACE, NODE, wait_for
 from chartgen.errors import ChartgenError
+from chartgen.library import open_library
 from chartgen.plan import Plan
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.rehearse import rehearse
+from chartgen.target import load_target
 from chartgen.values import Values, load_values
 
 pytestmark = pytest.mark.engines
@@ -50,6 +53,20 @@ def test_job_kind_without_a_queue_needs_no_controller() -> None:
     result = rehearse(target(), gpt3("nodes=4", "queue.name=", "topology.mode="), workload="job")
     assert result.verdict.ok, result.verdict.reasons
     assert result.plan.apis == {"", "batch"}
+
+
+def test_a_program_for_data_runs_beside_the_machines_with_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only GPU machine has a taint, and the program asks for none."""
+    taints = "    taints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]\n"
+    text = userlib.TARGET.replace("[nemo-1]", "[nemo-1, download]").replace("fragments:", f"{taints}fragments:")
+    monkeypatch.setattr(userlib, "TARGET", text)
+    box = load_target("box", open_library([userlib.library(tmp_path, {})]))
+    lines: list[str] = []
+    values = load_values(set_values=["launcher=download", "data.source=https://example.com/a.txt"])
+    result = rehearse(box, values, progress=lines.append)
+    assert result.verdict.ok, result.verdict.reasons
+    assert (result.verdict.running, result.verdict.gpus, result.plan.gpus, result.plan.program) == (1, 0, 0, "download")
+    assert "creating 1 simulated machines" in lines
 
 
 def test_values_are_refused_before_anything_starts() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import manifests
 import pytest
 
-from chartgen.cluster import JOB, JOBSET, wait_for
+from chartgen.cluster import wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.rehearsal.verdict import Verdict, wait_for_verdict
@@ -21,13 +21,13 @@ def machines(plane: ControlPlane) -> Iterator[ControlPlane]:
     pools = [manifests.pool("full", 32), manifests.pool("short", 31), manifests.pool("plain", 4)]
     names = create_machines(plane.cluster, pools)
     plane.cluster.apply(manifests.queue("full", 256) + manifests.queue("short", 256) + manifests.queue("quota", 248))
-    plane.cluster.apply(manifests.queue("plain", 32, topology=False))
+    plane.cluster.apply([*manifests.queue("plain", 32, topology=False), manifests.volcano_queue("narrow", 16)])
     yield plane
     delete_machines(plane.cluster, names)
 
 
 def verdict_on(plane: ControlPlane, run: dict[str, Any], **options: Any) -> Verdict:
-    name, kind = run["metadata"]["name"], JOBSET if run["kind"] == "JobSet" else JOB
+    name, kind = run["metadata"]["name"], plane.cluster.kind(run["apiVersion"], run["kind"])
     plane.cluster.apply([run])
     try:
         return wait_for_verdict(plane.cluster, name, **options)
@@ -100,6 +100,60 @@ def test_a_job_that_the_api_server_refuses_is_explained(machines: ControlPlane) 
     assert not verdict.ok
     assert 'volumeMounts[0].name: Not found: "nowhere"' in verdict.reasons[0]
     assert verdict.seconds < 10
+
+
+def test_a_pytorchjob_goes_through_a_queue_with_topology(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.pytorchjob("torch", 4, queue="full", pool="full", topology=True))
+    assert verdict.ok, verdict.reasons
+    assert (verdict.pods_expected, verdict.running, verdict.machines, verdict.gpus) == (4, 4, 4, 32)
+
+
+def test_a_pytorchjob_that_the_quota_cannot_hold_stays_queued(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.pytorchjob("bigtorch", 5, queue="plain"))
+    assert (verdict.admitted, verdict.pods) == (False, 0)
+    assert "maximum capacity (32)" in verdict.reasons[0]
+
+
+def test_a_pytorchjob_whose_pods_are_refused_is_explained(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.pytorchjob("badtorch", 2, pool="plain", mounts=True))
+    assert not verdict.ok
+    assert 'volumeMounts[0].name: Not found: "nowhere"' in verdict.reasons[0]
+
+
+def test_a_volcano_gang_runs_with_its_master(machines: ControlPlane) -> None:
+    lines: list[str] = []
+    verdict = verdict_on(machines, manifests.volcano_job("gang", 4, pool="plain"), progress=lines.append)
+    assert verdict.ok, verdict.reasons
+    assert (verdict.pods_expected, verdict.running, verdict.gpus) == (5, 5, 32)
+    assert "5 of 5 pods, 5 running" in lines[-1]
+
+
+def test_a_volcano_queue_without_room_for_the_gang_is_named(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.volcano_job("squeezed", 4, queue="narrow"), settle=2)
+    assert (verdict.admitted, verdict.pods) == (False, 0)
+    assert verdict.reasons == ["queue 'narrow': its capability leaves too little nvidia.com/gpu for all 5 pods at once"]
+
+
+def test_a_gang_larger_than_all_machines_is_named(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.volcano_job("huge", 100), settle=2)
+    assert verdict.reasons == [
+        "queue 'default': all machines together have too little free nvidia.com/gpu for all 101 pods at once"
+    ]
+
+
+def test_one_cause_that_keeps_a_gang_waiting_is_said_once(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.volcano_job("odd", 2, gpus=9, pool="plain"), settle=2)
+    assert (verdict.admitted, verdict.pods, verdict.running) == (True, 3, 0)
+    (reason,) = verdict.reasons
+    assert reason.startswith("unschedulable: 0/")
+    assert "Insufficient nvidia.com/gpu" in reason
+
+
+def test_a_volcano_job_whose_pods_are_refused_is_explained(machines: ControlPlane) -> None:
+    verdict = verdict_on(machines, manifests.volcano_job("ghostly", 1, pool="plain", account="ghost"), settle=2)
+    assert not verdict.ok
+    assert verdict.reasons[0].startswith('FailedCreate: pods "ghostly-')
+    assert verdict.reasons[0].endswith('serviceaccount "ghost" not found')
 
 
 def test_a_release_that_is_not_there_times_out(machines: ControlPlane) -> None:

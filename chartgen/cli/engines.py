@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 @click.group()
 def engines() -> None:
-    """Build or list the programs of a rehearsal: Helm, etcd, Kubernetes, kwok, Kueue, JobSet.
+    """Build or list the programs of a rehearsal: Helm, etcd, Kubernetes, kwok and the controllers.
 
     They are built from the Go module proxy at pinned versions, once, into your cache; those on PATH are used where
     they fit.
@@ -133,25 +134,38 @@ def sandbox() -> None:
 @values_options
 @click.option("--name", default="sandbox", show_default=True, help="Name of the sandbox.")
 @click.option("--machines", type=click.IntRange(min=0), help="Simulated machines; default: the values' nodes.")
+@click.option("--setup/--no-setup", default=True, help="Install the setup chart, or leave that to you.")
 @output_option
 @path_option
-def sandbox_up(
-    target: str, name: str, machines: int | None, output: str, path: tuple[Path, ...], **options: Any
-) -> None:
+def sandbox_up(target: str, name: str, output: str, path: tuple[Path, ...], **options: Any) -> None:
     """Start a control plane with a target's simulated machines, controllers and setup chart.
 
     \b
     Example:
-      chartgen sandbox up gke-a3mega -f values/site.example.yaml --machines 32
+      chartgen sandbox up gke-a3mega -f values/site.gke-a3mega.example.yaml --machines 32
     """
     from chartgen.rehearsal.rehearse import open_sandbox
     from chartgen.target import load_target
 
     values = read_values(options)
-    started = open_sandbox(name, load_target(target, library(path)), values, machines=machines, progress=say)
+    started = open_sandbox(name, load_target(target, library(path)), values, progress=say, **options)
     _show_sandboxes([started], output)
     if output == "text":
-        click.echo(f"\nUse it:  export KUBECONFIG={started.kubeconfig}\nEnd it:  chartgen sandbox down {name}")
+        click.echo(f'\nUse it:  eval "$(chartgen sandbox env {name})"\nEnd it:  chartgen sandbox down {name}')
+
+
+@sandbox.command("env")
+@click.argument("name", default="sandbox")
+def sandbox_env(name: str) -> None:
+    """Print the shell line that makes helm, kubectl and chartgen use a sandbox: eval "$(chartgen sandbox env)".
+
+    \b
+    Example:
+      chartgen sandbox env oke
+    """
+    from chartgen.rehearsal.sandbox import find
+
+    click.echo(f"export KUBECONFIG={shlex.quote(str(find(name).kubeconfig))}")
 
 
 @sandbox.command("down")

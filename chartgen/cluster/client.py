@@ -172,6 +172,13 @@ class Cluster:
                 time.sleep(0.1)
         return self._kinds[api_version, name]
 
+    def serves(self, kind: Kind) -> bool:
+        """Tell whether the server knows a kind; unlike `list` this needs no permission for it."""
+        key = (kind.api_version, kind.name)
+        if key not in self._kinds:
+            self._kinds.update({(kind.api_version, found.name): found for found in self._discover(kind.api_version)})
+        return key in self._kinds
+
     def __str__(self) -> str:
         return f"cluster {self.context!r}"
 

@@ -1,5 +1,6 @@
 """Rehearsals: a release on a real, throw-away Kubernetes control plane with simulated machines.
 
 Modules: engines (which programs, where), build (making them), controlplane, processes and supervisor (running them),
-controllers (Kueue, JobSet), machines (simulated nodes), sandbox (one that stays), verdict (what became of a release).
+controllers (one module each), machines (simulated nodes), sandbox (one that stays), verdict (what became of a release),
+with runs, queues and podfacts (what its objects say).
 """

@@ -24,7 +24,7 @@ from chartgen.rehearsal.engines import Engine, Progress, engine, engines_dir, fi
 
 GO_MINIMUM = (1, 26, 0)  # the go directives of Kubernetes 1.36, Kueue 0.19 and Helm 4.3
 _TOOLCHAINS = (1, 21, 0)  # since then Go fetches a newer toolchain by itself, unless GOTOOLCHAIN forbids it
-_STAGING = re.compile(r"^\s*(k8s\.io/\S+)\s+=>\s+\./staging", re.MULTILINE)
+_REPLACE = re.compile(r"^(?:replace)?\s*(\S.*?)\s+=>\s+(\S.*?)\s*(?://.*)?$", re.MULTILINE)
 _HEARTBEAT = 15.0  # seconds between signs of life; the longest build takes three minutes
 _UNREACHABLE = (
     "dial tcp",
@@ -99,12 +99,37 @@ def _write_module(go: str, wanted: Engine, work: Path) -> Path:
     answer = _go_run([go, "mod", "download", "-json", f"{wanted.module}@{wanted.version}"], work, wanted)
     source = Path(json.loads(answer)["Dir"])
     if wanted.staging:
-        names = _STAGING.findall((source / "go.mod").read_text("utf-8"))
-        replaces = "".join(f"replace {name} => {name} {wanted.staging}\n" for name in names)
-        (work / "go.mod").write_text(f"{module}\n{replaces}", "utf-8")
+        module += _replaces(source, wanted.staging)
+    if wanted.edit:
+        _edit(wanted, source, work / "edited")
+        module += f"replace {wanted.module} => ./edited\n"
+    (work / "go.mod").write_text(module, "utf-8")
     if wanted.copy_sum:
         (work / "go.sum").write_bytes((source / "go.sum").read_bytes())
     return source
+
+
+def _replaces(source: Path, staging: str) -> str:
+    """Give the replace lines of a module, with a version in place of each folder of the module's repository."""
+    found = _REPLACE.findall((source / "go.mod").read_text("utf-8"))
+    pairs = ((old, f"{old} {staging}" if new.startswith("./staging/") else new) for old, new in found)
+    return "".join(f"replace {old} => {new}\n" for old, new in pairs)
+
+
+def _edit(wanted: Engine, source: Path, copy: Path) -> None:
+    """Copy a module and replace texts in it, each of which must be there once."""
+    shutil.copytree(source, copy, copy_function=shutil.copyfile)
+    for folder in (copy, *filter(Path.is_dir, copy.rglob("*"))):
+        folder.chmod(0o755)  # those of the module cache are read-only, and this one is removed
+    for name, texts in wanted.edit.items():
+        content = (copy / name).read_text("utf-8")
+        for old, new in texts.items():
+            if content.count(old) != 1:
+                raise MissingToolError(
+                    f"{wanted.name} cannot be built: {name} of {wanted.version} has no single {old!r}"
+                )
+            content = content.replace(old, new)
+        (copy / name).write_text(content, "utf-8")
 
 
 def _copy_data(wanted: Engine, source: Path, target: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 import secrets
 import ssl
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 CONTEXT = "chartgen"
 RUN_SECONDS = 7 * 86400.0  # a training run is meant to stay Running for as long as anybody looks
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # FIPS 186-4, D.1.2.3
+_KWOK = "kwok.x-k8s.io/v1alpha1"
+_KUBELET_TLS = {"cert-file": "apiserver.crt", "private-key-file": "apiserver.key"}
+# In the form of the container runtimes' files: time, stream, full line.
+_CONTAINER_LOG = "2026-01-01T00:00:00Z stdout F a simulated machine runs no program; a real one shows its output here\n"
 _UNROUTED = "192.0.2.1"  # RFC 5737: apiserver wants an address that is not loopback; nothing ever connects to it
 
 
@@ -180,8 +185,16 @@ class ControlPlane:
         self.processes.spawn("kube-controller-manager", argv)
 
     def _start_kwok(self) -> None:
+        log = self.folder / "container.log"
+        log.write_text(_CONTAINER_LOG, "utf-8")
+        logs = {
+            "apiVersion": _KWOK,
+            "kind": "ClusterLogs",
+            "metadata": {"name": "all"},
+            "spec": {"logs": [{"logsFile": str(log)}]},
+        }
         config = self.folder / "stages.yaml"
-        config.write_text("\n---\n".join(json.dumps(stage) for stage in stages(self._run_seconds)), "utf-8")
+        config.write_text("\n---\n".join(map(json.dumps, [*stages(self._run_seconds), logs])), "utf-8")
 
         def command(ports: Sequence[int]) -> list[str | Path]:
             return [
@@ -191,6 +204,10 @@ class ControlPlane:
                 "--manage-all-nodes",
                 "--node-lease-duration-seconds=40",
                 f"--server-address=127.0.0.1:{ports[0]}",
+                # The kubelet of all machines, which the API server asks for logs; it does not verify its certificate.
+                "--node-ip=127.0.0.1",
+                f"--node-port={ports[0]}",
+                *(f"--tls-{name}={self.folder / 'apiserver' / file}" for name, file in _KUBELET_TLS.items()),
             ]
 
         self.processes.start(
@@ -209,9 +226,19 @@ class ControlPlane:
 
 
 def stages(run_seconds: float) -> list[dict[str, Any]]:
-    """Give kwok's stages: pods start at once, stop in a second and, when a Job owns them, succeed after a while."""
+    """Give kwok's stages: pods start at once, stop in a second and, when a Job owns them, succeed after a while.
+
+    Those that prepare data succeed at once, so that what needs the data can follow.
+    """
     seconds = {"pod-complete": run_seconds, "pod-delete": 1.0}
     found = engines.documents("kwok", "stages.json")
+    complete = next(stage for stage in found if stage["metadata"]["name"] == "pod-complete")
+    data = copy.deepcopy(complete)
+    data["metadata"]["name"] = "pod-complete-data"
+    for stage, operator in ((complete, "NotIn"), (data, "In")):
+        condition = {"key": '.metadata.labels["app.kubernetes.io/component"]', "operator": operator, "values": ["data"]}
+        stage["spec"]["selector"]["matchExpressions"].append(condition)
+    found.append(data)
     for stage in found:
         name, delay = stage["metadata"]["name"], stage["spec"].get("delay")
         if delay and name.startswith("pod-"):

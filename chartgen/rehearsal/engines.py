@@ -20,6 +20,7 @@ from chartgen.tools import cache_dir, chosen_tool
 Progress: TypeAlias = Callable[[str], None]
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
+_PARTS = {"volcano": ("volcano-webhook-manager", "volcano-controller-manager", "volcano-scheduler")}
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
 
 
@@ -48,7 +49,9 @@ class Engine:
         version: Version of that module.
         package: Main package, below the module; empty for the module's root.
         binary: File name of the program.
-        staging: Version that replaces the module's ./staging folders; empty when it has none.
+        staging: Version that replaces the module's ./staging folders, beside its other replace lines; empty when the
+            module's go.mod is built as it is.
+        edit: File of the module -> text in it -> what it is built with instead.
         copy_sum: Build with the module's own go.sum.
         ldflags: Linker flags that make it report its version.
         data: File to write -> patterns of module files, whose YAML documents it holds as a JSON list.
@@ -64,12 +67,14 @@ class Engine:
     copy_sum: bool = False
     ldflags: tuple[str, ...] = ()
     data: dict[str, list[str]] = field(default_factory=dict)
+    edit: dict[str, dict[str, str]] = field(default_factory=dict)
     path: OnPath | None = None
 
     @property
     def folder(self) -> Path:
         """Where the cache keeps it: a folder for each way of building it, so that a changed recipe is built anew."""
         recipe = repr((self.package, self.staging, self.copy_sum, self.ldflags, sorted(self.data.items())))
+        recipe += repr(sorted(self.edit.items())) if self.edit else ""
         digest = hashlib.sha256(recipe.encode()).hexdigest()[:6]
         return engines_dir() / f"{self.name}-{self.version}-{_go_os()}-{_go_arch()}-{digest}"
 
@@ -168,7 +173,12 @@ def documents(name: str, file: str) -> list[dict[str, Any]]:
 
 def needed(controllers: Iterable[str] = ()) -> list[str]:
     """Name the engines of a control plane with these controllers."""
-    return [*CONTROL_PLANE, *controllers]
+    return [*CONTROL_PLANE, *(part for name in controllers for part in parts(name))]
+
+
+def parts(controller: str) -> tuple[str, ...]:
+    """Name the engines that a controller consists of."""
+    return _PARTS.get(controller, (controller,))
 
 
 def parse_version(text: str) -> tuple[int, int, int] | None:
@@ -189,6 +199,7 @@ def _engine(name: str, entry: dict[str, Any]) -> Engine:
         copy_sum=entry.get("copySum", False),
         ldflags=tuple(entry.get("ldflags", ())),
         data=entry.get("data", {}),
+        edit=entry.get("edit", {}),
         path=OnPath(tuple(path["argv"]), path["minimum"], path["below"]) if path else None,
     )
 

@@ -23,6 +23,7 @@ class NodePool:
         capacity: Quantities by resource, such as {"nvidia.com/gpu": "8", "cpu": "208", "pods": "110"}.
         labels: Node labels beside hostname, os and arch; `{index}` in a value is the machine's number.
         taints: Node taints, each {"key", "value", "effect"}.
+        counted: Whether they count as machines of the run where people are told how many there are.
     """
 
     name: str
@@ -30,6 +31,18 @@ class NodePool:
     capacity: Mapping[str, str]
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Mapping[str, str]] = ()
+    counted: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the machines."""
+        # OCI shapes such as BM.GPU.H100.8 have capitals.
+        return [f"{self.name.lower()}-{number}" for number in range(self.count)]
+
+
+def count_machines(pools: Iterable[NodePool]) -> int:
+    """Count machines as people do."""
+    return sum(pool.count for pool in pools if pool.counted)
 
 
 def create_machines(
@@ -49,10 +62,11 @@ def create_machines(
     Raises:
         MissingToolError: They do not become Ready: no kwok runs in the cluster.
     """
-    nodes = [_node(pool, number) for pool in pools for number in range(pool.count)]
+    pools = list(pools)
+    nodes = [_node(pool, number, name) for pool in pools for number, name in enumerate(pool.names)]
     names = [node["metadata"]["name"] for node in nodes]
     if progress:
-        progress(f"creating {len(nodes)} simulated machines")
+        progress(f"creating {count_machines(pools)} simulated machines")
     for node in nodes:
         _put(cluster, node)
     _wait_ready(cluster, set(names), timeout)
@@ -91,8 +105,7 @@ def _put(cluster: Cluster, node: Object) -> None:
         cluster.patch(NODE, name, {"status": node["status"]}, subresource="status")
 
 
-def _node(pool: NodePool, number: int) -> dict[str, Any]:
-    name = f"{pool.name.lower()}-{number}"  # OCI shapes such as BM.GPU.H100.8 have capitals
+def _node(pool: NodePool, number: int, name: str) -> dict[str, Any]:
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     own = {key: value.replace("{index}", str(number)) for key, value in pool.labels.items()}
     return {

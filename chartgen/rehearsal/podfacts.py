@@ -8,6 +8,9 @@ from typing import Any
 from chartgen.cluster import Object
 
 _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+_ORIGIN = re.compile(r"^pod group is not ready,.* Origin reason is [^:]+: ")
+_NO_FAULT = {"SchedulingGated", "Schedulable"}
+_GO_MESSAGE = re.compile(r'\bMessage:"((?:[^"\\]|\\.)*)"')
 _METADATA = re.compile(r"metadata\.(?:(labels|annotations)\['([^']+)'\]|(name|namespace|uid))")
 
 
@@ -49,8 +52,16 @@ def why_pending(pod: Object) -> str:
     """Say why the scheduler cannot place a pod, in the same words for all pods with one cause; empty when it can."""
     for condition in pod.get("status", {}).get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return "" if condition.get("reason") == "SchedulingGated" else f"unschedulable: {condition.get('message')}"
+            # Volcano tells the pods that wait for others from the others, and quotes those in the gang's message.
+            cause = _ORIGIN.sub("", str(condition.get("message")))
+            return "" if condition.get("reason") in _NO_FAULT else f"unschedulable: {cause}"
     return ""
+
+
+def refusal(message: str) -> str:
+    """Give what the API server said in a message of a controller that prints its error as a Go structure."""
+    quoted = _GO_MESSAGE.search(message)
+    return quoted[1].replace('\\"', '"') if quoted else message
 
 
 def _environment(container: dict[str, Any], pod: Object) -> dict[str, str]:

@@ -28,10 +28,18 @@ from chartgen.values import Values
 Progress = Callable[[str], None]
 
 # API group -> the controller that serves it.
-CONTROLLERS = {"jobset.x-k8s.io": "jobset", "kueue.x-k8s.io": "kueue"}
+CONTROLLERS = {
+    "jobset.x-k8s.io": "jobset",
+    "kueue.x-k8s.io": "kueue",
+    "batch.volcano.sh": "volcano",
+    "scheduling.volcano.sh": "volcano",
+    "kubeflow.org": "training-operator",
+}
 SETUP_RELEASE = "setup"
 # The kubelet's default limit, which clouds keep or lower.
 _PODS_OF_A_NODE = "110"
+# A machine such as every cluster has, for what needs no GPU: an MPI master, or each pod of a program for data.
+_CPU_CAPACITY = {"cpu": "16", "memory": "64Gi", "pods": _PODS_OF_A_NODE}
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,7 @@ class Stage:
     """What a target needs around its releases: simulated machines, controllers, and its setup chart.
 
     Args:
-        pools: The machines.
+        pools: The machines: those of the run, and some without GPUs for what needs none.
         controllers: Names of the controllers.
         setup: The setup chart; None when there is nothing to set up.
         values: The user's layers, which the setup chart takes too.
@@ -112,7 +120,13 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
 
 
 def open_sandbox(
-    name: str, target: Target, values: Values, *, machines: int | None = None, progress: Progress | None = None
+    name: str,
+    target: Target,
+    values: Values,
+    *,
+    machines: int | None = None,
+    setup: bool = True,
+    progress: Progress | None = None,
 ) -> Sandbox:
     """Start a sandbox with a target's simulated machines, controllers and setup chart; see `sandbox.up`.
 
@@ -121,6 +135,7 @@ def open_sandbox(
         target: The target.
         values: The user's layers, for the setup chart.
         machines: Simulated machines; the values' `nodes` when None.
+        setup: Whether to install the setup chart; the controllers that it needs run in any case.
         progress: Gets one line for each step.
     """
     build(["helm"], progress=progress)
@@ -128,10 +143,11 @@ def open_sandbox(
     stage = prepare_stage(target, values, planned, planned.nodes if machines is None else machines)
     build(engines.needed(stage.controllers), progress=progress)
 
-    def setup(plane: ControlPlane) -> None:
-        install_setup(stage, releases.Place(kubeconfig=plane.kubeconfig), progress)
+    def prepare(plane: ControlPlane) -> None:
+        if setup:
+            install_setup(stage, releases.Place(kubeconfig=plane.kubeconfig), progress)
 
-    return up(name, machines=stage.pools, controllers=stage.controllers, setup=setup, progress=progress)
+    return up(name, machines=stage.pools, controllers=stage.controllers, setup=prepare, progress=progress)
 
 
 def prepare_stage(target: Target, values: Values, planned: Plan, machines: int) -> Stage:
@@ -146,9 +162,10 @@ def prepare_stage(target: Target, values: Values, planned: Plan, machines: int) 
     setup = compose_setup(target)
     made = objects(render(setup, SETUP_RELEASE, "default", values.data)) if setup else []
     apis = planned.apis | api_groups(made)
-    controllers = tuple(name for group, name in CONTROLLERS.items() if group in apis)
-    pool = node_pool(target.machines[planned.machine], machines)
-    return Stage((pool,), controllers, setup if made else None, values)
+    controllers = tuple(dict.fromkeys(name for group, name in CONTROLLERS.items() if group in apis))
+    others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
+    pools = (node_pool(target.machines[planned.machine], machines), others)
+    return Stage(pools, controllers, setup if made else None, values)
 
 
 def node_pool(machine: Machine, count: int) -> NodePool:
@@ -182,7 +199,7 @@ def _borrowed(stage: Stage, place: releases.Place, say: Progress) -> Iterator[tu
     """Use a namespace and machines of its own on an existing cluster, and take both away again."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}}
     # machines are named after the namespace, so that they are no machines of the cluster's own
-    pools = [replace(pool, name=place.namespace) for pool in stage.pools]
+    pools = [replace(pool, name=f"{place.namespace}-{pool.name}") for pool in stage.pools]
     with connect(context=place.context) as cluster:
         cluster.apply([namespace])
         try:
@@ -193,7 +210,7 @@ def _borrowed(stage: Stage, place: releases.Place, say: Progress) -> Iterator[tu
             say("removing what the rehearsal made")
             if stage.setup:
                 _uninstall_setup(place)
-            delete_machines(cluster, [f"{pool.name}-{number}" for pool in pools for number in range(pool.count)])
+            delete_machines(cluster, [name for pool in pools for name in pool.names])
             cluster.delete_object(namespace)
 
 

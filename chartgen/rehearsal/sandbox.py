@@ -17,7 +17,7 @@ from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import RUN_SECONDS, ControlPlane
 from chartgen.rehearsal.folders import is_alive
-from chartgen.rehearsal.machines import NodePool, create_machines
+from chartgen.rehearsal.machines import NodePool, count_machines, create_machines
 from chartgen.rehearsal.processes import end_detached
 from chartgen.tools import cache_dir
 
@@ -35,7 +35,7 @@ class Sandbox:
         folder: Its files and logs; gone after `down`.
         pid: Its supervisor's process id.
         controllers: What runs in it.
-        machines: Number of simulated machines.
+        machines: Number of simulated machines that count; see `machines.NodePool`.
         started: Unix time of its start.
     """
 
@@ -63,7 +63,7 @@ def up(
     Args:
         name: Lower-case letters, digits and dashes.
         machines: Simulated machines.
-        controllers: Of `jobset` and `kueue`.
+        controllers: Of those that `start_controllers` knows.
         setup: Called last, to put queues and the like on it.
         run_seconds: How long a simulated pod of a Job runs before it succeeds.
         progress: Gets one line per step.
@@ -75,14 +75,14 @@ def up(
     """
     if not _NAME.fullmatch(name):
         raise UsageError(Problem(f"{name!r} is no sandbox name", hint="use lower-case letters, digits and dashes"))
-    wanted = tuple(controllers)
+    wanted, pools = tuple(controllers), list(machines)
     with _locked(name):
         if _read(_state(name)):
             hint = f"use it, or end it with `chartgen sandbox down {name}`"
             raise UsageError(Problem(f"sandbox {name!r} runs already", hint=hint))
         with ControlPlane(run_seconds=run_seconds, progress=progress) as plane:
             start_controllers(plane, wanted, progress=progress)
-            count = len(create_machines(plane.cluster, machines, progress=progress))
+            create_machines(plane.cluster, pools, progress=progress)
             if setup:
                 setup(plane)
             sandbox = Sandbox(
@@ -92,7 +92,7 @@ def up(
                 folder=plane.folder,
                 pid=plane.processes.pid,
                 controllers=wanted,
-                machines=count,
+                machines=count_machines(pools),
                 started=time.time(),
             )
             _write(_state(name), sandbox)
@@ -107,12 +107,22 @@ def down(name: str) -> Sandbox:
         UsageError: No sandbox of that name runs.
     """
     with _locked(name):
-        sandbox = _read(_state(name))
-        if sandbox is None:
-            hint = did_you_mean(name, [each.name for each in list_sandboxes()])
-            raise UsageError(Problem(f"no sandbox {name!r} runs", hint=hint))
+        sandbox = find(name)
         end_detached(sandbox.folder, sandbox.pid)
         _state(name).unlink(missing_ok=True)
+    return sandbox
+
+
+def find(name: str) -> Sandbox:
+    """Give a running sandbox.
+
+    Raises:
+        UsageError: No sandbox of that name runs.
+    """
+    sandbox = _read(_state(name))
+    if sandbox is None:
+        hint = did_you_mean(name, [each.name for each in list_sandboxes()])
+        raise UsageError(Problem(f"no sandbox {name!r} runs", hint=hint))
     return sandbox
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from chartgen.cluster import EVENT, JOB, JOBSET, POD, WORKLOAD, WORKLOAD_V1BETA1, Cluster, Object
+from chartgen.cluster import EVENT, Cluster, Object
 from chartgen.rehearsal.engines import Progress
-from chartgen.rehearsal.podfacts import failure, gpus, is_started, rendezvous, why_pending
+from chartgen.rehearsal.podfacts import failure, gpus, is_started, refusal, rendezvous, why_pending
+from chartgen.rehearsal.queues import why_not_admitted
+from chartgen.rehearsal.runs import expected_pods, find_pods, find_runs, why_failed
 
-_INSTANCE = "app.kubernetes.io/instance"
-_QUEUE = "kueue.x-k8s.io/queue-name"
 _INTERVAL = 0.25
 # Words of Kueue 0.19 (pkg/scheduler, pkg/controller/core) and of the API server for what no waiting cures.
 _FINAL = (
@@ -24,6 +24,9 @@ _FINAL = (
     "forbidden",
     "has failed",
 )
+_RUN_KINDS = {"JobSet", "Job", "PyTorchJob"}
+# Warnings on a run that repeat what its pods or its PodGroup say, or mean nothing (Volcano, training-operator).
+_NO_REASON = {"PodGroupPending", "Unschedulable", "SchedulingGated", "SetPodTemplateRestartPolicy"}
 _SETTLE_FINAL = 2.0  # seconds; queues that were just created say "doesn't exist" for a moment
 
 
@@ -34,7 +37,7 @@ class Verdict:
     Args:
         admitted: The queue admitted it, or it asks for no queue.
         pods: Pods that exist.
-        pods_expected: Pods that its Jobs and JobSets ask for.
+        pods_expected: Pods that its runs ask for.
         running: Pods that were started: they run, or have succeeded.
         machines: Distinct machines that its pods are placed on.
         gpus: GPUs of the placed pods.
@@ -103,10 +106,10 @@ def look(cluster: Cluster, release: str, *, namespace: str = "", seconds: float 
         seconds: What to report as the time until the verdict.
     """
     namespace = namespace or cluster.namespace
-    runs = _runs(cluster, release, namespace)
-    pods = _pods(cluster, release, namespace)
-    expected = sum(_expected_pods(run) for run in runs)
-    waiting = _why_not_admitted(cluster, runs, namespace)
+    runs = find_runs(cluster, release, namespace)
+    pods = find_pods(cluster, release, namespace)
+    expected = sum(map(expected_pods, runs))
+    waiting = why_not_admitted(cluster, runs, namespace)
     placed = [pod for pod in pods if pod["spec"].get("nodeName")]
     running = sum(map(is_started, pods))
     admitted = bool(runs) and not waiting
@@ -129,7 +132,7 @@ def look(cluster: Cluster, release: str, *, namespace: str = "", seconds: float 
 def describe(verdict: Verdict) -> str:
     """Say a verdict in one line."""
     if verdict.pods_expected == 0:
-        return "no JobSet or Job of this release yet"
+        return "no job of this release yet"
     if not verdict.admitted:
         return f"queued: {'; '.join(verdict.reasons)}"
     pods = f"{verdict.pods} of {verdict.pods_expected} pods, {verdict.running} running"
@@ -137,80 +140,12 @@ def describe(verdict: Verdict) -> str:
     return "; ".join([text, *verdict.reasons])
 
 
-def _runs(cluster: Cluster, release: str, namespace: str) -> list[Object]:
-    """Give the release's own JobSets and Jobs, without the Jobs of a JobSet and without what is being deleted."""
-    labels = {_INSTANCE: release}
-    # the API leaves out the kind of built-in objects in lists
-    found = [
-        {"kind": kind.name, **item}
-        for kind in (JOBSET, JOB)
-        for item in cluster.list(kind, namespace=namespace, labels=labels)
-    ]
-    return [item for item in found if not _owners(item) and "deletionTimestamp" not in item["metadata"]]
-
-
-def _pods(cluster: Cluster, release: str, namespace: str) -> list[Object]:
-    """Give the release's pods that a Job made and that are not being deleted."""
-    found = cluster.list(POD, namespace=namespace, labels={_INSTANCE: release})
-    return [pod for pod in found if "Job" in _owners(pod) and "deletionTimestamp" not in pod["metadata"]]
-
-
-def _expected_pods(run: Object) -> int:
-    if "replicatedJobs" not in run["spec"]:
-        return _parallelism(run["spec"])
-    return sum(job.get("replicas", 1) * _parallelism(job["template"]["spec"]) for job in run["spec"]["replicatedJobs"])
-
-
-def _parallelism(job: Mapping[str, Any]) -> int:
-    parallelism = int(job.get("parallelism", 1))
-    return min(parallelism, int(job.get("completions", parallelism)))
-
-
-def _why_not_admitted(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[str]:
-    queued = [run for run in runs if _QUEUE in run["metadata"].get("labels", {})]
-    if not queued:
-        return []
-    workloads = cluster.list(WORKLOAD, namespace=namespace) or cluster.list(WORKLOAD_V1BETA1, namespace=namespace)
-    reasons = []
-    for run in queued:
-        uid = run["metadata"]["uid"]
-        own = [item for item in workloads if uid in _owner_uids(item)]
-        if not own:
-            reasons.append(f"{run['kind']} {run['metadata']['name']} is not known to the queue yet")
-        reasons += [reason for item in own for reason in _why_pending(item)]
-    return reasons
-
-
-def _why_pending(workload: Object) -> list[str]:
-    status = workload.get("status", {})
-    conditions = {condition["type"]: condition for condition in status.get("conditions", ())}
-    if conditions.get("Admitted", {}).get("status") == "True":
-        return []
-    checks = [
-        f"admission check {check['name']} is {check['state']}: {check.get('message', '')}".rstrip(": ")
-        for check in status.get("admissionChecks", ())
-        if check["state"] != "Ready"
-    ]
-    reserved = conditions.get("QuotaReserved", {})
-    if reserved.get("status") == "True":
-        return checks or ["quota is reserved, admission is not finished"]
-    queue = workload["spec"].get("queueName", "")
-    return [f"queue {queue!r}: {reserved.get('message') or 'not considered yet'}"]
-
-
 def _why_not_running(cluster: Cluster, runs: list[Object], pods: list[Object], namespace: str) -> list[str]:
-    if failures := _unique([*map(failure, pods), *map(_why_failed, runs)]):
+    if failures := _unique([*map(failure, pods), *map(why_failed, runs)]):
         return failures
     # Events stay for an hour, so those of a short hiccup count only while pods are missing.
-    missing = len(pods) < sum(map(_expected_pods, runs))
+    missing = len(pods) < sum(map(expected_pods, runs))
     return (_warnings(cluster, runs, namespace) if missing else []) + _unique(map(why_pending, pods))
-
-
-def _why_failed(run: Object) -> str:
-    for condition in run.get("status", {}).get("conditions", ()):
-        if condition["type"] == "Failed" and condition["status"] == "True":
-            return f"{run['kind']} {run['metadata']['name']} has failed: {condition.get('message')}"
-    return ""
 
 
 def _warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[str]:
@@ -220,8 +155,9 @@ def _warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[
     for event in cluster.list(EVENT, namespace=namespace, fields="type=Warning") if own else ():
         about = event["involvedObject"]
         name = about.get("name", "")
-        if about.get("kind") in {"JobSet", "Job"} and any(name == run or name.startswith(f"{run}-") for run in own):
-            found.append(f"{event.get('reason')}: {event.get('message')}")
+        ours = about.get("kind") in _RUN_KINDS and any(name == run or name.startswith(f"{run}-") for run in own)
+        if ours and event.get("reason") not in _NO_REASON:
+            found.append(f"{event.get('reason')}: {refusal(str(event.get('message')))}")
     return _unique(found)
 
 
@@ -234,14 +170,6 @@ def _timed_out(verdict: Verdict, timeout: float) -> Verdict:
 
 def _state(verdict: Verdict) -> tuple[Any, ...]:
     return (verdict.admitted, verdict.pods, verdict.running, verdict.machines, tuple(verdict.reasons))
-
-
-def _owners(item: Object) -> list[str]:
-    return [owner["kind"] for owner in item["metadata"].get("ownerReferences", ())]
-
-
-def _owner_uids(item: Object) -> list[str]:
-    return [owner["uid"] for owner in item["metadata"].get("ownerReferences", ())]
 
 
 def _unique(texts: Iterable[str]) -> list[str]:

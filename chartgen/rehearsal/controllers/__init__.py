@@ -1,0 +1,54 @@
+"""Job and queue controllers outside of a cluster, with their real webhooks; one module for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from chartgen.errors import Problem, UsageError, did_you_mean
+from chartgen.rehearsal import engines
+from chartgen.rehearsal.controllers import jobset, kueue, trainingoperator, volcano
+from chartgen.rehearsal.controlplane import ControlPlane
+
+__all__ = ["start_controllers"]
+
+_START: dict[str, Callable[[ControlPlane], None]] = {
+    "jobset": jobset.start,
+    "kueue": kueue.start,
+    "volcano": volcano.start,
+    "training-operator": trainingoperator.start,
+}
+
+
+def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: engines.Progress | None = None) -> None:
+    """Start controllers and wait until their webhooks answer.
+
+    Args:
+        plane: A running control plane.
+        names: Of `jobset`, `kueue`, `volcano` and `training-operator`.
+        progress: Gets one line per controller.
+
+    Raises:
+        UsageError: An unknown name.
+        MissingToolError: A controller is not built, or does not become ready.
+    """
+    wanted = set(names)
+    for name in sorted(wanted - set(_START)):
+        raise UsageError(Problem(f"unknown controller {name!r}", hint=did_you_mean(name, _START)))
+    if wanted:
+        _install_crds(plane, wanted)
+    for name, start in _START.items():
+        if name in wanted:
+            if progress:
+                progress(f"starting {name}")
+            start(plane)
+
+
+def _install_crds(plane: ControlPlane, names: Iterable[str]) -> None:
+    """Create all CRDs before any controller starts: controllers and the garbage collector look for them then."""
+    parts = [part for name in names for part in engines.parts(name) if "crds.json" in engines.engine(part).data]
+    crds = [crd for part in parts for crd in engines.documents(part, "crds.json")]
+    plane.cluster.apply(crds)
+    for crd in crds:
+        served = next(version["name"] for version in crd["spec"]["versions"] if version["storage"])
+        plane.cluster.kind(f"{crd['spec']['group']}/{served}", crd["spec"]["names"]["kind"])
+    plane.restart_controller_manager()

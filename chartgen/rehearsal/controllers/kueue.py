@@ -1,0 +1,107 @@
+"""Kueue outside of a cluster: webhooks, and the conversion of its older API versions."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from chartgen.cluster import CRD, SECRET, Kind
+from chartgen.rehearsal import engines
+from chartgen.rehearsal.controllers import webhooks
+from chartgen.rehearsal.controlplane import ControlPlane
+
+_NAMESPACE, _SERVICE, _SECRET_NAME = "kueue-system", "kueue-webhook-service", "kueue-webhook-server-cert"
+# Kueue's own defaults without the integrations whose controllers no target of chartgen uses, and with PyTorchJob, which
+# it still has but no longer switches on by itself (Kueue 0.19, issue 12606).
+_FRAMEWORKS = (
+    "batch/job",
+    "jobset.x-k8s.io/jobset",
+    "kubeflow.org/mpijob",
+    "kubeflow.org/pytorchjob",
+    "trainer.kubeflow.org/trainjob",
+    "pod",
+    "deployment",
+    "statefulset",
+)
+# The CRDs for which its certificate rotator waits until they have a conversion webhook (Kueue, pkg/util/cert).
+_CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
+_POD_OWNERS = ("pods", "deployments", "statefulsets", "jobs")  # not watched in the namespaces of the system itself
+_FLAVOR = Kind("kueue.x-k8s.io/v1beta2", "ResourceFlavor", "resourceflavors", namespaced=False)
+
+
+def start(plane: ControlPlane) -> None:
+    """Start Kueue and wait until its webhooks answer."""
+    folder = plane.folder / "kueue"
+    folder.mkdir()
+    client = webhooks.serve_by_service(_NAMESPACE, _SERVICE)
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": _NAMESPACE, "name": _SECRET_NAME}}
+    service = webhooks.loopback_service(_NAMESPACE, _SERVICE)
+    plane.cluster.apply([webhooks.namespace(_NAMESPACE), service, secret])
+
+    def command(ports: Sequence[int]) -> list[str | Path]:
+        _apply_webhooks(plane, client(ports[0]))
+        config = plane.folder / "kueue.json"
+        config.write_text(json.dumps(_settings(ports, folder)), "utf-8")
+        return [
+            engines.require("kueue"),
+            f"--kubeconfig={plane.kubeconfig}",
+            f"--config={config}",
+            # The visibility server wants to write to a fixed folder under / and ends the process when it cannot.
+            "--feature-gates=VisibilityOnDemand=false",
+        ]
+
+    def ready(ports: Sequence[int]) -> bool:
+        probe = {"metadata": {"name": "probe"}}
+        certified = _has_certificate(plane, folder)
+        return certified and webhooks.is_ready(ports) and webhooks.accepts(plane, _FLAVOR, probe)
+
+    plane.processes.start("kueue", command, ports=2, ready=ready)
+
+
+def _settings(ports: Sequence[int], folder: Path) -> dict[str, object]:
+    return {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": f"127.0.0.1:{ports[1]}"},
+        "metrics": {"bindAddress": "0"},
+        "webhook": {"host": "127.0.0.1", "port": ports[0], "certDir": str(folder)},
+        "leaderElection": {"leaderElect": False},
+        "internalCertManagement": {"enable": True},
+        "clientConnection": {"qps": 300, "burst": 500},
+        "integrations": {"frameworks": list(_FRAMEWORKS)},
+    }
+
+
+def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
+    webhook = {"clientConfig": client("/convert"), "conversionReviewVersions": ["v1"]}
+    for plural in _CONVERTED:
+        change = {"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}
+        plane.cluster.patch(CRD, f"{plural}.kueue.x-k8s.io", change)
+    found = engines.documents("kueue", "webhooks.json")
+    for configuration in found:
+        # Its rotator looks for the names that its installer gives them.
+        configuration["metadata"] = {"name": f"kueue-{configuration['metadata']['name']}"}
+        webhooks.redirect(configuration, client)
+        for each in configuration["webhooks"]:
+            if any(resource in _POD_OWNERS for rule in each["rules"] for resource in rule["resources"]):
+                # As its installer does, so that a stuck Kueue cannot stop the system's pods.
+                values = ["kube-system", _NAMESPACE]
+                system = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": values}
+                each["namespaceSelector"] = {"matchExpressions": [system]}
+    plane.cluster.apply(found)
+
+
+def _has_certificate(plane: ControlPlane, folder: Path) -> bool:
+    """Do what a volume mount does in a cluster: copy the certificate from the Secret, once the rotator has made it."""
+    if (folder / "tls.crt").exists():
+        return True
+    secret = plane.cluster.get(SECRET, _SECRET_NAME, _NAMESPACE) or {}
+    data = secret.get("data") or {}
+    if not data.get("tls.crt"):
+        return False
+    for name in ("tls.key", "tls.crt"):  # the certificate last: the rotator waits for that file alone
+        (folder / name).touch(mode=0o600)
+        (folder / name).write_bytes(base64.b64decode(data[name]))
+    return True

@@ -1,0 +1,72 @@
+"""The runs of a release, whatever their kind: how many pods they ask for, and how they failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from chartgen.cluster import JOB, JOBSET, POD, PYTORCHJOB, VOLCANO_JOB, Cluster, Object
+
+_INSTANCE = "app.kubernetes.io/instance"
+_KINDS = (JOBSET, PYTORCHJOB, VOLCANO_JOB, JOB)
+# Kinds that own the pods of a run: a JobSet's belong to its Jobs, and both kinds of Job have one name.
+_POD_OWNERS = {"Job", "PyTorchJob"}
+_VOLCANO_FAILED = {"Failed", "Aborted", "Terminated"}  # final phases of a Volcano Job, beside Completed
+
+
+def find_runs(cluster: Cluster, release: str, namespace: str) -> list[Object]:
+    """Give the release's own runs, without the Jobs of a JobSet and without what is being deleted."""
+    labels = {_INSTANCE: release}
+    # The API leaves out kind and version of built-in objects in lists.
+    found = [
+        {"kind": kind.name, "apiVersion": kind.api_version, **item}
+        for kind in _KINDS
+        if cluster.serves(kind)
+        for item in cluster.list(kind, namespace=namespace, labels=labels)
+    ]
+    return [item for item in found if not owners(item) and "deletionTimestamp" not in item["metadata"]]
+
+
+def find_pods(cluster: Cluster, release: str, namespace: str) -> list[Object]:
+    """Give the release's pods that a run made and that are not being deleted."""
+    found = cluster.list(POD, namespace=namespace, labels={_INSTANCE: release})
+    return [pod for pod in found if _POD_OWNERS & set(owners(pod)) and "deletionTimestamp" not in pod["metadata"]]
+
+
+def is_volcano(run: Object) -> bool:
+    """Tell Volcano's Jobs from those of Kubernetes, which have the same kind."""
+    return bool(run["apiVersion"] == VOLCANO_JOB.api_version)
+
+
+def expected_pods(run: Object) -> int:
+    """Count the pods that a run asks for."""
+    spec = run["spec"]
+    if "replicatedJobs" in spec:
+        return sum(job.get("replicas", 1) * _parallelism(job["template"]["spec"]) for job in spec["replicatedJobs"])
+    if "pytorchReplicaSpecs" in spec:
+        return sum(int(replica.get("replicas", 1)) for replica in spec["pytorchReplicaSpecs"].values())
+    if "tasks" in spec:
+        return sum(int(task.get("replicas", 1)) for task in spec["tasks"])
+    return _parallelism(spec)
+
+
+def why_failed(run: Object) -> str:
+    """Say that a run has failed, and why; empty when it has not."""
+    status, name = run.get("status", {}), f"{run['kind']} {run['metadata']['name']}"
+    if is_volcano(run):
+        phase, restarts = status.get("state", {}).get("phase"), status.get("retryCount", 0)
+        return f"{name} has failed: {phase}, attempt {max(restarts, 1)}" if phase in _VOLCANO_FAILED else ""
+    for condition in status.get("conditions", ()):
+        if condition["type"] == "Failed" and condition["status"] == "True":
+            return f"{name} has failed: {condition.get('message')}"
+    return ""
+
+
+def owners(item: Object) -> list[str]:
+    """Give the kinds of an object's owners."""
+    return [owner["kind"] for owner in item["metadata"].get("ownerReferences", ())]
+
+
+def _parallelism(job: Mapping[str, Any]) -> int:
+    parallelism = int(job.get("parallelism", 1))
+    return min(parallelism, int(job.get("completions", parallelism)))
