@@ -1,5 +1,6 @@
 {{/* The end of a machine's start script: torchrun starts one process for each GPU. */}}
 {{- define "<%= chart %>.launch" }}
+{{- include "<%= chart %>.beforeMeeting" . }}
 launch=(
   torchrun
   --nnodes="$NNODES" --nproc-per-node="$GPUS_PER_NODE"

@@ -3,3 +3,7 @@
 --node-rank="$NODE_RANK"
 --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT"
 {{- end }}
+
+{{/* Shell before that; torchrun's own way of meeting needs none. */}}
+{{- define "<%= chart %>.beforeMeeting" }}
+{{- end }}

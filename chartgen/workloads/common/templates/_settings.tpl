@@ -5,7 +5,18 @@
   gpus: <%= machine.gpus %>
   gpu: <%= machine.gpu %>
   capacity: <%= machine.capacity | quoted %>
+<% if machine.fabric %>
+  fabric: <%= machine.fabric | quoted %>
+<% endif %>
 <% endfor %>
+{{- end }}
+
+{{/* What a queue may hand out, as {resource: quantity}: setup.quota.nodes machines, or those of the run. */}}
+{{- define "<%= chart %>.quota" -}}
+{{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
+{{- range $name, $quantity := (get (include "<%= chart %>.machines" . | fromYaml) .Values.machineType).capacity }}
+{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9]+" $quantity)) (regexFind "[A-Za-z]*$" $quantity) | quote }}
+{{- end }}
 {{- end }}
 
 {{/* Launchers: what each does, starts and can train in. */}}

@@ -64,6 +64,9 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if and (include "<%= chart %>.staged" .) (not (include "<%= chart %>.storedData" . | fromYamlArray)) }}
+{{- $_ := set $check "problems" (append $check.problems "data.stage: there is no data set to copy; name one with data.name or data.prefixes, or set it to false") }}
+{{- end }}
 {{- if not $launcher.image }}
 {{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.image: has no public image; give the one that you built" .Values.launcher)) }}
 {{- end }}

@@ -1,0 +1,262 @@
+"""Fetches data, a tokenizer and base weights: what is complete stays, what broke off goes on.
+
+Needs only Python's standard library. Addresses:
+    https://host/file                       a file
+    https://host/folder/                    a tokenizer's folder, with its standard file names
+    hf://[datasets/]org/name[@rev][/path]   a repository, a folder of it (the path ends in /), or a file
+    gs://bucket/path                        a file, or all below a path that ends in /
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import json
+import lzma
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+ATTEMPTS = 6
+CHUNK = 1 << 20
+PACKED = (".xz", ".gz", ".zst")
+# Kind -> files of the tokenizer's directory: another name that repositories use, and whether all tokenizers have it.
+TOKENIZERS = {
+    "gpt2": {"gpt2-vocab.json": ("vocab.json", True), "gpt2-merges.txt": ("merges.txt", True)},
+    "sentencepiece": {"tokenizer.model": ("", True)},
+    "huggingface": {
+        "tokenizer_config.json": ("", True),
+        **dict.fromkeys(("tokenizer.json", "tokenizer.model", "special_tokens_map.json", "config.json"), ("", False)),
+    },
+}
+HINTS = {401: "set secretEnv.HF_TOKEN, or renew the token", 403: "ask for access with the account of the token"}
+
+
+class FetchError(Exception):
+    """What the user is told, in one line."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file: its address, its path below its directory, and its size where a listing tells."""
+
+    url: str
+    path: str
+    size: int | None = None
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    needed: bool = True
+
+
+class SameHost(HTTPRedirectHandler):
+    """Keeps a token on its host: hubs redirect to stores, which must not see it."""
+
+    def redirect_request(self, req: Request, *rest: Any) -> Request | None:
+        """Hand the headers that urllib does not redirect on to the same host only."""
+        new = super().redirect_request(req, *rest)
+        if new and urlsplit(new.full_url).netloc == urlsplit(req.full_url).netloc:
+            new.unredirected_hdrs.update(req.unredirected_hdrs)
+        return new
+
+
+def say(text: str) -> None:
+    """Write a line to the pod's log."""
+    print(f"chartgen: {text}", flush=True)  # noqa: T201  the log is what the program prints
+
+
+def ask(url: str, headers: dict[str, str], timeout: float = 60) -> Any:
+    """Open an address; the headers stay on its host."""
+    request = Request(url)  # noqa: S310  the values' schema names the schemes
+    request.unredirected_hdrs.update(headers)
+    return build_opener(SameHost).open(request, timeout=timeout)
+
+
+def hub(source: str) -> Iterator[Item]:
+    """List what a Hugging Face address names."""
+    match = re.fullmatch(r"hf://(datasets/)?([^/@]+/[^/@]+)(?:@([^/]+))?(?:/(.*))?", source)
+    if not match:
+        raise FetchError(f"{source}: must be hf://[datasets/]org/name[@revision][/path]")
+    kind, name, revision, path = match[1] or "", match[2], quote(match[3] or "main"), match[4] or ""
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    token = os.environ.get("HF_TOKEN", "").strip()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    files = f"{endpoint}/{kind}{name}/resolve/{revision}/"
+    if path and not path.endswith("/"):
+        yield Item(files + quote(path), Path(path).name, None, headers)
+        return
+    page = f"{endpoint}/api/{kind or 'models/'}{name}/tree/{revision}/{quote(path)}".rstrip("/") + "?recursive=true"
+    while page:
+        with ask(page, headers) as answer:
+            for entry in json.load(answer):
+                if entry["type"] == "file":
+                    yield Item(files + quote(entry["path"]), entry["path"][len(path) :], entry["size"], headers)
+            following = re.search(r'<([^>]+)>; *rel="next"', answer.headers.get("Link", ""))
+        page = following[1] if following else ""
+
+
+def bucket(source: str) -> Iterator[Item]:
+    """List what a Cloud Storage address names, with the token of the pod's account; public buckets need none."""
+    name, _, path = source.removeprefix("gs://").partition("/")
+    endpoint = os.environ.get("STORAGE_EMULATOR_HOST", "https://storage.googleapis.com").rstrip("/")
+    objects = f"{endpoint if '://' in endpoint else 'http://' + endpoint}/storage/v1/b/{name}/o"
+    account = f"http://{os.environ.get('GCE_METADATA_HOST', 'metadata.google.internal')}/computeMetadata/v1/instance"
+    try:
+        with ask(f"{account}/service-accounts/default/token", {"Metadata-flavor": "Google"}, timeout=3) as answer:
+            headers = {"Authorization": f"Bearer {json.load(answer)['access_token']}"}
+    except (OSError, ValueError, KeyError):
+        headers = {}
+    if path and not path.endswith("/"):
+        yield Item(f"{objects}/{quote(path, safe='')}?alt=media", Path(path).name, None, headers)
+        return
+    page, token = f"{objects}?prefix={quote(path, safe='')}", ""
+    while page:
+        with ask(page + token, headers) as answer:
+            found = json.load(answer)
+        for entry in (entry for entry in found.get("items", []) if not entry["name"].endswith("/")):
+            url = f"{objects}/{quote(entry['name'], safe='')}?alt=media"
+            yield Item(url, entry["name"][len(path) :], int(entry["size"]), headers)
+        page, token = page if "nextPageToken" in found else "", f"&pageToken={quote(found.get('nextPageToken', ''))}"
+
+
+def listed(source: str) -> list[Item]:
+    """List what an address names."""
+    if source.startswith(("hf://", "gs://")):
+        return list((hub if source.startswith("hf://") else bucket)(source))
+    return [Item(source, Path(urlsplit(source).path).name)]
+
+
+def tokenizer(source: str, kind: str) -> list[Item]:
+    """List the files of a tokenizer, under their standard names."""
+    wanted = TOKENIZERS[kind].items()
+    if source.startswith("http") and source.endswith("/"):
+        return [Item(source + name, name, needed=needed) for name, (_, needed) in wanted]
+    found = {item.path: item for item in listed(source)}
+    items = {name: found.get(name) or found.get(other) for name, (other, _) in wanted}
+    if lacking := [name for name, (_, needed) in wanted if needed and not items[name]]:
+        raise FetchError(f"{source}: has no {' and no '.join(lacking)}; is tokenizer.kind right?")
+    return [replace(item, path=name) for name, item in items.items() if item]
+
+
+def fetch(item: Item, directory: Path) -> None:
+    """Fetch one file and unpack it, unless that is done; `.part` files are what is not complete."""
+    if ".." in Path(item.path).parts:
+        raise FetchError(f"{item.url}: its name leads out of {directory}")
+    target = directory / item.path
+    result = target.with_suffix("") if target.suffix in PACKED else target
+    if result.is_file() and (result != target or item.size in (None, result.stat().st_size)):
+        return say(f"{result} is there")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    if result == target or not target.is_file():
+        try:
+            attempts(item, part)
+        except HTTPError as error:
+            if error.code != 404 or item.needed:
+                raise
+            return None
+        part.replace(target)
+    if result != target:
+        unpack(target, result)
+    return say(f"{result} has {result.stat().st_size} bytes")
+
+
+def attempts(item: Item, part: Path) -> None:
+    """Receive one file, in as many attempts as it takes."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return receive(item, part)
+        except HTTPError as error:
+            if error.code == 416:  # there is no more of it than is here: another file of this name
+                part.unlink()
+            elif error.code not in (408, 429) and error.code < 500:
+                raise
+            reason: object = error
+        except (OSError, HTTPException) as error:
+            reason = error
+        say(f"{item.url}: attempt {attempt + 1} of {ATTEMPTS}: {reason}")
+        time.sleep(2**attempt)
+    raise FetchError(f"{item.url}: {ATTEMPTS} attempts failed")
+
+
+def receive(item: Item, part: Path) -> None:
+    """Fetch what is missing of one file, and check its size."""
+    have = part.stat().st_size if part.is_file() else 0
+    with ask(item.url, {**item.headers, **({"Range": f"bytes={have}-"} if have else {})}) as answer:
+        have = have if answer.status == 206 else 0
+        length = answer.headers.get("Content-Length")
+        total = have + int(length) if length else item.size
+        if item.size not in (None, total):
+            part.unlink(missing_ok=True)
+            raise FetchError(f"{item.url}: has {total} bytes, its listing says {item.size}")
+        with part.open("ab" if have else "wb") as file:
+            while data := answer.read(CHUNK):
+                if file.tell() >> 30 < (file.tell() + file.write(data)) >> 30:
+                    say(f"{part}: {file.tell() >> 20} of {(total or 0) >> 20} MiB")
+    if total not in (None, part.stat().st_size):
+        raise ConnectionError(f"broke off after {part.stat().st_size} of {total} bytes")
+
+
+def unpack(archive: Path, result: Path) -> None:
+    """Unpack a file beside itself, and remove the archive."""
+    modules = {".xz": [lzma], ".gz": [gzip]}.get(archive.suffix) or [
+        importlib.import_module(name)
+        for name in ("compression.zstd", "zstandard")
+        if importlib.util.find_spec(name.partition(".")[0])
+    ]
+    if not modules:
+        raise FetchError(f"{archive}: only Python 3.14 or the module zstandard unpack it; set launchers.download.image")
+    part = result.with_name(f"{result.name}.part")
+    try:
+        with modules[0].open(archive, "rb") as source, part.open("wb") as file:
+            shutil.copyfileobj(source, file, CHUNK)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        archive.unlink()
+        raise FetchError(f"{archive}: cannot be unpacked ({error}) and is gone; start again") from None
+    part.replace(result)
+    archive.unlink()
+
+
+def told(problem: BaseException) -> str:
+    """Say what went wrong and what to do, without the signatures that addresses of stores carry."""
+    if isinstance(problem, HTTPError):
+        hint = HINTS.get(problem.code, "check the address")
+        return f"{str(problem.url).partition('?')[0]}: {problem.code} {problem.reason}; {hint}"
+    return str(problem)
+
+
+def main() -> None:
+    """Fetch what the arguments name; any failure is an exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parallel", type=int, default=8)
+    parser.add_argument("--data", nargs=2, default=[])
+    parser.add_argument("--tokenizer", nargs=3, default=[])
+    parser.add_argument("--checkpoint", nargs=2, default=[])
+    given = parser.parse_args()
+    problems: list[BaseException] = []
+    try:
+        work = [(item, pair[1]) for pair in (given.data, given.checkpoint) if pair for item in listed(pair[0])]
+        if given.tokenizer:
+            work += [(item, given.tokenizer[1]) for item in tokenizer(given.tokenizer[0], given.tokenizer[2])]
+        with ThreadPoolExecutor(given.parallel) as pool:
+            done = [pool.submit(fetch, item, Path(directory)) for item, directory in work]
+        problems = [problem for future in done if (problem := future.exception())]
+    except (FetchError, OSError) as error:
+        problems = [error]
+    for problem in problems:
+        say(told(problem))
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
