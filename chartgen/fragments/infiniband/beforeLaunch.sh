@@ -1,0 +1,7 @@
+{{- if include "<%= chart %>.infiniband" . }}
+# InfiniBand: the device plugin gives the pod its adapters, and nothing else does.
+if ! compgen -G '/dev/infiniband/uverbs*' >/dev/null; then
+  echo 'chartgen: the pod got no InfiniBand adapter in /dev/infiniband; does network.resource name the one of your device plugin?' >&2
+  exit 1
+fi
+{{- end }}

@@ -1,0 +1,124 @@
+"""Every preset on every target that offers its launcher: refused by nobody, and placed by the real controllers.
+
+All runs of a target stand side by side on simulated machines of a real control plane, in a namespace of the target's own,
+beside the target's setup chart. The API server checks each object strictly, against the schemas of the CRDs in use too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chartgen.chart import Chart
+from chartgen.check import validate
+from chartgen.cluster import NAMESPACE, Object, wait_for
+from chartgen.composer import compose, compose_setup
+from chartgen.library import open_library
+from chartgen.manifests import objects, render
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
+from chartgen.rehearsal.rehearse import node_pool
+from chartgen.rehearsal.verdict import look
+from chartgen.target import Target, load_target
+from chartgen.values import Values, load_values
+
+VALUES = Path(__file__).parent.parent / "values"
+TARGETS = sorted(open_library().names("target"))
+PRESETS = sorted(path for path in VALUES.glob("*.yaml") if not path.name.startswith("site.") and path.stem != "benchmark")
+
+pytestmark = [pytest.mark.engines]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One preset on one target, with the values that a user would pass."""
+
+    release: str
+    values: Values
+    machine: str
+    nodes: int
+    gpus: int
+
+
+def run_of(target: Target, preset: Path) -> Run:
+    """Layer preset, overlay and site; without an overlay, take the fewest machines that the parallel sizes allow."""
+    overlay, site = VALUES / target.name / preset.name, VALUES / f"site.{target.name}.example.yaml"
+    values = load_values([preset, *([overlay] if overlay.is_file() else []), site])
+    machine = target.machines[values.data.get("machineType", target.default_machine.name)]
+    sizes = values.data.get("parallelism", {})
+    model_size = math.prod(sizes.get(name, 1) for name in ("tensor", "pipeline", "context"))
+    nodes = values.data.get("nodes") or math.ceil(model_size / machine.gpus)
+    values = load_values([preset, *([overlay] if overlay.is_file() else []), site], set_values=[f"nodes={nodes}"])
+    release = preset.stem.replace(".", "-")
+    return Run(release, values, machine.name, nodes, nodes * machine.gpus)
+
+
+def runs_of(target: Target) -> Iterator[Run]:
+    """Give the runs of a target: every preset whose launcher it offers."""
+    names = {launcher.name for launcher in target.launchers}
+    for preset in PRESETS:
+        if load_values([preset]).data["launcher"] in names:
+            yield run_of(target, preset)
+
+
+def test_the_matrix_is_not_empty() -> None:
+    assert len(TARGETS) == 5
+    assert len(PRESETS) >= 15
+    pairs = {(target, run.release) for target in TARGETS for run in runs_of(load_target(target))}
+    assert len(pairs) == len(TARGETS) * len(PRESETS), "each preset is offered by each target"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_every_preset_is_accepted_and_placed(plane: ControlPlane, name: str) -> None:
+    target = load_target(name)
+    chart, setup = compose(target), compose_setup(target)
+    runs = list(runs_of(target))
+    machines = create_machines(plane.cluster, pools(target, runs))
+    plane.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
+    try:
+        assert setup is not None
+        for machine in {run.machine for run in runs}:
+            install_setup(plane, setup, name, next(run for run in runs if run.machine == machine), len(machines))
+        for run in runs:
+            validate(chart, run.values)
+            plane.cluster.apply(objects(render(chart, run.release, name, run.values.data)), namespace=name)
+        waiting = {run.release: run for run in runs}
+
+        def all_run() -> bool:
+            for release in [release for release in waiting if look(plane.cluster, release, namespace=name).ok]:
+                del waiting[release]
+            return not waiting
+
+        try:
+            wait_for(all_run, what="that every run is placed", timeout=180)
+        finally:
+            why = {release: look(plane.cluster, release, namespace=name).reasons for release in waiting}
+            assert why == {}
+        for run in runs:
+            verdict = look(plane.cluster, run.release, namespace=name)
+            assert (run.release, verdict.gpus) == (run.release, run.gpus)
+            # an MPI master is one pod more, and needs no machine of its own
+            assert (run.release, verdict.pods - run.nodes) in {(run.release, 0), (run.release, int(name == "oke-h100"))}
+    finally:
+        plane.cluster.delete(NAMESPACE, name)
+        delete_machines(plane.cluster, machines)
+
+
+def pools(target: Target, runs: list[Run]) -> list[NodePool]:
+    """Give machines for all runs side by side."""
+    kinds = {run.machine for run in runs}
+    return [
+        node_pool(target.machines[kind], sum(run.nodes for run in runs if run.machine == kind)) for kind in sorted(kinds)
+    ]
+
+
+def install_setup(plane: ControlPlane, setup: Chart, namespace: str, run: Run, machines: int) -> None:
+    """Apply the target's setup chart, with room for all machines."""
+    found: list[Object] = objects(
+        render(setup, "setup", namespace, {**run.values.data, "setup": {**run.values.data.get("setup", {}), "quota": {"nodes": machines}}})
+    )
+    plane.cluster.apply(found, namespace=namespace)
