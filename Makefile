@@ -21,7 +21,7 @@ RUNTIME := $(VENV)/runtime.stamp
 CHARTGEN := $(VENV)/chartgen.stamp
 DEV := $(VENV)/dev.stamp
 
-GPT3 := -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f values/site.example.yaml
+GPT3 := -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f values/site.gke-a3mega.example.yaml
 # Shell that stands for itself; scripts with template actions in them are checked as rendered, by the tests.
 SCRIPTS = .ci/run $(shell grep -rL --include='*.sh' -e '{{' -e '<%' chartgen)
 

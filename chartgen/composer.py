@@ -31,6 +31,7 @@ COMMON = BUILTIN / "workloads" / "common"
 SETUP = BUILTIN / "workloads" / "setup"
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
 _DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
+_INCLUDE = re.compile(r'\binclude\s+"([^"]+)"')
 _COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
 
 
@@ -89,8 +90,7 @@ class _Composer:
         for fragment in self.target.fragments:
             for name, text in fragment.setup.items():
                 files |= self._template(name, text, fragment.path / "setup" / name)
-            if fragment.setup:
-                files |= self._helpers(fragment)
+        self._add_helpers(files)
         return self._finish(files, SETUP / "README.md", f"Queues and storage for training on {self.target.description}")
 
     def _finish(self, files: dict[str, str], readme: Path, description: str) -> Chart:
@@ -117,6 +117,22 @@ class _Composer:
         slot = fragment.slots.get("helpers.tpl")
         return self._template(f"_{fragment.name}.tpl", _text(slot.segments), slot.path) if slot else {}
 
+    def _add_helpers(self, files: dict[str, str]) -> None:
+        """Add the helpers that the files include, and those that these include in turn."""
+        left = [fragment for fragment in self.target.fragments if "helpers.tpl" in fragment.slots]
+        while True:
+            included = {name for text in files.values() for name in _INCLUDE.findall(text)}
+            wanted = [fragment for fragment in left if included & self._defined(fragment)]
+            if not wanted:
+                return
+            for fragment in wanted:
+                files |= self._helpers(fragment)
+                left.remove(fragment)
+
+    def _defined(self, fragment: Fragment) -> set[str]:
+        slot = fragment.slots["helpers.tpl"]
+        return set(_DEFINE.findall(self._render(_text(slot.segments), slot.path)))
+
     def _template(self, name: str, text: str, path: Path) -> dict[str, str]:
         name = f"templates/{name}"
         if name in self.sources:
@@ -129,11 +145,12 @@ class _Composer:
 
     # -- slots
 
-    def _slot(self, name: str, indent: int) -> str:
+    def _slot(self, name: str, indent: int, provides: str = "") -> str:
+        """Join what the fragments put into a slot, or only those that provide a capability."""
         if name not in SLOTS:
             raise ValueError(f"unknown slot {name!r}; {did_you_mean(name, SLOTS)}")
         chunks, guard_open = [], False
-        for text, segments in self._resolved(name):
+        for text, segments in self._resolved(name, provides):
             guard = self.guarded and text.gpu_only and not name.endswith(".tpl")
             if guard != guard_open:
                 chunks.append(self._guard(opens=guard))
@@ -148,8 +165,9 @@ class _Composer:
     def _guard(self, *, opens: bool) -> str:
         return f'{{{{- if include "{self.chart}.gpu" . }}}}\n' if opens else "{{- end }}\n"
 
-    def _resolved(self, name: str) -> list[tuple[SlotText, list[Segment]]]:
-        texts = [fragment.slots[name] for fragment in self.target.fragments if name in fragment.slots]
+    def _resolved(self, name: str, provides: str) -> list[tuple[SlotText, list[Segment]]]:
+        filling = [fragment for fragment in self.target.fragments if name in fragment.slots]
+        texts = [fragment.slots[name] for fragment in filling if not provides or provides in fragment.provides]
         return [(text, segments) for text, segments in resolve(texts) if segments]
 
     def _part(self, launcher: Launcher, name: str) -> str:

@@ -69,7 +69,7 @@ def lint(chart: Chart, presets: Mapping[str, Preset] | None = None) -> list[Find
 
 
 def find_presets(chart: str, folder: Path) -> dict[str, list[Path]]:
-    """Find the presets that a folder holds for a chart: each overlay over its preset, with the example site on top.
+    """Find the presets that a folder holds for a chart: preset, overlay, and the example site of the target on top.
 
     Args:
         chart: The chart's name, which is its target's.
@@ -80,7 +80,7 @@ def find_presets(chart: str, folder: Path) -> dict[str, list[Path]]:
     """
     found = {}
     for overlay in sorted((folder / chart).glob("*.yaml")):
-        layers = [folder / overlay.name, overlay, folder / "site.example.yaml"]
+        layers = [folder / overlay.name, overlay, folder / f"site.{chart}.example.yaml"]
         found[overlay.stem] = [layer for layer in layers if layer.is_file()]
     return found
 

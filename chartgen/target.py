@@ -21,6 +21,7 @@ MACHINE_FIELDS = {
     ),
     "labels": Field("object", "labels of such a node beyond the instance type", of="string"),
     "taints": Field("array", "taints of such a node", of="object"),
+    "fabric": Field("object", "what the target's fabric fragment must know of this type, such as its network adapters"),
 }
 FIELDS = {
     "description": Field("string", "one sentence: which machines of which cloud", required=True),
@@ -38,7 +39,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine type: GPUs per machine, GPU model, and what a node of it looks like to Kubernetes."""
+    """One machine type: GPUs per machine, GPU model, what Kubernetes sees of a node of it, facts of its fabric."""
 
     name: str
     gpus: int
@@ -46,6 +47,7 @@ class Machine:
     capacity: dict[str, str]
     labels: dict[str, str]
     taints: list[dict[str, str]]
+    fabric: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -132,4 +134,4 @@ def _check_same_as(document: Document, launchers: tuple[Launcher, ...]) -> None:
 
 def _machine(name: str, data: dict[str, Any]) -> Machine:
     labels, taints = data.get("labels", {}), data.get("taints", [])
-    return Machine(name, data["gpus"], data["gpu"], data["capacity"], labels, taints)
+    return Machine(name, data["gpus"], data["gpu"], data["capacity"], labels, taints, data.get("fabric", {}))

@@ -11,7 +11,7 @@ from chartgen.rehearsal import build, engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
 
-CONTROLLERS = ("jobset", "kueue", "volcano", "training-operator")
+CONTROLLERS = ("cloud-kinds", "cloud-storage", "jobset", "kueue", "volcano", "training-operator")
 
 
 def pytest_configure() -> None:

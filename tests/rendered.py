@@ -1,4 +1,4 @@
-"""The A3 Mega chart, rendered by the real Helm with the GPT3-175B values of the repository."""
+"""Charts rendered by the real Helm: the A3 Mega one with the GPT3-175B values, if nothing else is asked for."""
 
 from __future__ import annotations
 
@@ -8,35 +8,57 @@ from typing import Any, TypeAlias
 
 from chartgen.chart import Chart
 from chartgen.check import validate
-from chartgen.composer import compose
+from chartgen.composer import compose, compose_setup
 from chartgen.manifests import objects, render
 from chartgen.target import Target, load_target
 from chartgen.values import load_values
 
 VALUES = Path(__file__).parent.parent / "values"
-GPT3 = (VALUES / "gpt3-175b.yaml", VALUES / "gke-a3mega" / "gpt3-175b.yaml", VALUES / "site.example.yaml")
+GPT3 = (VALUES / "gpt3-175b.yaml", VALUES / "gke-a3mega" / "gpt3-175b.yaml", VALUES / "site.gke-a3mega.example.yaml")
 RELEASE, NAMESPACE = "my-run", "ml"
 
 Objects: TypeAlias = list[dict[str, Any]]
 
 
 @lru_cache
-def target() -> Target:
-    return load_target("gke-a3mega")
+def target(name: str = "gke-a3mega") -> Target:
+    return load_target(name)
 
 
 @lru_cache
-def chart(workload: str | None = None) -> Chart:
-    return compose(target(), workload)
+def chart(workload: str | None = None, name: str = "gke-a3mega") -> Chart:
+    return compose(target(name), workload)
+
+
+@lru_cache
+def setup_chart(name: str = "gke-a3mega") -> Chart:
+    made = compose_setup(target(name))
+    assert made
+    return made
 
 
 def rendered(
-    *sets: str, files: tuple[Path, ...] = GPT3, workload: str | None = None, json: tuple[str, ...] = ()
+    *sets: str,
+    files: tuple[Path, ...] = GPT3,
+    workload: str | None = None,
+    json: tuple[str, ...] = (),
+    name: str = "gke-a3mega",
 ) -> Objects:
-    """The objects of the chart with these values files and `--set` (and `--set-json`) flags."""
+    """The objects of a target's chart with these values files and `--set` (and `--set-json`) flags."""
+    return _objects(chart(workload, name), files, sets, json)
+
+
+def rendered_setup(
+    *sets: str, files: tuple[Path, ...] = GPT3, json: tuple[str, ...] = (), name: str = "gke-a3mega"
+) -> Objects:
+    """The objects of a target's setup chart."""
+    return _objects(setup_chart(name), files, sets, json)
+
+
+def _objects(made: Chart, files: tuple[Path, ...], sets: tuple[str, ...], json: tuple[str, ...]) -> Objects:
     values = load_values(files, set_values=sets, set_json=json)
-    validate(chart(workload), values)
-    return objects(render(chart(workload), RELEASE, NAMESPACE, values.data))
+    validate(made, values)
+    return objects(render(made, RELEASE, NAMESPACE, values.data))
 
 
 def one(kind: str, found: Objects) -> dict[str, Any]:
@@ -59,6 +81,22 @@ def pod(found: Objects) -> dict[str, Any]:
     """The pod template: metadata and spec."""
     template: dict[str, Any] = job_spec(found)["template"]
     return template
+
+
+def init(found: Objects, name: str) -> dict[str, Any]:
+    """An init container."""
+    (only,) = (item for item in pod(found)["spec"]["initContainers"] if item["name"] == name)
+    return dict(only)
+
+
+def mounts(item: dict[str, Any]) -> dict[str, Any]:
+    """A container's mounts by path."""
+    return {mount["mountPath"]: mount for mount in item.get("volumeMounts", ())}
+
+
+def volumes(found: Objects) -> dict[str, Any]:
+    """The pod's volumes by name."""
+    return {volume["name"]: volume for volume in pod(found)["spec"]["volumes"]}
 
 
 def container(found: Objects) -> dict[str, Any]:

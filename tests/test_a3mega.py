@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
-from rendered import GPT3, Objects, arguments, container, env, job_spec, one, overrides, pod, rendered
+from rendered import (
+    GPT3,
+    Objects,
+    arguments,
+    container,
+    env,
+    init,
+    job_spec,
+    mounts,
+    one,
+    overrides,
+    pod,
+    rendered,
+    volumes,
+)
 
 from chartgen.errors import ChartgenError
 from chartgen.yamltext import load
@@ -21,19 +34,6 @@ def run() -> Objects:
 def pod_network() -> Objects:
     """The profile without host network."""
     return rendered("network.hostNetwork=false")
-
-
-def init(found: Objects, name: str) -> Any:
-    (only,) = (item for item in pod(found)["spec"]["initContainers"] if item["name"] == name)
-    return only
-
-
-def mounts(item: Any) -> dict[str, Any]:
-    return {mount["mountPath"]: mount for mount in item.get("volumeMounts", ())}
-
-
-def volumes(found: Objects) -> dict[str, Any]:
-    return {volume["name"]: volume for volume in pod(found)["spec"]["volumes"]}
 
 
 def test_machines_times_gpus_is_the_world(run: Objects) -> None:
@@ -76,6 +76,7 @@ def test_plugin_and_daemon_are_the_guides_pair(run: Objects) -> None:
         ("v1.0.7", "v1.0.13", True),
         ("v1.0.7", "v1.0.13_1", True),
         ("v1.0.8-1", "v1.0.14", True),
+        ("v1.0.11", "v1.0.17", True),
         ("v1.0.3", "v1.0.13", False),
         ("v1.0.12", "v1.0.9", False),
     ],
@@ -94,16 +95,20 @@ def test_installer_copies_the_plugin_to_where_the_program_looks(run: Objects) ->
     shared = mounts(installer)["/usr/local/nccl-plugin"]["name"]
     assert volumes(run)[shared] == {"name": shared, "emptyDir": {}}
     assert mounts(container(run))["/usr/local/nccl-plugin"]["name"] == shared
-    assert "/scripts/container_entry.sh install --install-nccl" in installer["command"][-1]
-    assert {"name": "NCCL_BUILD_TYPE", "value": "221"} in installer["env"]
+    assert installer["args"] == ["install", "--install-nccl", "--nccl-buildtype=221"]
 
 
 def test_daemon_is_a_native_sidecar_that_ends_with_the_program(run: Objects) -> None:
     daemon = init(run, "tcpxo-daemon")
     assert daemon["restartPolicy"] == "Always"
-    script = daemon["command"][-1]
-    assert "--num_hops=2 --num_nics=8 --uid= --alsologtostderr" in script
-    assert "trap stop TERM" in script
+    assert daemon["args"] == [
+        "bash",
+        "/fts/entrypoint_rxdm_container.sh",
+        "--num_hops=2",
+        "--num_nics=8",
+        "--uid=",
+        "--alsologtostderr",
+    ]
     assert daemon["securityContext"]["capabilities"]["add"] == ["NET_ADMIN", "NET_BIND_SERVICE"]
     assert {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"} in daemon["env"]
     hosts = {path: volumes(run)[mount["name"]]["hostPath"]["path"] for path, mount in mounts(daemon).items()}

@@ -14,7 +14,8 @@ from userlib import chartgen
 from chartgen.library import BUILTIN
 
 DEFECTS = Path(__file__).parent / "data" / "defects"
-GPT3 = ("-f", "values/gpt3-175b.yaml", "-f", "values/gke-a3mega/gpt3-175b.yaml", "-f", "values/site.example.yaml")
+FILES = ("gpt3-175b.yaml", "gke-a3mega/gpt3-175b.yaml", "site.gke-a3mega.example.yaml")
+GPT3 = tuple(word for name in FILES for word in ("-f", f"values/{name}"))
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The guides, followed word for word on a real control plane: every command of every guide runs and does what it says."""
+"""The guides, followed word for word on a real control plane: every command of each runs and does what it says."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every preset on every target that offers its launcher: refused by nobody, and placed by the real controllers.
 
-All runs of a target stand side by side on simulated machines of a real control plane, in a namespace of the target's own,
-beside the target's setup chart. The API server checks each object strictly, against the schemas of the CRDs in use too.
+All runs of a target stand side by side on simulated machines of a real control plane, in a namespace of the target's
+own, with the target's setup chart. The API server checks each object strictly, by the schemas of the CRDs in use too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 
 from chartgen.chart import Chart
 from chartgen.check import validate
-from chartgen.cluster import NAMESPACE, Object, wait_for
+from chartgen.cluster import NAMESPACE, wait_for
 from chartgen.composer import compose, compose_setup
 from chartgen.library import open_library
 from chartgen.manifests import objects, render
@@ -28,7 +28,9 @@ from chartgen.values import Values, load_values
 
 VALUES = Path(__file__).parent.parent / "values"
 TARGETS = sorted(open_library().names("target"))
-PRESETS = sorted(path for path in VALUES.glob("*.yaml") if not path.name.startswith("site.") and path.stem != "benchmark")
+PRESETS = sorted(
+    path for path in VALUES.glob("*.yaml") if not path.name.startswith("site.") and path.stem != "benchmark"
+)
 
 pytestmark = [pytest.mark.engines]
 
@@ -47,14 +49,18 @@ class Run:
 def run_of(target: Target, preset: Path) -> Run:
     """Layer preset, overlay and site; without an overlay, take the fewest machines that the parallel sizes allow."""
     overlay, site = VALUES / target.name / preset.name, VALUES / f"site.{target.name}.example.yaml"
-    values = load_values([preset, *([overlay] if overlay.is_file() else []), site])
-    machine = target.machines[values.data.get("machineType", target.default_machine.name)]
-    sizes = values.data.get("parallelism", {})
+    files = [preset, *([overlay] if overlay.is_file() else []), site]
+    data = load_values(files).data
+    machine = target.machines[data.get("machineType", target.default_machine.name)]
+    sizes = data.get("parallelism", {})
     model_size = math.prod(sizes.get(name, 1) for name in ("tensor", "pipeline", "context"))
-    nodes = values.data.get("nodes") or math.ceil(model_size / machine.gpus)
-    values = load_values([preset, *([overlay] if overlay.is_file() else []), site], set_values=[f"nodes={nodes}"])
-    release = preset.stem.replace(".", "-")
-    return Run(release, values, machine.name, nodes, nodes * machine.gpus)
+    nodes = data.get("nodes") or math.ceil(model_size / machine.gpus)
+    launcher = next(each for each in target.launchers if each.name == data["launcher"])
+    flags = [f"nodes={nodes}"]
+    if not launcher.image and not data["launchers"][launcher.name].get("image"):
+        flags.append(f"launchers.{launcher.name}.image=registry.example.com/own:1")
+    values = load_values(files, set_values=flags)
+    return Run(preset.stem.replace(".", "-"), values, machine.name, nodes, nodes * machine.gpus)
 
 
 def runs_of(target: Target) -> Iterator[Run]:
@@ -112,13 +118,12 @@ def pools(target: Target, runs: list[Run]) -> list[NodePool]:
     """Give machines for all runs side by side."""
     kinds = {run.machine for run in runs}
     return [
-        node_pool(target.machines[kind], sum(run.nodes for run in runs if run.machine == kind)) for kind in sorted(kinds)
+        node_pool(target.machines[kind], sum(run.nodes for run in runs if run.machine == kind))
+        for kind in sorted(kinds)
     ]
 
 
 def install_setup(plane: ControlPlane, setup: Chart, namespace: str, run: Run, machines: int) -> None:
     """Apply the target's setup chart, with room for all machines."""
-    found: list[Object] = objects(
-        render(setup, "setup", namespace, {**run.values.data, "setup": {**run.values.data.get("setup", {}), "quota": {"nodes": machines}}})
-    )
-    plane.cluster.apply(found, namespace=namespace)
+    data = {**run.values.data, "setup": {**run.values.data.get("setup", {}), "quota": {"nodes": machines}}}
+    plane.cluster.apply(objects(render(setup, "setup", namespace, data)), namespace=namespace)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rendered import Objects, arguments, env, one, rendered
+from rendered import Objects, arguments, env, init, one, rendered
 
 # Stands on PATH for the programs of the training image.
 RECORDER = """#!{python}
@@ -57,18 +57,19 @@ class Image:
         plugin = self.folder / "nccl-plugin"
         (plugin / "lib64").mkdir(parents=True, exist_ok=True)
         (plugin / "lib64" / "nccl-env-profile.sh").write_text(self.profile)
-        script = self.folder / "start.sh"
-        script.write_text(one("ConfigMap", found)["data"]["start.sh"].replace("/usr/local/nccl-plugin", str(plugin)))
+        for name, text in one("ConfigMap", found)["data"].items():
+            moved = text.replace("/usr/local/nccl-plugin", str(plugin)).replace("/etc/chartgen", str(self.folder))
+            (self.folder / name).write_text(moved)
         variables = {
             **env(found),
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
-            "JOB_COMPLETION_INDEX": str(rank),
+            "NODE_RANK": str(rank),
             "RECORD": str(self.folder),
             "RUN_DIRECTORY": str(self.folder / "outputs" / "run"),
             "CHECKPOINT_DIRECTORY": str(self.folder / "outputs" / "checkpoints"),
             **self.environment,
         }
-        return ["bash", str(script), *arguments(found)], variables
+        return ["bash", str(self.folder / "start.sh"), *arguments(found)], variables
 
     def start(self, found: Objects, rank: int = 0) -> subprocess.CompletedProcess[str]:
         command, variables = self.command(found, rank)
@@ -98,7 +99,26 @@ def test_torchrun_gets_the_rendezvous_and_the_program(image: Image) -> None:
         f"--master-addr={master}",
         "--master-port=6002",
     ]
-    assert argv[5:] == arguments(found)
+    assert argv[5:] == ["--no-python", "bash", str(image.folder / "rank.sh"), *arguments(found)]
+    assert image.record()["env"]["NODE_RANK"] == "5"
+
+
+def test_without_its_number_a_machine_does_not_start(image: Image) -> None:
+    command, variables = image.command(rendered())
+    del variables["NODE_RANK"]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode != 0
+    assert "NODE_RANK" in done.stderr
+    assert not (image.folder / "torchrun").exists()
+
+
+def test_each_process_becomes_the_program(image: Image) -> None:
+    image.program("python3", "sys.exit(23)")
+    found = rendered("launchers.nemo-1.dllogger=false", json=(f"launchers.nemo-1.args={json.dumps(NASTY)}",))
+    assert image.start(found).returncode == 0
+    rank = image.record()["argv"][7:]
+    assert subprocess.run(rank, env=image.command(found)[1], check=False, timeout=30).returncode == 23
+    assert image.record("python3")["argv"][1:] == ["-u", *arguments(found)]
 
 
 def test_arguments_and_variables_arrive_unchanged(image: Image) -> None:
@@ -124,11 +144,7 @@ def test_sigterm_reaches_the_trainer_and_its_exit_code_counts(image: Image) -> N
         "time.sleep(20)",
     )
     command, variables = image.command(rendered())
-    with subprocess.Popen(command, env=variables) as process:
-        while not (image.folder / "ready").exists():
-            time.sleep(0.02)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 41
+    assert ended(command, image.folder / "ready", variables) == 41
 
 
 def test_vendor_profile_counts_but_the_release_wins(image: Image) -> None:
@@ -199,21 +215,31 @@ def test_script_is_clean_for_bash_and_shellcheck(tmp_path: Path, sets: tuple[str
     assert done.stdout == ""
 
 
-def test_daemon_script_forwards_sigterm(tmp_path: Path) -> None:
-    daemon = next(item for item in _init_containers() if item["name"] == "tcpxo-daemon")
+@pytest.mark.parametrize("obeys", [True, False])
+def test_daemon_ends_with_its_container_in_time(tmp_path: Path, *, obeys: bool) -> None:
     entry = tmp_path / "entrypoint_rxdm_container.sh"
-    wait = f"touch {tmp_path}/ready\nwhile :; do sleep 0.05; done\n"
-    entry.write_text(f"#!/bin/bash\ntrap 'echo stopped > {tmp_path}/stopped; exit 0' TERM\n{wait}")
-    command = [part.replace("/fts/", f"{tmp_path}/") for part in daemon["command"]]
-    with subprocess.Popen(command) as process:
-        while not (tmp_path / "ready").exists():
+    handler = f"trap 'echo stopped > {tmp_path}/stopped; exit 3' TERM" if obeys else "trap '' TERM"
+    entry.write_text(f"#!/bin/bash\n{handler}\ntouch {tmp_path}/ready\nwhile :; do sleep 0.05; done\n")
+    assert ended(daemon(tmp_path), tmp_path / "ready") == 0
+    assert (tmp_path / "stopped").exists() is obeys
+
+
+def test_a_daemon_that_fails_fails_its_container(tmp_path: Path) -> None:
+    (tmp_path / "entrypoint_rxdm_container.sh").write_text("exit 9\n")
+    assert subprocess.run(daemon(tmp_path), check=False, timeout=10).returncode == 9
+
+
+def daemon(folder: Path) -> list[str]:
+    """The daemon's container as it is started, with a folder of the test in place of the image's."""
+    found = init(rendered(), "tcpxo-daemon")
+    return [part.replace("/fts/", f"{folder}/") for part in (*found["command"], *found["args"])]
+
+
+def ended(command: list[str], ready: Path, variables: dict[str, str] | None = None) -> int:
+    """Start a command, send SIGTERM once a file says that it is ready, and give its exit code."""
+    with subprocess.Popen(command, env=variables) as process:
+        while not ready.exists():
+            assert process.poll() is None, "ended before it was ready"
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
-    assert (tmp_path / "stopped").read_text() == "stopped\n"
-
-
-def _init_containers() -> Objects:
-    from rendered import pod
-
-    return list(pod(rendered())["spec"]["initContainers"])
+        return process.wait(timeout=10)

@@ -64,7 +64,7 @@ def render(
     type=click.Path(path_type=Path),
     default="values",
     show_default=True,
-    help="Folder of presets, overlays (in a folder named like the target) and site.example.yaml.",
+    help="Folder of presets, overlays (in a folder named like the target) and site.TARGET.example.yaml.",
 )
 @workload_option
 @output_option

@@ -9,6 +9,7 @@ from __future__ import annotations
 from chartgen.cluster.client import Cluster, ClusterError, wait_for
 from chartgen.cluster.connection import connect
 from chartgen.cluster.kinds import (
+    CLAIM,
     CLUSTER_QUEUE,
     CRD,
     EVENT,
@@ -21,6 +22,7 @@ from chartgen.cluster.kinds import (
     POD_GROUP,
     PYTORCHJOB,
     SECRET,
+    STORAGE_CLASS,
     VOLCANO_JOB,
     VOLCANO_QUEUE,
     WORKLOAD,
@@ -30,6 +32,7 @@ from chartgen.cluster.kinds import (
 )
 
 __all__ = [
+    "CLAIM",
     "CLUSTER_QUEUE",
     "CRD",
     "EVENT",
@@ -42,6 +45,7 @@ __all__ = [
     "POD_GROUP",
     "PYTORCHJOB",
     "SECRET",
+    "STORAGE_CLASS",
     "VOLCANO_JOB",
     "VOLCANO_QUEUE",
     "WORKLOAD",

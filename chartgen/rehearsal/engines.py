@@ -20,7 +20,11 @@ from chartgen.tools import cache_dir, chosen_tool
 Progress: TypeAlias = Callable[[str], None]
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
-_PARTS = {"volcano": ("volcano-webhook-manager", "volcano-controller-manager", "volcano-scheduler")}
+_PARTS: dict[str, tuple[str, ...]] = {
+    "volcano": ("volcano-webhook-manager", "volcano-controller-manager", "volcano-scheduler"),
+    "cloud-kinds": (),
+    "cloud-storage": (),
+}
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
 
 

@@ -34,6 +34,9 @@ CONTROLLERS = {
     "batch.volcano.sh": "volcano",
     "scheduling.volcano.sh": "volcano",
     "kubeflow.org": "training-operator",
+    "networking.gke.io": "cloud-kinds",
+    "resource.nvidia.com": "cloud-kinds",
+    "storage.k8s.io": "cloud-storage",
 }
 SETUP_RELEASE = "setup"
 # The kubelet's default limit, which clouds keep or lower.

@@ -7,3 +7,36 @@
 {{- define "<%= chart %>.claimSize" -}}
 {{- .size | default "1Ti" }}
 {{- end }}
+
+{{/* A volume that only one claim may take, but for what it is on. Takes (list context claim values). */}}
+{{- define "<%= chart %>.claimVolume" -}}
+apiVersion: v1
+kind: PersistentVolume
+metadata:
+  name: {{ include "<%= chart %>.claimStorage" . }}
+  labels:
+    {{- include "<%= chart %>.labels" (index . 0) | nindent 4 }}
+  annotations:
+    helm.sh/resource-policy: keep
+spec:
+  accessModes: [ReadWriteMany]
+  capacity:
+    storage: {{ include "<%= chart %>.claimSize" (index . 2) }}
+  persistentVolumeReclaimPolicy: Retain
+  storageClassName: ""
+  claimRef:
+    namespace: {{ (index . 0).Release.Namespace }}
+    name: {{ index . 1 }}
+{{- end }}
+
+{{/* A class of one claim's own, but for who makes its volume. Takes (list context claim). */}}
+{{- define "<%= chart %>.claimClass" -}}
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata:
+  name: {{ include "<%= chart %>.claimStorage" . }}
+  labels:
+    {{- include "<%= chart %>.labels" (index . 0) | nindent 4 }}
+# It takes minutes to make: now, instead of when the first pod holds its GPUs.
+volumeBindingMode: Immediate
+{{- end }}

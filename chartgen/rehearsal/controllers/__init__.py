@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterable
 
 from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.controllers import jobset, kueue, trainingoperator, volcano
+from chartgen.rehearsal.controllers import cloud, jobset, kueue, trainingoperator, volcano
 from chartgen.rehearsal.controlplane import ControlPlane
 
 __all__ = ["start_controllers"]
 
 _START: dict[str, Callable[[ControlPlane], None]] = {
+    "cloud-kinds": cloud.start_kinds,
+    "cloud-storage": cloud.start_storage,
     "jobset": jobset.start,
     "kueue": kueue.start,
     "volcano": volcano.start,
@@ -24,7 +26,7 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: en
 
     Args:
         plane: A running control plane.
-        names: Of `jobset`, `kueue`, `volcano` and `training-operator`.
+        names: Of `jobset`, `kueue`, `volcano`, `training-operator`, `cloud-kinds` and `cloud-storage`.
         progress: Gets one line per controller.
 
     Raises:

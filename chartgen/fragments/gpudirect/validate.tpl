@@ -1,4 +1,4 @@
-{{- $pairs := dict "v1.0.1" (list "v1.0.8") "v1.0.3" (list "v1.0.9") "v1.0.7" (list "v1.0.13" "v1.0.13_1") "v1.0.8-1" (list "v1.0.14") }}
+{{- $pairs := (include "<%= chart %>.gpudirect" . | fromYaml).daemons }}
 {{- $daemons := get $pairs .Values.network.pluginVersion | default (list) }}
 {{- if not $daemons }}
 {{- $_ := set $check "problems" (append $check.problems (printf "network.pluginVersion: %s is not a version whose daemon is known; use %s" .Values.network.pluginVersion (keys $pairs | sortAlpha | join ", "))) }}
@@ -6,5 +6,5 @@
 {{- $_ := set $check "problems" (append $check.problems (printf "network.daemonVersion: %s does not go with plugin %s; use %s" .Values.network.daemonVersion .Values.network.pluginVersion (join " or " $daemons))) }}
 {{- end }}
 {{- if ne $gpus 8 }}
-{{- $_ := set $check "problems" (append $check.problems (printf "gpusPerNode: GPUDirect-TCPXO drives all 8 GPUs of a machine, not %d" $gpus)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "gpusPerNode: GPUDirect drives all 8 GPUs of a machine, not %d" $gpus)) }}
 {{- end }}

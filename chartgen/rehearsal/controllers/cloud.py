@@ -1,0 +1,93 @@
+"""What a cloud adds to Kubernetes, as far as charts need it: its own kinds, and volumes for claims.
+
+The kinds are accepted with any content, and nothing acts on them. Simulated machines mount nothing, so a volume has to
+be there by name only.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from chartgen.cluster import CLAIM, STORAGE_CLASS, Cluster, ClusterError, Kind, Object, connect
+from chartgen.rehearsal.controlplane import ControlPlane
+
+KINDS = (
+    Kind("networking.gke.io/v1", "Network", "networks", namespaced=False),
+    Kind("networking.gke.io/v1", "GKENetworkParamSet", "gkenetworkparamsets", namespaced=False),
+    Kind("resource.nvidia.com/v1beta1", "ComputeDomain", "computedomains"),
+)
+_INTERVAL = 0.5
+
+
+def start_kinds(plane: ControlPlane) -> None:
+    """Make the API server take objects of the clouds' own kinds."""
+    plane.cluster.apply([_definition(kind) for kind in KINDS])
+    for kind in KINDS:
+        plane.cluster.kind(kind.api_version, kind.name)
+
+
+def start_storage(plane: ControlPlane) -> None:
+    """Start a process that makes volumes for claims, as the clouds' storage drivers do."""
+    plane.processes.spawn("cloud-storage", [sys.executable, "-m", __name__, plane.kubeconfig])
+
+
+def provision(cluster: Cluster) -> None:
+    """Make a volume for each claim that waits for one of its storage class."""
+    drivers = {item["metadata"]["name"]: item["provisioner"] for item in cluster.list(STORAGE_CLASS)}
+    for claim in cluster.list(CLAIM):
+        driver = drivers.get(claim["spec"].get("storageClassName"))
+        if driver and not claim["spec"].get("volumeName"):
+            cluster.apply([_volume(claim, driver)])
+
+
+def _definition(kind: Kind) -> Object:
+    group, _, version = kind.api_version.partition("/")
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"kind": kind.name, "plural": kind.plural, "singular": kind.name.lower(), "listKind": f"{kind.name}List"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{kind.plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced" if kind.namespaced else "Cluster",
+            "names": names,
+            "versions": [served],
+        },
+    }
+
+
+def _volume(claim: Object, driver: str) -> Object:
+    metadata, spec = claim["metadata"], claim["spec"]
+    name = f"pvc-{metadata['uid']}"
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "accessModes": spec["accessModes"],
+            "capacity": spec["resources"]["requests"],
+            "storageClassName": spec["storageClassName"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": {"namespace": metadata["namespace"], "name": metadata["name"]},
+            "csi": {"driver": driver, "volumeHandle": name},
+        },
+    }
+
+
+def main(kubeconfig: Path) -> None:
+    """Provision for ever; the control plane ends this process with itself."""
+    with connect(kubeconfig=kubeconfig) as cluster:
+        while True:
+            try:
+                provision(cluster)
+            except ClusterError as error:
+                print(error, file=sys.stderr, flush=True)  # noqa: T201  the process's log
+            time.sleep(_INTERVAL)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
