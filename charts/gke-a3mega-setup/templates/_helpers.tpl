@@ -34,6 +34,21 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
+{{/* Whom a pod acts as: no key to the cluster, and the secrets that its images are pulled with. */}}
+{{- define "gke-a3mega-setup.account" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.serviceAccount }}
+serviceAccountName: {{ . }}
+{{- end }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
 {{/* Merges maps given as YAML texts, the first one wins; nothing when all are empty. */}}
 {{- define "gke-a3mega-setup.merge" -}}
 {{- $merged := dict }}

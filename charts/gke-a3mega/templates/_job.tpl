@@ -1,8 +1,8 @@
-{{/* Spec of the Indexed Job: one pod for each machine, numbered, and failed as soon as one of them fails. */}}
+{{/* Spec of the Indexed Job: numbered pods, and failed as soon as one of them fails. */}}
 {{- define "gke-a3mega.job" -}}
 completionMode: Indexed
-completions: {{ .Values.nodes | int64 }}
-parallelism: {{ .Values.nodes | int64 }}
+completions: {{ include "gke-a3mega.nodes" . }}
+parallelism: {{ include "gke-a3mega.nodes" . }}
 backoffLimit: 0
 {{- with .Values.run.deadlineSeconds }}
 activeDeadlineSeconds: {{ . | int64 }}

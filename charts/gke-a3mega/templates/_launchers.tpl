@@ -1,5 +1,163 @@
+{{/* megatron-lm: Megatron-LM pretraining of GPT models, configured by command line options */}}
+{{- define "gke-a3mega.launcher.megatron-lm.config" }}
+{{- $p := .Values.parallelism }}
+{{- $m := .Values.model }}
+{{- $gpt := eq $m.family "gpt" }}
+{{- $evaluates := gt (int64 .Values.evaluation.batches) 0 }}
+{{- $data := include "gke-a3mega.dataPrefixes" . | fromYamlArray }}
+{{- $tokenizer := .Values.tokenizer }}
+num-layers: {{ int64 $m.layers }}
+hidden-size: {{ int64 $m.hiddenSize }}
+ffn-hidden-size: {{ $m.ffnHiddenSize | default (mul 4 $m.hiddenSize) | int64 }}
+num-attention-heads: {{ int64 $m.attentionHeads }}
+{{- if and $m.queryGroups (ne (int64 $m.queryGroups) (int64 $m.attentionHeads)) }}
+group-query-attention: true
+num-query-groups: {{ int64 $m.queryGroups }}
+{{- end }}
+{{- if $m.experts }}
+num-experts: {{ int64 $m.experts }}
+moe-router-topk: {{ int64 $m.expertsPerToken }}
+moe-router-load-balancing-type: aux_loss
+moe-aux-loss-coeff: 1.0e-2
+moe-grouped-gemm: true
+moe-token-dispatcher-type: alltoall
+{{- end }}
+seq-length: {{ int64 .Values.sequenceLength }}
+max-position-embeddings: {{ int64 .Values.sequenceLength }}
+normalization: {{ $gpt | ternary "LayerNorm" "RMSNorm" }}
+position-embedding-type: {{ $gpt | ternary "learned_absolute" "rope" }}
+swiglu: {{ not $gpt }}
+disable-bias-linear: {{ not $gpt }}
+untie-embeddings-and-output-weights: {{ not $gpt }}
+{{- if not $gpt }}
+attention-dropout: 0
+hidden-dropout: 0
+{{- end }}
+tensor-model-parallel-size: {{ int64 $p.tensor }}
+pipeline-model-parallel-size: {{ int64 $p.pipeline }}
+{{- if gt (int64 $p.virtualPipeline) 1 }}
+num-layers-per-virtual-pipeline-stage: {{ div $m.layers (mul $p.pipeline $p.virtualPipeline) }}
+{{- end }}
+context-parallel-size: {{ int64 $p.context }}
+expert-model-parallel-size: {{ int64 $p.expert }}
+sequence-parallel: {{ $p.sequence }}
+use-distributed-optimizer: {{ $p.distributedOptimizer }}
+micro-batch-size: {{ int64 .Values.batch.micro }}
+global-batch-size: {{ include "gke-a3mega.globalBatch" . }}
+bf16: {{ has .Values.precision (list "bf16" "fp8") }}
+fp16: {{ eq .Values.precision "fp16" }}
+{{- if eq .Values.precision "fp8" }}
+fp8-format: hybrid
+{{- end }}
+{{- if ne .Values.recompute "none" }}
+recompute-granularity: {{ .Values.recompute }}
+{{- end }}
+{{- if eq .Values.recompute "full" }}
+recompute-method: uniform
+recompute-num-layers: 1
+{{- end }}
+{{- if .Values.steps }}
+train-iters: {{ int64 .Values.steps }}
+{{- end }}
+# Asked for even where nothing is evaluated; a share of the data that no evaluation reads stops the start.
+eval-interval: {{ int64 .Values.evaluation.interval }}
+eval-iters: {{ int64 .Values.evaluation.batches }}
+split: {{ $evaluates | ternary .Values.data.split "100,0,0" | quote }}
+{{- if $data }}
+# weight, path, weight, path, ...; one path stands alone
+data-path:
+  {{- range $data }}
+  {{- if gt (len $data) 1 }}
+  - {{ .weight }}
+  {{- end }}
+  - {{ .path | quote }}
+  {{- end }}
+data-cache-path: {{ include "gke-a3mega.dataCache" . | quote }}
+{{- else }}
+mock-data: true
+{{- end }}
+{{- if eq $tokenizer.kind "none" }}
+tokenizer-type: NullTokenizer
+vocab-size: {{ int64 $m.vocabularySize }}
+{{- else if eq $tokenizer.kind "gpt2" }}
+tokenizer-type: GPT2BPETokenizer
+vocab-file: {{ printf "%s/gpt2-vocab.json" $tokenizer.path | quote }}
+merge-file: {{ printf "%s/gpt2-merges.txt" $tokenizer.path | quote }}
+{{- else if eq $tokenizer.kind "sentencepiece" }}
+tokenizer-type: {{ $gpt | ternary "GPTSentencePieceTokenizer" "Llama2Tokenizer" }}
+tokenizer-model: {{ printf "%s/tokenizer.model" $tokenizer.path | quote }}
+{{- else }}
+tokenizer-type: HuggingFaceTokenizer
+tokenizer-model: {{ quote $tokenizer.path }}
+{{- end }}
+{{- if .Values.checkpoint.enabled }}
+save: {{ printf "%s/checkpoints" (include "gke-a3mega.home" .) | quote }}
+load: {{ printf "%s/checkpoints" (include "gke-a3mega.home" .) | quote }}
+save-interval: {{ int64 .Values.checkpoint.interval }}
+# Saves once more before Kubernetes takes the machines away.
+exit-signal-handler: true
+{{- end }}
+{{- with .Values.checkpoint.from }}
+pretrained-checkpoint: {{ quote . }}
+{{- end }}
+{{- if .Values.profile.enabled }}
+profile: true
+profile-step-start: {{ int64 .Values.profile.startStep }}
+# Megatron-LM stops before this step, the value's last one is recorded.
+profile-step-end: {{ add1 .Values.profile.endStep }}
+profile-ranks: {{ toJson .Values.profile.ranks }}
+{{- end }}
+# From here on the guide's GPT-3 recipe and logs; the user's own configuration wins over it.
+lr: 6.0e-5
+min-lr: 6.0e-6
+lr-decay-style: cosine
+clip-grad: 1.0
+weight-decay: 0.1
+adam-beta1: 0.9
+adam-beta2: 0.95
+init-method-std: 0.006
+log-interval: 1
+log-throughput: true
+tensorboard-dir: {{ printf "%s/tensorboard" (include "gke-a3mega.runDirectory" .) | quote }}
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-lm.args" }}
+{{- $options := include "gke-a3mega.launcher.megatron-lm.config" . | fromYaml }}
+{{- range $name, $value := (get .Values.launchers "megatron-lm").config }}
+{{- $_ := set $options $name $value }}
+{{- end }}
+{{- range $name, $value := $options }}
+{{- $left := or (kindIs "invalid" $value) (eq (toJson $value) "false") }}
+{{- if not $left }}
+- {{ printf "--%s" $name | toJson }}
+{{- end }}
+{{- range $left | ternary list (kindIs "slice" $value | ternary $value (list $value)) }}
+{{- if ne (toJson .) "true" }}
+- {{ kindIs "string" . | ternary . (toJson .) | toJson }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-lm.env" }}
+# Megatron-LM refuses tensor and context parallelism without it on GPUs before Blackwell.
+- name: CUDA_DEVICE_MAX_CONNECTIONS
+  value: "1"
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-lm.mounts" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-lm.beforeLaunch" }}
+# Rank 0 builds Megatron-LM's index helpers, on its own machine only; every machine needs them.
+helpers=${1%/*}/megatron/core/datasets
+if [[ -f $helpers/Makefile ]]; then make -C "$helpers"; fi
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-lm.beforeRank" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-lm.program" }}
+
+{{- end }}
 {{/* nemo-1: NeMo 1 pretraining of GPT models, configured by Hydra */}}
-{{- define "gke-a3mega.launcher.nemo-1.config" -}}
+{{- define "gke-a3mega.launcher.nemo-1.config" }}
 {{- $p := .Values.parallelism }}
 {{- $m := .Values.model }}
 {{- $experts := int64 $m.experts }}
@@ -82,6 +240,8 @@ model:
     {{- else }}
     library: huggingface
     type: {{ $path | quote }}
+    # Llama 3 has no other; NeMo's own default is the slow one.
+    use_fast: true
     {{- end }}
   nsys_profile:
     enabled: {{ .Values.profile.enabled }}
@@ -99,10 +259,12 @@ model:
       - {{ .path | quote }}
       {{- else }} []
       {{- end }}
+    {{- if $data }}
+    index_mapping_dir: {{ include "gke-a3mega.dataCache" . | quote }}
+    {{- end }}
     splits_string: {{ .Values.data.split | quote }}
     seq_length: {{ int64 .Values.sequenceLength }}
 {{- end }}
-
 {{- define "gke-a3mega.launcher.nemo-1.args" }}
 {{- $overrides := dict }}
 {{- $own := (include "gke-a3mega.launcher" . | fromYaml).config | default (dict) }}
@@ -115,7 +277,6 @@ model:
 - {{ printf "++%s=%s" $path $literal | toJson }}
 {{- end }}
 {{- end }}
-
 {{- define "gke-a3mega.launcher.nemo-1.env" }}
 - name: OMP_NUM_THREADS
   value: "12"
@@ -127,7 +288,9 @@ model:
 - name: TORCH_NCCL_AVOID_RECORD_STREAMS
   value: "1"
 {{- end }}
+{{- define "gke-a3mega.launcher.nemo-1.mounts" }}
 
+{{- end }}
 {{- define "gke-a3mega.launcher.nemo-1.beforeLaunch" }}
 {{- if (get .Values.launchers "nemo-1").dllogger }}
 # DLLogger is not part of every NeMo image; without it, step times are in NeMo's own log only.
@@ -142,6 +305,674 @@ else
   echo 'chartgen: this image has no DLLogger; add it for dllogger.json, or set launchers.nemo-1.dllogger=false' >&2
 fi
 {{- end }}
+{{- end }}
+{{- define "gke-a3mega.launcher.nemo-1.beforeRank" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.nemo-1.program" }}
+
+{{- end }}
+{{/* mlperf-llama2-lora: MLPerf Training benchmark llama2_70b_lora, Llama 2 70B fine-tuned with LoRA, configured by variables */}}
+{{- define "gke-a3mega.launcher.mlperf-llama2-lora.config" }}
+{{- $p := .Values.parallelism }}
+{{- $own := get .Values.launchers "mlperf-llama2-lora" }}
+{{- $gpus := include "gke-a3mega.gpusPerNode" . | int64 }}
+{{- $machine := get (include "gke-a3mega.machines" . | fromYaml) .Values.machineType }}
+# The benchmark multiplies samples of one step and replica by the replicas.
+{{- $samples := div (include "gke-a3mega.globalBatch" . | int64) (include "gke-a3mega.dataParallel" . | int64) }}
+DGXSYSTEM: {{ printf "%s_%dx%dx%dxtp%dpp%dcp%d" ($own.system | default .Values.machineType) (int64 .Values.nodes) $gpus $samples (int64 $p.tensor) (int64 $p.pipeline) (int64 $p.context) }}
+DGXNNODES: {{ int64 .Values.nodes }}
+DGXNGPU: {{ $gpus }}
+# First letter of the GPU: h for Hopper, b for Blackwell.
+GPU_ARCH: {{ $machine.gpu | trunc 1 }}
+TP: {{ int64 $p.tensor }}
+PP: {{ int64 $p.pipeline }}
+CP: {{ int64 $p.context }}
+SP: {{ $p.sequence | ternary 1 0 }}
+USE_DISTRIBUTED_OPTIMIZER: {{ $p.distributedOptimizer | ternary "True" "False" | quote }}
+MINIBS: {{ $samples }}
+MBS: {{ int64 .Values.batch.micro }}
+MAX_SEQLEN: {{ int64 .Values.sequenceLength }}
+OVERWRITTEN_NUM_LAYERS: {{ int64 .Values.model.layers }}
+MAX_STEPS: {{ int64 .Values.steps }}
+FP8: "True"
+# From here on the configuration that all systems share (config_common.sh); the user's own wins over it.
+VAL_MBS: 1
+VAL_CHECK_INTERVAL: 384
+LOAD_CKPT: "True"
+WARMUP: "True"
+WARMUP_TRAIN_STEPS: 5
+WARMUP_VALIDATION_STEPS: 5
+FP8_AMAX_ALGO: max
+FP8_REDUCE_AMAX: "True"
+FP8_AMAX_HISTORY: 4
+FP8_DPA: 1
+NVTE_FP8_DPA_BWD: 1
+CG_WEIGHT_CACHING: 0
+LORA_A2A: 1
+NEMO_LORA_USE_THUNDER_DROPOUT: 1
+MC_TP_OVERLAP_AG: "True"
+MC_TP_OVERLAP_RS: "True"
+MC_TP_OVERLAP_RS_DGRAD: "True"
+NVTE_RS_STRIDED_ATOMIC: 2
+NVTE_NORM_FWD_USE_CUDNN: 1
+NVTE_NORM_BWD_USE_CUDNN: 1
+CUBLAS_FORCE_XMMA_KERNEL_INIT: DEVICE
+CUDNN_FRONTEND_ATTN_DP_WORKSPACE_LIMIT: 0
+CUDA_DEVICE_MAX_CONNECTIONS: 1
+TORCH_NCCL_AVOID_RECORD_STREAMS: 1
+TORCH_NCCL_HIGH_PRIORITY: 1
+TORCH_CPP_LOG_LEVEL: ERROR
+NCCL_MIN_CTAS: 32
+NCCL_MIN_P2P_NCHANNELS: 32
+NCCL_NCHANNELS_PER_NET_PEER: 32
+NCCL_NVLS_ENABLE: 1
+NCCL_GRAPH_REGISTER: 0
+NCCL_LOCAL_REGISTER: 0
+HF_HUB_OFFLINE: 1
+HYDRA_FULL_ERROR: 1
+POSSIBLE_USER_WARNINGS: 0
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-llama2-lora.args" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-llama2-lora.env" }}
+{{- $own := get .Values.launchers "mlperf-llama2-lora" }}
+{{- $variables := include "gke-a3mega.launcher.mlperf-llama2-lora.config" . | fromYaml }}
+{{- range $name, $value := $own.config }}{{ $_ := set $variables $name $value }}{{ end }}
+{{- $_ := set $variables "TRIALS" $own.trials }}
+{{- $_ := set $variables "FIRST_SEED" $own.seed }}
+{{- $_ := set $variables "RULESET" ($own.compliance | ternary $own.ruleset "") }}
+{{- range $name, $value := $variables }}
+{{- if not (kindIs "invalid" $value) }}
+- name: {{ $name }}
+  value: {{ kindIs "string" $value | ternary $value (toJson $value) | toJson }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-llama2-lora.mounts" }}
+# Where the benchmark looks for its data and its base weights, and writes what it finds.
+- mountPath: /data
+  from: {{ .Values.data.directory | quote }}
+  readOnly: true
+- mountPath: /ckpt
+  from: {{ .Values.checkpoint.from | default "/data" | quote }}
+  readOnly: true
+- mountPath: /results
+  from: {{ include "gke-a3mega.runDirectory" . | quote }}
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-llama2-lora.beforeLaunch" }}
+mkdir -p "$RUN_DIRECTORY/data_index/train" "$RUN_DIRECTORY/data_index/val"
+
+# Runs this script once more as a trial with a seed and a meeting port of its own, and keeps what it prints.
+run_trial() {
+  local trial=$1 result=$2 folder status=0
+  shift 2
+  folder=$(mktemp -d)
+  mkfifo "$folder/output"
+  tee "$result" <"$folder/output" &
+  TRIAL_NUMBER=$trial SEED=$((FIRST_SEED + trial)) MASTER_PORT=$((MASTER_PORT + trial)) \
+    bash "$0" "$@" >"$folder/output" 2>&1 &
+  trial_process=$!
+  trap 'kill -TERM "$trial_process"' TERM
+  wait "$trial_process" || status=$?
+  # A signal ends the first wait, not the trial.
+  if kill -0 "$trial_process" 2>/dev/null; then
+    status=0
+    wait "$trial_process" || status=$?
+  fi
+  wait
+  rm -r "$folder"
+  return "$status"
+}
+
+# Checks a trial's log against the rules of MLPerf; only the machine of rank 0 has it.
+complies() {
+  if [[ $NODE_RANK != 0 || -z $RULESET ]]; then return; fi
+  python3 -m mlperf_logging.compliance_checker --usage training --ruleset "$RULESET" \
+    --log_output "$RUN_DIRECTORY/compliance_$1.out" "$RUN_DIRECTORY/result_$1.txt"
+}
+
+if [[ -z ${TRIAL_NUMBER-} ]]; then
+  violations=0
+  for ((trial = 0; trial < TRIALS; trial++)); do
+    # MLPerf's own name of the log.
+    result=$RUN_DIRECTORY/result_$trial.txt
+    if ((NODE_RANK)); then result=$RUN_DIRECTORY/trial_$trial.node_$NODE_RANK.txt; fi
+    status=0
+    run_trial "$trial" "$result" "$@" || status=$?
+    if ((status)); then
+      echo "chartgen: trial $((trial + 1)) of $TRIALS failed with exit code $status" >&2
+      exit "$status"
+    fi
+    complies "$trial" || violations=$((violations + 1))
+  done
+  if ((violations)); then
+    echo "chartgen: $violations of $TRIALS trials do not comply; see $RUN_DIRECTORY/compliance_*.out" >&2
+    exit 1
+  fi
+  exit
+fi
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-llama2-lora.beforeRank" }}
+# The benchmark reads its ranks from Slurm's variables. SLURM_NTASKS would make Lightning believe in Slurm itself.
+export SLURM_LOCALID=$LOCAL_RANK SLURM_PROCID=$RANK SLURM_NODEID=$NODE_RANK
+unset SLURM_NTASKS
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-llama2-lora.program" }}
+
+{{- end }}
+{{/* mlperf-preprocess: Makes the MLPerf benchmark's train.npy and validation.npy from the downloaded GovReport data set */}}
+{{- define "gke-a3mega.launcher.mlperf-preprocess.config" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-preprocess.args" }}
+{{- $program := (get .Values.launchers "mlperf-llama2-lora").program | default (get (include "gke-a3mega.launchers" . | fromYaml) "mlperf-llama2-lora").program }}
+- {{ .Values.data.directory | toJson }}
+- {{ printf "%s/scripts" (dir $program) | toJson }}
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-preprocess.env" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-preprocess.mounts" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-preprocess.beforeLaunch" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-preprocess.beforeRank" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.mlperf-preprocess.program" }}
+#!/usr/bin/env bash
+# Arguments: the data set's directory, and the folder of the benchmark's own download_dataset.py, which converts it.
+set -euo pipefail
+directory=$1
+export PYTHONPATH=$2
+# The converter reads and writes below one folder; in a folder of its own, no half-written file has a final name.
+work=$directory/.preprocess
+mkdir -p "$work"
+ln -sfn "$directory/data" "$work/data"
+for split in train validation; do
+  if [[ -s $directory/$split.npy ]]; then
+    echo "chartgen: $directory/$split.npy is there"
+    continue
+  fi
+  if [[ ! -s $directory/data/$split-00000-of-00001.parquet ]]; then
+    echo "chartgen: $directory/data has no $split split; run the launcher download first" >&2
+    exit 1
+  fi
+  python3 -c 'import sys; from download_dataset import DatasetProcessor; DatasetProcessor(sys.argv[1]).convert_split(sys.argv[2])' \
+    "$work" "$split"
+  if [[ ! -s $work/$split.npy ]]; then
+    echo "chartgen: the converter wrote no $split.npy" >&2
+    exit 1
+  fi
+  mv "$work/$split.npy" "$directory/$split.npy"
+  echo "chartgen: wrote $directory/$split.npy"
+done
+rm -r "$work"
+{{- end }}
+{{/* download: Fetches data, tokenizers and base weights from https://, hf:// and gs:// addresses into the storage */}}
+{{- define "gke-a3mega.launcher.download.config" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.download.args" }}
+- --parallel
+- {{ int64 (get .Values.launchers "download").parallel | toString | toJson }}
+{{- with .Values.data.source }}
+- --data
+- {{ toJson . }}
+- {{ toJson $.Values.data.directory }}
+{{- end }}
+{{- with .Values.tokenizer.source }}
+- --tokenizer
+- {{ toJson . }}
+- {{ toJson $.Values.tokenizer.path }}
+- {{ toJson $.Values.tokenizer.kind }}
+{{- end }}
+{{- with .Values.checkpoint.source }}
+- --checkpoint
+- {{ toJson . }}
+- {{ toJson $.Values.checkpoint.from }}
+{{- end }}
+{{- end }}
+{{- define "gke-a3mega.launcher.download.env" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.download.mounts" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.download.beforeLaunch" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.download.beforeRank" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.download.program" }}
+"""Fetches data, a tokenizer and base weights: what is complete stays, what broke off goes on.
+
+Needs only Python's standard library. Addresses:
+    https://host/file                       a file
+    https://host/folder/                    a tokenizer's folder, with its standard file names
+    hf://[datasets/]org/name[@rev][/path]   a repository, a folder of it (the path ends in /), or a file
+    gs://bucket/path                        a file, or all below a path that ends in /
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import json
+import lzma
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote, urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+ATTEMPTS = 6
+CHUNK = 1 << 20
+PACKED = (".xz", ".gz", ".zst")
+# Kind -> files of the tokenizer's directory: another name that repositories use, and whether all tokenizers have it.
+TOKENIZERS = {
+    "gpt2": {"gpt2-vocab.json": ("vocab.json", True), "gpt2-merges.txt": ("merges.txt", True)},
+    "sentencepiece": {"tokenizer.model": ("", True)},
+    "huggingface": {
+        "tokenizer_config.json": ("", True),
+        **dict.fromkeys(("tokenizer.json", "tokenizer.model", "special_tokens_map.json", "config.json"), ("", False)),
+    },
+}
+HINTS = {401: "set secretEnv.HF_TOKEN, or renew the token", 403: "ask for access with the account of the token"}
+
+
+class FetchError(Exception):
+    """What the user is told, in one line."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file: its address, its path below its directory, and its size where a listing tells."""
+
+    url: str
+    path: str
+    size: int | None = None
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    needed: bool = True
+
+
+class SameHost(HTTPRedirectHandler):
+    """Keeps a token on its host: hubs redirect to stores, which must not see it."""
+
+    def redirect_request(self, req: Request, *rest: Any) -> Request | None:
+        """Hand the headers that urllib does not redirect on to the same host only."""
+        new = super().redirect_request(req, *rest)
+        if new and urlsplit(new.full_url).netloc == urlsplit(req.full_url).netloc:
+            new.unredirected_hdrs.update(req.unredirected_hdrs)
+        return new
+
+
+def say(text: str) -> None:
+    """Write a line to the pod's log."""
+    print(f"chartgen: {text}", flush=True)  # noqa: T201  the log is what the program prints
+
+
+def ask(url: str, headers: dict[str, str], timeout: float = 60) -> Any:
+    """Open an address; the headers stay on its host."""
+    request = Request(url)  # noqa: S310  the values' schema names the schemes
+    request.unredirected_hdrs.update(headers)
+    return build_opener(SameHost).open(request, timeout=timeout)
+
+
+def hub(source: str) -> Iterator[Item]:
+    """List what a Hugging Face address names."""
+    match = re.fullmatch(r"hf://(datasets/)?([^/@]+/[^/@]+)(?:@([^/]+))?(?:/(.*))?", source)
+    if not match:
+        raise FetchError(f"{source}: must be hf://[datasets/]org/name[@revision][/path]")
+    kind, name, revision, path = match[1] or "", match[2], quote(match[3] or "main"), match[4] or ""
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    token = os.environ.get("HF_TOKEN", "").strip()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    files = f"{endpoint}/{kind}{name}/resolve/{revision}/"
+    if path and not path.endswith("/"):
+        yield Item(files + quote(path), Path(path).name, None, headers)
+        return
+    page = f"{endpoint}/api/{kind or 'models/'}{name}/tree/{revision}/{quote(path)}".rstrip("/") + "?recursive=true"
+    while page:
+        with ask(page, headers) as answer:
+            for entry in json.load(answer):
+                if entry["type"] == "file":
+                    yield Item(files + quote(entry["path"]), entry["path"][len(path) :], entry["size"], headers)
+            following = re.search(r'<([^>]+)>; *rel="next"', answer.headers.get("Link", ""))
+        page = following[1] if following else ""
+
+
+def bucket(source: str) -> Iterator[Item]:
+    """List what a Cloud Storage address names, with the token of the pod's account; public buckets need none."""
+    name, _, path = source.removeprefix("gs://").partition("/")
+    endpoint = os.environ.get("STORAGE_EMULATOR_HOST", "https://storage.googleapis.com").rstrip("/")
+    objects = f"{endpoint if '://' in endpoint else 'http://' + endpoint}/storage/v1/b/{name}/o"
+    account = f"http://{os.environ.get('GCE_METADATA_HOST', 'metadata.google.internal')}/computeMetadata/v1/instance"
+    try:
+        with ask(f"{account}/service-accounts/default/token", {"Metadata-flavor": "Google"}, timeout=3) as answer:
+            headers = {"Authorization": f"Bearer {json.load(answer)['access_token']}"}
+    except (OSError, ValueError, KeyError):
+        headers = {}
+    if path and not path.endswith("/"):
+        yield Item(f"{objects}/{quote(path, safe='')}?alt=media", Path(path).name, None, headers)
+        return
+    page, token = f"{objects}?prefix={quote(path, safe='')}", ""
+    while page:
+        with ask(page + token, headers) as answer:
+            found = json.load(answer)
+        for entry in (entry for entry in found.get("items", []) if not entry["name"].endswith("/")):
+            url = f"{objects}/{quote(entry['name'], safe='')}?alt=media"
+            yield Item(url, entry["name"][len(path) :], int(entry["size"]), headers)
+        page, token = page if "nextPageToken" in found else "", f"&pageToken={quote(found.get('nextPageToken', ''))}"
+
+
+def listed(source: str) -> list[Item]:
+    """List what an address names."""
+    if source.startswith(("hf://", "gs://")):
+        return list((hub if source.startswith("hf://") else bucket)(source))
+    return [Item(source, Path(urlsplit(source).path).name)]
+
+
+def tokenizer(source: str, kind: str) -> list[Item]:
+    """List the files of a tokenizer, under their standard names."""
+    wanted = TOKENIZERS[kind].items()
+    if source.startswith("http") and source.endswith("/"):
+        return [Item(source + name, name, needed=needed) for name, (_, needed) in wanted]
+    found = {item.path: item for item in listed(source)}
+    items = {name: found.get(name) or found.get(other) for name, (other, _) in wanted}
+    if lacking := [name for name, (_, needed) in wanted if needed and not items[name]]:
+        raise FetchError(f"{source}: has no {' and no '.join(lacking)}; is tokenizer.kind right?")
+    return [replace(item, path=name) for name, item in items.items() if item]
+
+
+def fetch(item: Item, directory: Path) -> None:
+    """Fetch one file and unpack it, unless that is done; `.part` files are what is not complete."""
+    if ".." in Path(item.path).parts:
+        raise FetchError(f"{item.url}: its name leads out of {directory}")
+    target = directory / item.path
+    result = target.with_suffix("") if target.suffix in PACKED else target
+    if result.is_file() and (result != target or item.size in (None, result.stat().st_size)):
+        return say(f"{result} is there")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f"{target.name}.part")
+    if result == target or not target.is_file():
+        try:
+            attempts(item, part)
+        except HTTPError as error:
+            if error.code != 404 or item.needed:
+                raise
+            return None
+        part.replace(target)
+    if result != target:
+        unpack(target, result)
+    return say(f"{result} has {result.stat().st_size} bytes")
+
+
+def attempts(item: Item, part: Path) -> None:
+    """Receive one file, in as many attempts as it takes."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return receive(item, part)
+        except HTTPError as error:
+            if error.code == 416:  # there is no more of it than is here: another file of this name
+                part.unlink()
+            elif error.code not in (408, 429) and error.code < 500:
+                raise
+            reason: object = error
+        except (OSError, HTTPException) as error:
+            reason = error
+        say(f"{item.url}: attempt {attempt + 1} of {ATTEMPTS}: {reason}")
+        time.sleep(2**attempt)
+    raise FetchError(f"{item.url}: {ATTEMPTS} attempts failed")
+
+
+def receive(item: Item, part: Path) -> None:
+    """Fetch what is missing of one file, and check its size."""
+    have = part.stat().st_size if part.is_file() else 0
+    with ask(item.url, {**item.headers, **({"Range": f"bytes={have}-"} if have else {})}) as answer:
+        have = have if answer.status == 206 else 0
+        length = answer.headers.get("Content-Length")
+        total = have + int(length) if length else item.size
+        if item.size not in (None, total):
+            part.unlink(missing_ok=True)
+            raise FetchError(f"{item.url}: has {total} bytes, its listing says {item.size}")
+        with part.open("ab" if have else "wb") as file:
+            while data := answer.read(CHUNK):
+                if file.tell() >> 30 < (file.tell() + file.write(data)) >> 30:
+                    say(f"{part}: {file.tell() >> 20} of {(total or 0) >> 20} MiB")
+    if total not in (None, part.stat().st_size):
+        raise ConnectionError(f"broke off after {part.stat().st_size} of {total} bytes")
+
+
+def unpack(archive: Path, result: Path) -> None:
+    """Unpack a file beside itself, and remove the archive."""
+    modules = {".xz": [lzma], ".gz": [gzip]}.get(archive.suffix) or [
+        importlib.import_module(name)
+        for name in ("compression.zstd", "zstandard")
+        if importlib.util.find_spec(name.partition(".")[0])
+    ]
+    if not modules:
+        raise FetchError(f"{archive}: only Python 3.14 or the module zstandard unpack it; set launchers.download.image")
+    part = result.with_name(f"{result.name}.part")
+    try:
+        with modules[0].open(archive, "rb") as source, part.open("wb") as file:
+            shutil.copyfileobj(source, file, CHUNK)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        archive.unlink()
+        raise FetchError(f"{archive}: cannot be unpacked ({error}) and is gone; start again") from None
+    part.replace(result)
+    archive.unlink()
+
+
+def told(problem: BaseException) -> str:
+    """Say what went wrong and what to do, without the signatures that addresses of stores carry."""
+    if isinstance(problem, HTTPError):
+        hint = HINTS.get(problem.code, "check the address")
+        return f"{str(problem.url).partition('?')[0]}: {problem.code} {problem.reason}; {hint}"
+    return str(problem)
+
+
+def main() -> None:
+    """Fetch what the arguments name; any failure is an exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parallel", type=int, default=8)
+    parser.add_argument("--data", nargs=2, default=[])
+    parser.add_argument("--tokenizer", nargs=3, default=[])
+    parser.add_argument("--checkpoint", nargs=2, default=[])
+    given = parser.parse_args()
+    problems: list[BaseException] = []
+    try:
+        work = [(item, pair[1]) for pair in (given.data, given.checkpoint) if pair for item in listed(pair[0])]
+        if given.tokenizer:
+            work += [(item, given.tokenizer[1]) for item in tokenizer(given.tokenizer[0], given.tokenizer[2])]
+        with ThreadPoolExecutor(given.parallel) as pool:
+            done = [pool.submit(fetch, item, Path(directory)) for item, directory in work]
+        problems = [problem for future in done if (problem := future.exception())]
+    except (FetchError, OSError) as error:
+        problems = [error]
+    for problem in problems:
+        say(told(problem))
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()
+{{- end }}
+{{/* megatron-preprocess: Tokenizes one JSON Lines file into the data set that training reads, with Megatron-LM's own tool */}}
+{{- define "gke-a3mega.launcher.megatron-preprocess.config" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-preprocess.args" }}
+{{- $trainer := include "gke-a3mega.launcher.megatron-lm.config" . | fromYaml }}
+{{- $program := (get .Values.launchers "megatron-lm").program | default (get (include "gke-a3mega.launchers" . | fromYaml) "megatron-lm").program }}
+# Where the data set goes, the tool, and the tool's own arguments; its tokenizer is the one that training uses.
+- {{ include "gke-a3mega.dataNames" . | fromYamlArray | first | default "" | toJson }}
+- {{ printf "%s/tools/preprocess_data.py" (dir $program) | toJson }}
+- --input
+- {{ include "gke-a3mega.dataInput" . | toJson }}
+{{- range $option := list "tokenizer-type" "tokenizer-model" "vocab-file" "merge-file" }}
+{{- with get $trainer $option }}
+- --{{ $option }}
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+- --append-eod
+- --workers
+- {{ int64 (get .Values.launchers "megatron-preprocess").workers | toString | toJson }}
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-preprocess.env" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-preprocess.mounts" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-preprocess.beforeLaunch" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-preprocess.beforeRank" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-preprocess.program" }}
+#!/usr/bin/env bash
+# Arguments: the data set's name with its directory, the tool, the tool's arguments.
+set -euo pipefail
+name=$1 tool=$2
+shift 2
+result=${name}_text_document
+if [[ -s $result.bin && -s $result.idx ]]; then
+  echo "chartgen: $result is there"
+  exit
+fi
+python3 -u "$tool" "$@" --output-prefix "$name.part"
+# The tool ends well also when its workers have failed, so what it wrote decides; the index comes last.
+for kind in bin idx; do
+  if [[ ! -s ${name}.part_text_document.$kind ]]; then
+    echo "chartgen: $tool wrote no $result.$kind" >&2
+    exit 1
+  fi
+done
+for kind in bin idx; do mv "$name.part_text_document.$kind" "$result.$kind"; done
+echo "chartgen: wrote $result"
+{{- end }}
+{{/* pile-dataprep: Fetches numbered files of the Pile, unpacks and tokenizes them into the data sets that training reads */}}
+{{- define "gke-a3mega.launcher.pile-dataprep.config" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.pile-dataprep.args" }}
+{{- $tokenizer := (include "gke-a3mega.launcher.nemo-1.config" . | fromYaml).model.tokenizer }}
+# NeMo's tool and its arguments; its tokenizer is the one that training uses.
+- /opt/NeMo/scripts/nlp_language_modeling/preprocess_data_for_megatron.py
+{{- range $option, $key := dict "tokenizer-library" "library" "tokenizer-type" "type" "tokenizer-model" "model" "vocab-file" "vocab_file" "merge-file" "merge_file" }}
+{{- with get $tokenizer $key }}
+- --{{ $option }}
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+- --dataset-impl
+- mmap
+- --append-eod
+{{- end }}
+{{- define "gke-a3mega.launcher.pile-dataprep.env" }}
+# Every rank takes its share of these; training reads the same list.
+- name: DATA_NAMES
+  value: {{ include "gke-a3mega.dataNames" . | fromYamlArray | join "\n" | quote }}
+- name: DATA_SOURCE
+  value: {{ .Values.data.source | default "https://huggingface.co/datasets/monology/pile-uncopyrighted/resolve/main/train/" | quote }}
+# The tokenizer is on the disk.
+- name: HF_HUB_OFFLINE
+  value: "1"
+{{- end }}
+{{- define "gke-a3mega.launcher.pile-dataprep.mounts" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.pile-dataprep.beforeLaunch" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.pile-dataprep.beforeRank" }}
+
+{{- end }}
+{{- define "gke-a3mega.launcher.pile-dataprep.program" }}
+#!/usr/bin/env bash
+# Arguments: the tool and its arguments. This rank handles the files whose number leaves RANK when divided by WORLD_SIZE.
+set -euo pipefail
+shopt -s inherit_errexit
+
+say() { echo "chartgen: rank $RANK: $*"; }
+
+# Fetches into a file, from where an earlier attempt stopped. The token comes through a pipe: no list of processes has it.
+fetch() {
+  local attempt code=0
+  for ((attempt = 0; attempt < 5; attempt++)); do
+    code=0
+    curl --fail --location --no-progress-meter --retry 8 --retry-connrefused --continue-at - --output "$2" \
+      --config <(if [[ -n ${HF_TOKEN-} ]]; then echo "header = \"Authorization: Bearer $HF_TOKEN\""; fi) "$1" || code=$?
+    # curl does not repeat transfers that broke off (18, 56) by itself.
+    if [[ $code != 18 && $code != 56 ]]; then break; fi
+  done
+  # The server has no such file, or no more of it than is here.
+  if [[ $code == 22 ]]; then rm -f "$2"; fi
+  return "$code"
+}
+
+unpack() {
+  if command -v zstd >/dev/null; then
+    zstd --quiet --decompress --stdout "$1"
+  else
+    python3 -c 'import sys, zstandard
+zstandard.ZstdDecompressor().copy_stream(open(sys.argv[1], "rb"), sys.stdout.buffer)' "$1"
+  fi
+}
+
+# Takes the number of a file as its address has it, and the name of its data set.
+prepare() {
+  local packed=$2.jsonl.zst text=$2.jsonl part=$2.part suffix
+  if [[ -s $2_text_document.bin && -s $2_text_document.idx ]]; then
+    say "$2 is there"
+    return
+  fi
+  if [[ ! -s $text ]]; then
+    if [[ ! -s $packed ]]; then
+      say "fetching $DATA_SOURCE$1.jsonl.zst"
+      fetch "$DATA_SOURCE$1.jsonl.zst" "$packed.part"
+      mv "$packed.part" "$packed"
+    fi
+    say "unpacking $packed"
+    unpack "$packed" >"$text.part"
+    mv "$text.part" "$text"
+  fi
+  say "tokenizing $text"
+  python3 -u "${tool[@]}" --input "$text" --output-prefix "$part" --workers "$processes"
+  for suffix in _text_document.bin _text_document.idx; do
+    [[ -s $part$suffix ]] || { say "the tool wrote no $2$suffix" >&2 && exit 1; }
+    mv "$part$suffix" "$2$suffix"
+  done
+  rm -f "$packed" "$text"
+  say "wrote $2"
+}
+
+tool=("$@")
+processes=$(($(nproc) / WORKERS))
+if ((processes < 1)); then processes=1; fi
+mapfile -t names <<<"$DATA_NAMES"
+mkdir -p "${names[0]%/*}"
+for ((number = RANK; number < ${#names[@]}; number += WORLD_SIZE)); do
+  prepare "$(printf '%02d' "$number")" "${names[number]}"
+done
 {{- end }}
 
 {{/* Flattens a native configuration into {path: Hydra literal}, as YAML. Takes (list tree prefix). */}}

@@ -1,23 +1,13 @@
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
 {{- define "gke-a3mega.slot.podAnnotations" -}}
 {{- if include "gke-a3mega.gpu" . }}
-{{- /* gpudirect-tcpxo */}}
+{{- /* gpudirect */}}
 {{- if not .Values.network.hostNetwork }}
-# The name after the slash is the daemon's container: GKE injects the devices into that one.
-devices.gke.io/container.tcpxo-daemon: |
-  - path: /dev/nvidia0
-  - path: /dev/nvidia1
-  - path: /dev/nvidia2
-  - path: /dev/nvidia3
-  - path: /dev/nvidia4
-  - path: /dev/nvidia5
-  - path: /dev/nvidia6
-  - path: /dev/nvidia7
-  - path: /dev/nvidiactl
-  - path: /dev/nvidia-uvm
-  - path: /dev/dmabuf_import_helper
 networking.gke.io/default-interface: eth0
-networking.gke.io/interfaces: {{ include "gke-a3mega.tcpxoInterfaces" . | quote }}
+networking.gke.io/interfaces: {{ include "gke-a3mega.gpudirectInterfaces" . | quote }}
+{{- $gpudirect := include "gke-a3mega.gpudirect" . | fromYaml }}
+# The name after the slash is the daemon's container: GKE injects the devices into that one.
+devices.gke.io/container.{{ $gpudirect.daemon }}: {{ include "gke-a3mega.gpudirectDevices" ($gpudirect.devices | default list) | trim | quote }}
 {{- end }}
 {{- end }}
 {{- /* storage-gcs */}}
@@ -56,9 +46,61 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- end }}
 {{- define "gke-a3mega.slot.affinity" -}}
 {{- end }}
+{{- define "gke-a3mega.slot.initContainers" -}}
+{{- if include "gke-a3mega.gpu" . }}
+{{- /* gpudirect */}}
+{{- $gpudirect := include "gke-a3mega.gpudirect" . | fromYaml }}
+# Copies the NCCL plugin to where the program finds it.
+- name: nccl-plugin-installer
+  image: "{{ .Values.network.repository }}/nccl-plugin-gpudirecttcpx-dev:{{ .Values.network.pluginVersion }}"
+  imagePullPolicy: {{ .Values.imagePullPolicy }}
+  command: [/bin/sh, -ec, {{ toJson $gpudirect.install }}, installer]
+  args: {{ toJson $gpudirect.installArguments }}
+  securityContext:
+    allowPrivilegeEscalation: false
+  volumeMounts:
+    - name: nccl-plugin
+      mountPath: {{ $gpudirect.installed }}
+# RxDM, the receive daemon. A native sidecar: it runs before and beside the program and ends with it, also when the
+# program is killed.
+- name: {{ $gpudirect.daemon }}
+  image: "{{ .Values.network.repository }}/tcpgpudmarxd-dev:{{ .Values.network.daemonVersion }}"
+  imagePullPolicy: {{ .Values.imagePullPolicy }}
+  restartPolicy: Always
+  command:
+    - bash
+    - -c
+    - |
+      {{- include "gke-a3mega.gpudirectWatch" . | nindent 6 }}
+    - {{ $gpudirect.daemon }}
+  args: {{ toJson $gpudirect.daemonCommand }}
+  env:
+    - name: LD_LIBRARY_PATH
+      value: /usr/local/nvidia/lib64
+  securityContext:
+    {{- if .Values.network.hostNetwork }}
+    privileged: true
+    {{- else }}
+    allowPrivilegeEscalation: false
+    {{- end }}
+    capabilities:
+      add: {{ toJson $gpudirect.capabilities }}
+  volumeMounts:
+    - name: nvidia-libraries
+      mountPath: /usr/local/nvidia
+    - name: sys
+      mountPath: /hostsysfs
+    - name: proc-sys
+      mountPath: /hostprocsysfs
+    {{- range $gpudirect.daemonMounts }}
+    - name: {{ .name }}
+      mountPath: {{ .mountPath }}
+    {{- end }}
+{{- end }}
+{{- end }}
 {{- define "gke-a3mega.slot.securityContext" -}}
 {{- if include "gke-a3mega.gpu" . }}
-{{- /* gpudirect-tcpxo */}}
+{{- /* gpudirect */}}
 {{- if .Values.network.hostNetwork }}
 privileged: true
 {{- end }}
@@ -116,7 +158,12 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
 
 {{- define "gke-a3mega.slot.env" }}
 - name: NNODES
-  value: {{ .Values.nodes | int64 | quote }}
+  value: {{ include "gke-a3mega.nodes" . | quote }}
+- name: NODE_RANK
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.labels['{{ include "gke-a3mega.gpu" . | empty | ternary "batch.kubernetes.io/job-completion-index" "batch.kubernetes.io/job-completion-index" }}']
+{{- if include "gke-a3mega.gpu" . }}
 - name: GPUS_PER_NODE
   value: {{ include "gke-a3mega.gpusPerNode" . | quote }}
 - name: MASTER_ADDR
@@ -127,22 +174,28 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
   value: {{ include "gke-a3mega.runDirectory" . | quote }}
 - name: CHECKPOINT_DIRECTORY
   value: {{ printf "%s/checkpoints" (include "gke-a3mega.home" .) | quote }}
+{{- if include "gke-a3mega.staged" . }}
+- name: STAGED_DATA
+  {{- $paths := list }}
+  {{- range include "gke-a3mega.storedData" . | fromYamlArray }}{{ $paths = append $paths .path }}{{ end }}
+  value: {{ join "\n" $paths | quote }}
+{{- end }}
+{{- end }}
+{{- $launcher := include "gke-a3mega.launcher" . | fromYaml }}
+{{- if eq $launcher.processes "workers" }}
+- name: WORKERS
+  value: {{ $launcher.workers | default 1 | int64 | quote }}
+{{- end }}
 {{- if include "gke-a3mega.gpu" . }}
-{{- /* gpudirect-tcpxo */}}
+{{- /* gpudirect */}}
 - name: GLOO_SOCKET_IFNAME
   value: eth0
 - name: NCCL_SOCKET_IFNAME
   value: eth0
 - name: NCCL_DEBUG
   value: VERSION
-- name: NCCL_ALGO
-  value: Ring,Tree
 - name: NCCL_PROTO
   value: Simple
-- name: NCCL_MIN_NCHANNELS
-  value: "4"
-- name: NCCL_BUFFSIZE
-  value: "8388608"
 - name: NCCL_DYNAMIC_CHUNK_SIZE
   value: "524288"
 - name: NCCL_P2P_NET_CHUNKSIZE
@@ -157,6 +210,13 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
   value: PIX
 - name: NCCL_P2P_PXN_LEVEL
   value: "0"
+{{- /* gpudirect-tcpxo */}}
+- name: NCCL_ALGO
+  value: Ring,Tree
+- name: NCCL_MIN_NCHANNELS
+  value: "4"
+- name: NCCL_BUFFSIZE
+  value: "8388608"
 - name: NCCL_NVLS_ENABLE
   value: "0"
 - name: NCCL_FASTRAK_CTRL_DEV
@@ -186,7 +246,7 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
 {{- end }}
 {{- end }}
 
-{{/* Pod of every machine of the run. */}}
+{{/* The pod of the program: one for each machine of the run. */}}
 {{- define "gke-a3mega.pod" -}}
 {{- $launcher := include "gke-a3mega.launcher" . | fromYaml -}}
 metadata:
@@ -205,19 +265,9 @@ metadata:
 spec:
   restartPolicy: Never
   terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
-  automountServiceAccountToken: false
-  enableServiceLinks: false
-  {{- with .Values.serviceAccount }}
-  serviceAccountName: {{ . }}
-  {{- end }}
-  {{- with .Values.imagePullSecrets }}
-  imagePullSecrets:
-    {{- range . }}
-    - name: {{ . }}
-    {{- end }}
-  {{- end }}
+  {{- include "gke-a3mega.account" . | nindent 2 }}
   {{- if include "gke-a3mega.gpu" . }}
-  {{- /* gpudirect-tcpxo */}}
+  {{- /* gpudirect */}}
   {{- if .Values.network.hostNetwork }}
   hostNetwork: true
   dnsPolicy: ClusterFirstWithHostNet
@@ -243,7 +293,7 @@ spec:
       emptyDir:
         medium: Memory
         sizeLimit: {{ .Values.sharedMemory | quote }}
-    {{- /* gpudirect-tcpxo */}}
+    {{- /* gpudirect */}}
     - name: nvidia-libraries
       hostPath:
         path: /home/kubernetes/bin/nvidia
@@ -253,11 +303,12 @@ spec:
     - name: proc-sys
       hostPath:
         path: /proc/sys
+    - name: nccl-plugin
+      emptyDir: {}
+    {{- /* gpudirect-tcpxo */}}
     - name: aperture-devices
       hostPath:
         path: /dev/aperture_devices
-    - name: nccl-plugin
-      emptyDir: {}
     {{- end }}
     {{- /* storage-pvc */}}
     {{- range $role, $store := .Values.storage }}
@@ -265,6 +316,18 @@ spec:
     - name: {{ $role }}
       persistentVolumeClaim:
         claimName: {{ include "gke-a3mega.storeName" $store.from }}
+    {{- end }}
+    {{- end }}
+    {{- /* storage-nfs */}}
+    {{- range $role, $store := .Values.storage }}
+    {{- if hasPrefix "nfs://" $store.from }}
+    - name: {{ $role }}
+      nfs:
+        server: {{ include "gke-a3mega.storeName" $store.from | quote }}
+        path: {{ printf "/%s" (include "gke-a3mega.storePath" $store.from) | quote }}
+        {{- if $store.readOnly }}
+        readOnly: true
+        {{- end }}
     {{- end }}
     {{- end }}
     {{- /* storage-gcs */}}
@@ -285,14 +348,19 @@ spec:
           {{- end }}
     {{- end }}
     {{- end }}
-    {{- /* storage-disk-gke */}}
+    {{- /* storage-disk */}}
     {{- range $role, $store := .Values.storage }}
     {{- if hasPrefix "disk://" $store.from }}
     - name: {{ $role }}
+      {{- if include "gke-a3mega.gpu" $ }}
       hostPath:
-        path: /mnt/stateful_partition/kube-ephemeral-ssd
-        # A machine without local SSDs refuses the pod instead of filling its boot disk.
+        path: {{ $.Values.localDisk | quote }}
+        # A machine without local disks refuses the pod instead of filling its boot disk.
         type: Directory
+      {{- else }}
+      # Programs without GPUs run on machines that need not have such disks.
+      emptyDir: {}
+      {{- end }}
     {{- end }}
     {{- end }}
     {{- /* storage-memory */}}
@@ -306,63 +374,10 @@ spec:
     {{- with .Values.extraVolumes }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
+  {{- with include "gke-a3mega.slot.initContainers" . | trim }}
   initContainers:
-    {{- if include "gke-a3mega.gpu" . }}
-    {{- /* gpudirect-tcpxo */}}
-    # Copies the NCCL plugin, and the NCCL that it was built for, to where the program finds them.
-    - name: nccl-plugin-installer
-      image: "{{ .Values.network.repository }}/nccl-plugin-gpudirecttcpx-dev:{{ .Values.network.pluginVersion }}"
-      imagePullPolicy: {{ .Values.imagePullPolicy }}
-      command:
-        - /bin/sh
-        - -ec
-        - |
-          chmod 755 /scripts/container_entry.sh
-          /scripts/container_entry.sh install --install-nccl --nccl-buildtype="$NCCL_BUILD_TYPE"
-          cp -r /var/lib/tcpxo/* /usr/local/nccl-plugin/
-      env:
-        - name: NCCL_BUILD_TYPE
-          value: {{ .Values.network.ncclBuildType | quote }}
-      securityContext:
-        allowPrivilegeEscalation: false
-      volumeMounts:
-        - name: nccl-plugin
-          mountPath: /usr/local/nccl-plugin
-    # RxDM, the receive daemon. A native sidecar: it runs before and beside the program and ends with it, also when the
-    # program is killed. It forwards SIGTERM, since the entry script does not.
-    - name: tcpxo-daemon
-      image: "{{ .Values.network.repository }}/tcpgpudmarxd-dev:{{ .Values.network.daemonVersion }}"
-      imagePullPolicy: {{ .Values.imagePullPolicy }}
-      restartPolicy: Always
-      command:
-        - bash
-        - -c
-        - |
-          stop() { kill -TERM "$daemon"; wait "$daemon"; exit 0; }
-          trap stop TERM
-          chmod 755 /fts/entrypoint_rxdm_container.sh
-          /fts/entrypoint_rxdm_container.sh --num_hops=2 --num_nics=8 --uid= --alsologtostderr &
-          daemon=$!
-          wait "$daemon"
-      env:
-        - name: LD_LIBRARY_PATH
-          value: /usr/local/nvidia/lib64
-      securityContext:
-        {{- if .Values.network.hostNetwork }}
-        privileged: true
-        {{- else }}
-        allowPrivilegeEscalation: false
-        {{- end }}
-        capabilities:
-          add: [NET_ADMIN, NET_BIND_SERVICE]
-      volumeMounts:
-        - name: nvidia-libraries
-          mountPath: /usr/local/nvidia
-        - name: sys
-          mountPath: /hostsysfs
-        - name: proc-sys
-          mountPath: /hostprocsysfs
-    {{- end }}
+    {{- . | nindent 4 }}
+  {{- end }}
   containers:
     - name: workload
       image: {{ $launcher.image | quote }}
@@ -378,9 +393,11 @@ spec:
         {{- end }}
       env:
         {{- include "gke-a3mega.env" . | trim | nindent 8 }}
+      {{- if include "gke-a3mega.gpu" . }}
       ports:
         - name: rendezvous
           containerPort: 6002
+      {{- end }}
       resources:
         {{- $gpus := include "gke-a3mega.slot.resourceLimits" . | fromYaml }}
         {{- $resources := $launcher.resources | default (dict) }}
@@ -418,15 +435,23 @@ spec:
           mountPath: /dev/aperture_devices
         {{- end }}
         {{- /* storage */}}
+        {{- $own := include (printf "gke-a3mega.launcher.%s.mounts" .Values.launcher) . | fromYamlArray }}
+        {{- $taken := list }}
+        {{- range $own }}{{ $taken = append $taken .mountPath }}{{ end }}
         {{- range $role, $store := .Values.storage }}
+        {{- if not (has (printf "/%s" $role) $taken) }}
+        {{- $own = append $own (dict "mountPath" (printf "/%s" $role) "from" (printf "/%s" $role)) }}
+        {{- end }}
+        {{- end }}
+        {{- range $own }}
+        {{- $parts := splitList "/" (trimPrefix "/" .from) }}
+        {{- $role := first $parts }}
         - name: {{ include "gke-a3mega.storeVolume" (list $ $role) }}
-          mountPath: /{{ $role }}
-          {{- if hasPrefix "disk://" $store.from }}
-          subPath: {{ printf "%s/%s/%s" $.Release.Namespace $.Release.Name $role }}
-          {{- else if and (hasPrefix "pvc://" $store.from) (include "gke-a3mega.storePath" $store.from) }}
-          subPath: {{ include "gke-a3mega.storePath" $store.from | quote }}
+          mountPath: {{ .mountPath }}
+          {{- with prepend (rest $parts) (include "gke-a3mega.storeSubPath" (list $ $role)) | compact | join "/" }}
+          subPath: {{ quote . }}
           {{- end }}
-          {{- if $store.readOnly }}
+          {{- if or .readOnly (get $.Values.storage $role).readOnly }}
           readOnly: true
           {{- end }}
         {{- end }}

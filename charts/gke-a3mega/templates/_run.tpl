@@ -17,6 +17,11 @@ itself, so that text is first made with a placeholder.
 {{- .run }}
 {{- end }}
 
+{{/* What the run is: the workload kind's object, or a Job for programs without GPUs. */}}
+{{- define "gke-a3mega.spec" -}}
+{{- include (include "gke-a3mega.gpu" . | empty | ternary "gke-a3mega.job" "gke-a3mega.kindSpec") . }}
+{{- end }}
+
 {{/* The run's own directory: logs, profiles, event files. */}}
 {{- define "gke-a3mega.runDirectory" -}}
 {{- printf "%s/%s" (include "gke-a3mega.home" .) (include "gke-a3mega.run" . | splitList "-" | last) }}
@@ -30,6 +35,13 @@ itself, so that text is first made with a placeholder.
 {{/* Files of the run, kept in its ConfigMap. */}}
 {{- define "gke-a3mega.files" -}}
 start.sh: {{ include "gke-a3mega.start" . | toJson }}
+{{- if include "gke-a3mega.gpu" . }}
+rank.sh: {{ include "gke-a3mega.rank" . | toJson }}
+{{- end }}
+{{- $program := include (printf "gke-a3mega.launcher.%s.program" .Values.launcher) . | trim }}
+{{- if $program }}
+{{ base (include "gke-a3mega.launcher" . | fromYaml).program }}: {{ $program | toJson }}
+{{- end }}
 {{- end }}
 
 {{/*

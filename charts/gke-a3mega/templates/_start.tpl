@@ -1,5 +1,6 @@
 {{/* Start script of every machine. Values reach it as variables and arguments only, never as text of the script. */}}
 {{- define "gke-a3mega.start" -}}
+{{- $launcher := include "gke-a3mega.launcher" . | fromYaml -}}
 #!/usr/bin/env bash
 # Starts this machine's part of the run. Arguments: the program and its own arguments, passed on unchanged.
 set -euo pipefail
@@ -18,8 +19,34 @@ source_profile() {
   for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
 }
 
-export NODE_RANK=${JOB_COMPLETION_INDEX:?is set by Kubernetes in the pods of an Indexed Job}
+: "${NODE_RANK:?is the number of this pod, from its label}"
+{{- if include "gke-a3mega.gpu" . }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if include "gke-a3mega.staged" . }}
+
+# Copies the data to this machine's own disk; what an earlier run has copied completely stays.
+stage() {
+  local from=$1 to=/scratch$1
+  if [[ ! -s $from ]]; then
+    echo "chartgen: data.stage: $from is missing or empty; prepare the data first" >&2
+    return 1
+  fi
+  if [[ -e $to && $(stat -c '%s %Y' "$to") == "$(stat -c '%s %Y' "$from")" ]]; then return; fi
+  echo "chartgen: copying $from to $to"
+  mkdir -p "${to%/*}"
+  cp --preserve=timestamps "$from" "$to.part"
+  mv "$to.part" "$to"
+}
+# The lock makes pods wait that share a machine; it ends with the copy, not with the run.
+exec {lock}>/scratch/.staging
+flock "$lock"
+while IFS= read -r prefix; do
+  stage "$prefix.bin"
+  stage "$prefix.idx"
+done <<<"$STAGED_DATA"
+exec {lock}>&-
+{{- end }}
+{{- end }}
 {{- if include "gke-a3mega.gpu" . }}
 # GPUDirect-TCPXO: the plugin's NCCL must be found before the one in the image; ldconfig covers what ignores the path.
 plugin=/usr/local/nccl-plugin/lib64
@@ -28,26 +55,39 @@ export LD_LIBRARY_PATH="$plugin:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_L
 ldconfig "$plugin" /usr/local/nvidia/lib64
 {{- end }}
 {{- include (printf "gke-a3mega.launcher.%s.beforeLaunch" .Values.launcher) . }}
-launch=(
-  torchrun
-  --nnodes="$NNODES" --nproc-per-node="$GPUS_PER_NODE" --node-rank="$NODE_RANK"
-  --master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT"
-)
-{{- if .Values.profile.enabled }}
-# Nsight Systems runs on the machines that hold a profiled rank and ends with the capture range of the trainer.
-profiled=" {{ join " " .Values.profile.ranks }} "
-for ((rank = NODE_RANK * GPUS_PER_NODE; rank < (NODE_RANK + 1) * GPUS_PER_NODE; rank++)); do
-  if [[ $profiled == *" $rank "* ]]; then
-    launch=(
-      nsys profile -s none -t "nvtx,cuda" --capture-range=cudaProfilerApi --capture-range-end=stop
-      --force-overwrite=true -o "$RUN_DIRECTORY/noderank-$NODE_RANK" "${launch[@]}"
-    )
-    break
-  fi
+{{- if eq $launcher.processes "gpu" }}
+{{ include "gke-a3mega.launch" . | trim }}
+{{- else if eq $launcher.processes "one" }}
+# exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
+exec {{ include "gke-a3mega.interpreter" $launcher.program }} "$@"
+{{- else }}
+
+# One worker for each share of the work; the first that fails ends the others.
+: "${WORKERS:?is the number of workers of this pod}"
+workers=()
+trap 'kill "${workers[@]}" 2>/dev/null || true' EXIT
+trap 'exit 143' TERM
+for ((worker = 0; worker < WORKERS; worker++)); do
+  RANK=$((NODE_RANK * WORKERS + worker)) WORLD_SIZE=$((NNODES * WORKERS)) {{ include "gke-a3mega.interpreter" $launcher.program }} "$@" &
+  workers+=("$!")
 done
+for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
 {{- end }}
-# exec: torchrun gets Kubernetes' SIGTERM, and its exit code is the container's.
-exec "${launch[@]}" "$@"
+{{- end }}
+
+{{/* Script of every process of a GPU program: it knows its rank, and becomes the program. */}}
+{{- define "gke-a3mega.rank" -}}
+#!/usr/bin/env bash
+# Starts one process. Arguments: the program and its own arguments.
+set -euo pipefail
+{{- include "gke-a3mega.rankVariables" . }}
+{{- include (printf "gke-a3mega.launcher.%s.beforeRank" .Values.launcher) . }}
+exec {{ include "gke-a3mega.interpreter" (include "gke-a3mega.launcher" . | fromYaml).program }} "$@"
+{{- end }}
+
+{{/* What runs a program: its name tells. */}}
+{{- define "gke-a3mega.interpreter" -}}
+{{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
 {{- end }}
 
 {{/* Names of variables, as words. */}}

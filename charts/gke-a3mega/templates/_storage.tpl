@@ -8,6 +8,17 @@
 {{- regexReplaceAll "^[a-z]+://" . "" | splitList "/" | rest | join "/" | trimAll "/" }}
 {{- end }}
 
+{{/* Path of a role within its volume. Takes (list context role). */}}
+{{- define "gke-a3mega.storeSubPath" -}}
+{{- $from := (get (index . 0).Values.storage (index . 1)).from }}
+{{- $release := (index . 0).Release }}
+{{- if hasPrefix "disk://" $from }}
+{{- printf "%s/%s/%s" $release.Namespace $release.Name (index . 1) }}
+{{- else if hasPrefix "pvc://" $from }}
+{{- include "gke-a3mega.storePath" $from }}
+{{- end }}
+{{- end }}
+
 {{/* Volume of a role; roles on one claim share the volume of the first. Takes (list context role). */}}
 {{- define "gke-a3mega.storeVolume" -}}
 {{- $role := index . 1 }}

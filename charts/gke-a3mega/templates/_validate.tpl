@@ -64,8 +64,167 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if and (include "gke-a3mega.staged" .) (not (include "gke-a3mega.storedData" . | fromYamlArray)) }}
+{{- $_ := set $check "problems" (append $check.problems "data.stage: there is no data set to copy; name one with data.name or data.prefixes, or set it to false") }}
+{{- end }}
+{{- if not $launcher.image }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.image: has no public image; give the one that you built" .Values.launcher)) }}
+{{- end }}
+{{- if eq .Values.launcher "megatron-lm" }}
+{{- $config := $launcher.config | default (dict) }}
+{{- /* Options that share their portable key with another one, which launcher.yaml names. */}}
+{{- $owned := dict
+  "position-embedding-type" "model.family"
+  "swiglu" "model.family"
+  "disable-bias-linear" "model.family"
+  "untie-embeddings-and-output-weights" "model.family"
+  "group-query-attention" "model.queryGroups"
+  "max-position-embeddings" "sequenceLength"
+  "num-virtual-stages-per-pipeline-rank" "parallelism.virtualPipeline"
+  "pipeline-model-parallel-layout" "parallelism.virtualPipeline"
+  "fp16" "precision"
+  "fp8-format" "precision"
+  "recompute-activations" "recompute"
+  "recompute-method" "recompute"
+  "recompute-num-layers" "recompute"
+  "mock-data" "data.name"
+  "train-data-path" "data.name"
+  "data-args-path" "data.name"
+  "data-cache-path" "data.name"
+  "vocab-file" "tokenizer.path"
+  "merge-file" "tokenizer.path"
+  "load" "checkpoint.enabled"
+}}
+{{- $known := keys $owned }}
+{{- range $portable, $native := $launcher.owns }}{{ $_ := set $owned $native $portable }}{{ end }}
+{{- $given := dict "config" (keys $config | sortAlpha) "args" list }}
+{{- range $launcher.args }}
+{{- if hasPrefix "--" . }}{{ $_ := set $given "args" (append $given.args (trimPrefix "--" . | splitList "=" | first)) }}{{ end }}
+{{- end }}
+{{- range $place, $names := $given }}
+{{- range $name := $names }}
+{{- /* argparse also takes the beginning of an option's name; an option of that name itself comes first. */}}
+{{- $native := hasKey $owned $name | ternary $name "" }}
+{{- range $option := keys $owned | sortAlpha }}
+{{- if and (not $native) (hasPrefix $name $option) }}{{ $native = $option }}{{ end }}
+{{- end }}
+{{- if and $native (or (ne $name $native) (has $name $known)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.megatron-lm.%s: %s is set by %s; set that instead" $place $native (get $owned $native))) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $samples := list }}
+{{- $iterations := list }}
+{{- range $name := $given.config }}
+{{- if ne (toJson (get $config $name)) "null" }}
+{{- if regexMatch "^(train|lr-(decay|warmup))-samples$" $name }}{{ $samples = append $samples $name }}{{ end }}
+{{- if regexMatch "^lr-(decay|warmup)-iters$" $name }}{{ $iterations = append $iterations $name }}{{ end }}
+{{- end }}
+{{- end }}
+{{- if and .Values.steps $samples }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.megatron-lm.config: %s counts samples and steps is %d; set steps to 0, or remove it" (join ", " $samples) (int64 .Values.steps))) }}
+{{- else if and (not .Values.steps) (not (has "train-samples" $samples)) }}
+{{- $_ := set $check "problems" (append $check.problems "steps: 0 leaves the length to launchers.megatron-lm.config, which has no train-samples; set one of them") }}
+{{- else if and (not .Values.steps) $iterations }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.megatron-lm.config: %s counts steps, but the run counts samples; use -samples" (join ", " $iterations))) }}
+{{- end }}
+{{- if and .Values.evaluation.batches (regexMatch "^[^,]+,0*[.]?0*," .Values.data.split) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "data.split: %s keeps nothing for evaluation; give it a share, or set evaluation.batches to 0" .Values.data.split)) }}
+{{- end }}
+{{- if and (ne .Values.tokenizer.kind "none") (not .Values.tokenizer.path) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "tokenizer.path: is empty; kind %s needs a directory" .Values.tokenizer.kind)) }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "nemo-1" }}
+{{- $release := regexFind "^nvcr[.]io/nvidia/nemo:[0-9]{2}[.][0-9]{2}" $launcher.image }}
+{{- if and (gt (regexFind "[0-9]{2}[.][0-9]{2}$" $release) "25.07") (not (get .Values.launchers "nemo-1").program) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.nemo-1.image: %s has no NeMo 1 program; use nvcr.io/nvidia/nemo:25.07 or older, or another launcher" $launcher.image)) }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- $own := get .Values.launchers "mlperf-llama2-lora" }}
+{{- if or (ne (int64 .Values.model.hiddenSize) 8192) (ne (int64 .Values.model.attentionHeads) 64) }}
+{{- $_ := set $check "problems" (append $check.problems "model.hiddenSize: the benchmark trains Llama 2 70B only; take its preset llama2-70b-lora.yaml") }}
+{{- end }}
+{{- range $key, $wrong := dict
+  "parallelism.virtualPipeline" (gt (int64 .Values.parallelism.virtualPipeline) 1)
+  "parallelism.expert" (gt (int64 .Values.parallelism.expert) 1)
+  "recompute" (ne .Values.recompute "none")
+  "checkpoint.enabled" .Values.checkpoint.enabled
+  "profile.enabled" .Values.profile.enabled
+  "data.stage" .Values.data.stage
+}}
+{{- if $wrong }}
+{{- $_ := set $check "problems" (append $check.problems (printf "%s: the benchmark has no such thing; leave it as it is by default" $key)) }}
+{{- end }}
+{{- end }}
+{{- if not .Values.checkpoint.from }}
+{{- $_ := set $check "problems" (append $check.problems "checkpoint.from: the benchmark starts from base weights; give their directory") }}
+{{- end }}
+{{- /* conf/megatron_gpt_peft_tuning_config.yaml: skip_evals, then val_check_interval. */}}
+{{- $global := include "gke-a3mega.globalBatch" . | int64 }}
+{{- $interval := ($own.config | default (dict)).VAL_CHECK_INTERVAL | default 384 | int64 }}
+{{- $first := div (mul (add (div $global 8) 3) $interval) $global }}
+{{- if lt (int64 .Values.steps) $first }}
+{{- $_ := set $check "problems" (append $check.problems (printf "steps: %d end before the first evaluation, which comes after %d steps of %d samples" (int64 .Values.steps) $first $global)) }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-preprocess" }}
+{{- if .Values.storage.data.readOnly }}
+{{- $_ := set $check "problems" (append $check.problems "storage.data.readOnly: mlperf-preprocess writes there; remove it for this release") }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "download" }}
+{{- if not (or .Values.data.source .Values.tokenizer.source .Values.checkpoint.source) }}
+{{- $_ := set $check "problems" (append $check.problems "data.source: download has nothing to fetch; give it, tokenizer.source or checkpoint.source") }}
+{{- end }}
+{{- range $key, $source := dict "data.source" .Values.data.source "checkpoint.source" .Values.checkpoint.source }}
+{{- if regexMatch "^https?://.*/$" $source }}
+{{- $_ := set $check "problems" (append $check.problems (printf "%s: https:// cannot list a folder; name a file, or use hf:// or gs://" $key)) }}
+{{- end }}
+{{- end }}
+{{- if and .Values.tokenizer.source (or (eq .Values.tokenizer.kind "none") (not .Values.tokenizer.path)) }}
+{{- $_ := set $check "problems" (append $check.problems "tokenizer.source: needs tokenizer.kind, which says what files there are, and tokenizer.path") }}
+{{- end }}
+{{- if and .Values.checkpoint.source (not .Values.checkpoint.from) }}
+{{- $_ := set $check "problems" (append $check.problems "checkpoint.source: needs checkpoint.from, the directory to put the weights into") }}
+{{- end }}
+{{- if .Values.storage.data.readOnly }}
+{{- $_ := set $check "problems" (append $check.problems "storage.data.readOnly: download writes there; remove it for this release") }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "megatron-preprocess" }}
+{{- if or (not .Values.data.name) (not .Values.data.source) (hasSuffix "/" .Values.data.source) }}
+{{- $_ := set $check "problems" (append $check.problems "data.source: megatron-preprocess needs the address of one file, as download takes it, and data.name") }}
+{{- end }}
+{{- if .Values.data.shards }}
+{{- $_ := set $check "problems" (append $check.problems "data.shards: megatron-preprocess makes one data set of one file; set 0, or use pile-dataprep") }}
+{{- end }}
+{{- if or (eq .Values.tokenizer.kind "none") (not .Values.tokenizer.path) }}
+{{- $_ := set $check "problems" (append $check.problems "tokenizer.kind: megatron-preprocess needs a tokenizer and its tokenizer.path") }}
+{{- end }}
+{{- if .Values.storage.data.readOnly }}
+{{- $_ := set $check "problems" (append $check.problems "storage.data.readOnly: megatron-preprocess writes there; remove it for this release") }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "pile-dataprep" }}
+{{- if or (not .Values.data.name) (not .Values.data.shards) }}
+{{- $_ := set $check "problems" (append $check.problems "data.shards: pile-dataprep needs the number of the Pile's files to prepare, 1 to 30, and data.name") }}
+{{- else if and (not .Values.data.source) (gt (int64 .Values.data.shards) 30) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "data.shards: the Pile has 30 files, not %d" (int64 .Values.data.shards))) }}
+{{- end }}
+{{- if and .Values.data.source (not (regexMatch "^https?://.*/$" .Values.data.source)) }}
+{{- $_ := set $check "problems" (append $check.problems "data.source: must be the https:// address of a folder with 00.jsonl.zst and so on, ending in /") }}
+{{- end }}
+{{- if or (eq .Values.tokenizer.kind "none") (not .Values.tokenizer.path) }}
+{{- $_ := set $check "problems" (append $check.problems "tokenizer.kind: pile-dataprep needs a tokenizer and its tokenizer.path") }}
+{{- end }}
+{{- if .Values.storage.data.readOnly }}
+{{- $_ := set $check "problems" (append $check.problems "storage.data.readOnly: pile-dataprep writes there; remove it for this release") }}
+{{- end }}
+{{- end }}
 
-{{- $pairs := dict "v1.0.1" (list "v1.0.8") "v1.0.3" (list "v1.0.9") "v1.0.7" (list "v1.0.13" "v1.0.13_1") "v1.0.8-1" (list "v1.0.14") }}
+{{- $pairs := (include "gke-a3mega.gpudirect" . | fromYaml).daemons }}
 {{- $daemons := get $pairs .Values.network.pluginVersion | default (list) }}
 {{- if not $daemons }}
 {{- $_ := set $check "problems" (append $check.problems (printf "network.pluginVersion: %s is not a version whose daemon is known; use %s" .Values.network.pluginVersion (keys $pairs | sortAlpha | join ", "))) }}
@@ -73,10 +232,10 @@
 {{- $_ := set $check "problems" (append $check.problems (printf "network.daemonVersion: %s does not go with plugin %s; use %s" .Values.network.daemonVersion .Values.network.pluginVersion (join " or " $daemons))) }}
 {{- end }}
 {{- if ne $gpus 8 }}
-{{- $_ := set $check "problems" (append $check.problems (printf "gpusPerNode: GPUDirect-TCPXO drives all 8 GPUs of a machine, not %d" $gpus)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "gpusPerNode: GPUDirect drives all 8 GPUs of a machine, not %d" $gpus)) }}
 {{- end }}
 {{- range $role, $store := .Values.storage }}
-{{- if and $store.mountOptions (regexMatch "^(pvc|disk|memory)://" $store.from) }}
+{{- if and $store.mountOptions (regexMatch "^(pvc|nfs|disk|memory)://" $store.from) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "storage.%s.mountOptions: %s takes none; remove them" $role $store.from)) }}
 {{- end }}
 {{- end }}

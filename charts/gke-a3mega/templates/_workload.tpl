@@ -4,7 +4,7 @@
 {{- end }}
 
 {{/* What the run is. `suspend` is Kueue's to set, and a TTL here would let an unchanged upgrade start the run again. */}}
-{{- define "gke-a3mega.spec" -}}
+{{- define "gke-a3mega.kindSpec" -}}
 network:
   enableDNSHostnames: true
   publishNotReadyAddresses: true

@@ -1,0 +1,12 @@
+{{/* Spec of the Indexed Job: numbered pods, and failed as soon as one of them fails. */}}
+{{- define "eks-p5.job" -}}
+completionMode: Indexed
+completions: {{ include "eks-p5.nodes" . }}
+parallelism: {{ include "eks-p5.nodes" . }}
+backoffLimit: 0
+{{- with .Values.run.deadlineSeconds }}
+activeDeadlineSeconds: {{ . | int64 }}
+{{- end }}
+template:
+  {{- include "eks-p5.pod" . | nindent 2 }}
+{{- end }}

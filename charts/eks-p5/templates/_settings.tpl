@@ -1,0 +1,144 @@
+{{/* Machine types: what one machine of each offers. */}}
+{{- define "eks-p5.machines" -}}
+p5.48xlarge:
+  gpus: 8
+  gpu: h100-80gb
+  capacity: {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32", "cpu": "191450m", "memory": "1938410Mi"}
+p5e.48xlarge:
+  gpus: 8
+  gpu: h200-141gb
+  capacity: {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "32", "cpu": "191450m", "memory": "1938410Mi"}
+p5en.48xlarge:
+  gpus: 8
+  gpu: h200-141gb
+  capacity: {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "16", "cpu": "191450m", "memory": "1937332Mi"}
+p6-b200.48xlarge:
+  gpus: 8
+  gpu: b200-180gb
+  capacity: {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "8", "cpu": "191450m", "memory": "1937332Mi"}
+p6-b300.48xlarge:
+  gpus: 8
+  gpu: b300-288gb
+  capacity: {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "16", "cpu": "191450m", "memory": "3877198Mi"}
+p4d.24xlarge:
+  gpus: 8
+  gpu: a100-40gb
+  capacity: {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "4", "cpu": "95690m", "memory": "1082712Mi"}
+p4de.24xlarge:
+  gpus: 8
+  gpu: a100-80gb
+  capacity: {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "4", "cpu": "95690m", "memory": "1082712Mi"}
+{{- end }}
+
+{{/* What a queue may hand out, as {resource: quantity}: setup.quota.nodes machines, or those of the run. */}}
+{{- define "eks-p5.quota" -}}
+{{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
+{{- range $name, $quantity := (get (include "eks-p5.machines" . | fromYaml) .Values.machineType).capacity }}
+{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9]+" $quantity)) (regexFind "[A-Za-z]*$" $quantity) | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Launchers: what each does, starts and can train in. */}}
+{{- define "eks-p5.launchers" -}}
+megatron-lm:
+  task: train
+  processes: gpu
+  program: "/opt/megatron-lm/pretrain_gpt.py"
+  image: "nvcr.io/nvidia/nemo:25.07"
+  precisions: ["bf16", "fp16", "fp32", "fp8"]
+  owns: {"parallelism.tensor": "tensor-model-parallel-size", "parallelism.pipeline": "pipeline-model-parallel-size", "parallelism.virtualPipeline": "num-layers-per-virtual-pipeline-stage", "parallelism.context": "context-parallel-size", "parallelism.expert": "expert-model-parallel-size", "parallelism.sequence": "sequence-parallel", "parallelism.distributedOptimizer": "use-distributed-optimizer", "batch.micro": "micro-batch-size", "batch.global": "global-batch-size", "sequenceLength": "seq-length", "model.layers": "num-layers", "model.hiddenSize": "hidden-size", "model.ffnHiddenSize": "ffn-hidden-size", "model.attentionHeads": "num-attention-heads", "model.queryGroups": "num-query-groups", "model.vocabularySize": "vocab-size", "model.experts": "num-experts", "model.expertsPerToken": "moe-router-topk", "model.family": "normalization", "precision": "bf16", "recompute": "recompute-granularity", "steps": "train-iters", "evaluation.interval": "eval-interval", "evaluation.batches": "eval-iters", "data.name": "data-path", "data.split": "split", "tokenizer.kind": "tokenizer-type", "tokenizer.path": "tokenizer-model", "checkpoint.enabled": "save", "checkpoint.interval": "save-interval", "checkpoint.from": "pretrained-checkpoint", "profile.enabled": "profile", "profile.startStep": "profile-step-start", "profile.endStep": "profile-step-end", "profile.ranks": "profile-ranks"}
+nemo-1:
+  task: train
+  processes: gpu
+  program: "/opt/NeMo/examples/nlp/language_modeling/megatron_gpt_pretraining.py"
+  image: "nvcr.io/nvidia/nemo:24.07"
+  precisions: ["bf16", "fp16", "fp32", "fp8"]
+  owns: {"nodes": "trainer.num_nodes", "gpusPerNode": "trainer.devices", "precision": "trainer.precision", "steps": "trainer.max_steps", "evaluation.interval": "trainer.val_check_interval", "evaluation.batches": "trainer.limit_val_batches", "batch.micro": "model.micro_batch_size", "batch.global": "model.global_batch_size", "parallelism.tensor": "model.tensor_model_parallel_size", "parallelism.pipeline": "model.pipeline_model_parallel_size", "parallelism.virtualPipeline": "model.virtual_pipeline_model_parallel_size", "parallelism.context": "model.context_parallel_size", "parallelism.expert": "model.expert_model_parallel_size", "parallelism.sequence": "model.sequence_parallel", "parallelism.distributedOptimizer": "model.optim.name", "sequenceLength": "model.encoder_seq_length", "model.layers": "model.num_layers", "model.hiddenSize": "model.hidden_size", "model.ffnHiddenSize": "model.ffn_hidden_size", "model.attentionHeads": "model.num_attention_heads", "model.queryGroups": "model.num_query_groups", "model.experts": "model.num_moe_experts", "model.expertsPerToken": "model.moe_router_topk", "recompute": "model.activations_checkpoint_granularity", "tokenizer.path": "model.tokenizer", "data.prefixes": "model.data.data_prefix", "data.split": "model.data.splits_string", "checkpoint.enabled": "exp_manager.create_checkpoint_callback", "checkpoint.interval": "exp_manager.checkpoint_callback_params.every_n_train_steps", "checkpoint.from": "restore_from_path", "run.name": "exp_manager.explicit_log_dir", "profile.enabled": "model.nsys_profile.enabled", "profile.startStep": "model.nsys_profile.start_step", "profile.endStep": "model.nsys_profile.end_step", "profile.ranks": "model.nsys_profile.ranks"}
+mlperf-llama2-lora:
+  task: train
+  processes: gpu
+  program: "/workspace/ft-llm/train.py"
+  image: ""
+  precisions: ["fp8"]
+  owns: {"nodes": "DGXNNODES", "gpusPerNode": "DGXNGPU", "steps": "MAX_STEPS", "batch.micro": "MBS", "batch.global": "MINIBS", "sequenceLength": "MAX_SEQLEN", "model.layers": "OVERWRITTEN_NUM_LAYERS", "parallelism.tensor": "TP", "parallelism.pipeline": "PP", "parallelism.context": "CP", "parallelism.sequence": "SP", "parallelism.distributedOptimizer": "USE_DISTRIBUTED_OPTIMIZER", "precision": "FP8", "launchers.mlperf-llama2-lora.seed": "SEED", "launchers.mlperf-llama2-lora.system": "DGXSYSTEM"}
+mlperf-preprocess:
+  task: data
+  processes: one
+  program: "/etc/chartgen/program.sh"
+  sameAs: mlperf-llama2-lora
+  precisions: []
+  owns: {}
+download:
+  task: data
+  processes: one
+  program: "/etc/chartgen/program.py"
+  image: "docker.io/library/python:3.12.11-slim"
+  precisions: []
+  owns: {}
+megatron-preprocess:
+  task: data
+  processes: one
+  program: "/etc/chartgen/program.sh"
+  sameAs: megatron-lm
+  precisions: []
+  owns: {}
+pile-dataprep:
+  task: data
+  processes: workers
+  program: "/etc/chartgen/program.sh"
+  sameAs: nemo-1
+  precisions: []
+  owns: {}
+{{- end }}
+
+{{/* The chosen launcher, as YAML; its values win over its defaults. */}}
+{{- define "eks-p5.launcher" -}}
+{{- $launcher := get (include "eks-p5.launchers" . | fromYaml) .Values.launcher }}
+{{- range $key, $value := get .Values.launchers .Values.launcher }}
+{{- if $value }}{{ $_ := set $launcher $key $value }}{{ end }}
+{{- end }}
+{{- if not $launcher.image }}
+{{- with $launcher.sameAs }}
+{{- $_ := set $launcher "image" ((get $.Values.launchers .).image | default (get (include "eks-p5.launchers" $ | fromYaml) .).image) }}
+{{- end }}
+{{- end }}
+{{- toYaml $launcher }}
+{{- end }}
+
+{{/* Whether the run uses GPUs: "true" or nothing. */}}
+{{- define "eks-p5.gpu" -}}
+{{- if ne (include "eks-p5.launcher" . | fromYaml).task "data" }}true{{ end }}
+{{- end }}
+
+{{/* Pods of the run: the machines of a GPU program; what a program without GPUs says itself, else one. */}}
+{{- define "eks-p5.nodes" -}}
+{{- $launcher := include "eks-p5.launcher" . | fromYaml }}
+{{- if eq $launcher.processes "gpu" }}{{ int64 .Values.nodes }}{{ else }}{{ $launcher.nodes | default 1 | int64 }}{{ end }}
+{{- end }}
+
+{{/* GPUs of each machine that the run uses: those asked for, or all. */}}
+{{- define "eks-p5.gpusPerNode" -}}
+{{- $machine := get (include "eks-p5.machines" . | fromYaml) .Values.machineType }}
+{{- .Values.gpusPerNode | default $machine.gpus | int64 }}
+{{- end }}
+
+{{/* Processes of the run, one for each GPU. */}}
+{{- define "eks-p5.worldSize" -}}
+{{- mul (include "eks-p5.gpusPerNode" . | int64) .Values.nodes }}
+{{- end }}
+
+{{/* Copies of the model that train side by side; cut to a whole number. */}}
+{{- define "eks-p5.dataParallel" -}}
+{{- $p := .Values.parallelism }}
+{{- div (include "eks-p5.worldSize" . | int64) (mul $p.tensor $p.pipeline $p.context) | max 1 }}
+{{- end }}
+
+{{/* Samples of one step; "2/gpu" grows with the run. */}}
+{{- define "eks-p5.globalBatch" -}}
+{{- $global := .Values.batch.global }}
+{{- if kindIs "string" $global }}
+{{- mul (trimSuffix "/gpu" $global | int64) (include "eks-p5.worldSize" . | int64) }}
+{{- else }}
+{{- int64 $global }}
+{{- end }}
+{{- end }}

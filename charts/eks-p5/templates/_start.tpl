@@ -1,0 +1,108 @@
+{{/* Start script of every machine. Values reach it as variables and arguments only, never as text of the script. */}}
+{{- define "eks-p5.start" -}}
+{{- $launcher := include "eks-p5.launcher" . | fromYaml -}}
+#!/usr/bin/env bash
+# Starts this machine's part of the run. Arguments: the program and its own arguments, passed on unchanged.
+set -euo pipefail
+
+release_variables=({{ include "eks-p5.env" . | fromYamlArray | include "eks-p5.names" }})
+
+# Reads a vendor's environment profile; what the release sets itself keeps its value.
+source_profile() {
+  local -A own=()
+  local name
+  for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
+  set +u
+  # shellcheck disable=SC1090
+  source "$1"
+  set -u
+  for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
+}
+
+: "${NODE_RANK:?is the number of this pod, from its label}"
+{{- if include "eks-p5.gpu" . }}
+mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if include "eks-p5.staged" . }}
+
+# Copies the data to this machine's own disk; what an earlier run has copied completely stays.
+stage() {
+  local from=$1 to=/scratch$1
+  if [[ ! -s $from ]]; then
+    echo "chartgen: data.stage: $from is missing or empty; prepare the data first" >&2
+    return 1
+  fi
+  if [[ -e $to && $(stat -c '%s %Y' "$to") == "$(stat -c '%s %Y' "$from")" ]]; then return; fi
+  echo "chartgen: copying $from to $to"
+  mkdir -p "${to%/*}"
+  cp --preserve=timestamps "$from" "$to.part"
+  mv "$to.part" "$to"
+}
+# The lock makes pods wait that share a machine; it ends with the copy, not with the run.
+exec {lock}>/scratch/.staging
+flock "$lock"
+while IFS= read -r prefix; do
+  stage "$prefix.bin"
+  stage "$prefix.idx"
+done <<<"$STAGED_DATA"
+exec {lock}>&-
+{{- end }}
+{{- end }}
+{{- if include "eks-p5.gpu" . }}
+{{- if include "eks-p5.efaAdapters" . | int64 }}
+# EFA: NCCL uses it through the plugin of aws-ofi-nccl, which images keep in different places. It must be found before
+# other plugins of the image; where it is not found at all, NCCL would use TCP without a word.
+folders=(/opt/amazon/ofi-nccl/lib{/x86_64-linux-gnu,} /opt/amazon/aws-ofi-nccl/lib /opt/aws-ofi-nccl{/install,}/lib)
+if [[ -n ${EFA_PLUGIN-} ]]; then folders=("$EFA_PLUGIN"); fi
+plugin=
+for folder in "${folders[@]}"; do
+  if [[ -e $folder/libnccl-net.so || -e $folder/libnccl-net-ofi.so ]]; then plugin=$folder && break; fi
+done
+if [[ -z $plugin ]]; then
+  echo "chartgen: no EFA plugin for NCCL (aws-ofi-nccl) in ${folders[*]}; use an image with one, or set network.plugin" >&2
+  exit 1
+fi
+export LD_LIBRARY_PATH="$plugin:/opt/amazon/efa/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+# Newer ones have only a name of their own.
+if [[ ! -e $plugin/libnccl-net.so ]]; then export NCCL_NET_PLUGIN=ofi; fi
+{{- end }}
+{{- end }}
+{{- include (printf "eks-p5.launcher.%s.beforeLaunch" .Values.launcher) . }}
+{{- if eq $launcher.processes "gpu" }}
+{{ include "eks-p5.launch" . | trim }}
+{{- else if eq $launcher.processes "one" }}
+# exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
+exec {{ include "eks-p5.interpreter" $launcher.program }} "$@"
+{{- else }}
+
+# One worker for each share of the work; the first that fails ends the others.
+: "${WORKERS:?is the number of workers of this pod}"
+workers=()
+trap 'kill "${workers[@]}" 2>/dev/null || true' EXIT
+trap 'exit 143' TERM
+for ((worker = 0; worker < WORKERS; worker++)); do
+  RANK=$((NODE_RANK * WORKERS + worker)) WORLD_SIZE=$((NNODES * WORKERS)) {{ include "eks-p5.interpreter" $launcher.program }} "$@" &
+  workers+=("$!")
+done
+for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
+{{- end }}
+{{- end }}
+
+{{/* Script of every process of a GPU program: it knows its rank, and becomes the program. */}}
+{{- define "eks-p5.rank" -}}
+#!/usr/bin/env bash
+# Starts one process. Arguments: the program and its own arguments.
+set -euo pipefail
+{{- include "eks-p5.rankVariables" . }}
+{{- include (printf "eks-p5.launcher.%s.beforeRank" .Values.launcher) . }}
+exec {{ include "eks-p5.interpreter" (include "eks-p5.launcher" . | fromYaml).program }} "$@"
+{{- end }}
+
+{{/* What runs a program: its name tells. */}}
+{{- define "eks-p5.interpreter" -}}
+{{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
+{{- end }}
+
+{{/* Names of variables, as words. */}}
+{{- define "eks-p5.names" -}}
+{{- range $i, $entry := . }}{{ if $i }} {{ end }}{{ $entry.name }}{{ end }}
+{{- end }}

@@ -1,0 +1,32 @@
+{{/* What is TCPX's own: how plugin and daemon start, and which daemons go with which plugin. */}}
+{{- define "gke-a3high.gpudirect" -}}
+install: bash /scripts/container_entry.sh "$@"
+installArguments: [install{{ if eq (include "gke-a3high.tcpxNccl" .) "plugin" }}, --install-nccl{{ end }}]
+installed: /var/lib/tcpx
+daemon: tcpx-daemon
+daemonCommand:
+  - /tcpgpudmarxd/build/app/tcpgpudmarxd
+  - --gpu_nic_preset
+  - a3vm
+  - --gpu_shmem_type
+  - fd
+  - --uds_path
+  - /run/tcpx
+  - --setup_param
+  - --verbose 128 5 0
+capabilities: [NET_ADMIN]
+daemonMounts:
+  - {name: tcpx-socket, mountPath: /run/tcpx}
+daemons:
+  v3.1.6_2023_10_06: [v2.0.9]
+  v3.1.7: [v2.0.9]
+  v3.1.9: [v2.0.9, v2.0.12]
+  v3.1.12: [v2.0.15]
+{{- end }}
+
+{{/* Whose NCCL the program loads: with images before 2024 the plugin's, with later ones their own, which is newer. */}}
+{{- define "gke-a3high.tcpxNccl" -}}
+{{- $image := (include "gke-a3high.launcher" . | fromYaml).image | toString }}
+{{- $year := regexFind ":[0-9][0-9][.][0-9][0-9]" $image | trimPrefix ":" | trunc 2 | default "99" }}
+{{- .Values.network.nccl | default (lt (int $year) 24 | ternary "plugin" "image") }}
+{{- end }}

@@ -1,0 +1,9 @@
+{{/* How torchrun's machines find each other: their numbers are known, and the first one is the meeting point. */}}
+{{- define "gke-a3high.meeting" -}}
+--node-rank="$NODE_RANK"
+--master-addr="$MASTER_ADDR" --master-port="$MASTER_PORT"
+{{- end }}
+
+{{/* Shell before that; torchrun's own way of meeting needs none. */}}
+{{- define "gke-a3high.beforeMeeting" }}
+{{- end }}

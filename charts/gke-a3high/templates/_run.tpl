@@ -1,0 +1,62 @@
+{{/*
+Name of this run: the release's name and a digest of all that it runs. So a changed run is a new object instead of a
+change to an immutable one, and an unchanged upgrade changes nothing. The digest covers text that holds the name
+itself, so that text is first made with a placeholder.
+*/}}
+{{- define "gke-a3high.run" -}}
+{{- if not .run }}
+{{- $draft := merge (dict "run" "RUN") . }}
+{{- $spec := include "gke-a3high.spec" $draft | fromYaml | toJson }}
+{{- $files := include "gke-a3high.files" $draft | fromYaml | toJson }}
+{{- $labels := include "gke-a3high.slot.labels" $draft | fromYaml }}
+{{- /* Kueue takes another priority class for a running job, but no other of its labels. */}}
+{{- if $labels }}{{ $_ := set $labels "kueue.x-k8s.io/priority-class" (hasKey $labels "kueue.x-k8s.io/priority-class") }}{{ end }}
+{{- $digest := printf "%s%s%s%v" $spec $files (toJson $labels) .Values.run.again | sha256sum | trunc 8 }}
+{{- $_ := set . "run" (printf "%s-%s" (include "gke-a3high.fullname" .) $digest) }}
+{{- end }}
+{{- .run }}
+{{- end }}
+
+{{/* What the run is: the workload kind's object, or a Job for programs without GPUs. */}}
+{{- define "gke-a3high.spec" -}}
+{{- include (include "gke-a3high.gpu" . | empty | ternary "gke-a3high.job" "gke-a3high.kindSpec") . }}
+{{- end }}
+
+{{/* The run's own directory: logs, profiles, event files. */}}
+{{- define "gke-a3high.runDirectory" -}}
+{{- printf "%s/%s" (include "gke-a3high.home" .) (include "gke-a3high.run" . | splitList "-" | last) }}
+{{- end }}
+
+{{/* The directory that all runs of a release share, so that a restarted or changed run finds its checkpoints. */}}
+{{- define "gke-a3high.home" -}}
+{{- printf "/outputs/%s" (.Values.run.name | default (printf "%s/%s" .Release.Namespace .Release.Name)) }}
+{{- end }}
+
+{{/* Files of the run, kept in its ConfigMap. */}}
+{{- define "gke-a3high.files" -}}
+start.sh: {{ include "gke-a3high.start" . | toJson }}
+{{- if include "gke-a3high.gpu" . }}
+rank.sh: {{ include "gke-a3high.rank" . | toJson }}
+{{- end }}
+{{- $program := include (printf "gke-a3high.launcher.%s.program" .Values.launcher) . | trim }}
+{{- if $program }}
+{{ base (include "gke-a3high.launcher" . | fromYaml).program }}: {{ $program | toJson }}
+{{- end }}
+{{- end }}
+
+{{/*
+Affinity: the user's and the fragments', and one rule of the chart's own: no pod of this run starts while another run
+of the release still has pods, so that two runs never write to one checkpoint directory.
+*/}}
+{{- define "gke-a3high.affinity" -}}
+{{- $affinity := include "gke-a3high.merge" (list (toYaml .Values.affinity) (include "gke-a3high.slot.affinity" .)) | fromYaml }}
+{{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
+  (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
+  (dict "key" "run" "operator" "Exists")
+  (dict "key" "run" "operator" "NotIn" "values" (list (include "gke-a3high.run" .))))) }}
+{{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
+{{- $anti := $affinity.podAntiAffinity | default (dict) }}
+{{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}
+{{- $_ := set $affinity "podAntiAffinity" $anti }}
+{{- toYaml $affinity }}
+{{- end }}

@@ -1,0 +1,20 @@
+{{/*
+VPC network and subnetwork of each of network.subnetworks, as a list of {name, vpc, subnet}: numbered from 0 behind a
+common beginning, or listed one by one.
+*/}}
+{{- define "gke-a3mega-setup.gkeNetworks" -}}
+{{- $names := .Values.network.subnetworks }}
+{{- $vpcs := .Values.setup.networks }}
+{{- if kindIs "string" $vpcs }}
+{{- $vpcs = list }}
+{{- range $i, $_ := $names }}{{ $vpcs = append $vpcs (dict "vpc" (printf "%s%d" $.Values.setup.networks $i)) }}{{ end }}
+{{- else if ne (len $vpcs) (len $names) }}
+{{- fail (printf "\nsetup.networks: has %d networks, network.subnetworks has %d; list one for each" (len $vpcs) (len $names)) }}
+{{- end }}
+{{- range $i, $name := $names }}
+{{- $network := index $vpcs $i }}
+- name: {{ $name }}
+  vpc: {{ $network.vpc }}
+  subnet: {{ $network.subnet | default $network.vpc }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,176 @@
+{{/* Machine types: what one machine of each offers. */}}
+{{- define "oke-h100-setup.machines" -}}
+BM.GPU.H100.8:
+  gpus: 8
+  gpu: h100-80gb
+  capacity: {"nvidia.com/gpu": "8", "nvidia.com/rdma-vf": "16", "cpu": "224", "memory": "2000Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "hopper", "adapters": "=0,1,3,4,5,6,7,8,9,10,12,13,14,15,16,17", "virtualFunctions": 16}
+BM.GPU.H200.8:
+  gpus: 8
+  gpu: h200-141gb
+  capacity: {"nvidia.com/gpu": "8", "nvidia.com/rdma-vf": "8", "cpu": "224", "memory": "3000Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "hopper", "adapters": "=0,3,4,5,6,9,10,11", "virtualFunctions": 8}
+BM.GPU.B200.8:
+  gpus: 8
+  gpu: b200-180gb
+  capacity: {"nvidia.com/gpu": "8", "nvidia.com/rdma-vf": "8", "cpu": "256", "memory": "4000Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "hopper", "adapters": "=0,3,4,5,6,9,10,11", "virtualFunctions": 8}
+BM.GPU.B300.8:
+  gpus: 8
+  gpu: b300-288gb
+  capacity: {"nvidia.com/gpu": "8", "nvidia.com/rdma-vf": "16", "cpu": "256", "memory": "4000Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "hopper", "adapters": "=0,1,7,8,9,10,11,12,13,14,16,17,18,19,20,21", "virtualFunctions": 16}
+BM.GPU.A100-v2.8:
+  gpus: 8
+  gpu: a100-80gb
+  capacity: {"nvidia.com/gpu": "8", "nvidia.com/rdma-vf": "16", "cpu": "256", "memory": "2000Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "ampere", "adapters": "=1,2,3,4,5,6,7,8,14,15,16,17,9,10,11,12", "virtualFunctions": 16}
+BM.GPU.B4.8:
+  gpus: 8
+  gpu: a100-40gb
+  capacity: {"nvidia.com/gpu": "8", "nvidia.com/rdma-vf": "16", "cpu": "128", "memory": "2000Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "ampere", "adapters": "=1,2,3,4,5,6,7,8,14,15,16,17,9,10,11,12", "virtualFunctions": 16}
+BM.GPU4.8:
+  gpus: 8
+  gpu: a100-40gb
+  capacity: {"nvidia.com/gpu": "8", "nvidia.com/rdma-vf": "16", "cpu": "128", "memory": "2000Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "ampere", "adapters": "=0,2,6,8,10,12,14,16,1,3,7,9,11,13,15,17", "virtualFunctions": 16}
+BM.GPU.RTXPRO.8:
+  gpus: 8
+  gpu: rtxpro6000-96gb
+  capacity: {"nvidia.com/gpu": "8", "cpu": "288", "memory": "3000Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "rtxpro", "adapters": "=0,1,2,3,6,7,8,9"}
+BM.GPU.GB200.4:
+  gpus: 4
+  gpu: gb200-192gb
+  capacity: {"nvidia.com/gpu": "4", "cpu": "144", "memory": "900Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "gb200", "adapters": "0,1,3,4", "computeDomain": true, "bindTo": "none"}
+BM.GPU.GB200-v2.4:
+  gpus: 4
+  gpu: gb200-192gb
+  capacity: {"nvidia.com/gpu": "4", "cpu": "144", "memory": "900Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "gb200", "adapters": "0,1,3,4", "computeDomain": true, "bindTo": "none"}
+BM.GPU.GB200-v3.4:
+  gpus: 4
+  gpu: gb200-192gb
+  capacity: {"nvidia.com/gpu": "4", "cpu": "144", "memory": "900Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "gb200-v3", "adapters": "=0,1,2,3,5,6,7,8", "computeDomain": true, "bindTo": "none"}
+BM.GPU.GB300.4:
+  gpus: 4
+  gpu: gb300-288gb
+  capacity: {"nvidia.com/gpu": "4", "cpu": "144", "memory": "900Gi", "ephemeral-storage": "400Gi"}
+  fabric: {"settings": "gb300", "adapters": "=0,1,2,3,5,6,7,8", "computeDomain": true}
+{{- end }}
+
+{{/* What a queue may hand out, as {resource: quantity}: setup.quota.nodes machines, or those of the run. */}}
+{{- define "oke-h100-setup.quota" -}}
+{{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
+{{- range $name, $quantity := (get (include "oke-h100-setup.machines" . | fromYaml) .Values.machineType).capacity }}
+{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9]+" $quantity)) (regexFind "[A-Za-z]*$" $quantity) | quote }}
+{{- end }}
+{{- end }}
+
+{{/* Launchers: what each does, starts and can train in. */}}
+{{- define "oke-h100-setup.launchers" -}}
+megatron-lm:
+  task: train
+  processes: gpu
+  program: "/opt/megatron-lm/pretrain_gpt.py"
+  image: "nvcr.io/nvidia/nemo:25.07"
+  precisions: ["bf16", "fp16", "fp32", "fp8"]
+  owns: {"parallelism.tensor": "tensor-model-parallel-size", "parallelism.pipeline": "pipeline-model-parallel-size", "parallelism.virtualPipeline": "num-layers-per-virtual-pipeline-stage", "parallelism.context": "context-parallel-size", "parallelism.expert": "expert-model-parallel-size", "parallelism.sequence": "sequence-parallel", "parallelism.distributedOptimizer": "use-distributed-optimizer", "batch.micro": "micro-batch-size", "batch.global": "global-batch-size", "sequenceLength": "seq-length", "model.layers": "num-layers", "model.hiddenSize": "hidden-size", "model.ffnHiddenSize": "ffn-hidden-size", "model.attentionHeads": "num-attention-heads", "model.queryGroups": "num-query-groups", "model.vocabularySize": "vocab-size", "model.experts": "num-experts", "model.expertsPerToken": "moe-router-topk", "model.family": "normalization", "precision": "bf16", "recompute": "recompute-granularity", "steps": "train-iters", "evaluation.interval": "eval-interval", "evaluation.batches": "eval-iters", "data.name": "data-path", "data.split": "split", "tokenizer.kind": "tokenizer-type", "tokenizer.path": "tokenizer-model", "checkpoint.enabled": "save", "checkpoint.interval": "save-interval", "checkpoint.from": "pretrained-checkpoint", "profile.enabled": "profile", "profile.startStep": "profile-step-start", "profile.endStep": "profile-step-end", "profile.ranks": "profile-ranks"}
+nemo-1:
+  task: train
+  processes: gpu
+  program: "/opt/NeMo/examples/nlp/language_modeling/megatron_gpt_pretraining.py"
+  image: "nvcr.io/nvidia/nemo:24.07"
+  precisions: ["bf16", "fp16", "fp32", "fp8"]
+  owns: {"nodes": "trainer.num_nodes", "gpusPerNode": "trainer.devices", "precision": "trainer.precision", "steps": "trainer.max_steps", "evaluation.interval": "trainer.val_check_interval", "evaluation.batches": "trainer.limit_val_batches", "batch.micro": "model.micro_batch_size", "batch.global": "model.global_batch_size", "parallelism.tensor": "model.tensor_model_parallel_size", "parallelism.pipeline": "model.pipeline_model_parallel_size", "parallelism.virtualPipeline": "model.virtual_pipeline_model_parallel_size", "parallelism.context": "model.context_parallel_size", "parallelism.expert": "model.expert_model_parallel_size", "parallelism.sequence": "model.sequence_parallel", "parallelism.distributedOptimizer": "model.optim.name", "sequenceLength": "model.encoder_seq_length", "model.layers": "model.num_layers", "model.hiddenSize": "model.hidden_size", "model.ffnHiddenSize": "model.ffn_hidden_size", "model.attentionHeads": "model.num_attention_heads", "model.queryGroups": "model.num_query_groups", "model.experts": "model.num_moe_experts", "model.expertsPerToken": "model.moe_router_topk", "recompute": "model.activations_checkpoint_granularity", "tokenizer.path": "model.tokenizer", "data.prefixes": "model.data.data_prefix", "data.split": "model.data.splits_string", "checkpoint.enabled": "exp_manager.create_checkpoint_callback", "checkpoint.interval": "exp_manager.checkpoint_callback_params.every_n_train_steps", "checkpoint.from": "restore_from_path", "run.name": "exp_manager.explicit_log_dir", "profile.enabled": "model.nsys_profile.enabled", "profile.startStep": "model.nsys_profile.start_step", "profile.endStep": "model.nsys_profile.end_step", "profile.ranks": "model.nsys_profile.ranks"}
+mlperf-llama2-lora:
+  task: train
+  processes: gpu
+  program: "/workspace/ft-llm/train.py"
+  image: ""
+  precisions: ["fp8"]
+  owns: {"nodes": "DGXNNODES", "gpusPerNode": "DGXNGPU", "steps": "MAX_STEPS", "batch.micro": "MBS", "batch.global": "MINIBS", "sequenceLength": "MAX_SEQLEN", "model.layers": "OVERWRITTEN_NUM_LAYERS", "parallelism.tensor": "TP", "parallelism.pipeline": "PP", "parallelism.context": "CP", "parallelism.sequence": "SP", "parallelism.distributedOptimizer": "USE_DISTRIBUTED_OPTIMIZER", "precision": "FP8", "launchers.mlperf-llama2-lora.seed": "SEED", "launchers.mlperf-llama2-lora.system": "DGXSYSTEM"}
+mlperf-preprocess:
+  task: data
+  processes: one
+  program: "/etc/chartgen/program.sh"
+  sameAs: mlperf-llama2-lora
+  precisions: []
+  owns: {}
+download:
+  task: data
+  processes: one
+  program: "/etc/chartgen/program.py"
+  image: "docker.io/library/python:3.12.11-slim"
+  precisions: []
+  owns: {}
+megatron-preprocess:
+  task: data
+  processes: one
+  program: "/etc/chartgen/program.sh"
+  sameAs: megatron-lm
+  precisions: []
+  owns: {}
+pile-dataprep:
+  task: data
+  processes: workers
+  program: "/etc/chartgen/program.sh"
+  sameAs: nemo-1
+  precisions: []
+  owns: {}
+{{- end }}
+
+{{/* The chosen launcher, as YAML; its values win over its defaults. */}}
+{{- define "oke-h100-setup.launcher" -}}
+{{- $launcher := get (include "oke-h100-setup.launchers" . | fromYaml) .Values.launcher }}
+{{- range $key, $value := get .Values.launchers .Values.launcher }}
+{{- if $value }}{{ $_ := set $launcher $key $value }}{{ end }}
+{{- end }}
+{{- if not $launcher.image }}
+{{- with $launcher.sameAs }}
+{{- $_ := set $launcher "image" ((get $.Values.launchers .).image | default (get (include "oke-h100-setup.launchers" $ | fromYaml) .).image) }}
+{{- end }}
+{{- end }}
+{{- toYaml $launcher }}
+{{- end }}
+
+{{/* Whether the run uses GPUs: "true" or nothing. */}}
+{{- define "oke-h100-setup.gpu" -}}
+{{- if ne (include "oke-h100-setup.launcher" . | fromYaml).task "data" }}true{{ end }}
+{{- end }}
+
+{{/* Pods of the run: the machines of a GPU program; what a program without GPUs says itself, else one. */}}
+{{- define "oke-h100-setup.nodes" -}}
+{{- $launcher := include "oke-h100-setup.launcher" . | fromYaml }}
+{{- if eq $launcher.processes "gpu" }}{{ int64 .Values.nodes }}{{ else }}{{ $launcher.nodes | default 1 | int64 }}{{ end }}
+{{- end }}
+
+{{/* GPUs of each machine that the run uses: those asked for, or all. */}}
+{{- define "oke-h100-setup.gpusPerNode" -}}
+{{- $machine := get (include "oke-h100-setup.machines" . | fromYaml) .Values.machineType }}
+{{- .Values.gpusPerNode | default $machine.gpus | int64 }}
+{{- end }}
+
+{{/* Processes of the run, one for each GPU. */}}
+{{- define "oke-h100-setup.worldSize" -}}
+{{- mul (include "oke-h100-setup.gpusPerNode" . | int64) .Values.nodes }}
+{{- end }}
+
+{{/* Copies of the model that train side by side; cut to a whole number. */}}
+{{- define "oke-h100-setup.dataParallel" -}}
+{{- $p := .Values.parallelism }}
+{{- div (include "oke-h100-setup.worldSize" . | int64) (mul $p.tensor $p.pipeline $p.context) | max 1 }}
+{{- end }}
+
+{{/* Samples of one step; "2/gpu" grows with the run. */}}
+{{- define "oke-h100-setup.globalBatch" -}}
+{{- $global := .Values.batch.global }}
+{{- if kindIs "string" $global }}
+{{- mul (trimSuffix "/gpu" $global | int64) (include "oke-h100-setup.worldSize" . | int64) }}
+{{- else }}
+{{- int64 $global }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,12 @@
+{{/* Spec of the Indexed Job: numbered pods, and failed as soon as one of them fails. */}}
+{{- define "oke-h100.job" -}}
+completionMode: Indexed
+completions: {{ include "oke-h100.nodes" . }}
+parallelism: {{ include "oke-h100.nodes" . }}
+backoffLimit: 0
+{{- with .Values.run.deadlineSeconds }}
+activeDeadlineSeconds: {{ . | int64 }}
+{{- end }}
+template:
+  {{- include "oke-h100.pod" . | nindent 2 }}
+{{- end }}

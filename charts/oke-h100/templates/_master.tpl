@@ -1,0 +1,89 @@
+{{/*
+The pod that runs mpirun. It has no GPU, but stands beside those that have: on the same kind of machine, so that GPU
+machines alone are enough, and in the same network, so that the daemons of mpirun reach it.
+*/}}
+{{- define "oke-h100.master" -}}
+{{- $launcher := include "oke-h100.launcher" . | fromYaml -}}
+metadata:
+  labels:
+    {{- include "oke-h100.selectorLabels" . | nindent 4 }}
+    app.kubernetes.io/component: mpimaster
+    run: {{ include "oke-h100.run" . }}
+  annotations:
+    kubectl.kubernetes.io/default-container: mpimaster
+    # Makes a changed script a changed run.
+    checksum/master.sh: {{ include "oke-h100.masterScript" . | sha256sum }}
+spec:
+  restartPolicy: Never
+  {{- with .Values.run.deadlineSeconds }}
+  # When the master ends, so does the run.
+  activeDeadlineSeconds: {{ . | int64 }}
+  {{- end }}
+  terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  {{- with .Values.imagePullSecrets }}
+  imagePullSecrets:
+    {{- range . }}
+    - name: {{ . }}
+    {{- end }}
+  {{- end }}
+  {{- if include "oke-h100.gpu" . }}
+  {{- /* roce-oke */}}
+  {{- if eq .Values.network.mode "host" }}
+  hostNetwork: true
+  dnsPolicy: ClusterFirstWithHostNet
+  {{- end }}
+  {{- end }}
+  {{- with include "oke-h100.merge" (list (toYaml .Values.nodeSelector) (include "oke-h100.slot.nodeSelector" .)) }}
+  nodeSelector:
+    {{- . | nindent 4 }}
+  {{- end }}
+  {{- with concat (include "oke-h100.tolerations" . | fromYamlArray) .Values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  affinity:
+    {{- include "oke-h100.affinity" . | nindent 4 }}
+  volumes:
+    - name: master
+      configMap:
+        name: {{ include "oke-h100.run" . }}-master
+  containers:
+    - name: mpimaster
+      image: {{ $launcher.image | quote }}
+      imagePullPolicy: {{ .Values.imagePullPolicy }}
+      command: [bash, /etc/chartgen/master.sh]
+      env:
+        - name: NNODES
+          value: {{ include "oke-h100.nodes" . | quote }}
+        - name: GPUS_PER_NODE
+          value: {{ include "oke-h100.gpusPerNode" . | quote }}
+        - name: MPI_SSH_PORT
+          value: {{ .Values.mpi.sshPort | int64 | quote }}
+        - name: MPI_WAIT_SECONDS
+          value: {{ .Values.mpi.waitSeconds | int64 | quote }}
+        - name: MPI_SORT_HOSTS
+          value: {{ .Values.mpi.sortHosts | quote }}
+        - name: MPI_BIND_TO
+          value: {{ include "oke-h100.bindTo" . }}
+      {{- with .Values.mpi.resources }}
+      resources:
+        requests:
+          {{- range $name, $quantity := . }}
+          {{ $name }}: {{ $quantity | quote }}
+          {{- end }}
+      {{- end }}
+      securityContext:
+        allowPrivilegeEscalation: false
+      volumeMounts:
+        - name: master
+          mountPath: /etc/chartgen
+          readOnly: true
+{{- end }}
+
+{{/* What mpirun binds each process to: the user's choice, or what the machine type was measured with. */}}
+{{- define "oke-h100.bindTo" -}}
+{{- $machine := get (include "oke-h100.machines" . | fromYaml) .Values.machineType }}
+{{- .Values.mpi.bindTo | default ($machine.fabric | default dict).bindTo | default "numa" }}
+{{- end }}

@@ -1,0 +1,12 @@
+{{/* Spec of the Indexed Job: numbered pods, and failed as soon as one of them fails. */}}
+{{- define "onprem-p8000.job" -}}
+completionMode: Indexed
+completions: {{ include "onprem-p8000.nodes" . }}
+parallelism: {{ include "onprem-p8000.nodes" . }}
+backoffLimit: 0
+{{- with .Values.run.deadlineSeconds }}
+activeDeadlineSeconds: {{ . | int64 }}
+{{- end }}
+template:
+  {{- include "onprem-p8000.pod" . | nindent 2 }}
+{{- end }}

@@ -1,0 +1,98 @@
+{{/* Start script of every machine. Values reach it as variables and arguments only, never as text of the script. */}}
+{{- define "onprem-p8000.start" -}}
+{{- $launcher := include "onprem-p8000.launcher" . | fromYaml -}}
+#!/usr/bin/env bash
+# Starts this machine's part of the run. Arguments: the program and its own arguments, passed on unchanged.
+set -euo pipefail
+
+release_variables=({{ include "onprem-p8000.env" . | fromYamlArray | include "onprem-p8000.names" }})
+
+# Reads a vendor's environment profile; what the release sets itself keeps its value.
+source_profile() {
+  local -A own=()
+  local name
+  for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
+  set +u
+  # shellcheck disable=SC1090
+  source "$1"
+  set -u
+  for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
+}
+
+: "${NODE_RANK:?is the number of this pod, from its label}"
+{{- if include "onprem-p8000.gpu" . }}
+mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if include "onprem-p8000.staged" . }}
+
+# Copies the data to this machine's own disk; what an earlier run has copied completely stays.
+stage() {
+  local from=$1 to=/scratch$1
+  if [[ ! -s $from ]]; then
+    echo "chartgen: data.stage: $from is missing or empty; prepare the data first" >&2
+    return 1
+  fi
+  if [[ -e $to && $(stat -c '%s %Y' "$to") == "$(stat -c '%s %Y' "$from")" ]]; then return; fi
+  echo "chartgen: copying $from to $to"
+  mkdir -p "${to%/*}"
+  cp --preserve=timestamps "$from" "$to.part"
+  mv "$to.part" "$to"
+}
+# The lock makes pods wait that share a machine; it ends with the copy, not with the run.
+exec {lock}>/scratch/.staging
+flock "$lock"
+while IFS= read -r prefix; do
+  stage "$prefix.bin"
+  stage "$prefix.idx"
+done <<<"$STAGED_DATA"
+exec {lock}>&-
+{{- end }}
+{{- end }}
+{{- if include "onprem-p8000.gpu" . }}
+{{- if include "onprem-p8000.infiniband" . }}
+# InfiniBand: the device plugin gives the pod its adapters, and nothing else does.
+if ! compgen -G '/dev/infiniband/uverbs*' >/dev/null; then
+  echo 'chartgen: the pod got no InfiniBand adapter in /dev/infiniband; does network.resource name the one of your device plugin?' >&2
+  exit 1
+fi
+{{- end }}
+{{- end }}
+{{- include (printf "onprem-p8000.launcher.%s.beforeLaunch" .Values.launcher) . }}
+{{- if eq $launcher.processes "gpu" }}
+{{ include "onprem-p8000.launch" . | trim }}
+{{- else if eq $launcher.processes "one" }}
+# exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
+exec {{ include "onprem-p8000.interpreter" $launcher.program }} "$@"
+{{- else }}
+
+# One worker for each share of the work; the first that fails ends the others.
+: "${WORKERS:?is the number of workers of this pod}"
+workers=()
+trap 'kill "${workers[@]}" 2>/dev/null || true' EXIT
+trap 'exit 143' TERM
+for ((worker = 0; worker < WORKERS; worker++)); do
+  RANK=$((NODE_RANK * WORKERS + worker)) WORLD_SIZE=$((NNODES * WORKERS)) {{ include "onprem-p8000.interpreter" $launcher.program }} "$@" &
+  workers+=("$!")
+done
+for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
+{{- end }}
+{{- end }}
+
+{{/* Script of every process of a GPU program: it knows its rank, and becomes the program. */}}
+{{- define "onprem-p8000.rank" -}}
+#!/usr/bin/env bash
+# Starts one process. Arguments: the program and its own arguments.
+set -euo pipefail
+{{- include "onprem-p8000.rankVariables" . }}
+{{- include (printf "onprem-p8000.launcher.%s.beforeRank" .Values.launcher) . }}
+exec {{ include "onprem-p8000.interpreter" (include "onprem-p8000.launcher" . | fromYaml).program }} "$@"
+{{- end }}
+
+{{/* What runs a program: its name tells. */}}
+{{- define "onprem-p8000.interpreter" -}}
+{{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
+{{- end }}
+
+{{/* Names of variables, as words. */}}
+{{- define "onprem-p8000.names" -}}
+{{- range $i, $entry := . }}{{ if $i }} {{ end }}{{ $entry.name }}{{ end }}
+{{- end }}
