@@ -97,7 +97,7 @@ def test_every_value_is_described(chart: Chart) -> None:
     assert [row.key for row in table if not row.meaning] == []
     schema = json.loads(chart.files["values.schema.json"])
     for row in table:
-        node = schema
+        node, shared = schema, False
         for key in row.keys:
             assert key in node["properties"], row.key
             node = node["properties"][key]

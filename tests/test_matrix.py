@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -50,7 +51,7 @@ def run_of(target: Target, preset: Path) -> Run:
     """Layer preset, overlay and site; without an overlay, take the fewest machines that the parallel sizes allow."""
     overlay, site = VALUES / target.name / preset.name, VALUES / f"site.{target.name}.example.yaml"
     files = [preset, *([overlay] if overlay.is_file() else []), site]
-    data = load_values(files).data
+    data: dict[str, Any] = load_values(files).data
     machine = target.machines[data.get("machineType", target.default_machine.name)]
     sizes = data.get("parallelism", {})
     model_size = math.prod(sizes.get(name, 1) for name in ("tensor", "pipeline", "context"))
@@ -125,5 +126,6 @@ def pools(target: Target, runs: list[Run]) -> list[NodePool]:
 
 def install_setup(plane: ControlPlane, setup: Chart, namespace: str, run: Run, machines: int) -> None:
     """Apply the target's setup chart, with room for all machines."""
-    data = {**run.values.data, "setup": {**run.values.data.get("setup", {}), "quota": {"nodes": machines}}}
+    data: dict[str, Any] = dict(run.values.data)
+    data["setup"] = {**data.get("setup", {}), "quota": {"nodes": machines}}
     plane.cluster.apply(objects(render(setup, "setup", namespace, data)), namespace=namespace)
