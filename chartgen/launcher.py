@@ -25,7 +25,7 @@ FIELDS = {
     "sameAs": Field("string", "the launcher whose image it uses, instead of `image`"),
     "precisions": Field("array", "the values of `precision` that it can train in", of="string"),
     "owns": Field(
-        "object", "portable key -> the native option that it sets and that `config` and `args` may not", of="string"
+        "object", "portable key -> the native option, or options, that it sets and that `config` and `args` may not"
     ),
     "sources": Field("array", "the documents that its options come from", required=True, of="string"),
 }
@@ -59,7 +59,7 @@ class Launcher:
     image: str
     same_as: str
     precisions: tuple[str, ...]
-    owns: dict[str, str]
+    owns: dict[str, list[str]]
     sources: tuple[str, ...]
     parts: dict[str, str]
 
@@ -89,7 +89,7 @@ def load_launcher(path: Path) -> Launcher:
         image=meta.get("image", ""),
         same_as=meta.get("sameAs", ""),
         precisions=tuple(meta.get("precisions", [])),
-        owns=meta.get("owns", {}),
+        owns={key: [native] if isinstance(native, str) else native for key, native in meta.get("owns", {}).items()},
         sources=tuple(meta["sources"]),
         parts=parts,
     )

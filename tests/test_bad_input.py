@@ -44,9 +44,9 @@ def test_every_defect_is_told_in_lines_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "line"),
     [
-        (["build", "gke-a3mgea"], 2, "unknown target 'gke-a3mgea'; did you mean gke-a3mega?"),
-        (["build", "gke-a3mega/"], 2, "unknown target 'gke-a3mega/'; did you mean gke-a3mega?"),
-        (["show", "../gke-a3mega"], 2, "unknown target '../gke-a3mega'; did you mean gke-a3mega?"),
+        (["build", "gke-a3mgea"], 2, "unknown target 'gke-a3mgea'; did you mean gke-a3mega or gke-a3high?"),
+        (["build", "gke-a3mega/"], 2, "unknown target 'gke-a3mega/'; did you mean gke-a3mega or gke-a3high?"),
+        (["show", "../gke-a3mega"], 2, "unknown target '../gke-a3mega'; did you mean gke-a3mega or gke-a3high?"),
         (["build"], 2, "name the targets to build, or use --all; `chartgen list targets` shows them"),
         (
             ["build", "--all", "gke-a3mega"],

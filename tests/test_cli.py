@@ -112,8 +112,8 @@ def table(text: str) -> dict[str, str]:
     name = ""
     for line in text.splitlines():
         name = name if line.startswith(" ") else line.split()[0]
-        words = line.strip() if line.startswith(" ") else line.split(maxsplit=1)[1]
-        rows[name] = f"{rows[name]} {words}" if name in rows else words
+        words = line.strip() if line.startswith(" ") else line.partition(" ")[2].strip()
+        rows[name] = f"{rows.get(name, '')} {words}".strip()
     return rows
 
 

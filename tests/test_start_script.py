@@ -181,15 +181,18 @@ def test_nsight_runs_where_a_profiled_rank_is(image: Image, rank: int, *, profil
 
 @pytest.mark.parametrize("installed", [True, False])
 def test_dllogger_is_used_when_the_image_has_it(image: Image, *, installed: bool) -> None:
-    if installed:
-        (image.folder / "dllogger.py").touch()
-        image.environment["PYTHONPATH"] = str(image.folder)
-    done = image.start(rendered())
-    argv = image.record()["argv"]
-    path = image.folder / "outputs/run/dllogger/rank-0/dllogger.json"
+    image.program("python3", f"sys.exit(sys.argv[1] == '-c' and not {installed})")
+    command, variables = image.command(rendered(), rank=3)
+    rank = [command[0], str(image.folder / "rank.sh"), *command[2:]]
+    said = [
+        subprocess.run(rank, env={**variables, "LOCAL_RANK": local}, capture_output=True, text=True, check=True).stderr
+        for local in ("0", "1")
+    ]
+    path = image.folder / "outputs/run/dllogger/rank-3/dllogger.json"
+    argv = image.record("python3")["argv"]
     assert (f"++exp_manager.dllogger_logger_kwargs.json_file='{path}'" in argv) is installed
     assert path.parent.is_dir() is installed
-    assert ("no DLLogger" in done.stderr) is not installed
+    assert ["no DLLogger" in text for text in said] == [not installed, False], "one word for each machine"
 
 
 def test_no_secret_reaches_logs_or_artefacts(image: Image) -> None:

@@ -49,7 +49,8 @@
 {{- $_ := set $check "problems" (append $check.problems (printf "precision: %s cannot be trained with launcher %s; use %s" .Values.precision .Values.launcher (join ", " $launcher.precisions))) }}
 {{- end }}
 {{- end }}
-{{- range $portable, $native := $launcher.owns }}
+{{- range $portable, $natives := $launcher.owns }}
+{{- range $native := $natives }}
 {{- $at := $launcher.config | default (dict) }}
 {{- $found := true }}
 {{- range splitList "." $native }}
@@ -64,6 +65,7 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- end }}
 {{- if and (include "onprem-p8000.staged" .) (not (include "onprem-p8000.storedData" . | fromYamlArray)) }}
 {{- $_ := set $check "problems" (append $check.problems "data.stage: there is no data set to copy; name one with data.name or data.prefixes, or set it to false") }}
 {{- end }}
@@ -72,44 +74,23 @@
 {{- end }}
 {{- if eq .Values.launcher "megatron-lm" }}
 {{- $config := $launcher.config | default (dict) }}
-{{- /* Options that share their portable key with another one, which launcher.yaml names. */}}
-{{- $owned := dict
-  "position-embedding-type" "model.family"
-  "swiglu" "model.family"
-  "disable-bias-linear" "model.family"
-  "untie-embeddings-and-output-weights" "model.family"
-  "group-query-attention" "model.queryGroups"
-  "max-position-embeddings" "sequenceLength"
-  "num-virtual-stages-per-pipeline-rank" "parallelism.virtualPipeline"
-  "pipeline-model-parallel-layout" "parallelism.virtualPipeline"
-  "fp16" "precision"
-  "fp8-format" "precision"
-  "recompute-activations" "recompute"
-  "recompute-method" "recompute"
-  "recompute-num-layers" "recompute"
-  "mock-data" "data.name"
-  "train-data-path" "data.name"
-  "data-args-path" "data.name"
-  "data-cache-path" "data.name"
-  "vocab-file" "tokenizer.path"
-  "merge-file" "tokenizer.path"
-  "load" "checkpoint.enabled"
-}}
-{{- $known := keys $owned }}
-{{- range $portable, $native := $launcher.owns }}{{ $_ := set $owned $native $portable }}{{ end }}
+{{- $owned := dict }}
+{{- range $portable, $natives := $launcher.owns }}
+{{- range $natives }}{{ $_ := set $owned . $portable }}{{ end }}
+{{- end }}
 {{- $given := dict "config" (keys $config | sortAlpha) "args" list }}
 {{- range $launcher.args }}
 {{- if hasPrefix "--" . }}{{ $_ := set $given "args" (append $given.args (trimPrefix "--" . | splitList "=" | first)) }}{{ end }}
 {{- end }}
+{{- /* argparse also takes the beginning of an option's name. */}}
 {{- range $place, $names := $given }}
 {{- range $name := $names }}
-{{- /* argparse also takes the beginning of an option's name; an option of that name itself comes first. */}}
-{{- $native := hasKey $owned $name | ternary $name "" }}
+{{- $begun := "" }}
 {{- range $option := keys $owned | sortAlpha }}
-{{- if and (not $native) (hasPrefix $name $option) }}{{ $native = $option }}{{ end }}
+{{- if and (not $begun) (hasPrefix $name $option) }}{{ $begun = $option }}{{ end }}
 {{- end }}
-{{- if and $native (or (ne $name $native) (has $name $known)) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.megatron-lm.%s: %s is set by %s; set that instead" $place $native (get $owned $native))) }}
+{{- if and $begun (not (hasKey $owned $name)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.megatron-lm.%s: %s is set by %s; set that instead" $place $begun (get $owned $begun))) }}
 {{- end }}
 {{- end }}
 {{- end }}

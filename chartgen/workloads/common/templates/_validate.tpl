@@ -49,7 +49,8 @@
 {{- $_ := set $check "problems" (append $check.problems (printf "precision: %s cannot be trained with launcher %s; use %s" .Values.precision .Values.launcher (join ", " $launcher.precisions))) }}
 {{- end }}
 {{- end }}
-{{- range $portable, $native := $launcher.owns }}
+{{- range $portable, $natives := $launcher.owns }}
+{{- range $native := $natives }}
 {{- $at := $launcher.config | default (dict) }}
 {{- $found := true }}
 {{- range splitList "." $native }}
@@ -61,6 +62,7 @@
 {{- range $launcher.args }}
 {{- if regexMatch (printf "^[+~-]*%s([.=]|$)" (regexReplaceAll "[.]" $native "[.]")) . }}
 {{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.args: %s is set by %s; set that instead" $.Values.launcher $native $portable)) }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -1,0 +1,118 @@
+"""Every workload kind on the real control plane, through plain Helm: failure is failure, and nothing runs twice."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from chartgen.cluster import JOB, JOBSET, POD, PYTORCHJOB, VOLCANO_JOB, Object, wait_for
+from chartgen.rehearsal import engines
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.machines import create_machines, delete_machines
+from chartgen.rehearsal.podfacts import gpus
+from chartgen.rehearsal.rehearse import node_pool
+from chartgen.rehearsal.verdict import look, wait_for_verdict
+from chartgen.target import load_target
+
+CHARTS = Path(__file__).parent.parent / "charts"
+KINDS = {"gke-a3high": JOB, "gke-a3mega": JOBSET, "eks-p5": PYTORCHJOB, "oke-h100": VOLCANO_JOB}
+INSTANCE = {"app.kubernetes.io/instance": "my-run"}
+
+pytestmark = pytest.mark.engines
+
+
+@dataclass(frozen=True)
+class Release:
+    """Release my-run of one target's chart, on 2 machines in a namespace of its own."""
+
+    helm: Path
+    plane: ControlPlane
+    target: str
+
+    def do(self, command: str, *flags: str) -> None:
+        """Install, upgrade or uninstall it, and wait until it runs."""
+        chart = [] if command == "uninstall" else [str(CHARTS / self.target), "--set", "nodes=2", *flags]
+        place = ["--namespace", self.target, "--kubeconfig", str(self.plane.kubeconfig)]
+        argv = [str(self.helm), command, "my-run", *chart, *place]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        if chart:
+            verdict = wait_for_verdict(self.plane.cluster, "my-run", namespace=self.target, timeout=60)
+            assert verdict.ok, verdict.reasons
+
+    def run(self) -> Object:
+        """Give the one run that is not being deleted."""
+        found = self.plane.cluster.list(KINDS[self.target], namespace=self.target, labels=INSTANCE)
+        (item,) = [item for item in found if "deletionTimestamp" not in item["metadata"]]
+        return item
+
+    def pods(self) -> list[Object]:
+        """Give the pods that hold GPUs."""
+        found = self.plane.cluster.list(POD, namespace=self.target, labels=INSTANCE)
+        return [pod for pod in found if gpus(pod) and pod["status"].get("phase") in ("Pending", "Running")]
+
+
+@pytest.fixture
+def release(plane: ControlPlane, built_engines: None) -> Iterator[Callable[[str, str], Release]]:  # noqa: ARG001
+    opened: list[Release] = []
+    machines: list[str] = []
+
+    def open_release(target: str, helm: str) -> Release:
+        # room for two runs: only the chart itself keeps them apart
+        machines.extend(create_machines(plane.cluster, [node_pool(load_target(target).default_machine, 4)]))
+        plane.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": target}}])
+        opened.append(Release(engines.require(helm), plane, target))
+        opened[-1].do("install")
+        return opened[-1]
+
+    yield open_release
+    for each in opened:
+        each.do("uninstall")
+        wait_for(lambda each=each: not each.pods(), what="that all pods are gone", timeout=60)  # type: ignore[misc]
+    delete_machines(plane.cluster, machines)
+
+
+def final_state(run: Object) -> str:
+    """Give what a run's own controller says of its end; empty while it runs."""
+    status = run.get("status", {})
+    if "state" in status:
+        return str(status["state"]["phase"])
+    ended = [each["type"] for each in status.get("conditions", ()) if each["status"] == "True"]
+    return "Failed" if "Failed" in ended else ""
+
+
+@pytest.mark.parametrize("target", KINDS)
+def test_a_machine_that_fails_fails_the_run_and_frees_the_others(
+    release: Callable[[str, str], Release], target: str
+) -> None:
+    found = release(target, "helm")
+    victim = found.pods()[-1]["metadata"]["name"]
+    found.plane.cluster.patch(POD, victim, {"status": {"phase": "Failed"}}, namespace=target, subresource="status")
+    wait_for(lambda: final_state(found.run()) == "Failed", what="that the run has failed", timeout=30)
+    wait_for(lambda: not found.pods(), what="that no pod holds GPUs", timeout=30)
+    verdict = look(found.plane.cluster, "my-run", namespace=target)
+    assert not verdict.ok
+    assert "failed" in " ".join(verdict.reasons).lower()
+
+
+@pytest.mark.parametrize("helm", ["helm", "helm3"])
+@pytest.mark.parametrize("target", ["eks-p5", "oke-h100"])  # test_upgrade.py has Job and JobSet
+def test_an_unchanged_upgrade_does_nothing_and_a_changed_one_replaces_the_run(
+    release: Callable[[str, str], Release], target: str, helm: str
+) -> None:
+    found = release(target, helm)
+    before, pods = found.run()["metadata"], {pod["metadata"]["uid"] for pod in found.pods()}
+    found.do("upgrade")
+    time.sleep(1)
+    after = found.run()["metadata"]
+    assert (after["uid"], after["generation"]) == (before["uid"], before["generation"])
+    assert {pod["metadata"]["uid"] for pod in found.pods()} == pods
+    found.do("upgrade", "--set", "steps=60")
+    wait_for(lambda: len(found.pods()) == 2, what="that the old run is gone", timeout=60)
+    assert found.run()["metadata"]["name"] != before["name"]
+    assert {pod["metadata"]["labels"]["run"] for pod in found.pods()} == {found.run()["metadata"]["name"]}
