@@ -353,7 +353,8 @@ def test_another_priority_class_keeps_the_run() -> None:
 def test_no_values_describe_a_small_mock_run() -> None:
     found = rendered(files=())
     assert job_spec(found)["completions"] == 1
-    assert overrides(found)["model.data.data_impl"] == "'mock'"
+    assert "--mock-data" in arguments(found)
+    assert overrides(rendered("launcher=nemo-1", files=()))["model.data.data_impl"] == "'mock'"
 
 
 @pytest.mark.parametrize(

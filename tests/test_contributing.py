@@ -50,8 +50,8 @@ def test_there_is_something_to_follow() -> None:
 
 
 def test_the_commands_show_the_new_lines(followed: Followed) -> None:
-    assert re.search(r"^infiniband +InfiniBand between the GPUs", followed.output, re.MULTILINE)
-    assert re.search(r"^resourceLimits.yaml +nvidia-gpu, infiniband$", followed.output, re.MULTILINE)
+    assert re.search(r"^lab-rdma +InfiniBand between the GPUs", followed.output, re.MULTILINE)
+    assert re.search(r"^resourceLimits.yaml +nvidia-gpu, lab-rdma$", followed.output, re.MULTILINE)
     assert re.search(r"^charts/lab-h100: written$", followed.output, re.MULTILINE)
     assert re.search(r'- name: NCCL_IB_HCA\n +value: "mlx5"$', followed.output, re.MULTILINE)
     assert re.search(r'nvidia.com/hostdev: "8"$', followed.output, re.MULTILINE)
@@ -84,13 +84,13 @@ def test_the_pods_hold_what_the_fragment_says(followed: Followed) -> None:
 
 def test_the_readme_of_the_chart_tells_about_the_fragment(followed: Followed) -> None:
     readme = (followed.folder / "charts" / "lab-h100" / "README.md").read_text()
-    assert "| infiniband | IPC_LOCK | RDMA pins the memory that the adapters read and write |" in readme
+    assert "| lab-rdma | IPC_LOCK | RDMA pins the memory that the adapters read and write |" in readme
     assert "- Nodes prepared for InfiniBand.\n" in readme
     assert '| `network.adapters` | `"mlx5"` | Adapters that NCCL uses: names, or what they begin with |' in readme
 
 
 def test_the_mistakes_that_it_proposes_are_told(followed: Followed) -> None:
-    fragment = followed.folder / "ours" / "fragments" / "infiniband"
+    fragment = followed.folder / "ours" / "fragments" / "lab-rdma"
     values = fragment / "values.yaml"
     text = values.read_text()
     (fragment / "volume.yaml").write_text("- name: a\n")

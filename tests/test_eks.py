@@ -195,9 +195,9 @@ def test_never_the_hosts_devices_nor_its_shared_memory() -> None:
 
 
 def test_huge_pages_only_when_asked_for_and_beside_memory() -> None:
-    with pytest.raises(ChartgenError, match=r"network\.hugePages: .*launchers\.nemo-1\.resources\.requests"):
+    with pytest.raises(ChartgenError, match=r"network\.hugePages: .*launchers\.megatron-lm\.resources\.requests"):
         run("nodes=2", "network.hugePages=5120Mi")
-    found = worker(run("nodes=2", "network.hugePages=5120Mi", "launchers.nemo-1.resources.requests.memory=500Gi"))
+    found = worker(run("nodes=2", "network.hugePages=5120Mi", "launchers.megatron-lm.resources.requests.memory=500Gi"))
     limits, requests = (container(found)["resources"][field] for field in ("limits", "requests"))
     assert limits["hugepages-2Mi"] == requests["hugepages-2Mi"] == "5120Mi"
     assert "FI_EFA_USE_HUGE_PAGE" not in env(found)

@@ -16,7 +16,7 @@ import pytest
 
 from chartgen.chart import Chart
 from chartgen.check import validate
-from chartgen.cluster import NAMESPACE, wait_for
+from chartgen.cluster import NAMESPACE, Object, wait_for
 from chartgen.composer import compose, compose_setup
 from chartgen.library import open_library
 from chartgen.manifests import objects, render
@@ -85,11 +85,14 @@ def test_every_preset_is_accepted_and_placed(plane: ControlPlane, name: str) -> 
     chart, setup = compose(target), compose_setup(target)
     runs = list(runs_of(target))
     machines = create_machines(plane.cluster, pools(target, runs))
+    made: list[Object] = []
     plane.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
     try:
         assert setup is not None
         for machine in {run.machine for run in runs}:
-            install_setup(plane, setup, name, next(run for run in runs if run.machine == machine), len(machines))
+            found = setup_of(setup, name, next(run for run in runs if run.machine == machine), len(machines))
+            plane.cluster.apply(found, namespace=name)
+            made += found
         for run in runs:
             validate(chart, run.values)
             plane.cluster.apply(objects(render(chart, run.release, name, run.values.data)), namespace=name)
@@ -112,6 +115,15 @@ def test_every_preset_is_accepted_and_placed(plane: ControlPlane, name: str) -> 
             assert (run.release, verdict.pods - run.nodes) in {(run.release, 0), (run.release, int(name == "oke-h100"))}
     finally:
         plane.cluster.delete(NAMESPACE, name)
+        for item in made:
+            plane.cluster.delete_object(item, namespace=name)
+        # a queue goes when the last run that it admitted has gone
+        left = [(plane.cluster.kind(item["apiVersion"], item["kind"]), item["metadata"]["name"]) for item in made]
+        wait_for(
+            lambda: not any(plane.cluster.get(kind, each) for kind, each in left if not kind.namespaced),
+            what="that the setup is gone",
+            timeout=120,
+        )
         delete_machines(plane.cluster, machines)
 
 
@@ -124,8 +136,8 @@ def pools(target: Target, runs: list[Run]) -> list[NodePool]:
     ]
 
 
-def install_setup(plane: ControlPlane, setup: Chart, namespace: str, run: Run, machines: int) -> None:
-    """Apply the target's setup chart, with room for all machines."""
+def setup_of(setup: Chart, namespace: str, run: Run, machines: int) -> list[Object]:
+    """Render the target's setup chart, with room for all machines."""
     data: dict[str, Any] = dict(run.values.data)
     data["setup"] = {**data.get("setup", {}), "quota": {"nodes": machines}}
-    plane.cluster.apply(objects(render(setup, "setup", namespace, data)), namespace=namespace)
+    return objects(render(setup, "setup", namespace, data))

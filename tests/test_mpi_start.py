@@ -198,7 +198,13 @@ def make(tmp_path: Path, program: Path) -> Any:
     """Render a run of two workers with two GPUs each, unless the flags say otherwise, that starts the program."""
 
     def cluster(*sets: str, flags: tuple[str, ...] = ()) -> Cluster:
-        own = ("nodes=2", "gpusPerNode=2", "launchers.nemo-1.dllogger=false", f"launchers.nemo-1.program={program}")
+        own = (
+            "launcher=nemo-1",
+            "nodes=2",
+            "gpusPerNode=2",
+            "launchers.nemo-1.dllogger=false",
+            f"launchers.nemo-1.program={program}",
+        )
         return Cluster(tmp_path, rendered(*own, *sets, name="oke-h100", files=(), json=flags))
 
     return cluster
