@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.documented import Row, describe
+from chartgen.documented import ENCODE, Row, describe
 from chartgen.errors import ChartgenError, Problem
 from chartgen.library import BUILTIN
 from chartgen.schema import check_sound, closed, merge_schemas
@@ -45,9 +45,9 @@ def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) 
 def schema_text(schema: Any, indent: int = 0) -> str:
     """Write a schema with one line for each part that holds no other, so that people can read it and its diffs."""
     if not isinstance(schema, dict) or not any(isinstance(value, dict) for value in schema.values()):
-        return json.dumps(schema, ensure_ascii=False)
+        return ENCODE(schema)
     pad = " " * (indent + 2)
-    lines = [f"{pad}{json.dumps(key)}: {schema_text(value, indent + 2)}" for key, value in schema.items()]
+    lines = [f"{pad}{ENCODE(key)}: {schema_text(value, indent + 2)}" for key, value in schema.items()]
     return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
 
 

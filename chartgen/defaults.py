@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +11,7 @@ from pathlib import Path
 from chartgen import gotemplate
 from chartgen.chartschema import FILE as SCHEMA_FILE
 from chartgen.chartschema import read_schema
-from chartgen.documented import Row, rows
+from chartgen.documented import ENCODE, Row, rows
 from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.yamltext import Document, Keys, Plain, load, require_map
 
@@ -120,7 +119,7 @@ def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tupl
             hint = did_you_mean(dotted, [row.key for row in table.values()])
             problems.append(target.problem(f"the chart has no value {dotted!r}", ("values", *keys), hint))
         else:
-            table[keys] = replace(table[keys], default=json.dumps(value, ensure_ascii=False))
+            table[keys] = replace(table[keys], default=ENCODE(value))
             edits.append((*span, table[keys].default))
     if problems:
         raise ChartgenError(problems)

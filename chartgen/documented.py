@@ -9,6 +9,9 @@ from typing import Any
 
 from chartgen.yamltext import Document, Keys, Plain
 
+# One encoder for a chart's hundreds of values: json.dumps makes one for each call.
+ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+
 
 @dataclass(frozen=True)
 class Row:
@@ -43,7 +46,7 @@ def describe(schema: dict[str, Any], table: Iterable[Row]) -> None:
 
 
 def _one_line(value: Plain) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return ENCODE(value)
 
 
 def _comment_above(lines: list[str], index: int) -> str:

@@ -91,7 +91,8 @@ def test_default_is_a_small_run_on_mock_data() -> None:
     assert found["vocab-size"] == ["51200"]
     assert (found["train-iters"], found["eval-iters"], found["eval-interval"]) == (["10"], ["0"], ["1000"])
     assert found["split"] == ["100,0,0"]
-    assert {"data-path", "save", "load"}.isdisjoint(found)
+    assert "data-path" not in found
+    assert found["save"] == found["load"] == ["/outputs/ml/my-run/checkpoints"], "a run that starts again goes on"
     assert env(run())["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
 
 
@@ -204,7 +205,11 @@ def test_family_decides_the_architecture(family: str, expected: dict[str, list[s
             {"tokenizer-type": ["GPTSentencePieceTokenizer"], "tokenizer-model": ["/data/t/tokenizer.model"]},
             "vocab-size",
         ),
-        ("checkpoint.from=/data/weights", {"pretrained-checkpoint": ["/data/weights"]}, "load"),
+        (
+            "checkpoint.enabled=false,checkpoint.from=/data/weights",
+            {"pretrained-checkpoint": ["/data/weights"]},
+            "load",
+        ),
         (
             "profile.enabled=true,profile.ranks={0,3}",
             {"profile": [], "profile-step-start": ["41"], "profile-step-end": ["44"], "profile-ranks": ["0", "3"]},
@@ -516,7 +521,7 @@ def test_sigterm_reaches_the_trial(machine: Machine) -> None:
             "launchers.mlperf-llama2-lora.config: MAX_STEPS is set by steps; set that instead",
         ),
         ("checkpoint.from=", "checkpoint.from: the benchmark starts from base weights; give their directory"),
-        ("recompute=full", "recompute: the benchmark has no such thing; leave it as it is by default"),
+        ("recompute=full", "recompute: the benchmark has no such thing; turn it off"),
         (
             "model.hiddenSize=4096",
             "model.hiddenSize: the benchmark trains Llama 2 70B only; take its preset llama2-70b-lora.yaml",

@@ -136,7 +136,7 @@
   "data.stage" .Values.data.stage
 }}
 {{- if $wrong }}
-{{- $_ := set $check "problems" (append $check.problems (printf "%s: the benchmark has no such thing; leave it as it is by default" $key)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "%s: the benchmark has no such thing; turn it off" $key)) }}
 {{- end }}
 {{- end }}
 {{- if not .Values.checkpoint.from }}
