@@ -45,7 +45,7 @@ lint: $(CHARTGEN) $(DEV) ## format, lint, types, import contracts, shell, and th
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
 	$(BIN)/shellcheck --shell=bash $(SCRIPTS)
-	$(BIN)/chartgen build --all --schemas schemas --check
+	$(BIN)/chartgen build --all --schemas schemas --reference docs/reference --check
 
 .PHONY: format
 format: $(DEV) ## format the Python files and apply the safe fixes
@@ -54,7 +54,7 @@ format: $(DEV) ## format the Python files and apply the safe fixes
 
 .PHONY: charts
 charts: $(CHARTGEN) ## build every chart into charts/, and schemas/
-	$(BIN)/chartgen build --all --schemas schemas
+	$(BIN)/chartgen build --all --schemas schemas --reference docs/reference
 
 .PHONY: engines
 engines: $(CHARTGEN) ## build the engines of the rehearsal into your cache (Helm, control plane, controllers)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chartgen.chart import Chart
-    from chartgen.check import validate
+    from chartgen.checks import check, validate
     from chartgen.composer import compose, compose_setup
     from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
+    from chartgen.findings import Finding
     from chartgen.library import Library, open_library
-    from chartgen.linter import Finding, lint
+    from chartgen.linter import lint
     from chartgen.manifests import render
     from chartgen.plan import Plan, plan_release
     from chartgen.rehearsal.rehearse import Rehearsal, rehearse
@@ -39,6 +40,7 @@ __all__ = [
     "Target",
     "UsageError",
     "Values",
+    "check",
     "compose",
     "compose_setup",
     "install",
@@ -58,11 +60,12 @@ __all__ = [
 # Where each name lives; modules are nouns and functions verbs, so that none hides the other.
 _MODULES = {
     "chart": ["Chart"],
-    "check": ["validate"],
+    "checks": ["check", "validate"],
     "composer": ["compose", "compose_setup"],
     "errors": ["ChartgenError", "MissingToolError", "Problem", "UsageError"],
     "library": ["Library", "open_library"],
-    "linter": ["Finding", "lint"],
+    "findings": ["Finding"],
+    "linter": ["lint"],
     "manifests": ["render"],
     "plan": ["Plan", "plan_release"],
     "rehearsal.rehearse": ["Rehearsal", "rehearse"],

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.yamltext import read_text
+
+if TYPE_CHECKING:
+    from chartgen.target import Target
 
 
 @dataclass(frozen=True)
@@ -17,10 +21,12 @@ class Chart:
     Args:
         name: The chart's name, which is also its folder's.
         files: Relative path -> text, sorted by path.
+        target: The target that it was composed from; None for a setup chart, and for one that was read from a folder.
     """
 
     name: str
     files: dict[str, str]
+    target: Target | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def read(cls, directory: Path) -> Chart:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from chartgen import gotemplate, manifests
-from chartgen.check import check_values
+from chartgen.checks import check
 from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.findings import Finding, in_order
 from chartgen.helm import HelmError, find_helm
 from chartgen.rules import LINT_NAMESPACE, RULES, rule_id, title
 from chartgen.values import Values, load_values
@@ -30,24 +30,6 @@ _BANNED = re.compile(
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|`[^`]*`')
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One thing that lint found.
-
-    Args:
-        rule: Stable id of the check.
-        problem: Where and what.
-        severity: An error fails the lint; a warning is only shown.
-    """
-
-    rule: str
-    problem: Problem
-    severity: Literal["error", "warning"] = "error"
-
-    def __str__(self) -> str:
-        return f"{self.problem} [{self.rule}]"
-
-
 def lint(chart: Chart, presets: Mapping[str, Preset] | None = None) -> list[Finding]:
     """Check a chart with no values and with every preset.
 
@@ -64,8 +46,7 @@ def lint(chart: Chart, presets: Mapping[str, Preset] | None = None) -> list[Find
     found = [*_banned_functions(chart), *_helm_lint(chart)]
     for name, files in {"": (), **(presets or {})}.items():
         found += _preset(chart, name, files)
-    unique = {(finding.rule, finding.problem.path, finding.problem.message): finding for finding in reversed(found)}
-    return sorted(unique.values(), key=lambda f: (str(f.problem.path or ""), f.problem.line, f.rule, f.problem.message))
+    return in_order(reversed(found))
 
 
 def find_presets(chart: str, folder: Path) -> dict[str, list[Path]]:
@@ -113,9 +94,9 @@ def _preset(chart: Chart, name: str, files: Preset) -> Iterator[Finding]:
     """Check the chart with one preset; one that does not load or fit its schema is not rendered."""
     try:
         values = files if isinstance(files, Values) else load_values(files)
-        misfits = check_values(chart, values)
-        if misfits:
-            yield from (Finding("values-schema", problem) for problem in misfits)
+        claims = check(chart, values)
+        yield from claims
+        if any(claim.severity == "error" for claim in claims):
             return
         first, second = (manifests.render(chart, _RELEASE, LINT_NAMESPACE, values.data) for _ in range(2))
     except MissingToolError:

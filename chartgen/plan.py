@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chartgen.chart import Chart
-from chartgen.check import effective_values, validate
+from chartgen.checks import effective_values, validate
 from chartgen.errors import ChartgenError
 from chartgen.manifests import objects, render
 from chartgen.values import Values

@@ -64,6 +64,10 @@ class Values:
     data: dict[str, Plain]
     layers: tuple[Layer, ...] = ()
 
+    def sets(self, keys: Keys) -> bool:
+        """Tell whether a file or flag sets the value at a key path."""
+        return any(layer.holds(keys) for layer in self.layers)
+
     def origin(self, keys: Sequence[str | int] = ()) -> Origin:
         """Tell where the value at a key path came from; its nearest parent's place when nothing sets it."""
         for depth in range(len(keys), -1, -1):

@@ -103,7 +103,7 @@ def explain(fault: Fault, root: dict[str, Json]) -> Iterator[Told]:
         yield from _alternatives(fault, root)
     elif fault.keyword == "enum":
         yield _outside(fault)
-    elif fault.keyword == "pattern":
+    elif fault.keyword == "pattern" or (fault.keyword == "not" and "title" in fault.schema):
         yield Told(fault.keys, f"{_name(fault)} is {_show(fault.value)}, but must be: {_form(fault.schema)}")
     elif fault.keyword in _OF_VALUE:
         yield _misfit(fault, [wanted(fault.schema, root)])
@@ -172,7 +172,7 @@ def _unknown_keys(fault: Fault, root: dict[str, Json]) -> Iterator[Told]:
 
 def _meant(key: str, siblings: Iterable[str], root: dict[str, Json]) -> str:
     """Guess the key: a sibling of nearly that name, unless a key elsewhere is nearer; else say what is known here."""
-    known = [name for name in siblings if name != "global"]
+    known = [name for name in siblings if name != "global" or siblings is not root.get("properties")]
     places: dict[str, list[str]] = {}
     for path in dict.fromkeys(_paths(root, root)):
         places.setdefault(path[-1], []).append(dotted(path))

@@ -34,6 +34,8 @@ _BASES = (16, 2, 8, 10)
 _NUMERIC_START = frozenset("+-.0123456789")
 # go-yaml v2 decode.go (alias_ratio_range_low): what all aliases together may grow to.
 _MAX_EXPANDED = 400_000
+# Far beyond any values file; the Secret that Helm keeps a release in holds 1 MiB.
+_LARGEST = 10_000_000
 _STR = "tag:yaml.org,2002:str"
 
 
@@ -130,7 +132,7 @@ def load_file(path: Path) -> Document:
 def read_text(path: Path) -> str:
     """Read a UTF-8 file, with one clear line for every way in which that can fail."""
     try:
-        text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
+        text = _content(path).decode("utf-8").removeprefix("\ufeff")
     except FileNotFoundError:
         raise ChartgenError(Problem("no such file", path, hint="check the path")) from None
     except IsADirectoryError:
@@ -144,6 +146,18 @@ def read_text(path: Path) -> str:
             Problem("is not text: it holds a NUL character", path, text[: text.index("\0")].count("\n") + 1)
         )
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _content(path: Path) -> bytes:
+    """Read a file in bounded time and memory: no waiting for the writer of a pipe, no endless device."""
+    # What a shell makes of <(command) lies there, and has a writer.
+    if path.is_fifo() and not path.is_relative_to("/dev") and not path.is_relative_to("/proc"):
+        raise ChartgenError(Problem("is a pipe, not a file", path, hint="write its content to a file"))
+    with path.open("rb") as file:
+        content = file.read(_LARGEST + 1)
+    if len(content) > _LARGEST:
+        raise ChartgenError(Problem("is larger than 10 MB", path, hint="keep data out of it; a release holds 1 MB"))
+    return content
 
 
 def require_map(document: Document, what: str) -> dict[str, Plain]:

@@ -14,7 +14,7 @@ from rendered import NAMESPACE, RELEASE, Objects, arguments, env, one
 from userlib import composed, write
 
 from chartgen.chart import Chart
-from chartgen.check import validate
+from chartgen.checks import validate
 from chartgen.manifests import objects, render
 from chartgen.values import load_values
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from chartgen.chart import Chart
-from chartgen.check import validate
+from chartgen.checks import validate
 from chartgen.composer import compose, compose_setup
 from chartgen.manifests import objects, render
 from chartgen.target import Target, load_target

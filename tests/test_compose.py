@@ -16,6 +16,7 @@ from userlib import composed, library
 from chartgen.chart import Chart
 from chartgen.composer import compose, compose_setup
 from chartgen.documented import rows
+from chartgen.launcher import check_part, load_launcher
 from chartgen.library import open_library
 from chartgen.manifests import objects, render
 from chartgen.schema import check_sound, validate
@@ -410,3 +411,10 @@ def test_a_chart_takes_milliseconds() -> None:
     for _ in range(5):
         compose(target)
     assert (time.perf_counter() - start) / 5 < 0.05  # the budget of 5 ms is benchmarks/bench.py's to watch
+
+
+@pytest.mark.parametrize("name", open_library().names("launcher"))
+def test_the_parts_of_chartgens_own_launchers_are_sound(name: str) -> None:
+    launcher = load_launcher(open_library().find("launcher", name))
+    for part, text in launcher.parts.items():
+        check_part(text, launcher.path / part)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from chartgen.chart import Chart
-from chartgen.linter import Finding, lint
+from chartgen.findings import Finding
+from chartgen.linter import lint
 from chartgen.rules import names_fit
 
 SOUND = Path(__file__).parent / "data" / "lint" / "sound"

@@ -6,70 +6,23 @@ own, with the target's setup chart. The API server checks each object strictly, 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
+from pairs import PRESETS, TARGETS, Run, chart_of, runs_of
 
 from chartgen.chart import Chart
-from chartgen.check import validate
+from chartgen.checks import validate
 from chartgen.cluster import NAMESPACE, Object, wait_for
-from chartgen.composer import compose, compose_setup
-from chartgen.library import open_library
+from chartgen.composer import compose_setup
 from chartgen.manifests import objects, render
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
 from chartgen.rehearsal.verdict import look
 from chartgen.target import Target, load_target
-from chartgen.values import Values, load_values
-
-VALUES = Path(__file__).parent.parent / "values"
-TARGETS = sorted(open_library().names("target"))
-PRESETS = sorted(
-    path for path in VALUES.glob("*.yaml") if not path.name.startswith("site.") and path.stem != "benchmark"
-)
 
 pytestmark = [pytest.mark.engines]
-
-
-@dataclass(frozen=True)
-class Run:
-    """One preset on one target, with the values that a user would pass."""
-
-    release: str
-    values: Values
-    machine: str
-    nodes: int
-    gpus: int
-
-
-def run_of(target: Target, preset: Path) -> Run:
-    """Layer preset, overlay and site; without an overlay, take the fewest machines that the parallel sizes allow."""
-    overlay, site = VALUES / target.name / preset.name, VALUES / f"site.{target.name}.example.yaml"
-    files = [preset, *([overlay] if overlay.is_file() else []), site]
-    data: dict[str, Any] = load_values(files).data
-    machine = target.machines[data.get("machineType", target.default_machine.name)]
-    sizes = data.get("parallelism", {})
-    model_size = math.prod(sizes.get(name, 1) for name in ("tensor", "pipeline", "context"))
-    nodes = data.get("nodes") or math.ceil(model_size / machine.gpus)
-    launcher = next(each for each in target.launchers if each.name == data["launcher"])
-    flags = [f"nodes={nodes}"]
-    if not launcher.image and not data["launchers"][launcher.name].get("image"):
-        flags.append(f"launchers.{launcher.name}.image=registry.example.com/own:1")
-    values = load_values(files, set_values=flags)
-    return Run(preset.stem.replace(".", "-"), values, machine.name, nodes, nodes * machine.gpus)
-
-
-def runs_of(target: Target) -> Iterator[Run]:
-    """Give the runs of a target: every preset whose launcher it offers."""
-    names = {launcher.name for launcher in target.launchers}
-    for preset in PRESETS:
-        if load_values([preset]).data["launcher"] in names:
-            yield run_of(target, preset)
 
 
 def test_the_matrix_is_not_empty() -> None:
@@ -82,7 +35,7 @@ def test_the_matrix_is_not_empty() -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_preset_is_accepted_and_placed(plane: ControlPlane, name: str) -> None:
     target = load_target(name)
-    chart, setup = compose(target), compose_setup(target)
+    chart, setup = chart_of(name), compose_setup(target)
     runs = list(runs_of(target))
     machines = create_machines(plane.cluster, pools(target, runs))
     made: list[Object] = []

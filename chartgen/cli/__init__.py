@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from chartgen import __version__
-from chartgen.cli import build, engines, release
+from chartgen.cli import build, checking, engines, release
 from chartgen.errors import ChartgenError, Problem
 
 _EPILOG = """\b
@@ -50,5 +50,5 @@ def main() -> None:
     """Composes, checks and runs Helm charts for NeMo and Megatron training on GPU machines."""
 
 
-for _command in (*build.COMMANDS, *release.COMMANDS, *engines.COMMANDS):
+for _command in (*build.COMMANDS, *checking.COMMANDS, *release.COMMANDS, *engines.COMMANDS):
     main.add_command(_command)

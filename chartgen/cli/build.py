@@ -38,14 +38,17 @@ if TYPE_CHECKING:
     help="Folder for the charts' folders.",
 )
 @click.option("--schemas", type=click.Path(path_type=Path), help="With --all: also publish the JSON Schemas there.")
+@click.option("--reference", type=click.Path(path_type=Path), help="Also write the reference pages there.")
 @path_option
 def build(
     targets: tuple[str, ...],
+    *,
     every: bool,
     check: bool,
     workload: str | None,
     destination: Path,
     schemas: Path | None,
+    reference: Path | None,
     path: tuple[Path, ...],
 ) -> None:
     """Compose charts and write them below the destination.
@@ -58,6 +61,7 @@ def build(
       chartgen build gke-a3mega --workload job
       chartgen build --all --check
     """
+    from chartgen import docs
     from chartgen.composer import compose, compose_setup
     from chartgen.target import load_target
 
@@ -75,7 +79,9 @@ def build(
             charts.append(setup)
     stale = [_check(chart, destination) if check else _write(chart, destination) for chart in charts]
     if schemas:
-        stale.append(_schemas(charts, schemas, check))
+        stale.append(_generated(docs.schemas(charts), schemas, check))
+    if reference:
+        stale.append(_generated(docs.reference(), reference, check))
     if check and any(stale):
         sys.exit(1)
 
@@ -94,10 +100,9 @@ def _check(chart: Chart, destination: Path) -> bool:
     return bool(diff)
 
 
-def _schemas(charts: list[Chart], folder: Path, check: bool) -> bool:
+def _generated(files: dict[str, str], folder: Path, check: bool) -> bool:
     from chartgen import docs
 
-    files = docs.schemas(charts)
     stale = docs.stale(files, folder)
     if not check:
         docs.write(files, folder)

@@ -42,7 +42,7 @@ output_option = click.option(
 )
 namespace_option = click.option("-n", "--namespace", default="", help="Namespace; default: the context's.")
 context_option = click.option("--context", default=None, help="Kubeconfig context; default: the current one.")
-workload_option = click.option("--workload", help="Another workload kind than the target's: job, jobset.")
+workload_option = click.option("--workload", help="Another workload kind than the target's, such as job or jobset.")
 
 
 def values_options(command: F) -> F:
@@ -74,15 +74,16 @@ def library(path: tuple[Path, ...]) -> Library:
     return open_library(path)
 
 
-def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None) -> Chart:
-    """Give the chart of a folder, or compose that of a target."""
+def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *, values_only: bool = False) -> Chart:
+    """Give the chart of a folder, or compose that of a target, or only what its values can be."""
     from chartgen.chart import Chart
-    from chartgen.composer import compose
+    from chartgen.composer import compose, compose_interface
     from chartgen.target import load_target
 
     if (Path(name) / "Chart.yaml").is_file():
         return Chart.read(Path(name))
-    return compose(load_target(name, library(path)), workload)
+    make = compose_interface if values_only else compose
+    return make(load_target(name, library(path)), workload)
 
 
 def say(line: str) -> None:

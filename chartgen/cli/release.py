@@ -45,7 +45,7 @@ def render(
     Example:
       chartgen render gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
     """
-    from chartgen.check import validate
+    from chartgen.checks import validate
     from chartgen.manifests import render as render_chart
     from chartgen.release import check_name
 
@@ -187,7 +187,7 @@ def show_plan(plan: Plan) -> None:
 
 
 def _act(act: Callable[..., Release], options: dict[str, Any]) -> None:
-    from chartgen.check import validate
+    from chartgen.checks import validate
     from chartgen.plan import plan_release
     from chartgen.release import check_name
 

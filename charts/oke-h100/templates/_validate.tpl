@@ -27,8 +27,15 @@
 {{- $_ := set $check "problems" (append $check.problems (printf "parallelism.expert: %d does not divide data parallel x context = %d" (int64 $p.expert) (mul $data $p.context))) }}
 {{- end }}
 {{- end }}
-{{- if mod .Values.model.layers (mul $p.pipeline $p.virtualPipeline) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "model.layers: %d layers cannot be divided by pipeline %d x virtual %d" (int64 .Values.model.layers) (int64 $p.pipeline) (int64 $p.virtualPipeline))) }}
+{{- $layers := int64 .Values.model.layers }}
+{{- $config := $launcher.config | default (dict) }}
+{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
+{{- range list "embedding" "loss" }}
+{{- $flag := printf "account-for-%s-in-pipeline-split" . }}
+{{- if or (get $config $flag) (get $nested (replace "-" "_" $flag)) }}{{ $layers = add1 $layers }}{{ end }}
+{{- end }}
+{{- if mod $layers (mul $p.pipeline $p.virtualPipeline) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "model.layers: %d layers cannot be divided by pipeline %d x virtual %d" $layers (int64 $p.pipeline) (int64 $p.virtualPipeline))) }}
 {{- end }}
 {{- if mod .Values.model.attentionHeads $p.tensor }}
 {{- $_ := set $check "problems" (append $check.problems (printf "model.attentionHeads: %d heads cannot be divided by tensor %d" (int64 .Values.model.attentionHeads) (int64 $p.tensor))) }}

@@ -9,7 +9,7 @@ from typing import Any
 
 from chartgen import schema
 from chartgen.chart import Chart
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import Problem
 from chartgen.values import Values, coalesce
 from chartgen.yamltext import Document, load, require_map
 
@@ -29,24 +29,18 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
     text = chart.files.get("values.schema.json")
     if text is None:
         return []
-    defaults = _defaults(chart)
-
-    def locate(keys: Sequence[str | int]) -> tuple[Path | str | None, int, int]:
-        origin = values.origin(keys)
-        return origin if origin.path else ("values.yaml", *defaults.position(tuple(keys)))
-
-    return schema.validate(effective_values(chart, values), json.loads(text), locate)
+    return schema.validate(effective_values(chart, values), json.loads(text), lambda keys: _near(chart, values, keys))
 
 
-def validate(chart: Chart, values: Values) -> None:
-    """Check values and raise all problems at once.
+def place(chart: Chart, values: Values, keys: Sequence[str | int]) -> tuple[Path | str | None, int, int]:
+    """Tell where a value stands: the user's file and line, or the default in the chart."""
+    return values.origin(keys) if values.sets(tuple(keys)) else ("values.yaml", *_defaults(chart).position(tuple(keys)))
 
-    Raises:
-        ChartgenError: At least one value does not fit.
-    """
-    problems = check_values(chart, values)
-    if problems:
-        raise ChartgenError(problems)
+
+def _near(chart: Chart, values: Values, keys: Sequence[str | int]) -> tuple[Path | str | None, int, int]:
+    """Tell where a value stands, or where the user would have had to write it."""
+    origin = values.origin(keys)
+    return origin if origin.path else place(chart, values, keys)
 
 
 def _defaults(chart: Chart) -> Document:

@@ -1,0 +1,88 @@
+"""Everything that can be known of a job before machines are held: schema first, then one small rule for each limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chartgen.chart import Chart
+from chartgen.checks.arithmetic import ARITHMETIC
+from chartgen.checks.capacity import CAPACITY
+from chartgen.checks.claim import Check, Claim
+from chartgen.checks.job import Job
+from chartgen.checks.schema import check_values, effective_values, place
+from chartgen.errors import ChartgenError, Problem
+from chartgen.findings import Finding, in_order
+from chartgen.library import open_library
+from chartgen.target import Target, load_target
+from chartgen.values import Values
+from chartgen.yamltext import load, require_map
+from chartgen.yamltraps import traps
+
+__all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "validate"]
+
+CHECKS: tuple[Check, ...] = (*ARITHMETIC, *CAPACITY)
+SCHEMA = "values-schema"
+# In Chart.yaml: the target that a chart was composed from.
+ANNOTATION = "chartgen/target"
+
+
+def check(chart: Chart, values: Values) -> list[Finding]:
+    """Check whether a job can run at all, without a cluster and without Helm.
+
+    Args:
+        chart: A chart that was composed, or read from a folder. Without a target that is known here, as with a chart
+            that chartgen has not made, and for setup charts, only the schema counts.
+        values: The user's layers.
+
+    Returns:
+        Everything that was found, sorted by place. Values that do not fit the schema hide the rest: what they mean is
+        not known.
+    """
+    caught = [found for layer in values.layers if layer.document for found in traps(layer.document)]
+    places = {(found.problem.path, found.problem.line, found.problem.column) for found in caught}
+    if misfits := check_values(chart, values):
+        # what YAML made of a word says more than that the schema wants another type
+        told = [each for each in misfits if (each.path, each.line, each.column) not in places]
+        return in_order([*caught, *(Finding(SCHEMA, problem) for problem in told)])
+    job = job_of(chart, values)
+    return in_order([*caught, *(_claims(job, chart, values) if job else ())])
+
+
+def validate(chart: Chart, values: Values) -> None:
+    """Check values and raise all errors at once; warnings are left out.
+
+    Raises:
+        ChartgenError: At least one value does not fit.
+    """
+    errors = [found.problem for found in check(chart, values) if found.severity == "error"]
+    if errors:
+        raise ChartgenError(errors)
+
+
+def job_of(chart: Chart, values: Values) -> Job | None:
+    """Give the job that values which fit the schema describe; None for setup charts and charts of others."""
+    target = target_of(chart)
+    return Job(effective_values(chart, values), target) if target else None
+
+
+def target_of(chart: Chart) -> Target | None:
+    """Give the target that a run chart was composed from; None for setup charts and charts of others."""
+    if chart.target or chart.name.endswith("-setup"):
+        return chart.target
+    head = require_map(load(chart.files.get("Chart.yaml", ""), "Chart.yaml"), "Chart.yaml")
+    notes = head.get("annotations")
+    name = str(notes.get(ANNOTATION, "")) if isinstance(notes, dict) else ""
+    return load_target(name) if name in open_library().names("target") else None
+
+
+def _claims(job: Job, chart: Chart, values: Values) -> Iterator[Finding]:
+    for each in CHECKS:
+        if job.launcher.task in each.tasks:
+            for claim in each.rule(job):
+                yield Finding(each.id, _placed(claim, chart, values), each.severity, claim.key)
+
+
+def _placed(claim: Claim, chart: Chart, values: Values) -> Problem:
+    """Put a claim where the user set its value, or else the first of the others that count, or else the default."""
+    key = next((key for key in (claim.key, *claim.also) if values.sets(tuple(key.split(".")))), claim.key)
+    return Problem(f"{claim.key}: {claim.message}", *place(chart, values, key.split(".")), claim.hint)

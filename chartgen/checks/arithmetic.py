@@ -1,0 +1,220 @@
+"""The sizes that have to divide each other: the limits of Megatron's and NeMo's own start-up checks.
+
+Megatron finds most of these only when all machines are held, some only in the first step. Sources are files of
+NVIDIA/Megatron-LM at core_v0.19.0 unless another is named.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from chartgen.checks.claim import Check, Claim
+from chartgen.checks.job import Job
+
+_ARGUMENTS = "megatron/training/arguments.py"
+_SIZES = ("gpusPerNode", "parallelism.pipeline", "parallelism.tensor", "parallelism.context", "parallelism")
+_CONFIG = "megatron/core/transformer/transformer_config.py"
+
+
+def gpus_of_the_machine(job: Job) -> Iterator[Claim]:
+    """A run uses no more GPUs of a machine than it has; more machines are `nodes`."""
+    if job.gpus_per_node > job.machine.gpus:
+        asked = f"{job.gpus_per_node} is more than the {job.machine.gpus} GPUs of {job.machine.name}"
+        yield Claim("gpusPerNode", asked, "raise nodes instead")
+
+
+def world_size(job: Job) -> Iterator[Claim]:
+    """All GPUs are shared out evenly among tensor, pipeline and context parallel groups."""
+    if job.world % job.model_parallel:
+        sizes = " x ".join(f"{name} {job.parallel(name)}" for name in ("tensor", "pipeline", "context"))
+        said = f"{job.world} GPUs ({job.nodes} machines x {job.gpus_per_node}) cannot be divided by {sizes} = "
+        yield Claim("nodes", f"{said}{job.model_parallel}", _more_machines(job), _SIZES)
+
+
+def _more_machines(job: Job) -> str:
+    unit = job.model_parallel // math.gcd(job.model_parallel, job.gpus_per_node)
+    below = job.nodes // unit * unit
+    return f"use {f'{below} or ' if below else ''}{below + unit} machines"
+
+
+def global_batch(job: Job) -> Iterator[Claim]:
+    """A step's samples are shared out evenly among the copies of the model, at least one micro-batch each."""
+    unit = job.micro_batch * job.data_parallel
+    if not job.world % job.model_parallel and job.global_batch % unit:
+        below = job.global_batch // unit * unit
+        shares = f"micro batch {job.micro_batch} x data parallel {job.data_parallel} = {unit}"
+        message = f"{job.global_batch} is not divisible by {shares}"
+        yield Claim("batch.global", message, f"nearest: {f'{below} or ' if below else ''}{below + unit}")
+
+
+def interleaved_batches(job: Job) -> Iterator[Claim]:
+    """An interleaved pipeline handles micro-batches in groups of its own size; Megatron finds out in the first step."""
+    stages = job.parallel("pipeline")
+    whole = job.world % job.model_parallel == 0 and job.global_batch % (job.micro_batch * job.data_parallel) == 0
+    if whole and job.parallel("virtualPipeline") > 1 and job.micro_batches % stages:
+        message = (
+            f"{job.global_batch} gives {job.micro_batches} micro-batches, which pipeline {stages} cannot interleave"
+        )
+        unit = job.micro_batch * job.data_parallel * stages
+        yield Claim("batch.global", message, f"use a multiple of {unit}")
+
+
+def layers_of_a_stage(job: Job) -> Iterator[Claim]:
+    """Each pipeline stage, and each of its virtual stages, holds the same number of layers."""
+    layers, stages, chunks = job.pipeline_layers, job.parallel("pipeline"), job.parallel("virtualPipeline")
+    message = f"{layers} layers cannot be divided by pipeline {stages} x virtual {chunks}"
+    if layers % stages:
+        near = _nearest_divisor(layers // math.gcd(layers, chunks) if layers % chunks == 0 else layers, stages)
+        yield Claim("parallelism.pipeline", message, f"pipeline {near} would fit", ("model.layers",))
+    elif layers // stages % chunks:
+        near = _nearest_divisor(layers // stages, chunks)
+        yield Claim("parallelism.virtualPipeline", message, f"{near} would fit", ("parallelism.pipeline",))
+
+
+def _nearest_divisor(number: int, wanted: int) -> int:
+    return min((size for size in range(1, number + 1) if number % size == 0), key=lambda size: abs(size - wanted))
+
+
+def virtual_needs_pipeline(job: Job) -> Iterator[Claim]:
+    """Virtual stages interleave a pipeline: without one there is nothing to interleave."""
+    if job.parallel("virtualPipeline") > 1 and job.parallel("pipeline") == 1:
+        yield Claim("parallelism.virtualPipeline", "needs pipeline above 1", "use 1")
+
+
+def heads_of_a_gpu(job: Job) -> Iterator[Claim]:
+    """Tensor parallel GPUs share the attention heads evenly."""
+    if job.model("attentionHeads") % job.parallel("tensor"):
+        message = f"{job.model('attentionHeads')} heads cannot be divided by tensor {job.parallel('tensor')}"
+        yield Claim("parallelism.tensor", message, f"use {_largest_divisor(job.model('attentionHeads'), job)}")
+
+
+def _largest_divisor(number: int, job: Job) -> int:
+    return max(size for size in range(1, job.parallel("tensor") + 1) if number % size == 0)
+
+
+def key_value_heads(job: Job) -> Iterator[Claim]:
+    """Key and value heads are shared by, or repeated on, tensor parallel GPUs; each serves as many attention heads."""
+    groups, tensor = job.model("queryGroups"), job.parallel("tensor")
+    if job.model("attentionHeads") % groups:
+        message = f"{groups} key and value heads do not divide {job.model('attentionHeads')} attention heads"
+        yield Claim("model.queryGroups", message, "use a divisor")
+    elif groups != job.model("attentionHeads") and groups % tensor and tensor % groups:
+        message = f"{groups} key and value heads are neither a multiple nor a divisor of tensor {tensor}"
+        yield Claim("parallelism.tensor", message, f"use {_largest_divisor(groups, job)}")
+
+
+def size_of_a_head(job: Job) -> Iterator[Claim]:
+    """The hidden size is shared evenly among the attention heads."""
+    hidden, heads = job.model("hiddenSize"), job.model("attentionHeads")
+    if hidden % heads:
+        message = f"{hidden} cannot be divided by {heads} attention heads"
+        yield Claim("model.hiddenSize", message, f"{_nearest_divisor(hidden, heads)} heads would fit")
+
+
+def width_of_a_gpu(job: Job) -> Iterator[Claim]:
+    """Tensor parallel GPUs share the hidden and the feed-forward size evenly."""
+    tensor = job.parallel("tensor")
+    for name in ("hiddenSize", "ffnHiddenSize"):
+        if job.model(name) % tensor:
+            message = f"{name} {job.model(name)} cannot be divided by tensor {tensor}"
+            yield Claim("parallelism.tensor", message, f"use {_largest_divisor(job.model(name), job)}")
+
+
+def sequence_of_a_gpu(job: Job) -> Iterator[Claim]:
+    """Context parallel GPUs take two pieces of the sequence each; sequence parallel ones share a piece evenly."""
+    length, context, tensor = int(job.values["sequenceLength"]), job.parallel("context"), job.parallel("tensor")
+    if context > 1 and length % (2 * context):
+        message = f"{length} cannot be divided by 2 x context {context}"
+        yield Claim("sequenceLength", message, f"use a multiple of {2 * context}")
+    elif job.values["parallelism"]["sequence"] and length // context % tensor:
+        message = f"{length} tokens on context {context} cannot be divided by tensor {tensor}"
+        yield Claim("sequenceLength", message, f"use a multiple of {context * tensor}")
+
+
+def sequence_parallel_needs_tensor(job: Job) -> Iterator[Claim]:
+    """Sequence parallelism shares what tensor parallel GPUs would all hold."""
+    if job.values["parallelism"]["sequence"] and job.parallel("tensor") == 1:
+        yield Claim("parallelism.sequence", "needs tensor above 1", "use false")
+
+
+def experts_need_a_model_with_experts(job: Job) -> Iterator[Claim]:
+    """Expert parallel GPUs share a layer's experts evenly, and a token is sent to no more experts than there are."""
+    experts, size = job.model("experts"), job.parallel("expert")
+    if size > 1 and not experts:
+        yield Claim("parallelism.expert", "needs model.experts", "use 1")
+    elif experts % size:
+        message = f"{size} does not divide {experts} experts"
+        yield Claim("parallelism.expert", message, f"use a divisor of {experts}")
+    if experts and job.model("expertsPerToken") > experts:
+        message = f"{job.model('expertsPerToken')} is more than the {experts} experts of a layer"
+        yield Claim("model.expertsPerToken", message, f"use {experts} or less")
+
+
+def expert_groups(job: Job) -> Iterator[Claim]:
+    """Experts live on other groups of GPUs than the rest of a layer: tensor x expert x pipeline share all GPUs too."""
+    size = job.parallel("tensor") * job.parallel("expert") * job.parallel("pipeline")
+    if job.parallel("expert") > 1 and not job.world % job.model_parallel and job.world % size:
+        sizes = f"{job.parallel('expert')} x tensor {job.parallel('tensor')} x pipeline {job.parallel('pipeline')}"
+        message = f"{sizes} = {size} does not divide {job.world} GPUs"
+        yield Claim("parallelism.expert", message, f"use a multiple of {size} GPUs")
+
+
+def experts_need_sequence_parallelism(job: Job) -> Iterator[Claim]:
+    """With experts, tensor parallel GPUs must share the tokens too; Megatron stops in the first forward pass."""
+    if job.model("experts") and job.parallel("tensor") > 1 and not job.values["parallelism"]["sequence"]:
+        yield Claim("parallelism.sequence", "a model with experts needs it when tensor is above 1", "use true")
+
+
+def precision_of_the_launcher(job: Job) -> Iterator[Claim]:
+    """A program trains in some number formats only."""
+    if job.values["precision"] not in job.launcher.precisions:
+        message = f"{job.values['precision']} cannot be trained with launcher {job.launcher.name}"
+        yield Claim("precision", message, f"use {', '.join(job.launcher.precisions)}", ("launcher",))
+
+
+def shapes_of_fp8(job: Job) -> Iterator[Claim]:
+    """FP8 kernels take matrices whose sides are multiples of 8 and 16."""
+    if job.values["precision"] != "fp8":
+        return
+    shared = job.parallel("context") * (job.parallel("tensor") if job.values["parallelism"]["sequence"] else 1)
+    rows = int(job.values["sequenceLength"]) * job.micro_batch
+    if rows % shared == 0 and rows // shared % 8:
+        message = f"{rows // shared} tokens on a GPU are not a multiple of 8, which FP8 needs"
+        yield Claim("sequenceLength", message, f"use a multiple of {8 * shared}", ("batch.micro",))
+    for name, parts in (("hiddenSize", 1), ("ffnHiddenSize", job.parallel("tensor"))):
+        width = job.model(name)
+        if width % parts == 0 and width // parts % 16:
+            message = f"{width // parts} on a GPU is not a multiple of 16, which FP8 needs"
+            yield Claim(f"model.{name}", message, f"use a multiple of {16 * parts}", ("model.hiddenSize",))
+
+
+def tensor_within_a_machine(job: Job) -> Iterator[Claim]:
+    """Tensor parallel GPUs exchange data in every layer; between machines that is many times slower than inside one."""
+    if job.parallel("tensor") > job.machine.gpus:
+        message = (
+            f"{job.parallel('tensor')} spans machines of {job.machine.gpus} GPUs, between which there is no NVLink"
+        )
+        yield Claim("parallelism.tensor", message, f"use {job.machine.gpus} or less, and more pipeline or context")
+
+
+ARITHMETIC = (
+    Check(gpus_of_the_machine, "Kubernetes, Schedule GPUs"),
+    Check(world_size, f"{_ARGUMENTS}, megatron/core/parallel_state.py"),
+    Check(global_batch, "megatron/core/num_microbatches_calculator.py"),
+    Check(interleaved_batches, "megatron/core/pipeline_parallel/schedules.py"),
+    Check(layers_of_a_stage, f"{_ARGUMENTS}, megatron/core/transformer/transformer_block.py"),
+    Check(virtual_needs_pipeline, f"{_ARGUMENTS}, megatron/core/parallel_state.py"),
+    Check(heads_of_a_gpu, _CONFIG),
+    Check(key_value_heads, _CONFIG),
+    Check(size_of_a_head, _ARGUMENTS),
+    Check(width_of_a_gpu, "megatron/core/tensor_parallel/layers.py"),
+    Check(sequence_of_a_gpu, f"{_ARGUMENTS}, megatron/core/pipeline_parallel/schedules.py"),
+    Check(sequence_parallel_needs_tensor, "megatron/core/model_parallel_config.py"),
+    Check(experts_need_a_model_with_experts, f"{_ARGUMENTS}, megatron/core/transformer/moe/moe_layer.py"),
+    Check(expert_groups, "megatron/core/parallel_state.py"),
+    Check(experts_need_sequence_parallelism, "megatron/core/transformer/moe/moe_layer.py"),
+    Check(precision_of_the_launcher, "chartgen/launchers, each launcher's sources"),
+    Check(shapes_of_fp8, "NVIDIA/TransformerEngine 2.20, transformer_engine/pytorch/utils.py"),
+    Check(tensor_within_a_machine, "NVIDIA-NeMo/Megatron-Bridge, docs/performance-guide.md", "warning"),
+)

@@ -1,0 +1,147 @@
+"""What does not go together: plugins, settings, images and APIs by the lock in data/compat.yaml, formats and GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from chartgen import yamltext
+from chartgen.checks.claim import Check, Claim
+from chartgen.checks.gpus import find_gpu
+from chartgen.checks.job import Job
+
+_LOCK = Path(__file__).parent.parent / "data" / "compat.yaml"
+_VARIABLE = re.compile(r'^- name: (\w+)\n +value: "?([^"\n]*)"?$', re.MULTILINE)
+_CHECKER = "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE"
+
+
+@lru_cache(maxsize=1)
+def lock() -> dict[str, Any]:
+    """Give the compatibility lock: plugins, settings, images, kubernetes, apis."""
+    return dict(yamltext.require_map(yamltext.load_file(_LOCK), "the compatibility lock"))
+
+
+def version(text: str) -> tuple[int, ...]:
+    """Give a version as numbers that compare: v1.0.13_1 is behind v1.0.13, whatever stands between the digits."""
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def within(row: dict[str, str], text: str) -> bool:
+    """Tell whether a version is in a row's range: `from` is the first that is, `below` the first that is not."""
+    after_from = version(text) >= version(row.get("from", ""))
+    return after_from and ("below" not in row or version(text) < version(row["below"]))
+
+
+def fragments(job: Job) -> set[str]:
+    """Give the names of the fragments that the job's chart is made of."""
+    return {fragment.name for fragment in job.target.fragments}
+
+
+def plugin_and_daemon(job: Job) -> Iterator[Claim]:
+    """Each version of a GPUDirect plugin speaks with one version of its daemon; others hang or fall back to TCP."""
+    rows = _pairs(job)
+    plugin, daemon = (job.values.get("network", {}).get(key, "") for key in ("pluginVersion", "daemonVersion"))
+    own = next((row for row in rows if row["plugin"] == plugin), None)
+    fit = [row for row in rows if "unfit" not in row]
+    if rows and (own is None or "unfit" in own):
+        why = own["unfit"] if own else "is not a version whose daemon is known"
+        known = ", ".join(row["plugin"] for row in fit)
+        yield Claim("network.pluginVersion", f"{plugin} {why}", f"use one of {known}", ("network.daemonVersion",))
+    if own and daemon not in own["daemons"]:
+        partner = next((row["plugin"] for row in fit if daemon in row["daemons"]), "")
+        hint = f"use {' or '.join(own['daemons'])}" + (f", or plugin {partner} for it" if partner else "")
+        message = f"{daemon} does not go with plugin {plugin}"
+        yield Claim("network.daemonVersion", message, hint, ("network.pluginVersion",))
+
+
+def settings_of_the_plugin(job: Job) -> Iterator[Claim]:
+    """A plugin checks NCCL's settings at the start and ends the run when one is not what its version was tuned for."""
+    env = job.values["env"]
+    if _CHECKER in env:  # the user chose another set of settings
+        return
+    made = {**_fragment_variables(job), **env}
+    plugin = job.values.get("network", {}).get("pluginVersion", "")
+    for row in lock()["settings"]:
+        name, wanted = row["name"], row["value"]
+        if row["fragment"] in fragments(job) and within(row, plugin) and made.get(name, wanted) != wanted:
+            also = ("network.pluginVersion",)
+            message = f"{made[name]} is refused by plugin {plugin}, which wants {wanted}"
+            yield Claim(f"env.{name}", message, f'use env.{name}: "{wanted}", or another plugin', also)
+
+
+def program_of_the_image(job: Job) -> Iterator[Claim]:
+    """The program of a launcher left NVIDIA's images with a certain release."""
+    own = job.values["launchers"][job.launcher.name]
+    for row in lock()["images"]:
+        release = re.search(rf"(?:^|/){row['image']}:(\d\d\.\d\d)(?:\D|$)", job.image)
+        concerned = row["launcher"] == job.launcher.name and not own.get("program")
+        if concerned and release and version(release[1]) > version(row["newest"]):
+            key = f"launchers.{job.launcher.name}.image"
+            message = f"{job.image} does not hold {job.launcher.program}"
+            hint = f"use nvcr.io/{row['image']}:{row['newest']} or older, or launcher megatron-lm"
+            yield Claim(key, message, hint, ("launcher",))
+
+
+def precision_of_the_gpu(job: Job) -> Iterator[Claim]:
+    """GPUs compute in the number formats of their generation only: FP8 came with Hopper, NVFP4 with Blackwell."""
+    gpu, wanted = find_gpu(job.machine.gpu), job.values["precision"]
+    if gpu and wanted not in gpu.precisions:
+        both = [each for each in job.launcher.precisions if each in gpu.precisions]
+        message = f"{wanted} is not a format of {gpu.model}, the GPU of {job.machine.name}"
+        hint = f"use {' or '.join(both)}" if both else "use another machineType"
+        yield Claim("precision", message, hint, ("machineType",))
+
+
+def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[Claim]:
+    """Compare what a job uses with the versions of a cluster, for those who know it: preflight and rehearsal.
+
+    Args:
+        job: The job.
+        kubernetes: Version of the API server, such as v1.32.4-gke.1767000.
+        kueue: Version of Kueue; empty = not known, or not there.
+    """
+    for row in lock()["kubernetes"]:
+        if _uses(job, row["fragment"]) and version(kubernetes)[:2] < version(row["from"]):
+            message = f"{job.machine.name} needs {row['feature']}, which Kubernetes {kubernetes} does not have"
+            yield Claim("machineType", message, f"use a cluster of version {row['from']} or newer")
+    dialect = job.values.get("setup", {}).get("kueueVersion")
+    served = {row["api"].rpartition("/")[2]: within(row, kueue) for row in lock()["apis"] if row["of"] == "Kueue"}
+    if kueue and dialect in served and not served[dialect]:
+        message = f"Kueue {kueue} does not serve kueue.x-k8s.io/{dialect}"
+        hint = " or ".join(name for name, is_served in served.items() if is_served)
+        yield Claim("setup.kueueVersion", message, f"use {hint}")
+
+
+def _uses(job: Job, fragment: str) -> bool:
+    """Tell whether a fragment adds something to this job; compute domains are only on some machine types."""
+    off = fragment == "compute-domain" and not job.machine.fabric.get("computeDomain")
+    return fragment in fragments(job) and job.launcher.task != "data" and not off
+
+
+def _pairs(job: Job) -> list[dict[str, Any]]:
+    return next((rows for name, rows in lock()["plugins"].items() if name in fragments(job)), [])
+
+
+def _fragment_variables(job: Job) -> dict[str, str]:
+    """Read the variables that fragments set to plain text; what only Helm knows is left out."""
+    slots = [fragment.slots["env.yaml"] for fragment in job.target.fragments if "env.yaml" in fragment.slots]
+    texts = ["".join(segment.text for segment in slot.segments if segment.always) for slot in slots]
+    return {name: value for text in texts for name, value in _VARIABLE.findall(text) if "{{" not in value}
+
+
+_RUNS = ("train", "test")
+COMPAT = (
+    Check(
+        plugin_and_daemon, "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md", tasks=_RUNS
+    ),
+    Check(
+        settings_of_the_plugin,
+        "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
+        tasks=_RUNS,
+    ),
+    Check(program_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
+    Check(precision_of_the_gpu, "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix"),
+)

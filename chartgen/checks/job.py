@@ -1,0 +1,107 @@
+"""A job as its values describe it, in the numbers that checks calculate with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from chartgen.launcher import Launcher
+from chartgen.target import Machine, Target
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a program on a target's machines.
+
+    Args:
+        values: The effective values: the chart's defaults with the user's over them; they fit the schema.
+        target: The target.
+    """
+
+    values: dict[str, Any]
+    target: Target
+
+    @cached_property
+    def machine(self) -> Machine:
+        """The machine type."""
+        return self.target.machines[self.values["machineType"]]
+
+    @cached_property
+    def launcher(self) -> Launcher:
+        """The program's launcher."""
+        return next(each for each in self.target.launchers if each.name == self.values["launcher"])
+
+    @property
+    def trains(self) -> bool:
+        """Whether a model is trained, so that its sizes count."""
+        return self.launcher.task == "train"
+
+    @property
+    def image(self) -> str:
+        """The program's image; empty when nobody says one."""
+        own = self.values["launchers"]
+        name = self.launcher.name
+        partner = next((each for each in self.target.launchers if each.name == self.launcher.same_as), None)
+        borrowed = (own[partner.name].get("image") or partner.image) if partner else ""
+        return str(own[name].get("image") or self.launcher.image or borrowed)
+
+    @property
+    def nodes(self) -> int:
+        """Machines."""
+        return int(self.values["nodes"])
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs that the run uses of each machine."""
+        return int(self.values.get("gpusPerNode") or self.machine.gpus)
+
+    @property
+    def world(self) -> int:
+        """GPUs of the run: Megatron's world size."""
+        return self.nodes * self.gpus_per_node
+
+    def parallel(self, name: str) -> int:
+        """Give one of the parallel sizes: tensor, pipeline, virtualPipeline, context, expert."""
+        return int(self.values["parallelism"][name])
+
+    def model(self, name: str) -> int:
+        """Give one of the model's numbers; what is left out follows from the others, as in the charts."""
+        model = self.values["model"]
+        default = {"ffnHiddenSize": 4 * int(model["hiddenSize"]), "queryGroups": int(model["attentionHeads"])}
+        return int(model.get(name) or default.get(name, 0))
+
+    @property
+    def pipeline_layers(self) -> int:
+        """Layers that pipeline stages share: the model's, and embedding and loss where the program counts them too."""
+        config = self.values["launchers"][self.launcher.name].get("config", {})
+        nested = config.get("model", {})
+        names = [f"account-for-{part}-in-pipeline-split" for part in ("embedding", "loss")]
+        told = (config.get(name) or (isinstance(nested, dict) and nested.get(name.replace("-", "_"))) for name in names)
+        return self.model("layers") + sum(map(bool, told))
+
+    @property
+    def model_parallel(self) -> int:
+        """GPUs that hold one copy of the model for one part of a batch: TP x PP x CP."""
+        return self.parallel("tensor") * self.parallel("pipeline") * self.parallel("context")
+
+    @property
+    def data_parallel(self) -> int:
+        """Copies of the model that train side by side; cut to a whole number, at least 1."""
+        return max(self.world // self.model_parallel, 1)
+
+    @property
+    def micro_batch(self) -> int:
+        """Samples that one GPU handles at a time."""
+        return int(self.values["batch"]["micro"])
+
+    @property
+    def global_batch(self) -> int:
+        """Samples of one step; `N/gpu` grows with the run."""
+        given = self.values["batch"]["global"]
+        return int(given.removesuffix("/gpu")) * self.world if isinstance(given, str) else int(given)
+
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches that a pipeline handles in one step."""
+        return self.global_batch // (self.micro_batch * self.data_parallel)

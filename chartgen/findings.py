@@ -1,0 +1,37 @@
+"""Findings: what checks and lint report, each with a stable id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from chartgen.errors import Problem
+
+Severity: TypeAlias = Literal["error", "warning"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was found.
+
+    Args:
+        rule: Stable id of the check.
+        problem: Where, what, and what to do instead.
+        severity: An error refuses the job or the chart; a warning is only shown.
+        key: Dotted key of the value to change; empty when no single value is at fault.
+    """
+
+    rule: str
+    problem: Problem
+    severity: Severity = "error"
+    key: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.problem} [{self.rule}]"
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort findings by place and drop what is told twice."""
+    unique = {(each.rule, each.problem.path, each.problem.message): each for each in findings}
+    return sorted(unique.values(), key=lambda f: (str(f.problem.path or ""), f.problem.line, f.rule, f.problem.message))

@@ -1,0 +1,219 @@
+"""Findings as text for people, and in what CI systems read: JSON, SARIF, JUnit, GitHub's workflow commands."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from chartgen import __version__
+from chartgen.findings import Finding
+
+Writer: TypeAlias = "Callable[[Sequence[Finding], str], str]"
+
+_SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+# Line breaks and what steers a terminal, which would break the promise of one line for each finding.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# What no XML 1.0 document may hold, not even escaped (https://www.w3.org/TR/xml/#charsets).
+_NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+
+
+def report(findings: Sequence[Finding], form: str, *, checked: str) -> str:
+    """Write findings in one of the forms.
+
+    Args:
+        findings: What was found, in the order in which it is told: by place, as compilers do, not by severity.
+        form: One of `FORMS`.
+        checked: What was checked, such as the target's name; it names the run and heads the counts.
+
+    Returns:
+        Text that ends with a line break, or nothing at all; paths below the working directory are relative to it.
+    """
+    return _WRITERS[form](findings, checked)
+
+
+def _text(findings: Sequence[Finding], checked: str) -> str:
+    return "".join(f"{line}\n" for line in (*map(_line, findings), f"{_visible(checked)}: {_counts(findings)}"))
+
+
+def _json(findings: Sequence[Finding], _checked: str) -> str:
+    return _dumped([_row(finding) for finding in findings])
+
+
+def _sarif(findings: Sequence[Finding], checked: str) -> str:
+    rules = sorted({finding.rule for finding in findings})
+    driver = {"name": "chartgen", "semanticVersion": __version__, "rules": _sarif_rules(rules, findings)}
+    run = {
+        "tool": {"driver": driver},
+        # What CI systems keep apart: the findings of two targets do not replace each other.
+        "automationDetails": {"id": f"chartgen/{checked}/"},
+        "columnKind": "unicodeCodePoints",
+        "results": [_sarif_result(finding, rules.index(finding.rule)) for finding in findings],
+    }
+    return _dumped({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
+
+
+def _sarif_rules(rules: Iterable[str], findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    from chartgen.docs import catalogue
+
+    known = {entry.id: entry for entry in catalogue()}
+    described = []
+    for rule in rules:
+        entry = known.get(rule)
+        severity = next(finding.severity for finding in findings if finding.rule == rule)
+        meaning, remedy = (entry.meaning, entry.remedy) if entry else (rule, "See the message of each result.")
+        texts = {"shortDescription": {"text": meaning}, "help": {"text": f"{meaning}\n\n{remedy}"}}
+        described.append({"id": rule, **texts, "defaultConfiguration": {"level": severity}})
+    return described
+
+
+def _sarif_result(finding: Finding, index: int) -> dict[str, Any]:
+    problem = finding.problem
+    location: dict[str, Any] = {}
+    if _is_file(finding):
+        region = {"startLine": problem.line, "startColumn": problem.column}
+        physical: dict[str, Any] = {"artifactLocation": {"uri": _uri(_path(finding))}}
+        physical |= {"region": {name: number for name, number in region.items() if number}} if problem.line else {}
+        location["physicalLocation"] = physical
+    if finding.key:
+        location["logicalLocations"] = [{"fullyQualifiedName": finding.key}]
+    result = {"ruleId": finding.rule, "ruleIndex": index, "level": finding.severity}
+    return {**result, "message": {"text": _said(finding)}} | ({"locations": [location]} if location else {})
+
+
+def _junit(findings: Sequence[Finding], checked: str) -> str:
+    """Write a test case for each file and rule that has findings; it fails when one of them is an error."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((_path(finding) or checked, finding.rule), []).append(finding)
+    failed = sum(map(_fails, groups.values()))
+    suite = f"name={_attribute(checked)} tests={_attribute(len(groups) or 1)} failures={_attribute(failed)}"
+    passed = f"    <testcase classname={_attribute(checked)} name={_attribute('check')}/>\n"
+    return (
+        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n  <testsuite {suite}>\n'
+        f"{''.join(_junit_case(*group) for group in groups.items()) or passed}  </testsuite>\n</testsuites>\n"
+    )
+
+
+def _junit_case(place: tuple[str, str], findings: Sequence[Finding]) -> str:
+    from xml.sax.saxutils import escape
+
+    lines = "\n".join(f"{_where(each)}{_sentence(each)}" for each in findings)
+    text = _NOT_XML.sub(_escaped, escape(_printable(lines), {"\r": "&#13;"}))
+    message = f" message={_attribute(_sentence(findings[0]))} type={_attribute(place[1])}"
+    inside = f"<failure{message}>{text}</failure>" if _fails(findings) else f"<system-out>{text}</system-out>"
+    head = f"classname={_attribute(place[0])} name={_attribute(place[1])}"
+    return f"    <testcase {head}>\n      {inside}\n    </testcase>\n"
+
+
+def _github(findings: Sequence[Finding], _checked: str) -> str:
+    """Write workflow commands; the runner undoes this escaping (actions/toolkit, packages/core/src/command.ts)."""
+    lines = []
+    for finding in findings:
+        place = {"line": finding.problem.line, "col": finding.problem.column} if finding.problem.line else {}
+        properties = {"file": _path(finding), **place} if _is_file(finding) else {}
+        told = {**{name: value for name, value in properties.items() if value}, "title": finding.rule}
+        pairs = ",".join(f"{name}={_command(str(value), ':,')}" for name, value in told.items())
+        lines.append(f"::{finding.severity} {pairs}::{_command(_said(finding))}\n")
+    return "".join(lines)
+
+
+_WRITERS: dict[str, Writer] = {
+    "text": _text,
+    "json": _json,
+    "sarif": _sarif,
+    "junit": _junit,
+    "github": _github,
+}
+FORMS = tuple(_WRITERS)
+
+
+def _line(finding: Finding) -> str:
+    severity = "warning: " if finding.severity == "warning" else ""
+    return _visible(f"{_where(finding)}{severity}{_sentence(finding)} [{finding.rule}]")
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    problem = finding.problem
+    place = {"path": _path(finding) or None, "line": problem.line, "column": problem.column}
+    told = {"message": problem.message, "hint": problem.hint, "key": finding.key}
+    return {"rule": finding.rule, "severity": finding.severity, **place, **told}
+
+
+def _counts(findings: Sequence[Finding]) -> str:
+    errors = sum(finding.severity == "error" for finding in findings)
+    numbers = {"error": errors, "warning": len(findings) - errors}
+    told = [f"{number} {name}{'s' if number > 1 else ''}" for name, number in numbers.items() if number]
+    return ", ".join(told) or "no findings"
+
+
+def _fails(findings: Iterable[Finding]) -> bool:
+    return any(finding.severity == "error" for finding in findings)
+
+
+def _sentence(finding: Finding) -> str:
+    problem = finding.problem
+    return f"{problem.message}; {problem.hint}" if problem.hint else problem.message
+
+
+def _said(finding: Finding) -> str:
+    """Give message and hint; behind the flag at fault, which is no file that a form could point at."""
+    flag = "" if _is_file(finding) else _path(finding)
+    return f"{flag}: {_sentence(finding)}" if flag else _sentence(finding)
+
+
+def _where(finding: Finding) -> str:
+    numbers = [number for number in (finding.problem.line, finding.problem.column) if number]
+    place = ":".join(map(str, [_path(finding), *numbers]))
+    return f"{place}: " if _path(finding) else ""
+
+
+def _is_file(finding: Finding) -> bool:
+    path = finding.problem.path
+    return isinstance(path, Path) or bool(path and not path.startswith("--"))
+
+
+def _path(finding: Finding) -> str:
+    """Give the path below the working directory when it lies there; a flag as it is, and nothing for no place."""
+    path = finding.problem.path or ""
+    if Path(path).is_absolute():
+        with suppress(ValueError):
+            return Path(path).relative_to(Path.cwd()).as_posix()
+    return str(path)
+
+
+def _uri(path: str) -> str:
+    from urllib.parse import quote
+
+    return ("file://" if path.startswith("/") else "") + quote(path.encode("utf-8", "surrogateescape"))
+
+
+def _visible(text: str) -> str:
+    return _CONTROL.sub(_escaped, _printable(text))
+
+
+def _printable(text: str) -> str:
+    r"""Write halves of surrogate pairs, which bytes of the command line become, as \udc80: no encoding has them."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _attribute(value: object) -> str:
+    from xml.sax.saxutils import quoteattr
+
+    return _NOT_XML.sub(_escaped, quoteattr(_printable(str(value))))
+
+
+def _command(text: str, more: str = "") -> str:
+    escaped = _printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return re.sub(f"[{more}]", lambda match: f"%{ord(match[0]):02X}", escaped) if more else escaped
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode()
+
+
+def _dumped(data: Any) -> str:
+    return json.dumps(data, indent=2) + "\n"

@@ -1,0 +1,245 @@
+"""The compatibility lock, and the checks that read it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from judged import TARGETS, job, judge, published
+from rendered import chart, target
+
+from chartgen.checks.compat import COMPAT, lock, outdated_cluster, version, within
+from chartgen.checks.gpus import find_gpu
+from chartgen.yamltext import load
+
+# target, --set flags, id, key, a part of the message
+WRONG = [
+    # plugins and daemons
+    (
+        "gke-a3mega",
+        ["network.pluginVersion=v1.0.7"],
+        "plugin-and-daemon",
+        "network.daemonVersion",
+        "v1.0.9 does not go",
+    ),
+    (
+        "gke-a3mega",
+        ["network.daemonVersion=v1.0.8"],
+        "plugin-and-daemon",
+        "network.daemonVersion",
+        "with plugin v1.0.3",
+    ),
+    ("gke-a3mega", ["network.daemonVersion=v9.0.0"], "plugin-and-daemon", "network.daemonVersion", "v9.0.0"),
+    ("gke-a3mega", ["network.pluginVersion=v1.0.12"], "plugin-and-daemon", "network.daemonVersion", "plugin v1.0.12"),
+    (
+        "gke-a3mega",
+        ["network.pluginVersion=v1.0.12"],
+        "plugin-and-daemon",
+        "network.pluginVersion",
+        "other NCCL settings",
+    ),
+    ("gke-a3mega", ["network.pluginVersion=v1.0.10"], "plugin-and-daemon", "network.pluginVersion", "not a version"),
+    ("gke-a3mega", ["network.pluginVersion=v3.1.9"], "plugin-and-daemon", "network.pluginVersion", "not a version"),
+    (
+        "gke-a3high",
+        ["network.daemonVersion=v2.0.12"],
+        "plugin-and-daemon",
+        "network.daemonVersion",
+        "v3.1.6_2023_10_06",
+    ),
+    ("gke-a3high", ["network.pluginVersion=v3.1.12"], "plugin-and-daemon", "network.daemonVersion", "v2.0.9"),
+    ("gke-a3high", ["network.pluginVersion=v1.0.3"], "plugin-and-daemon", "network.pluginVersion", "v1.0.3"),
+    # settings
+    (
+        "gke-a3mega",
+        ["env.NCCL_PROTO=LL128"],
+        "settings-of-the-plugin",
+        "env.NCCL_PROTO",
+        "LL128 is refused by plugin v1.0.3",
+    ),
+    (
+        "gke-a3mega",
+        ["network.pluginVersion=v1.0.11", "network.daemonVersion=v1.0.17"],
+        "settings-of-the-plugin",
+        "env.NCCL_PROTO",
+        "wants Simple,LL128",
+    ),
+    (
+        "gke-a3mega",
+        ["network.pluginVersion=v1.0.12", "env.NCCL_NVLSTREE_MAX_CHUNKSIZE=65536"],
+        "settings-of-the-plugin",
+        "env.NCCL_NVLSTREE_MAX_CHUNKSIZE",
+        "wants 131072",
+    ),
+    # images
+    *(
+        (
+            "gke-a3mega",
+            ["launcher=nemo-1", f"launchers.nemo-1.image={image}"],
+            "program-of-the-image",
+            "launchers.nemo-1.image",
+            f"{image} does not hold /opt/NeMo/",
+        )
+        for image in (
+            "nvcr.io/nvidia/nemo:25.09",
+            "nvcr.io/nvidia/nemo:25.11.01",
+            "nvcr.io/nvidia/nemo:26.04",
+            "nvcr.io/nvidia/nemo:26.02.nemotron_3_super",
+            "mirror.example.com:5000/nvidia/nemo:26.06.00",
+        )
+    ),
+    # precisions
+    ("eks-p5", ["machineType=p4d.24xlarge", "precision=fp8"], "precision-of-the-gpu", "precision", "a100-40gb"),
+    ("eks-p5", ["machineType=p4de.24xlarge", "precision=fp8"], "precision-of-the-gpu", "precision", "a100-80gb"),
+    ("oke-h100", ["machineType=BM.GPU.B4.8", "precision=fp8"], "precision-of-the-gpu", "precision", "BM.GPU.B4.8"),
+    (
+        "oke-h100",
+        ["machineType=BM.GPU.RTXPRO.8", "precision=mxfp8"],
+        "precision-of-the-gpu",
+        "precision",
+        "rtxpro6000",
+    ),
+    ("gke-a3mega", ["precision=mxfp8"], "precision-of-the-gpu", "precision", "mxfp8 is not a format of h100-80gb"),
+]
+
+RIGHT = [
+    ("gke-a3mega", []),
+    ("gke-a3mega", ["network.pluginVersion=v1.0.7", "network.daemonVersion=v1.0.13_1"]),
+    ("gke-a3mega", ["network.pluginVersion=v1.0.8-1", "network.daemonVersion=v1.0.14"]),
+    (
+        "gke-a3mega",
+        ["network.pluginVersion=v1.0.11", "network.daemonVersion=v1.0.17", "env.NCCL_PROTO=Simple\\,LL128"],
+    ),
+    ("gke-a3mega", ["env.NCCL_PROTO=LL128", "env.NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE=/own.textproto"]),
+    ("gke-a3mega", ["env.NCCL_ALGO=Ring"]),
+    ("gke-a3high", ["network.pluginVersion=v3.1.9", "network.daemonVersion=v2.0.12"]),
+    ("gke-a3high", ["env.NCCL_PROTO=LL128"]),
+    ("gke-a3mega", ["launcher=download", "network.pluginVersion=v0"]),
+    ("gke-a3mega", ["launcher=nemo-1", "launchers.nemo-1.image=nvcr.io/nvidia/nemo:25.07.00"]),
+    ("gke-a3mega", ["launcher=nemo-1", "launchers.nemo-1.image=nvcr.io/nvidia/nemo:24.01.framework"]),
+    ("gke-a3mega", ["launcher=nemo-1", "launchers.nemo-1.image=registry.example.com/my/nemo:26.04"]),
+    (
+        "gke-a3mega",
+        ["launcher=nemo-1", "launchers.nemo-1.image=nvcr.io/nvidia/nemo:26.04", "launchers.nemo-1.program=/own.py"],
+    ),
+    ("gke-a3mega", ["launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.04"]),
+    ("gke-a3mega", ["precision=fp8"]),
+    ("eks-p5", ["machineType=p4d.24xlarge", "precision=fp16"]),
+    ("eks-p5", ["machineType=p6-b300.48xlarge", "precision=fp8"]),
+    ("oke-h100", ["machineType=BM.GPU.GB300.4", "precision=fp8"]),
+]
+
+
+@pytest.mark.parametrize(("name", "sets", "rule", "key", "part"), WRONG)
+def test_what_does_not_go_together_is_found(name: str, sets: list[str], rule: str, key: str, part: str) -> None:
+    found = [said for said in judge(COMPAT, job(name, *sets)) if (said.id, said.key) == (rule, key)]
+    assert len(found) == 1, judge(COMPAT, job(name, *sets))
+    assert part in found[0].message
+    assert found[0].hint
+    assert found[0].severity == "error"
+
+
+@pytest.mark.parametrize(("name", "sets"), RIGHT)
+def test_what_goes_together_is_left_alone(name: str, sets: list[str]) -> None:
+    assert judge(COMPAT, job(name, *sets)) == []
+
+
+def test_no_published_configuration_is_refused() -> None:
+    # the benchmark trains in fp8, which its preset sets
+    assert [(name, preset, said) for name, preset, one in published() for said in judge(COMPAT, one)] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        (["network.pluginVersion=v1.0.7"], "use v1.0.13 or v1.0.13_1, or plugin v1.0.3 for it"),
+        (["network.daemonVersion=v1.0.18"], "use v1.0.9"),
+    ],
+)
+def test_the_hint_names_a_pair_that_works(given: list[str], hint: str) -> None:
+    (said,) = judge(COMPAT, job("gke-a3mega", *given))
+    assert said.hint == hint
+
+
+def test_each_row_names_its_public_source() -> None:
+    tables = {name: rows for name, rows in lock().items() if not name.startswith("x-")}
+    plugins = tables.pop("plugins")
+    rows = [row for table in (*tables.values(), *plugins.values()) for row in table]
+    assert len(rows) > 20
+    for row in rows:
+        # a repository at a commit or version, or a site's document
+        assert re.match(r"[\w-]+/[\w.-]+( @ [0-9a-f]{7,8}| v[0-9.]+)?, \w|kubernetes\.io, \w", row["source"]), row
+
+
+@pytest.mark.parametrize("name", ["gke-a3mega", "gke-a3high"])
+def test_charts_and_lock_know_the_same_pairs(name: str) -> None:
+    fragment = {"gke-a3mega": "gpudirect-tcpxo", "gke-a3high": "gpudirect-tcpx"}[name]
+    text = chart(name=name).files[f"templates/_{fragment}.tpl"]
+    in_chart = load(re.split(r"^daemons:$", text, flags=re.MULTILINE)[1].partition("{{- end }}")[0], "daemons").data
+    rows = lock()["plugins"][fragment]
+    assert in_chart == {row["plugin"]: row["daemons"] for row in rows if "unfit" not in row}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_the_formats_of_every_machine_are_known(name: str) -> None:
+    for machine in target(name).machines.values():
+        gpu = find_gpu(machine.gpu)
+        assert gpu, machine.gpu
+        assert set(gpu.precisions) >= {"bf16", "fp16", "fp32"}
+        assert ("fp8" in gpu.precisions) == (not machine.gpu.startswith("a100"))
+
+
+def test_charts_ask_for_the_kubernetes_that_they_need() -> None:
+    floors = {row["fragment"]: row["from"] for row in lock()["kubernetes"]}
+    asked = re.search(r'kubeVersion: ">=([0-9.]+)-0"', chart().files["Chart.yaml"])
+    assert asked
+    assert version(asked[1]) >= version(floors["gpudirect"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("v1.0.9-1", "v1.0.11"), ("v1.0.13", "v1.0.13_1"), ("v3.1.9", "v3.1.12"), ("1.9", "1.29"), ("25.07", "25.07.00")],
+)
+def test_versions_compare_as_numbers(first: str, second: str) -> None:
+    assert version(first) < version(second)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("v1.0.2", True), ("v1.0.8-1", True), ("v1.0.9", False), ("v1.0.9-1", False), ("v1.0.1", False)],
+)
+def test_a_range_holds_its_first_version_and_not_its_end(given: str, expected: bool) -> None:
+    assert within({"from": "v1.0.2", "below": "v1.0.9"}, given) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "kubernetes", "kueue", "key", "part"),
+    [
+        ("gke-a3mega", [], "v1.28.15-gke.1", "", "machineType", "native sidecars"),
+        ("oke-h100", ["machineType=BM.GPU.GB200.4"], "v1.31.1", "", "machineType", "dynamic resource allocation"),
+        ("gke-a3mega", ["setup.kueueVersion=v1beta1"], "v1.34.0", "v0.20.0", "setup.kueueVersion", "v1beta1"),
+        ("gke-a3mega", [], "v1.34.0", "v0.14.2", "setup.kueueVersion", "v1beta2"),
+    ],
+)
+def test_a_cluster_that_is_too_old_or_too_new_is_told(
+    name: str, sets: list[str], kubernetes: str, kueue: str, key: str, part: str
+) -> None:
+    (claim,) = outdated_cluster(job(name, *sets), kubernetes, kueue)
+    assert claim.key == key
+    assert part in claim.message
+    assert claim.hint.startswith("use ")
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "kubernetes", "kueue"),
+    [
+        ("gke-a3mega", [], "v1.29.0-gke.1", "v0.19.2"),
+        ("gke-a3mega", ["setup.kueueVersion=v1beta1"], "v1.36.3", "v0.19.2"),
+        ("gke-a3mega", ["launcher=download"], "v1.28.0", ""),
+        ("oke-h100", [], "v1.29.1", ""),
+        ("oke-h100", ["machineType=BM.GPU.GB200.4"], "v1.32.0", ""),
+        ("eks-p5", [], "v1.28.1", ""),
+    ],
+)
+def test_a_cluster_that_has_all_is_left_alone(name: str, sets: list[str], kubernetes: str, kueue: str) -> None:
+    assert list(outdated_cluster(job(name, *sets), kubernetes, kueue)) == []

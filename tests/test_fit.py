@@ -1,0 +1,113 @@
+"""Layouts that fit: all of them pass the checks, published ones are among them, and the hints decide which is first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rendered import chart, target
+
+from chartgen.checks import CHECKS, effective_values
+from chartgen.checks.capacity import CAPACITY, changed
+from chartgen.checks.job import Job
+from chartgen.errors import ChartgenError
+from chartgen.layouts import Layout, fit
+from chartgen.values import Values, load_values
+
+VALUES = Path(__file__).parent.parent / "values"
+
+
+def values_of(preset: str, *sets: str) -> Values:
+    return load_values([VALUES / f"{preset}.yaml"], set_values=sets)
+
+
+def fitting(preset: str, gpus: int | None, *sets: str, name: str = "gke-a3mega") -> list[Layout]:
+    return fit(target(name), values_of(preset, *sets), gpus)
+
+
+def sizes(layout: Layout) -> tuple[int, int, int, int, int]:
+    return layout.tensor, layout.pipeline, layout.context, layout.virtual_pipeline, layout.micro_batch
+
+
+@pytest.mark.parametrize(
+    ("preset", "gpus", "sets", "published"),
+    [
+        ("llama3-70b", 64, (), (4, 4, 2, 5, 1)),
+        ("llama3-70b", 64, ("precision=fp8",), (4, 8, 1, 5, 1)),
+        ("llama2-70b", 128, (), (4, 4, 1, 20, 1)),
+        ("llama3-8b", 8, (), (1, 1, 2, 1, 1)),
+        ("gpt3-175b", 256, (), (4, 8, 1, 2, 1)),
+        ("gpt3-175b", 512, (), (4, 8, 1, 6, 2)),
+    ],
+)
+def test_published_layouts_are_found(
+    preset: str, gpus: int, sets: tuple[str, ...], published: tuple[int, int, int, int, int]
+) -> None:
+    assert published in set(map(sizes, fitting(preset, gpus, *sets)))
+
+
+@pytest.mark.parametrize(("preset", "gpus"), [("llama3-70b", 64), ("gpt3-5b", 16), ("megatron-gpt-310.1b", 128)])
+def test_every_layout_passes_every_check(preset: str, gpus: int) -> None:
+    found = fitting(preset, gpus)
+    job = Job(effective_values(chart(), values_of(preset, f"nodes={gpus // 8}")), target())
+    assert found
+    assert len(set(map(sizes, found))) == len(found)
+    for layout in found:
+        candidate = changed(job, layout.values)
+        assert not [claim for check in (*CHECKS, *CAPACITY) for claim in check.rule(candidate)]
+        model_parallel = layout.tensor * layout.pipeline * layout.context
+        assert (layout.data_parallel * model_parallel, layout.micro_batches) == (gpus, candidate.micro_batches)
+        assert layout.share < 0.95
+
+
+@pytest.mark.parametrize(
+    ("preset", "gpus", "sets", "tensor", "pipeline", "context"),
+    [
+        ("llama3-8b", 16, (), {2, 4}, {1}, {1}),
+        ("llama3-70b", 64, (), {8}, {4, 8}, {1}),
+        ("gpt3-175b", 256, (), {8}, {4, 8}, {1}),
+        ("megatron-gpt-39.1b", 64, (), {4, 8}, {2, 4}, {1}),
+        ("megatron-gpt-310.1b", 512, ("batch.global=16384", "machineType=p5en.48xlarge"), {8}, {8, 16}, {2}),
+        ("llama3-8b", 64, ("model.family=mixtral", "model.experts=8", "parallelism.expert=8"), {1, 2}, {1, 2, 4}, {1}),
+    ],
+)
+def test_the_first_follows_the_sizing_hints(
+    preset: str, gpus: int, sets: tuple[str, ...], tensor: set[int], pipeline: set[int], context: set[int]
+) -> None:
+    first = fitting(preset, gpus, *sets, name="eks-p5")[0]
+    assert first.tensor in tensor
+    assert first.pipeline in pipeline
+    assert first.context in context
+
+
+def test_the_smallest_model_only_needs_copies() -> None:
+    first = fit(target(), load_values(set_values=["model.name=gpt-126m", "batch.global=64"]), 8)[0]
+    assert sizes(first)[:4] == (1, 1, 1, 1)
+    assert first.data_parallel == 8
+
+
+def test_gpus_of_the_values_count_when_none_are_given() -> None:
+    found = fitting("gpt3-5b", None, "nodes=2")
+    assert found == fitting("gpt3-5b", 16)
+
+
+def test_a_part_of_a_machine() -> None:
+    found = fit(target(), load_values(set_values=["batch.global=64"]), 2)
+    assert {layout.tensor * layout.pipeline * layout.context * layout.data_parallel for layout in found} == {2}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "hint"), [(12, "nearest: 8 or 16"), (100, "nearest: 96 or 104"), (0, "nearest: 8"), (-8, "nearest: 8")]
+)
+def test_gpus_that_are_no_whole_machines(gpus: int, hint: str) -> None:
+    with pytest.raises(ChartgenError, match=f"{gpus} GPUs are not whole machines of 8; {hint}$"):
+        fitting("gpt3-5b", gpus)
+
+
+def test_a_model_that_is_too_large_has_no_layout() -> None:
+    assert fitting("gpt3-175b", 8) == []
+
+
+def test_adapters_are_not_estimated() -> None:
+    with pytest.raises(ChartgenError, match="mlperf-llama2-lora"):
+        fitting("llama2-70b-lora", 8, name="onprem-p8000")
