@@ -15,6 +15,7 @@ from typing import Any
 from chartgen import __version__
 from chartgen.chart import Chart
 from chartgen.chartschema import chart_schema, schema_text
+from chartgen.compat import lock
 from chartgen.defaults import Part, check_parts, join_parts, place_of, with_defaults
 from chartgen.documented import Row
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
@@ -240,6 +241,7 @@ class _Composer:
             "container": self.workload.container,
             "kind": self.workload,
             "version": __version__,
+            "compat": lock,
             "slot": self._slot,
             "part": self._part,
             "workload_validate": self._workload_validate,

@@ -69,9 +69,15 @@ def parse(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assign
         raise ChartgenError(Problem(str(error), label(flag, text))) from None
 
 
+# A value behind a telling name, and words that only tokens begin with.
+_SECRET = re.compile(
+    r"((?:token|secret|password|passwd|api_?key|credential)\w*=|\b(?:hf_|nvapi-|AKIA|ghp_))[^,]+", re.IGNORECASE
+)
+
+
 def label(flag: Flag, text: str) -> str:
-    """Name a flag in messages, shortened to one readable line."""
-    line = " ".join(text.split())
+    """Name a flag in messages, shortened to one readable line, without what is meant to be secret."""
+    line = _SECRET.sub(r"\1...", " ".join(text.split()))
     return f"{flag} {line if len(line) <= 60 else line[:57] + '...'}"
 
 

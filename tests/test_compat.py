@@ -8,8 +8,9 @@ import pytest
 from judged import TARGETS, job, judge, published
 from rendered import chart, target
 
-from chartgen.checks.compat import COMPAT, lock, outdated_cluster, version, within
+from chartgen.checks.compat import COMPAT, outdated_cluster, version, within
 from chartgen.checks.gpus import find_gpu
+from chartgen.compat import lock
 from chartgen.yamltext import load
 
 # target, --set flags, id, key, a part of the message
@@ -59,7 +60,7 @@ WRONG = [
     ),
     (
         "gke-a3mega",
-        ["network.pluginVersion=v1.0.11", "network.daemonVersion=v1.0.17"],
+        ["network.pluginVersion=v1.0.11", "network.daemonVersion=v1.0.17", "env.NCCL_PROTO=Simple"],
         "settings-of-the-plugin",
         "env.NCCL_PROTO",
         "wants Simple,LL128",
@@ -103,6 +104,8 @@ WRONG = [
 ]
 
 RIGHT = [
+    # the plugin's own profile sets what differs from version to version
+    ("gke-a3mega", ["network.pluginVersion=v1.0.11", "network.daemonVersion=v1.0.17"]),
     ("gke-a3mega", []),
     ("gke-a3mega", ["network.pluginVersion=v1.0.7", "network.daemonVersion=v1.0.13_1"]),
     ("gke-a3mega", ["network.pluginVersion=v1.0.8-1", "network.daemonVersion=v1.0.14"]),

@@ -8,8 +8,12 @@ from chartgen.chart import Chart
 from chartgen.checks.arithmetic import ARITHMETIC
 from chartgen.checks.capacity import CAPACITY
 from chartgen.checks.claim import Check, Claim
+from chartgen.checks.compat import COMPAT
 from chartgen.checks.job import Job
+from chartgen.checks.machine import MACHINE
 from chartgen.checks.schema import check_values, effective_values, place
+from chartgen.checks.secrets import SECRETS
+from chartgen.checks.training import TRAINING
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding, in_order
 from chartgen.library import open_library
@@ -20,7 +24,7 @@ from chartgen.yamltraps import traps
 
 __all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "validate"]
 
-CHECKS: tuple[Check, ...] = (*ARITHMETIC, *CAPACITY)
+CHECKS: tuple[Check, ...] = (*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *TRAINING, *SECRETS)
 SCHEMA = "values-schema"
 # In Chart.yaml: the target that a chart was composed from.
 ANNOTATION = "chartgen/target"

@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from chartgen import yamltext
 from chartgen.checks.claim import Check, Claim
 from chartgen.checks.gpus import find_gpu
 from chartgen.checks.job import Job
+from chartgen.compat import lock
 
-_LOCK = Path(__file__).parent.parent / "data" / "compat.yaml"
 _VARIABLE = re.compile(r'^- name: (\w+)\n +value: "?([^"\n]*)"?$', re.MULTILINE)
 _CHECKER = "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE"
-
-
-@lru_cache(maxsize=1)
-def lock() -> dict[str, Any]:
-    """Give the compatibility lock: plugins, settings, images, kubernetes, apis."""
-    return dict(yamltext.require_map(yamltext.load_file(_LOCK), "the compatibility lock"))
 
 
 def version(text: str) -> tuple[int, ...]:

@@ -18,10 +18,9 @@ capabilities: [NET_ADMIN]
 daemonMounts:
   - {name: tcpx-socket, mountPath: /run/tcpx}
 daemons:
-  v3.1.6_2023_10_06: [v2.0.9]
-  v3.1.7: [v2.0.9]
-  v3.1.9: [v2.0.9, v2.0.12]
-  v3.1.12: [v2.0.15]
+<% for row in compat().plugins["gpudirect-tcpx"] if "unfit" not in row %>
+  <%= row.plugin %>: [<%= row.daemons | join(", ") %>]
+<% endfor %>
 {{- end }}
 
 {{/* Whose NCCL the program loads: with images before 2024 the plugin's, with later ones their own, which is newer. */}}

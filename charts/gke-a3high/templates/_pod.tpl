@@ -194,8 +194,6 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
   value: eth0
 - name: NCCL_DEBUG
   value: VERSION
-- name: NCCL_PROTO
-  value: Simple
 - name: NCCL_DYNAMIC_CHUNK_SIZE
   value: "524288"
 - name: NCCL_P2P_NET_CHUNKSIZE
@@ -213,6 +211,8 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
 {{- /* gpudirect-tcpx */}}
 - name: NCCL_ALGO
   value: Ring
+- name: NCCL_PROTO
+  value: Simple
 - name: NCCL_CHECK_POINTERS
   value: "0"
 - name: NCCL_MIN_NCHANNELS

@@ -194,8 +194,6 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
   value: eth0
 - name: NCCL_DEBUG
   value: VERSION
-- name: NCCL_PROTO
-  value: Simple
 - name: NCCL_DYNAMIC_CHUNK_SIZE
   value: "524288"
 - name: NCCL_P2P_NET_CHUNKSIZE
@@ -211,6 +209,7 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
 - name: NCCL_P2P_PXN_LEVEL
   value: "0"
 {{- /* gpudirect-tcpxo */}}
+# NCCL_PROTO is the plugin's own to set, in its profile: it differs from version to version.
 - name: NCCL_ALGO
   value: Ring,Tree
 - name: NCCL_MIN_NCHANNELS
