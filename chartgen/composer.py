@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ COMMON = BUILTIN / "workloads" / "common"
 SETUP = BUILTIN / "workloads" / "setup"
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
 _DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
+# A fact of the target or the launcher and nothing else, as most files that do have a tag.
+_FACT = re.compile(r"<%= (target|launcher)\.([a-z_.]+) %>")
 _INCLUDE = re.compile(r'\binclude\s+"([^"]+)"')
 _COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
 
@@ -230,7 +233,10 @@ class _Composer:
         text = text.replace("<%= chart %>", self.chart)
         if "<%" not in text:
             return text
-        return fill(text, path, {**self._context, **more}, trusted=self.target.library.is_builtin(path))
+        context, trusted = {**self._context, **more}, self.target.library.is_builtin(path)
+        if trusted:
+            text = _FACT.sub(lambda fact: _told(fact, context), text)
+        return fill(text, path, context, trusted=trusted) if "<%" in text else text
 
     @cached_property
     def _context(self) -> dict[str, object]:
@@ -280,6 +286,11 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
             first.setdefault(match[1], name)
     if problems:
         raise ChartgenError(problems)
+
+
+def _told(fact: re.Match[str], context: Mapping[str, object]) -> str:
+    """Fill in a fact; a name that the context lacks is a loop's, and jinja2's to fill."""
+    return str(attrgetter(fact[2])(context[fact[1]])) if fact[1] in context else fact[0]
 
 
 def _text(segments: Sequence[Segment]) -> str:

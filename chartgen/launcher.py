@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,7 @@ _FILES = {"launcher.yaml", "values.yaml", "values.schema.json", *PARTS}
 
 @dataclass(frozen=True)
 class Launcher:
-    """One launcher, read and checked; `parts` are its template texts by file name."""
+    """One launcher, read and checked."""
 
     name: str
     path: Path
@@ -62,12 +62,21 @@ class Launcher:
     precisions: tuple[str, ...]
     owns: dict[str, list[str]]
     sources: tuple[str, ...]
-    parts: dict[str, str]
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """File name -> its template text."""
+        return _read_parts(self.path)
 
     @property
     def own_program(self) -> str:
         """File name of the program that its folder holds; empty when the image has it."""
-        return next((name for name in PROGRAMS if name in self.parts), "")
+        return next((name for name in PROGRAMS if (self.path / name).is_file()), "")
+
+    @property
+    def default_image(self) -> str:
+        """What runs when no value says an image, in words."""
+        return self.image or (f"that of {self.same_as}" if self.same_as else "none: build your own")
 
 
 def load_launcher(path: Path) -> Launcher:
@@ -78,22 +87,24 @@ def load_launcher(path: Path) -> Launcher:
     """
     document, data = read_definition(path / "launcher.yaml", FIELDS)
     meta: dict[str, Any] = data
-    parts = _read_parts(path)
-    _check_source(document, meta, [name for name in PROGRAMS if name in parts])
-    return Launcher(
+    programs = [name for name in PROGRAMS if (path / name).is_file()]
+    _check_source(document, meta, programs)
+    launcher = Launcher(
         name=path.name,
         path=path,
         description=meta["description"],
         task=meta["task"],
         processes=meta["processes"],
-        program=meta.get("program") or f"/etc/chartgen/{next(name for name in PROGRAMS if name in parts)}",
+        program=meta.get("program") or f"/etc/chartgen/{programs[0]}",
         image=meta.get("image", ""),
         same_as=meta.get("sameAs", ""),
         precisions=tuple(meta.get("precisions", [])),
         owns={key: [native] if isinstance(native, str) else native for key, native in meta.get("owns", {}).items()},
         sources=tuple(meta["sources"]),
-        parts=parts,
     )
+    if not path.is_relative_to(BUILTIN):
+        _ = launcher.parts
+    return launcher
 
 
 def _check_source(document: Document, meta: dict[str, Any], programs: list[str]) -> None:

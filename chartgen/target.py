@@ -72,6 +72,11 @@ class Target:
         return Path(self.document.path)
 
     @property
+    def default_launcher(self) -> Launcher:
+        """The first launcher of the file."""
+        return self.launchers[0]
+
+    @property
     def default_machine(self) -> Machine:
         """The first machine type of the file."""
         return next(iter(self.machines.values()))

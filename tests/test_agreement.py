@@ -13,9 +13,10 @@ from rendered import GPT3, chart
 from chartgen.checks import check
 from chartgen.errors import ChartgenError
 from chartgen.manifests import objects, render
+from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.values import load_values
 
-pytestmark = [pytest.mark.engines, pytest.mark.usefixtures("built_engines")]
+pytestmark = pytest.mark.engines
 
 SIZES = st.fixed_dictionaries(
     {
@@ -49,7 +50,9 @@ SIZES = st.fixed_dictionaries(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sizes=SIZES)
-def test_what_passes_the_checks_renders_with_the_gpus_that_it_counts(sizes: dict[str, Any]) -> None:
+def test_what_passes_the_checks_is_accepted_with_the_gpus_that_it_counts(
+    plane: ControlPlane, sizes: dict[str, Any]
+) -> None:
     values = load_values(GPT3, set_json=[f"{key}={json.dumps(value)}" for key, value in sizes.items()])
     errors = [found for found in check(chart(), values) if found.severity == "error"]
     found, refusal = [], ""
@@ -60,6 +63,7 @@ def test_what_passes_the_checks_renders_with_the_gpus_that_it_counts(sizes: dict
     if errors:
         return
     assert refusal == "", "only the chart refuses it"
+    plane.cluster.apply(found, namespace="default", dry_run=True)
     (jobset,) = (item for item in found if item["kind"] == "JobSet")
     job = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]
     limits = job["template"]["spec"]["containers"][0]["resources"]["limits"]

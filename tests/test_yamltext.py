@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -182,3 +185,25 @@ def test_leaves() -> None:
     document = load("a: {b: 1, c: {}}\nd: []\ne: [1]\n", "x.yaml")
     found = [(("a", "b"), 1, 1), (("a", "c"), {}, 1), (("d",), [], 2), (("e",), [1], 3)]
     assert list(document.leaves()) == found
+
+
+def test_a_pipe_nobody_writes_to_is_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "values.yaml"
+    os.mkfifo(pipe)
+    with pytest.raises(ChartgenError, match=r"values\.yaml: is a pipe, not a file; write its content to a file"):
+        read_text(pipe)
+
+
+def test_an_endless_device_and_a_huge_file_are_refused_in_bounded_time(tmp_path: Path) -> None:
+    huge = tmp_path / "values.yaml"
+    with huge.open("wb") as file:
+        file.truncate(10_000_001)
+    for path in (Path("/dev/zero"), huge):
+        with pytest.raises(ChartgenError, match=r"is larger than 10 MB; keep data out of it"):
+            read_text(path)
+
+
+def test_what_a_shell_hands_over_is_read() -> None:
+    code = "import sys, pathlib; from chartgen.yamltext import read_text; print(read_text(pathlib.Path(sys.argv[1])))"
+    script = f'{sys.executable} -c "{code}" <(echo nodes: 4)'
+    assert subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout == "nodes: 4\n\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -44,4 +45,9 @@ def _near(chart: Chart, values: Values, keys: Sequence[str | int]) -> tuple[Path
 
 
 def _defaults(chart: Chart) -> Document:
-    return load(chart.files.get("values.yaml", ""), "values.yaml")
+    return _read(chart.files.get("values.yaml", ""))
+
+
+@lru_cache(maxsize=8)
+def _read(text: str) -> Document:
+    return load(text, "values.yaml")

@@ -187,7 +187,7 @@ def show_plan(plan: Plan) -> None:
 
 
 def _act(act: Callable[..., Release], options: dict[str, Any]) -> None:
-    from chartgen.checks import validate
+    from chartgen.checks import check, validate
     from chartgen.plan import plan_release
     from chartgen.release import check_name
 
@@ -199,6 +199,9 @@ def _act(act: Callable[..., Release], options: dict[str, Any]) -> None:
     if chart.name.endswith("-setup"):
         validate(chart, values)
     else:
+        for found in check(chart, values):
+            if found.severity == "warning":
+                click.echo(f"{click.style('warning', fg='yellow')}: {found}", err=True)
         show_plan(plan_release(chart, values, release, place.namespace))
     _show(act(chart, release, values.data, place), options["output"])
 
