@@ -12,6 +12,7 @@ from chartgen import fragment, launcher, target, workload
 from chartgen.chart import Chart
 from chartgen.checks import CHECKS, SCHEMA
 from chartgen.definition import json_schema
+from chartgen.refusals import REFUSED
 from chartgen.rules import RULES, rule_id
 from chartgen.yamltext import read_text
 from chartgen.yamltraps import TRAPS
@@ -75,6 +76,13 @@ _STEPS = (
         "The values do not fit the chart's schema: an unknown key, a wrong type, or a value out of range.",
         "write the value as the finding asks, or the key that it names; while one is left, nothing else is checked",
         "values.schema.json of the chart",
+    ),
+    Entry(
+        REFUSED,
+        "Jobs",
+        "A rule of one of the chart's fragments, of its launcher or of its workload kind refuses the values.",
+        "do what the finding says; such rules are told once nothing else is wrong",
+        "validate.tpl of each fragment, launcher and workload kind",
     ),
     Entry(
         "helm-lint",

@@ -98,3 +98,24 @@ def test_no_layout_fits_is_said_with_a_way_out() -> None:
     ran = chartgen("fit", "oke-h100", "-f", str(VALUES / "megatron-gpt-310.1b.yaml"), "--gpus", "8")
     assert ran.exit_code == 1
     assert "no layout fits: try more GPUs" in ran.stderr
+
+
+REFUSED = [
+    ("queue.name=", "topology.mode: Kueue places the pods, so it needs queue.name"),
+    ("storage.outputs.readOnly=true", "storage.outputs.readOnly: runs write there; remove it"),
+    ("topology.sliceSize=5", "topology.sliceSize: 5 does not divide 32 nodes"),
+    ("launchers.nemo-1.config.model.num_layers=5", "launchers.nemo-1.config: model.num_layers is set by model.layers"),
+    ("launchers.nemo-1.args={++trainer.max_steps=9}", "launchers.nemo-1.args: trainer.max_steps is set by steps"),
+]
+
+
+@pytest.mark.engines
+@pytest.mark.usefixtures("built_engines")
+@pytest.mark.parametrize(("flag", "message"), REFUSED)
+def test_the_charts_own_rules_are_told_too(flag: str, message: str) -> None:
+    argv = ("gke-a3mega", *files_of("gke-a3mega", "gpt3-175b"), "--set", flag)
+    ran = chartgen("check", *argv)
+    assert ran.exit_code == 1
+    assert message in ran.stdout
+    assert "[refused-by-the-chart]" in ran.stdout
+    assert chartgen("check", *argv, "--fast").exit_code == 0

@@ -22,7 +22,7 @@ from chartgen.values import Values
 from chartgen.yamltext import load, require_map
 from chartgen.yamltraps import traps
 
-__all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "validate"]
+__all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "place", "validate"]
 
 CHECKS: tuple[Check, ...] = (*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *TRAINING, *SECRETS)
 SCHEMA = "values-schema"
