@@ -21,6 +21,10 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = "gke-a3mega"
 CHARTGEN = str(Path(sys.executable).with_name("chartgen"))
 IMPORTS = "import click, jinja2, ruamel.yaml, jsonschema"
+CHECK_IMPORTS = "import click, jsonschema, ruamel.yaml"
+PRESET = [
+    ROOT / "values" / name for name in ("gpt3-175b.yaml", f"{TARGET}/gpt3-175b.yaml", f"site.{TARGET}.example.yaml")
+]
 # os.wait4 counts memory in KiB on Linux and in bytes on macOS (getrusage(2) of each).
 MEMORY_UNIT = 1 if sys.platform == "darwin" else 1024
 # What a new virtual environment or the build holds before anything of chartgen is in it.
@@ -102,6 +106,8 @@ def measure_commands(rounds: int) -> list[Figure]:
         commands = {
             "build": [CHARTGEN, "build", TARGET, "--destination", folder],
             "imports": [python, "-c", IMPORTS],
+            "check": [CHARTGEN, "check", TARGET, *(word for file in PRESET for word in ("-f", str(file)))],
+            "check imports": [python, "-c", CHECK_IMPORTS],
             "help": [CHARTGEN, "--help"],
             "click": [python, "-c", "import click"],
         }
@@ -119,28 +125,33 @@ def compare(runs: dict[str, list[Run]]) -> list[Figure]:
     build = f"chartgen build {TARGET}"
     figures = [
         Figure(f"{build} / python -c '{IMPORTS[:20]}...'", seconds["build"] / seconds["imports"], 1.5, "x"),
+        Figure(f"chartgen check / python -c '{CHECK_IMPORTS}'", seconds["check"] / seconds["check imports"], 1.6, "x"),
         Figure("chartgen --help / python -c 'import click'", seconds["help"] / seconds["click"], 1.6, "x"),
         Figure(f"peak memory of {build}", max(run.megabytes for run in runs["build"]), 60, "MB"),
     ]
     if "helm" in seconds:
         figures.append(Figure(f"{build} / helm template", seconds["build"] / seconds["helm"], None, "x"))
     names = {"build": build, "imports": IMPORTS, "help": "chartgen --help", "click": "import click"}
+    names |= {"check": f"chartgen check {TARGET}", "check imports": CHECK_IMPORTS}
     for name, median in seconds.items():
         figures.append(Figure(f"  median: {names.get(name, 'helm template')}", median * 1e3, None, "ms"))
     return figures
 
 
 def measure_compose(rounds: int) -> list[Figure]:
-    """Time composing one chart in a process that has composed before, and reading its target's files."""
-    from chartgen import compose, load_target
+    """Time composing one chart in a process that has composed before, reading its target's files, and a check."""
+    from chartgen import check, compose, load_target, load_values
 
-    target = load_target(TARGET)
-    compose(target)
+    target, values = load_target(TARGET), load_values(PRESET)
+    chart = compose(target)
+    check(chart, values)
+    checking = statistics.median(clock(lambda: check(chart, values), rounds * 4)) * 1e3
     composing = statistics.median(clock(lambda: compose(target), rounds * 4)) * 1e3
     reading = statistics.median(clock(lambda: load_target(TARGET), rounds * 4)) * 1e3
     return [
         Figure("compose one chart in process", composing, 5, "ms"),
         Figure("  reading its target, fragments and launchers", reading, None, "ms"),
+        Figure("check one preset in process", checking, 5, "ms"),
     ]
 
 

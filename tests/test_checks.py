@@ -49,7 +49,7 @@ def test_wrong_values_are_found_where_they_stand(case: dict[str, Any], tmp_path:
 @pytest.mark.parametrize("target", TARGETS)
 def test_presets_are_right_on_every_target(target: str, preset: str) -> None:
     run = run_of(load_target(target), preset)
-    assert [str(each) for each in check(chart_of(target), run.values) if each.severity == "error"] == []
+    assert [str(each) for each in check(chart_of(target), run.values)] == []
 
 
 def test_every_check_says_what_it_looks_for_and_where_its_limit_comes_from() -> None:
@@ -114,8 +114,8 @@ REFUSED = [
 @pytest.mark.parametrize(("flag", "message"), REFUSED)
 def test_the_charts_own_rules_are_told_too(flag: str, message: str) -> None:
     argv = ("gke-a3mega", *files_of("gke-a3mega", "gpt3-175b"), "--set", flag)
-    ran = chartgen("check", *argv)
+    ran = chartgen("check", *argv, "--render")
     assert ran.exit_code == 1
     assert message in ran.stdout
     assert "[refused-by-the-chart]" in ran.stdout
-    assert chartgen("check", *argv, "--fast").exit_code == 0
+    assert chartgen("check", *argv).exit_code == 0

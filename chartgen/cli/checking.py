@@ -31,7 +31,7 @@ _FORMS = ("text", "json", "sarif", "junit", "github")
 @values_options
 @workload_option
 @click.option("--output", type=click.Choice(_FORMS), default="text", show_default=True, help="Form of the findings.")
-@click.option("--fast", is_flag=True, help="Leave out the chart's own rules, for which Helm renders it.")
+@click.option("--render", is_flag=True, help="Also let Helm render the chart, and tell what its own rules refuse.")
 @click.option("--explain", is_flag=True, help="Also show the estimated memory of a GPU, on the standard error.")
 @path_option
 def check(
@@ -39,13 +39,14 @@ def check(
     workload: str | None,
     output: str,
     explain: bool,
-    fast: bool,
+    render: bool,
     path: tuple[Path, ...],
     **options: Any,
 ) -> None:
     """Tell whether a job can run at all: everything that is known without a cluster, all findings at once.
 
-    What the chart's own rules refuse is told once nothing else is wrong.
+    The rules of the chart's own fragments need Helm: `--render` tells what they refuse, once nothing else is wrong.
+    `lint`, `install`, `upgrade` and `rehearse` always go through both.
 
     TARGET is a target or a chart folder. Exit 1 when there is an error; warnings are only shown.
 
@@ -56,13 +57,14 @@ def check(
     """
     from chartgen.checks import SCHEMA, job_of
     from chartgen.checks import check as find
-    from chartgen.refusals import refusals
     from chartgen.reports import report
 
     values = read_values(options)
-    chart = find_chart(target, path, workload, values_only=fast)
+    chart = find_chart(target, path, workload, values_only=not render)
     findings = find(chart, values)
-    if not fast and all(found.severity != "error" for found in findings):
+    if render and all(found.severity != "error" for found in findings):
+        from chartgen.refusals import refusals
+
         findings += refusals(chart, values)
     click.echo(report(findings, output, checked=target), nl=False)
     if explain and all(found.rule != SCHEMA for found in findings):
