@@ -10,6 +10,8 @@ from chartgen.checks.claim import Check, Claim
 from chartgen.checks.gpus import find_gpu
 from chartgen.checks.job import Job
 from chartgen.compat import lock
+from chartgen.slots import parse_slot
+from chartgen.yamltext import read_text
 
 _VARIABLE = re.compile(r'^- name: (\w+)\n +value: "?([^"\n]*)"?$', re.MULTILINE)
 _CHECKER = "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE"
@@ -118,7 +120,13 @@ def _pairs(job: Job) -> list[dict[str, Any]]:
 
 def _fragment_variables(job: Job) -> dict[str, str]:
     """Read the variables that fragments set to plain text; what only Helm knows is left out."""
-    slots = [fragment.slots["env.yaml"] for fragment in job.target.fragments if "env.yaml" in fragment.slots]
+    # read by itself: reading all slots of all fragments would take longer than all other checks
+    files = [(fragment, fragment.path / "env.yaml") for fragment in job.target.fragments]
+    slots = [
+        parse_slot(file.name, fragment.name, file, read_text(file), gpu_only=fragment.gpu_only)
+        for fragment, file in files
+        if file.is_file()
+    ]
     texts = ["".join(segment.text for segment in slot.segments if segment.always) for slot in slots]
     return {name: value for text in texts for name, value in _VARIABLE.findall(text) if "{{" not in value}
 
