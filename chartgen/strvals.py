@@ -71,7 +71,7 @@ def parse(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assign
 
 # A value behind a telling name, and words that only tokens begin with.
 _SECRET = re.compile(
-    r"((?:token|secret|password|passwd|api_?key|credential)\w*=|\b(?:hf_|nvapi-|AKIA|ghp_))[^,]+", re.IGNORECASE
+    r"((?i:token|secret(?!Name)|password|passwd|api_?key|credential)\w*=|\b(?:hf_|nvapi-|AKIA|ghp_))[^,]+"
 )
 
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from rendered import NAMESPACE, RELEASE, Objects, arguments, env, one
+from rendered import NAMESPACE, RELEASE, Objects, arguments, env, fit_schema, one
 from userlib import composed, write
 
 from chartgen.chart import Chart
-from chartgen.checks import validate
 from chartgen.manifests import objects, render
 from chartgen.values import load_values
 
@@ -60,7 +59,7 @@ def lab() -> Chart:
 def run(*sets: str, files: tuple[Path, ...] = (), json: tuple[str, ...] = ()) -> Objects:
     """The objects of a run with these values files, `--set` and `--set-json` flags."""
     values = load_values(files, set_values=sets, set_json=json)
-    validate(lab(), values)
+    fit_schema(lab(), values)
     return objects(render(lab(), RELEASE, NAMESPACE, values.data))
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from chartgen.chart import Chart
-from chartgen.checks import validate
+from chartgen.checks import check_values
 from chartgen.composer import compose, compose_setup
+from chartgen.errors import ChartgenError
 from chartgen.manifests import objects, render
 from chartgen.target import Target, load_target
-from chartgen.values import load_values
+from chartgen.values import Values, load_values
 
 VALUES = Path(__file__).parent.parent / "values"
 GPT3 = (VALUES / "gpt3-175b.yaml", VALUES / "gke-a3mega" / "gpt3-175b.yaml", VALUES / "site.gke-a3mega.example.yaml")
@@ -57,8 +58,14 @@ def rendered_setup(
 
 def _objects(made: Chart, files: tuple[Path, ...], sets: tuple[str, ...], json: tuple[str, ...]) -> Objects:
     values = load_values(files, set_values=sets, set_json=json)
-    validate(made, values)
+    fit_schema(made, values)
     return objects(render(made, RELEASE, NAMESPACE, values.data))
+
+
+def fit_schema(made: Chart, values: Values) -> None:
+    """Refuse what the schema refuses. All else is the chart's to refuse here, as for people who only use Helm."""
+    if problems := check_values(made, values):
+        raise ChartgenError(problems)
 
 
 def one(kind: str, found: Objects) -> dict[str, Any]:

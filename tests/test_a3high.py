@@ -153,7 +153,7 @@ def test_only_published_pairs_are_accepted(plugin: str, daemon: str, *, fits: bo
     if fits:
         rendered(*sets)
         return
-    with pytest.raises(ChartgenError, match=r"network\.(plugin|daemon)Version: .*; use v"):
+    with pytest.raises(ChartgenError, match=r"network\.(plugin|daemon)Version: .*; use "):
         rendered(*sets)
 
 
@@ -249,7 +249,7 @@ def test_pod_network_profile_attaches_five_networks_and_is_not_privileged(pod_ne
 
 @pytest.mark.parametrize("sets", ["network.stack=tcp", "network.subnetworks={a,b,c}", "gpusPerNode=4"])
 def test_what_does_not_fit_the_fabric_is_refused(sets: str) -> None:
-    with pytest.raises(ChartgenError, match=r"network\.stack|subnetworks|all 8 GPUs"):
+    with pytest.raises(ChartgenError, match=r"network\.stack|subnetworks|drives all"):
         rendered(sets)
 
 
@@ -355,7 +355,7 @@ def test_pods_on_one_machine_copy_one_after_the_other(image: Image) -> None:
 
 
 def test_staging_needs_a_data_set() -> None:
-    with pytest.raises(ChartgenError, match=r"data\.stage: there is no data set to copy"):
+    with pytest.raises(ChartgenError, match=r"data\.stage: (?:there is )?no data set to copy"):
         rendered("data.stage=true", files=())
 
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny import Json, echo
 
+from chartgen import strvals
 from chartgen.errors import ChartgenError
 from chartgen.helm import find_helm
 from chartgen.values import load_values
@@ -194,3 +195,17 @@ def test_several_pairs_are_helms_or_refused(pairs: list[tuple[str, str]], tmp_pa
     except ChartgenError:
         return
     assert mine == helms("--set", text, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("nodes=31,steps=5", "--set nodes=31,steps=5"),
+        ("env.HF_TOKEN=hf_abcdef,nodes=2", "--set env.HF_TOKEN=...,nodes=2"),
+        ("env.WANDB_API_KEY=0123456789abcdef", "--set env.WANDB_API_KEY=..."),
+        ("env.A=hf_abcdef", "--set env.A=hf_..."),
+        ("secretEnv.A.secretName=hf", "--set secretEnv.A.secretName=hf"),
+    ],
+)
+def test_messages_never_repeat_what_looks_secret(text: str, told: str) -> None:
+    assert strvals.label("--set", text) == told
