@@ -50,7 +50,7 @@ def test_with_31_machines_it_stays_queued_and_says_why() -> None:
 
 
 def test_job_kind_without_a_queue_needs_no_controller() -> None:
-    result = rehearse(target(), gpt3("nodes=4", "queue.name=", "topology.mode="), workload="job")
+    result = rehearse(target(), gpt3("nodes=4", "model.layers=48", "queue.name=", "topology.mode="), workload="job")
     assert result.verdict.ok, result.verdict.reasons
     assert result.plan.apis == {"", "batch"}
 
@@ -79,7 +79,9 @@ def test_values_are_refused_before_anything_starts() -> None:
 def test_an_existing_cluster_is_left_as_it_was(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
     before = {kind.name: names(plane, kind) for kind in (NODE, NAMESPACE)}
-    result = rehearse(target(), gpt3("nodes=4", "queue.name=borrowed"), context=plane.cluster.context)
+    result = rehearse(
+        target(), gpt3("nodes=4", "model.layers=48", "queue.name=borrowed"), context=plane.cluster.context
+    )
     assert result.verdict.ok, result.verdict.reasons
     assert result.plan.namespace != "default"
     assert names(plane, NODE) == before["Node"]
@@ -97,7 +99,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def test_command_prints_the_verdict_as_json_and_fails_when_it_does_not_run() -> None:
-    argv = command("rehearse", "gke-a3mega", "--machines", "3", "--set", "nodes=4", "--output", "json")
+    argv = command("rehearse", "gke-a3mega", "--machines", "3", "--set", "nodes=4,model.layers=48", "--output", "json")
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
