@@ -140,7 +140,8 @@ def _read_parts(path: Path) -> dict[str, str]:
                     check_part(parts[file.name], file)
             except ChartgenError as error:
                 problems += error.problems
-        elif file.name not in _FILES and not file.name.startswith("."):
+        # pip compiles every Python file that it installs, so program.py gets a __pycache__ beside it
+        elif file.name not in (*_FILES, "__pycache__") and not file.name.startswith("."):
             hint = did_you_mean(file.name, _FILES)
             problems.append(Problem("is not a file that launchers can have", file, hint=hint))
     if problems:

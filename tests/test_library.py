@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,9 @@ from userlib import chartgen, composed, library, write
 
 from chartgen.errors import ChartgenError, UsageError
 from chartgen.library import BUILTIN, Library, open_library
+
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +44,20 @@ def test_own_definitions_of_every_kind() -> None:
     assert found.find("fragment", "kueue") == BUILTIN / "fragments" / "kueue"
     assert found.names("workload") == ["job", "jobset", "pytorchjob", "volcano-job"]
     assert "nemo-1" in found.names("launcher")
+
+
+def test_an_installed_wheel_builds_every_chart(tmp_path: Path) -> None:
+    """pip leaves compiled files beside every Python file, also in the folders of launchers."""
+    folder = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--compile"]
+    subprocess.run([*pip, "--target", str(folder), str(ROOT)], check=True)
+    program = "import chartgen, sys; assert chartgen.__file__.startswith(sys.path[0]); chartgen.cli.main()"
+    code = f"import sys; sys.path.insert(0, {str(folder)!r}); import chartgen.cli; {program}"
+    build = [sys.executable, "-c", code, "build", "--all", "--destination", str(tmp_path / "charts")]
+    subprocess.run(build, cwd=tmp_path, check=True)
+    assert {path.name for path in (tmp_path / "charts").iterdir()} == {
+        path.name for path in (ROOT / "charts").iterdir()
+    }
 
 
 def test_folders_of_the_command_line_and_of_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
