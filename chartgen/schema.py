@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from chartgen.errors import ChartgenError, Problem
-from chartgen.wording import Fault, Json, explain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,9 @@ if TYPE_CHECKING:
 
     from jsonschema import Draft7Validator, ValidationError
 
-Schema: TypeAlias = dict[str, Json]
+    from chartgen.wording import Fault, Json
+
+Schema: TypeAlias = "dict[str, Json]"
 Locate: TypeAlias = "Callable[[Sequence[str | int]], tuple[Path | str | None, int, int]]"
 
 # Applicators whose subschemas look at the same object as their parent: closing one would forbid the parent's keys.
@@ -29,13 +30,13 @@ _SCHEMAS = ("items", "additionalProperties", "contains", "propertyNames")
 
 # What only one of Python's `re` and Go's RE2 knows, or what they read differently.
 _UNPORTABLE = {
-    "look-around": re.compile(r"\(\?(?:[=!]|<[=!])"),
-    "an atomic group or a conditional": re.compile(r"\(\?(?:>|\()"),
-    "a back-reference": re.compile(r"\\[1-9]|\(\?P[=>]"),
-    "a possessive quantifier": re.compile(r"[*+?}]\+"),
-    "an escape that only one engine knows": re.compile(r"\\(?:[pPQECzZGXRKNhH]|x\{)"),
-    "a POSIX class": re.compile(r"\[\[:"),
-    "an inline flag": re.compile(r"\(\?[a-zA-Z-]+[:)]"),
+    "look-around": r"\(\?(?:[=!]|<[=!])",
+    "an atomic group or a conditional": r"\(\?(?:>|\()",
+    "a back-reference": r"\\[1-9]|\(\?P[=>]",
+    "a possessive quantifier": r"[*+?}]\+",
+    "an escape that only one engine knows": r"\\(?:[pPQECzZGXRKNhH]|x\{)",
+    "a POSIX class": r"\[\[:",
+    "an inline flag": r"\(\?[a-zA-Z-]+[:)]",
 }
 _RE2_MAX_REPEAT = 1000
 
@@ -80,9 +81,14 @@ def validate(data: Json, schema: Schema, locate: Locate) -> list[Problem]:
     Returns:
         All problems, sorted by place; an empty list when the values fit.
     """
+    errors = list(_validator_class()(schema).iter_errors(data))
+    if not errors:
+        return []
+    from chartgen.wording import explain
+
     problems = {
         Problem(told.message, *locate(told.keys), told.hint)
-        for error in _validator_class()(schema).iter_errors(data)
+        for error in errors
         for told in explain(_fault(error), schema)
     }
     return sorted(problems, key=lambda p: (str(p.path or ""), p.line, p.column, p.message))
@@ -101,7 +107,7 @@ def check_patterns(schema: Schema) -> list[str]:
     """Name the patterns of a schema that Python and Go's RE2 would read differently; tests keep this empty."""
     findings = []
     for path, pattern in _patterns(schema, "#"):
-        reasons = [what for what, regex in _UNPORTABLE.items() if regex.search(pattern)]
+        reasons = [what for what, regex in _UNPORTABLE.items() if re.search(regex, pattern)]
         if any(int(number) > _RE2_MAX_REPEAT for number in re.findall(r"[{,](\d+)", pattern)):
             reasons.append(f"more than {_RE2_MAX_REPEAT} repeats")
         reasons += [] if reasons else _python_complaints(pattern)
@@ -110,6 +116,8 @@ def check_patterns(schema: Schema) -> list[str]:
 
 
 def _fault(error: ValidationError) -> Fault:
+    from chartgen.wording import Fault
+
     step = next(iter(error.relative_schema_path), 0)
     return Fault(
         keyword=str(error.validator),

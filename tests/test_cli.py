@@ -65,9 +65,10 @@ def test_examples_are_understood(words: tuple[str, ...]) -> None:
     for example in re.findall(r"^ +chartgen ([^\n$]*)$", text, re.MULTILINE):
         names = example.split()
         context = main.make_context("chartgen", list(names), resilient_parsing=True)
-        command: click.Command = main
+        command: click.Command | None = main
         while isinstance(command, click.Group):
-            command = command.commands[names.pop(0)]
+            command = command.get_command(context, names.pop(0))
+        assert command is not None
         assert command.make_context("command", names, parent=context).params
 
 

@@ -12,7 +12,6 @@ from userlib import chartgen, composed, library, write
 from chartgen.errors import ChartgenError, UsageError
 from chartgen.library import BUILTIN, Library, open_library
 
-
 ROOT = Path(__file__).parent.parent
 
 

@@ -6,12 +6,12 @@ Modules of the library are imported inside the commands that use them, so that `
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 
 from chartgen import __version__
-from chartgen.cli import build, checking, engines, release
 from chartgen.errors import ChartgenError, Problem
 
 _EPILOG = """\b
@@ -26,8 +26,38 @@ Completion: eval "$(_CHARTGEN_COMPLETE=bash_source chartgen)", or zsh_source, fi
 """
 
 
+# Which module holds a command, so that one command does not pay for the others.
+_COMMANDS = {
+    "build": "build",
+    "check": "checking",
+    "engines": "engines",
+    "fit": "checking",
+    "install": "release",
+    "lint": "release",
+    "list": "build",
+    "rehearse": "engines",
+    "render": "release",
+    "sandbox": "engines",
+    "show": "build",
+    "status": "release",
+    "uninstall": "release",
+    "upgrade": "release",
+}
+
+
 class _Group(click.Group):
-    """A group that prints chartgen's own errors as one line per problem, with the exit code that they carry."""
+    """Imports a command when it is asked for; prints chartgen's errors, a line each, with their exit code."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """Give the names of all commands."""
+        return sorted(_COMMANDS)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        """Find a command by its name."""
+        if name not in _COMMANDS:
+            return None
+        commands: tuple[click.Command, ...] = import_module(f"chartgen.cli.{_COMMANDS[name]}").COMMANDS
+        return next(command for command in commands if command.name == name)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a failure that chartgen foresaw ends it without a traceback."""
@@ -48,7 +78,3 @@ class _Group(click.Group):
 @click.version_option(__version__, prog_name="chartgen")
 def main() -> None:
     """Composes, checks and runs Helm charts for NeMo and Megatron training on GPU machines."""
-
-
-for _command in (*build.COMMANDS, *checking.COMMANDS, *release.COMMANDS, *engines.COMMANDS):
-    main.add_command(_command)

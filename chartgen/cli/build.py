@@ -61,7 +61,6 @@ def build(
       chartgen build gke-a3mega --workload job
       chartgen build --all --check
     """
-    from chartgen import docs
     from chartgen.composer import compose, compose_setup
     from chartgen.target import load_target
 
@@ -77,11 +76,9 @@ def build(
         setup = compose_setup(target)
         if setup and not workload:
             charts.append(setup)
-    stale = [_check(chart, destination) if check else _write(chart, destination) for chart in charts]
-    if schemas:
-        stale.append(_generated(docs.schemas(charts), schemas, check))
-    if reference:
-        stale.append(_generated(docs.reference(), reference, check))
+    stale: list[object] = [_check(chart, destination) if check else _write(chart, destination) for chart in charts]
+    if schemas or reference:
+        stale += _generated(charts, schemas, reference, check)
     if check and any(stale):
         sys.exit(1)
 
@@ -100,15 +97,18 @@ def _check(chart: Chart, destination: Path) -> bool:
     return bool(diff)
 
 
-def _generated(files: dict[str, str], folder: Path, check: bool) -> bool:
+def _generated(charts: list[Chart], schemas: Path | None, reference: Path | None, check: bool) -> list[Path]:
+    """Write what readers and editors need besides the charts, or only say which files of it are stale."""
     from chartgen import docs
 
-    stale = docs.stale(files, folder)
-    if not check:
+    wanted = [(schemas, docs.schemas(charts))] if schemas else []
+    wanted += [(reference, docs.reference())] if reference else []
+    stale = [path for folder, files in wanted for path in docs.stale(files, folder)]
+    for folder, files in () if check else wanted:
         docs.write(files, folder)
     for path in stale:
         click.echo(f"{path}: {'stale; run `make charts`' if check else 'written'}", err=check)
-    return bool(stale)
+    return stale
 
 
 @click.command("list")
