@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 from chartgen.errors import MissingToolError
+
+# Gets one line for each step of something that takes longer than a moment.
+Progress: TypeAlias = Callable[[str], None]
 
 
 def cache_dir() -> Path:

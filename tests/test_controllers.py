@@ -23,7 +23,7 @@ from chartgen.errors import UsageError
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.rehearsal.verdict import look, wait_for_verdict
+from chartgen.runs.verdict import look, wait_for_verdict
 
 OWNER = {"app.kubernetes.io/instance": "short-lived"}
 

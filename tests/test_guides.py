@@ -30,7 +30,7 @@ _TRAINS = re.compile(r"^chartgen (?:install|upgrade) \S+ (\S+) (?!.*launcher=)",
 _LOOK = """
 import sys
 from chartgen.cluster import connect
-from chartgen.rehearsal.verdict import describe, wait_for_verdict
+from chartgen.runs.verdict import describe, wait_for_verdict
 
 verdict = wait_for_verdict(connect(), sys.argv[1], timeout=120)
 print(f"seen: {sys.argv[1]}: {describe(verdict)}")

@@ -14,9 +14,9 @@ from chartgen.cluster import JOB, JOBSET, POD, PYTORCHJOB, VOLCANO_JOB, Object, 
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.rehearsal.podfacts import gpus
 from chartgen.rehearsal.rehearse import node_pool
-from chartgen.rehearsal.verdict import look, wait_for_verdict
+from chartgen.runs.pods import gpus
+from chartgen.runs.verdict import look, wait_for_verdict
 from chartgen.target import load_target
 
 CHARTS = Path(__file__).parent.parent / "charts"

@@ -19,7 +19,7 @@ from chartgen.manifests import objects, render
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
-from chartgen.rehearsal.verdict import look
+from chartgen.runs.verdict import look
 from chartgen.target import Target, load_target
 
 pytestmark = [pytest.mark.engines]

@@ -15,8 +15,8 @@ from chartgen.linter import find_presets, lint
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
-from chartgen.rehearsal.verdict import wait_for_verdict
 from chartgen.release import Place
+from chartgen.runs.verdict import wait_for_verdict
 from chartgen.values import load_values
 
 TARGETS = ("gke-a3high", "gke-a3mega")

@@ -21,7 +21,7 @@ from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
-from chartgen.rehearsal.verdict import wait_for_verdict
+from chartgen.runs.verdict import wait_for_verdict
 
 pytestmark = pytest.mark.engines
 

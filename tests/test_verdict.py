@@ -11,7 +11,7 @@ import pytest
 from chartgen.cluster import wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.rehearsal.verdict import Verdict, wait_for_verdict
+from chartgen.runs.verdict import Verdict, wait_for_verdict
 
 pytestmark = pytest.mark.engines
 

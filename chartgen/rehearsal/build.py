@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import MissingToolError, Problem
-from chartgen.rehearsal.engines import Engine, Progress, engine, engines_dir, find, parse_version
+from chartgen.rehearsal.engines import Engine, engine, engines_dir, find, parse_version
+from chartgen.tools import Progress
 
 GO_MINIMUM = (1, 26, 0)  # the go directives of Kubernetes 1.36, Kueue 0.19 and Helm 4.3
 _TOOLCHAINS = (1, 21, 0)  # since then Go fetches a newer toolchain by itself, unless GOTOOLCHAIN forbids it

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.processes import Processes
+from chartgen.tools import Progress
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -42,7 +43,7 @@ class ControlPlane:
         progress: Gets one line per step.
     """
 
-    def __init__(self, *, run_seconds: float = RUN_SECONDS, progress: engines.Progress | None = None) -> None:
+    def __init__(self, *, run_seconds: float = RUN_SECONDS, progress: Progress | None = None) -> None:
         self._run_seconds = run_seconds
         self._say = progress or (lambda _: None)
         self._cluster: Cluster | None = None

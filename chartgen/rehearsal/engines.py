@@ -8,16 +8,14 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
 from chartgen.tools import cache_dir, chosen_tool
-
-Progress: TypeAlias = Callable[[str], None]
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 _PARTS: dict[str, tuple[str, ...]] = {

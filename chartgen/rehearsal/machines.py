@@ -8,7 +8,7 @@ from typing import Any
 
 from chartgen.cluster import NODE, Cluster, ClusterError, Object
 from chartgen.errors import MissingToolError, Problem
-from chartgen.rehearsal.engines import Progress
+from chartgen.tools import Progress
 
 _OWNER = {"app.kubernetes.io/managed-by": "chartgen"}
 

@@ -21,11 +21,10 @@ from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.sandbox import Sandbox, up
-from chartgen.rehearsal.verdict import Verdict, wait_for_verdict
+from chartgen.runs.verdict import Verdict, wait_for_verdict
 from chartgen.target import Machine, Target
+from chartgen.tools import Progress
 from chartgen.values import Values
-
-Progress = Callable[[str], None]
 
 # API group -> the controller that serves it.
 CONTROLLERS = {

@@ -13,13 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
-from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import RUN_SECONDS, ControlPlane
 from chartgen.rehearsal.folders import is_alive
 from chartgen.rehearsal.machines import NodePool, count_machines, create_machines
 from chartgen.rehearsal.processes import end_detached
-from chartgen.tools import cache_dir
+from chartgen.tools import Progress, cache_dir
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
@@ -56,7 +55,7 @@ def up(
     controllers: Iterable[str] = (),
     setup: Callable[[ControlPlane], None] | None = None,
     run_seconds: float = RUN_SECONDS,
-    progress: engines.Progress | None = None,
+    progress: Progress | None = None,
 ) -> Sandbox:
     """Start a sandbox that runs until `down`. When anything fails nothing is left of it.
 

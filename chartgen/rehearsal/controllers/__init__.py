@@ -8,6 +8,7 @@ from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import cloud, jobset, kueue, trainingoperator, volcano
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.tools import Progress
 
 __all__ = ["start_controllers"]
 
@@ -21,7 +22,7 @@ _START: dict[str, Callable[[ControlPlane], None]] = {
 }
 
 
-def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: engines.Progress | None = None) -> None:
+def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Progress | None = None) -> None:
     """Start controllers and wait until their webhooks answer.
 
     Args:

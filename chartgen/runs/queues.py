@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from chartgen.cluster import EVENT, POD_GROUP, WORKLOAD, WORKLOAD_V1BETA1, Cluster, Object
-from chartgen.rehearsal.runs import is_volcano
+from chartgen.runs.objects import is_volcano
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _GANG = "tasks in gang"  # what Volcano's gang plugin says of every waiting PodGroup, whatever the cause

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chartgen.cluster import EVENT, Cluster, Object
-from chartgen.rehearsal.engines import Progress
-from chartgen.rehearsal.podfacts import failure, gpus, is_started, refusal, rendezvous, why_pending
-from chartgen.rehearsal.queues import why_not_admitted
-from chartgen.rehearsal.runs import expected_pods, find_pods, find_runs, why_failed
+from chartgen.runs.objects import expected_pods, find_pods, find_runs, why_failed
+from chartgen.runs.pods import failure, gpus, is_started, refusal, rendezvous, why_pending
+from chartgen.runs.queues import why_not_admitted
+from chartgen.tools import Progress
 
 _INTERVAL = 0.25
 # Words of Kueue 0.19 (pkg/scheduler, pkg/controller/core) and of the API server for what no waiting cures.
