@@ -175,7 +175,7 @@ class _Composer:
             raise ValueError(f"unknown slot {name!r}; {did_you_mean(name, SLOTS)}")
         chunks, guard_open = [], False
         for text, segments in self._resolved(name, provides):
-            guard = self.guarded and text.gpu_only and not name.endswith(".tpl")
+            guard = self.guarded and text.gpu_only
             if guard != guard_open:
                 chunks.append(self._guard(opens=guard))
                 guard_open = guard

@@ -1,13 +1,31 @@
-"""The checks and the charts' own refusals agree: what passes `check` renders, and asks for the GPUs that it counts."""
+"""The checks and the charts' own refusals agree: what passes `check` renders, and asks for the GPUs that it counts.
+
+Not so for names of releases, which only Helm knows: values do not hold them.
+"""
 
 from __future__ import annotations
 
 import json
+from itertools import groupby
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pairs import TARGETS
+from refused import (
+    CASES,
+    Refusal,
+    chart_on,
+    checked,
+    key_of,
+    refusals,
+    refused,
+    strays,
+    tells,
+    values_of,
+    values_with,
+)
 from rendered import GPT3, chart
 
 from chartgen.checks import check
@@ -73,3 +91,74 @@ def test_what_passes_the_checks_is_accepted_with_the_gpus_that_it_counts(
         world % (sizes["parallelism"]["tensor"] * sizes["parallelism"]["pipeline"] * sizes["parallelism"]["context"])
         == 0
     )
+
+
+OF_NAMES = "release %s: "
+CHARTS = [
+    *TARGETS,
+    *(f"{target} {kind}" for target in TARGETS if target != "oke-h100" for kind in ("job", "jobset", "pytorchjob")),
+]
+
+
+def test_each_refusal_of_a_chart_has_a_case() -> None:
+    asked = {refusal for refusal in refusals() if not refusal.says.startswith(OF_NAMES)}
+    assert asked == {Refusal(case["by"], case["says"]) for case in CASES}
+
+
+@pytest.mark.usefixtures("built_engines")
+def test_what_a_chart_refuses_the_checks_refuse() -> None:
+    silent = []
+    for target, group in groupby(sorted(CASES, key=lambda case: case["target"]), key=lambda case: case["target"]):
+        cases, made = list(group), chart_on(target)
+        sets = [values_of(case["values"]) for case in cases]
+        for case, values, lines in zip(cases, sets, refused(made, sets), strict=True):
+            own = [line for line in lines if Refusal(case["by"], case["says"]).matches(line)]
+            assert own, f"{target} accepts {case['values']}: {case['says']}"
+            keys = checked(made, values)
+            silent += [f"{target}: {line}" for line in lines if not tells(keys, key_of(line))]
+            silent += [f"{target}: {case['told']}" for told in [case.get("told")] if told and told not in keys]
+    assert silent == []
+
+
+@pytest.mark.usefixtures("built_engines")
+@pytest.mark.parametrize(
+    ("target", "values"),
+    [
+        ("onprem-p8000", {"launchers": {"pile-dataprep": {"nodes": 4}}}),
+        ("gke-a3mega", {"gpusPerNode": 12, "topology": {"mode": "required"}, "network": {"pluginVersion": "v9"}}),
+        ("eks-p5", {"network": {"hugePages": "5120Mi", "adapters": 33}}),
+    ],
+)
+def test_programs_without_gpus_are_not_refused_for_what_only_gpus_need(target: str, values: dict[str, Any]) -> None:
+    pile = {"data": {"name": "pile", "shards": 30}, "tokenizer": {"kind": "gpt2", "path": "/data/gpt2"}}
+    run = values_of({"launcher": "pile-dataprep", **pile, **values})
+    assert checked(chart_on(target), run) == set()
+    assert refused(chart_on(target), [run]) == [[]]
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> tuple[str, list[list[tuple[str, Any]]]]:
+    """A chart, and several sets of values that stray from its defaults in a few keys."""
+    place = draw(st.sampled_from(CHARTS))
+    made = chart_on(place)
+    assert made.target
+    launcher = st.sampled_from([launcher.name for launcher in made.target.launchers])
+    few = launcher.flatmap(
+        lambda name: st.lists(st.sampled_from(strays(place, name)), max_size=6).map(
+            lambda pairs: [("launcher", name), *pairs]
+        )
+    )
+    return place, draw(st.lists(few, min_size=8, max_size=8))
+
+
+@pytest.mark.usefixtures("built_engines")
+@settings(max_examples=20, deadline=None)
+@given(batch=batches())
+def test_nothing_is_refused_by_the_chart_alone(batch: tuple[str, list[list[tuple[str, Any]]]]) -> None:
+    made, sets = chart_on(batch[0]), [values_with(pairs) for pairs in batch[1]]
+    told = [checked(made, values) for values in sets]
+    for pairs, keys, lines in zip(batch[1], told, refused(made, sets), strict=True):
+        assert [line for line in lines if not tells(keys, key_of(line))] == [], pairs
+    passed = [values for values, keys in zip(sets, told, strict=True) if not keys]
+    if passed:
+        render(made, "my-run", "ml", passed[0].data)

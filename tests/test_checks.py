@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from pairs import PRESETS, TARGETS, chart_of, layers, run_of
 from rendered import VALUES
-from userlib import chartgen
+from userlib import chartgen, library
 
 from chartgen.checks import CHECKS, check
+from chartgen.composer import compose
 from chartgen.findings import Finding
 from chartgen.target import load_target
 from chartgen.values import load_values
@@ -100,22 +101,56 @@ def test_no_layout_fits_is_said_with_a_way_out() -> None:
     assert "no layout fits: try more GPUs" in ran.stderr
 
 
-REFUSED = [
-    ("queue.name=", "topology.mode: Kueue places the pods, so it needs queue.name"),
-    ("storage.outputs.readOnly=true", "storage.outputs.readOnly: runs write there; remove it"),
-    ("topology.sliceSize=5", "topology.sliceSize: 5 does not divide 32 nodes"),
-    ("launchers.nemo-1.config.model.num_layers=5", "launchers.nemo-1.config: model.num_layers is set by model.layers"),
-    ("launchers.nemo-1.args={++trainer.max_steps=9}", "launchers.nemo-1.args: trainer.max_steps is set by steps"),
-]
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [
+        ("run=null", "run: null deletes the chart's default"),
+        ("storage.data.from=null", "storage.data.from: null deletes the chart's default"),
+        ("launchers.megatron-lm=null", "launchers.megatron-lm: null deletes the chart's default"),
+        ("nodes=null", "nodes: null deletes the chart's default"),
+    ],
+)
+def test_a_null_may_not_take_away_what_templates_need(flag: str, told: str) -> None:
+    ran = chartgen("check", "gke-a3mega", "--set", flag)
+    assert (ran.exit_code, ran.stdout.count("\n")) == (1, 2)
+    assert f"{told}; leave it out to keep that, or give another value [values-schema]" in ran.stdout
+
+
+@pytest.mark.parametrize("flag", ["gpusPerNode=null", "model.queryGroups=null"])
+def test_a_null_may_stand_where_nothing_else_is_meant(flag: str) -> None:
+    assert chartgen("check", "gke-a3mega", "--set", flag).exit_code == 0
+
+
+@pytest.mark.parametrize(("kind", "code"), [("job", 1), ("jobset", 0)])
+def test_the_workload_kind_counts(kind: str, code: int, tmp_path: Path) -> None:
+    wrong = ("--set", "run.maxRestarts=2")
+    assert chartgen("check", "gke-a3mega", "--workload", kind, *wrong).exit_code == code
+    folder = tmp_path / "renamed"
+    compose(load_target("gke-a3mega"), kind).write(folder)
+    assert chartgen("check", folder, *wrong).exit_code == code
+
+
+NO_FRIDAYS = """\
+{{- if eq .Values.run.again "friday" }}
+{{- $_ := set $check "problems" (append $check.problems "run.again: never on a friday; use monday") }}
+{{- end }}
+"""
 
 
 @pytest.mark.engines
 @pytest.mark.usefixtures("built_engines")
-@pytest.mark.parametrize(("flag", "message"), REFUSED)
-def test_the_charts_own_rules_are_told_too(flag: str, message: str) -> None:
-    argv = ("gke-a3mega", *files_of("gke-a3mega", "gpt3-175b"), "--set", flag)
-    ran = chartgen("check", *argv, "--render")
+def test_rules_of_a_users_own_fragment_are_told_by_its_chart(tmp_path: Path) -> None:
+    own = library(tmp_path, {"mine/validate.tpl": NO_FRIDAYS})
+    argv = ("check", "box", "--path", own, "--set", "run.again=friday")
+    assert chartgen(*argv).exit_code == 0
+    ran = chartgen(*argv, "--render")
     assert ran.exit_code == 1
-    assert message in ran.stdout
-    assert "[refused-by-the-chart]" in ran.stdout
-    assert chartgen("check", *argv).exit_code == 0
+    assert "run.again: never on a friday; use monday [refused-by-the-chart]" in ran.stdout
+
+
+@pytest.mark.engines
+@pytest.mark.usefixtures("built_engines")
+def test_what_the_checks_refuse_is_not_told_once_more_by_the_chart() -> None:
+    ran = chartgen("check", "gke-a3mega", "--set", "storage.outputs.readOnly=true", "--render")
+    assert ran.stdout.count("storage.outputs.readOnly: ") == 1
+    assert "[written-storage-is-writable]" in ran.stdout

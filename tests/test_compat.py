@@ -8,9 +8,9 @@ import pytest
 from judged import TARGETS, job, judge, published
 from rendered import chart, target
 
-from chartgen.checks.compat import COMPAT, outdated_cluster, version, within
+from chartgen.checks.compat import COMPAT, outdated_cluster
 from chartgen.checks.gpus import find_gpu
-from chartgen.compat import lock
+from chartgen.compat import lock, version, within
 from chartgen.yamltext import load
 
 # target, --set flags, id, key, a part of the message

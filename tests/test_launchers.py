@@ -198,7 +198,33 @@ def test_family_decides_the_architecture(family: str, expected: dict[str, list[s
             {"num-layers-per-virtual-pipeline-stage": ["2"], "sequence-parallel": []},
             "num-virtual-stages-per-pipeline-rank",
         ),
+        (
+            (
+                "model.layers=14,parallelism.pipeline=4,parallelism.virtualPipeline=2,batch.global=16,"
+                "launchers.megatron-lm.config.account-for-embedding-in-pipeline-split=true,"
+                "launchers.megatron-lm.config.account-for-loss-in-pipeline-split=true"
+            ),
+            {"num-layers-per-virtual-pipeline-stage": ["2"]},
+            "num-virtual-stages-per-pipeline-rank",
+        ),
+        (
+            (
+                "model.layers=14,parallelism.pipeline=4,parallelism.virtualPipeline=2,batch.global=16,"
+                "launchers.megatron-lm.config.decoder-last-pipeline-num-layers=2"
+            ),
+            {"num-virtual-stages-per-pipeline-rank": ["2"]},
+            "num-layers-per-virtual-pipeline-stage",
+        ),
         ("parallelism.context=2", {"context-parallel-size": ["2"]}, "sequence-parallel"),
+        ("model.family=mixtral,model.experts=8", {"num-experts": ["8"]}, "expert-tensor-parallel-size"),
+        (
+            (
+                "model.family=mixtral,model.experts=8,parallelism.tensor=4,parallelism.sequence=true,"
+                "parallelism.expert=4,parallelism.expertTensor=1"
+            ),
+            {"expert-model-parallel-size": ["4"], "expert-tensor-parallel-size": ["1"]},
+            "moe-extended-tp",
+        ),
         ("tokenizer.kind=huggingface,tokenizer.path=/data/t", {"tokenizer-model": ["/data/t"]}, "vocab-file"),
         (
             "tokenizer.kind=sentencepiece,tokenizer.path=/data/t",

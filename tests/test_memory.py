@@ -160,6 +160,15 @@ def test_published_runs_are_reproduced(run: Run, state: float, activations: floa
     assert memory.activations / GB == pytest.approx(activations, abs=0.06)
 
 
+def test_experts_are_shared_by_their_own_tensor_parallel_gpus() -> None:
+    same, own = (
+        memory_of(job_of(MIXTRAL._replace(tp=2, pp=1, vp=1), **{"parallelism.expertTensor": size})).parameters
+        for size in ("null", "1")
+    )
+    # 8 experts on 8 GPUs: one whole expert of each of the 32 layers, or half of it
+    assert own - same == pytest.approx(32 * 3 * 4096 * 14336 / 2)
+
+
 def test_a_logged_run_took_what_is_estimated() -> None:
     # NVIDIA/dgxc-benchmarking, Llama 3.1 README: allocated 44.27 GB after the start, 70.83 GB at most
     memory = memory_of(job_of(LLAMA_8B))

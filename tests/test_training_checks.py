@@ -187,9 +187,18 @@ def test_a_mount_of_the_users_own_may_hold_the_data() -> None:
 
 
 def test_the_grace_period_that_is_hinted_at_is_enough() -> None:
-    (said,) = judge(TRAINING, job("gke-a3mega", *BIG, "run.gracePeriodSeconds=30"))
+    (said,) = judge(TRAINING, job("oke-h100", *BIG, "run.gracePeriodSeconds=30"))
     seconds = said.hint.removeprefix("use ").removesuffix(" or more")
-    assert judge(TRAINING, job("gke-a3mega", *BIG, f"run.gracePeriodSeconds={seconds}")) == []
+    assert judge(TRAINING, job("oke-h100", *BIG, f"run.gracePeriodSeconds={seconds}")) == []
+
+
+def test_torchrun_does_not_wait_for_a_long_grace_period() -> None:
+    long = "run.gracePeriodSeconds=9999"
+    (said,) = judge(TRAINING, job("gke-a3mega", *BIG, long))
+    assert (said.id, said.key) == ("grace-for-a-checkpoint", "run.gracePeriodSeconds")
+    assert "9999 s, of which torchrun leaves 30, is less than the 489 s" in said.message
+    machines = said.hint.removeprefix("use ").partition(" ")[0]
+    assert judge(TRAINING, job("gke-a3mega", *BIG, long, f"nodes={machines}")) == []
 
 
 def test_only_what_stops_a_run_is_an_error() -> None:

@@ -207,3 +207,17 @@ def test_what_a_shell_hands_over_is_read() -> None:
     code = "import sys, pathlib; from chartgen.yamltext import read_text; print(read_text(pathlib.Path(sys.argv[1])))"
     script = f'{sys.executable} -c "{code}" <(echo nodes: 4)'
     assert subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout == "nodes: 4\n\n"
+
+
+def test_a_file_that_one_may_not_read_gets_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "values.yaml"
+    path.write_text("nodes: 4\n")
+    path.chmod(0)
+    own = os.geteuid()
+    try:
+        if own == 0:  # root reads everything
+            os.seteuid(65534)
+        with pytest.raises(ChartgenError, match=r"^\S+values\.yaml: cannot be read: Permission denied$"):
+            read_text(path)
+    finally:
+        os.seteuid(own)

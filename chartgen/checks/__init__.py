@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from chartgen.chart import Chart
 from chartgen.checks.arithmetic import ARITHMETIC
@@ -11,8 +12,12 @@ from chartgen.checks.claim import Check, Claim
 from chartgen.checks.compat import COMPAT
 from chartgen.checks.job import Job
 from chartgen.checks.machine import MACHINE
+from chartgen.checks.platform import PLATFORM
+from chartgen.checks.preparation import PREPARATION
+from chartgen.checks.program import PROGRAM
 from chartgen.checks.schema import check_values, effective_values, place
 from chartgen.checks.secrets import SECRETS
+from chartgen.checks.settings import SETTINGS
 from chartgen.checks.training import TRAINING
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding, in_order
@@ -24,7 +29,11 @@ from chartgen.yamltraps import traps
 
 __all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "place", "validate"]
 
-CHECKS: tuple[Check, ...] = (*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *TRAINING, *SECRETS)
+CHECKS: tuple[Check, ...] = (
+    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *TRAINING, *SECRETS),
+    # what the charts refuse too, for those who only use Helm
+    *(*PROGRAM, *PREPARATION, *PLATFORM),
+)
 SCHEMA = "values-schema"
 # In Chart.yaml: the target that a chart was composed from.
 ANNOTATION = "chartgen/target"
@@ -66,17 +75,28 @@ def validate(chart: Chart, values: Values) -> None:
 def job_of(chart: Chart, values: Values) -> Job | None:
     """Give the job that values which fit the schema describe; None for setup charts and charts of others."""
     target = target_of(chart)
-    return Job(effective_values(chart, values), target) if target else None
+    return Job(effective_values(chart, values), target, workload_of(chart, target)) if target else None
 
 
 def target_of(chart: Chart) -> Target | None:
     """Give the target that a run chart was composed from; None for setup charts and charts of others."""
     if chart.target or chart.name.endswith("-setup"):
         return chart.target
-    head = require_map(load(chart.files.get("Chart.yaml", ""), "Chart.yaml"), "Chart.yaml")
-    notes = head.get("annotations")
+    notes = _head(chart).get("annotations")
     name = str(notes.get(ANNOTATION, "")) if isinstance(notes, dict) else ""
     return load_target(name) if name in open_library().names("target") else None
+
+
+def workload_of(chart: Chart, target: Target) -> str:
+    """Give the workload kind of a chart: one of another kind than the target's own is named `<target>-<kind>`."""
+    # the folder that a chart was read from may have any name
+    name = chart.name if chart.target else str(_head(chart).get("name"))
+    own = f"{target.name}-"
+    return name.removeprefix(own) if name.startswith(own) else target.workload
+
+
+def _head(chart: Chart) -> dict[str, Any]:
+    return require_map(load(chart.files.get("Chart.yaml", ""), "Chart.yaml"), "Chart.yaml")
 
 
 def _claims(job: Job, chart: Chart, values: Values) -> Iterator[Finding]:

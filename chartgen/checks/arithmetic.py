@@ -10,7 +10,10 @@ import math
 from collections.abc import Iterator
 
 from chartgen.checks.claim import Check, Claim
+from chartgen.checks.experts import EXPERTS
+from chartgen.checks.images import can
 from chartgen.checks.job import Job
+from chartgen.checks.stages import STAGES, own_stages
 
 _ARGUMENTS = "megatron/training/arguments.py"
 _SIZES = ("gpusPerNode", "parallelism.pipeline", "parallelism.tensor", "parallelism.context", "parallelism")
@@ -61,9 +64,11 @@ def interleaved_batches(job: Job) -> Iterator[Claim]:
 
 
 def layers_of_a_stage(job: Job) -> Iterator[Claim]:
-    """Each pipeline stage, and each of its virtual stages, holds the same number of layers."""
+    """Each pipeline stage, and each of its virtual stages, holds the same number of layers, if nobody says else."""
     layers, stages, chunks = job.pipeline_layers, job.parallel("pipeline"), job.parallel("virtualPipeline")
     message = f"{layers} layers cannot be divided by pipeline {stages} x virtual {chunks}"
+    if own_stages(job):
+        return
     if layers % stages:
         near = _nearest_divisor(layers // math.gcd(layers, chunks) if layers % chunks == 0 else layers, stages)
         yield Claim("parallelism.pipeline", message, f"pipeline {near} would fit", ("model.layers",))
@@ -94,14 +99,21 @@ def _largest_divisor(number: int, job: Job) -> int:
 
 
 def key_value_heads(job: Job) -> Iterator[Claim]:
-    """Key and value heads are shared by, or repeated on, tensor parallel GPUs; each serves as many attention heads."""
+    """Key and value heads are shared by, or repeated on, tensor parallel GPUs; each serves as many attention heads.
+
+    Only newer versions of Megatron repeat them.
+    """
     groups, tensor = job.model("queryGroups"), job.parallel("tensor")
+    repeats = can(job, "key and value heads repeated on tensor parallel GPUs")
     if job.model("attentionHeads") % groups:
         message = f"{groups} key and value heads do not divide {job.model('attentionHeads')} attention heads"
         yield Claim("model.queryGroups", message, "use a divisor")
     elif groups != job.model("attentionHeads") and groups % tensor and tensor % groups:
         message = f"{groups} key and value heads are neither a multiple nor a divisor of tensor {tensor}"
         yield Claim("parallelism.tensor", message, f"use {_largest_divisor(groups, job)}")
+    elif groups % tensor and repeats is False and not job.model("attentionHeads") % tensor:
+        message = f"{groups} key and value heads are fewer than tensor {tensor}, which {job.image} does not take"
+        yield Claim("parallelism.tensor", message, f"use {_largest_divisor(groups, job)}", ("model.queryGroups",))
 
 
 def size_of_a_head(job: Job) -> Iterator[Claim]:
@@ -113,12 +125,18 @@ def size_of_a_head(job: Job) -> Iterator[Claim]:
 
 
 def width_of_a_gpu(job: Job) -> Iterator[Claim]:
-    """Tensor parallel GPUs share the hidden and the feed-forward size evenly."""
-    tensor = job.parallel("tensor")
-    for name in ("hiddenSize", "ffnHiddenSize"):
-        if job.model(name) % tensor:
-            message = f"{name} {job.model(name)} cannot be divided by tensor {tensor}"
-            yield Claim("parallelism.tensor", message, f"use {_largest_divisor(job.model(name), job)}")
+    """Tensor parallel GPUs share the hidden and the feed-forward size evenly; experts have their own such GPUs."""
+    for name, sharing in (("hiddenSize", "tensor"), ("ffnHiddenSize", _feed_forward(job))):
+        size, parts = job.model(name), job.parallel(sharing)
+        if size % parts:
+            fits = max(part for part in range(1, parts + 1) if size % part == 0)
+            message = f"{name} {size} cannot be divided by tensor {parts}"
+            yield Claim(f"parallelism.{sharing}", message, f"use {fits}", ("parallelism.tensor",))
+
+
+def _feed_forward(job: Job) -> str:
+    """Name the parallel size whose GPUs share a feed-forward block."""
+    return "expertTensor" if job.model("experts") else "tensor"
 
 
 def sequence_of_a_gpu(job: Job) -> Iterator[Claim]:
@@ -138,34 +156,6 @@ def sequence_parallel_needs_tensor(job: Job) -> Iterator[Claim]:
         yield Claim("parallelism.sequence", "needs tensor above 1", "use false")
 
 
-def experts_need_a_model_with_experts(job: Job) -> Iterator[Claim]:
-    """Expert parallel GPUs share a layer's experts evenly, and a token is sent to no more experts than there are."""
-    experts, size = job.model("experts"), job.parallel("expert")
-    if size > 1 and not experts:
-        yield Claim("parallelism.expert", "needs model.experts", "use 1")
-    elif experts % size:
-        message = f"{size} does not divide {experts} experts"
-        yield Claim("parallelism.expert", message, f"use a divisor of {experts}")
-    if experts and job.model("expertsPerToken") > experts:
-        message = f"{job.model('expertsPerToken')} is more than the {experts} experts of a layer"
-        yield Claim("model.expertsPerToken", message, f"use {experts} or less")
-
-
-def expert_groups(job: Job) -> Iterator[Claim]:
-    """Experts live on other groups of GPUs than the rest of a layer: tensor x expert x pipeline share all GPUs too."""
-    size = job.parallel("tensor") * job.parallel("expert") * job.parallel("pipeline")
-    if job.parallel("expert") > 1 and not job.world % job.model_parallel and job.world % size:
-        sizes = f"{job.parallel('expert')} x tensor {job.parallel('tensor')} x pipeline {job.parallel('pipeline')}"
-        message = f"{sizes} = {size} does not divide {job.world} GPUs"
-        yield Claim("parallelism.expert", message, f"use a multiple of {size} GPUs")
-
-
-def experts_need_sequence_parallelism(job: Job) -> Iterator[Claim]:
-    """With experts, tensor parallel GPUs must share the tokens too; Megatron stops in the first forward pass."""
-    if job.model("experts") and job.parallel("tensor") > 1 and not job.values["parallelism"]["sequence"]:
-        yield Claim("parallelism.sequence", "a model with experts needs it when tensor is above 1", "use true")
-
-
 def precision_of_the_launcher(job: Job) -> Iterator[Claim]:
     """A program trains in some number formats only."""
     if job.values["precision"] not in job.launcher.precisions:
@@ -182,7 +172,7 @@ def shapes_of_fp8(job: Job) -> Iterator[Claim]:
     if rows % shared == 0 and rows // shared % 8:
         message = f"{rows // shared} tokens on a GPU are not a multiple of 8, which FP8 needs"
         yield Claim("sequenceLength", message, f"use a multiple of {8 * shared}", ("batch.micro",))
-    for name, parts in (("hiddenSize", 1), ("ffnHiddenSize", job.parallel("tensor"))):
+    for name, parts in (("hiddenSize", 1), ("ffnHiddenSize", job.parallel(_feed_forward(job)))):
         width = job.model(name)
         if width % parts == 0 and width // parts % 16:
             message = f"{width // parts} on a GPU is not a multiple of 16, which FP8 needs"
@@ -204,6 +194,7 @@ ARITHMETIC = (
     Check(global_batch, "megatron/core/num_microbatches_calculator.py"),
     Check(interleaved_batches, "megatron/core/pipeline_parallel/schedules.py"),
     Check(layers_of_a_stage, f"{_ARGUMENTS}, megatron/core/transformer/transformer_block.py"),
+    *STAGES,
     Check(virtual_needs_pipeline, f"{_ARGUMENTS}, megatron/core/parallel_state.py"),
     Check(heads_of_a_gpu, _CONFIG),
     Check(key_value_heads, _CONFIG),
@@ -211,9 +202,7 @@ ARITHMETIC = (
     Check(width_of_a_gpu, "megatron/core/tensor_parallel/layers.py"),
     Check(sequence_of_a_gpu, f"{_ARGUMENTS}, megatron/core/pipeline_parallel/schedules.py"),
     Check(sequence_parallel_needs_tensor, "megatron/core/model_parallel_config.py"),
-    Check(experts_need_a_model_with_experts, f"{_ARGUMENTS}, megatron/core/transformer/moe/moe_layer.py"),
-    Check(expert_groups, "megatron/core/parallel_state.py"),
-    Check(experts_need_sequence_parallelism, "megatron/core/transformer/moe/moe_layer.py"),
+    *EXPERTS,
     Check(precision_of_the_launcher, "chartgen/launchers, each launcher's sources"),
     Check(shapes_of_fp8, "NVIDIA/TransformerEngine 2.20, transformer_engine/pytorch/utils.py"),
     Check(tensor_within_a_machine, "NVIDIA-NeMo/Megatron-Bridge, docs/performance-guide.md", "warning"),

@@ -74,7 +74,8 @@ def _claim(job: Job, load: Load, words: str) -> Claim:
     key = next(iter(ways[0]), "nodes") if ways else "nodes"
     fitting = ", or ".join(_words(job, way) for way in ways)
     hint = f"would fit: {fitting}" if ways else "use more machines, or larger GPUs"
-    sizes = [f"parallelism.{name}" for name in ("tensor", "pipeline", "context", "virtualPipeline", "expert")]
+    names = ("tensor", "pipeline", "context", "virtualPipeline", "expert", "expertTensor")
+    sizes = [f"parallelism.{name}" for name in names]
     return Claim(key, message, hint, (*sizes, *_CAUSES))
 
 

@@ -8,24 +8,14 @@ from typing import Any
 
 from chartgen.checks.claim import Check, Claim
 from chartgen.checks.gpus import find_gpu
+from chartgen.checks.images import release_of
 from chartgen.checks.job import Job
-from chartgen.compat import lock
+from chartgen.compat import lock, version, within
 from chartgen.slots import parse_slot
 from chartgen.yamltext import read_text
 
 _VARIABLE = re.compile(r'^- name: (\w+)\n +value: "?([^"\n]*)"?$', re.MULTILINE)
 _CHECKER = "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE"
-
-
-def version(text: str) -> tuple[int, ...]:
-    """Give a version as numbers that compare: v1.0.13_1 is behind v1.0.13, whatever stands between the digits."""
-    return tuple(map(int, re.findall(r"\d+", text)))
-
-
-def within(row: dict[str, str], text: str) -> bool:
-    """Tell whether a version is in a row's range: `from` is the first that is, `below` the first that is not."""
-    after_from = version(text) >= version(row.get("from", ""))
-    return after_from and ("below" not in row or version(text) < version(row["below"]))
 
 
 def fragments(job: Job) -> set[str]:
@@ -67,11 +57,9 @@ def settings_of_the_plugin(job: Job) -> Iterator[Claim]:
 
 def program_of_the_image(job: Job) -> Iterator[Claim]:
     """The program of a launcher left NVIDIA's images with a certain release."""
-    own = job.values["launchers"][job.launcher.name]
     for row in lock()["images"]:
-        release = re.search(rf"(?:^|/){row['image']}:(\d\d\.\d\d)(?:\D|$)", job.image)
-        concerned = row["launcher"] == job.launcher.name and not own.get("program")
-        if concerned and release and version(release[1]) > version(row["newest"]):
+        release = release_of(job, row["image"])
+        if row["launcher"] == job.launcher.name and release and version(release) > version(row["newest"]):
             key = f"launchers.{job.launcher.name}.image"
             message = f"{job.image} does not hold {job.launcher.program}"
             hint = f"use nvcr.io/{row['image']}:{row['newest']} or older, or launcher megatron-lm"

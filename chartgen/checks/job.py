@@ -17,10 +17,12 @@ class Job:
     Args:
         values: The effective values: the chart's defaults with the user's over them; they fit the schema.
         target: The target.
+        workload: The workload kind of its chart; empty = the target's own.
     """
 
     values: dict[str, Any]
     target: Target
+    workload: str = ""
 
     @cached_property
     def machine(self) -> Machine:
@@ -31,6 +33,17 @@ class Job:
     def launcher(self) -> Launcher:
         """The program's launcher."""
         return next(each for each in self.target.launchers if each.name == self.values["launcher"])
+
+    @property
+    def kind(self) -> str:
+        """The workload kind, such as job or jobset."""
+        return self.workload or self.target.workload
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """What the values say of the program alone: `launchers.<name>`."""
+        found: dict[str, Any] = self.values["launchers"][self.launcher.name]
+        return found
 
     @property
     def trains(self) -> bool:
@@ -62,8 +75,10 @@ class Job:
         return self.nodes * self.gpus_per_node
 
     def parallel(self, name: str) -> int:
-        """Give one of the parallel sizes: tensor, pipeline, virtualPipeline, context, expert."""
-        return int(self.values["parallelism"][name])
+        """Give one of the parallel sizes: tensor, pipeline, virtualPipeline, context, expert, expertTensor."""
+        sizes = self.values["parallelism"]
+        # only expertTensor may be left out: Megatron then takes tensor
+        return int(sizes["tensor"] if sizes.get(name) is None else sizes[name])
 
     def model(self, name: str) -> int:
         """Give one of the model's numbers; what is left out follows from the others, as in the charts."""
@@ -84,6 +99,11 @@ class Job:
     def model_parallel(self) -> int:
         """GPUs that hold one copy of the model for one part of a batch: TP x PP x CP."""
         return self.parallel("tensor") * self.parallel("pipeline") * self.parallel("context")
+
+    @property
+    def expert_parallel(self) -> int:
+        """GPUs that hold all experts once: expert tensor x expert x pipeline."""
+        return self.parallel("expertTensor") * self.parallel("expert") * self.parallel("pipeline")
 
     @property
     def data_parallel(self) -> int:

@@ -12,12 +12,11 @@ offloading and adapters are not estimated.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any
 
 from chartgen.checks.job import Job
+from chartgen.checks.options import options
 
 GB = 1e9
 # Programs whose memory the formulas describe, wherever an image keeps them.
@@ -56,8 +55,7 @@ def estimate(job: Job) -> Memory | None:
     if not _holds(job):
         return None
     dense, experts = _parameters(job)
-    sizes = job.parallel("tensor") * job.parallel("pipeline")
-    copies = max(job.world // (sizes * job.parallel("expert")), 1)
+    copies = max(job.world // job.expert_parallel, 1)
     state = dense * _bytes(job, job.data_parallel * job.parallel("context")) + experts * _bytes(job, copies)
     first, last = _in_flight(job)
     kept, once = _activations(job)
@@ -78,30 +76,8 @@ def model_parameters(job: Job) -> float:
 def _holds(job: Job) -> bool:
     """Tell whether the formulas describe the job: Megatron pretrains, and nothing moves or shards memory otherwise."""
     program = job.values["launchers"][job.launcher.name].get("program") or job.launcher.program
-    changed = (name for name, value in _options(job) if value and any(part in name for part in _OTHERWISE))
+    changed = (name for name, value in options(job) if value and any(part in name for part in _OTHERWISE))
     return PurePosixPath(program).name in PROGRAMS and not any(changed)
-
-
-def _options(job: Job) -> Iterator[tuple[str, Any]]:
-    """Give the program's own options by their last name, with underscores: from `config`, then from `args`."""
-    own = job.values["launchers"][job.launcher.name]
-    yield from _leaves(own.get("config") or {})
-    for text in own.get("args") or ():
-        name, given, value = str(text).lstrip("-+").partition("=")
-        yield _plain(name), value if given else True
-
-
-def _leaves(tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    for name, value in tree.items():
-        if isinstance(value, dict) and value:
-            yield _plain(name), True
-            yield from _leaves(value)
-        else:
-            yield _plain(name), value
-
-
-def _plain(name: str) -> str:
-    return name.rpartition(".")[2].replace("-", "_").lower()
 
 
 def _layer(job: Job) -> tuple[float, float]:
@@ -129,9 +105,8 @@ def _parameters(job: Job) -> tuple[float, float]:
     embeddings = _embedding(job) * (2 if untied and stages == 1 else 1)
     if not experts:
         return (layers * (attention + feed_forward) + embeddings) / tensor, 0.0
-    return (layers * attention + embeddings) / tensor, layers * feed_forward * experts / (
-        tensor * job.parallel("expert")
-    )
+    sharing = job.parallel("expertTensor") * job.parallel("expert")
+    return (layers * attention + embeddings) / tensor, layers * feed_forward * experts / sharing
 
 
 def _bytes(job: Job, shards: int) -> float:
@@ -151,7 +126,7 @@ def _short_gradients(job: Job) -> bool:
     return any(
         (name == "grad_sync_dtype" and str(value).lower() in ("bf16", "bfloat16"))
         or (name == "grad_reduce_in_bf16" and value is True)
-        for name, value in _options(job)
+        for name, value in options(job)
     )
 
 

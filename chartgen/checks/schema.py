@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from chartgen.chart import Chart
 from chartgen.errors import Problem
 from chartgen.values import Values, coalesce
 from chartgen.yamltext import Document, load, require_map
+
+_KEEP = "leave it out to keep that, or give another value"
 
 
 def effective_values(chart: Chart, values: Values) -> dict[str, Any]:
@@ -30,7 +32,29 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
     text = chart.files.get("values.schema.json")
     if text is None:
         return []
-    return schema.validate(effective_values(chart, values), json.loads(text), lambda keys: _near(chart, values, keys))
+    wanted: dict[str, Any] = json.loads(text)
+    deleted = _deleted(values.data, require_map(_defaults(chart), "values.yaml"), wanted, wanted)
+    return [
+        *schema.validate(effective_values(chart, values), wanted, lambda keys: _near(chart, values, keys)),
+        *(
+            Problem(f"{'.'.join(keys)}: null deletes the chart's default", *_near(chart, values, keys), hint=_KEEP)
+            for keys in deleted
+        ),
+    ]
+
+
+def _deleted(
+    data: dict[str, Any], defaults: dict[str, Any], schema: dict[str, Any], root: dict[str, Any]
+) -> Iterator[tuple[str, ...]]:
+    """Give the keys that a null takes away although the schema names them: templates need all of these."""
+    for key, value in data.items():
+        named = schema.get("properties", {}).get(key, {})
+        named = root.get("definitions", {}).get(named.get("$ref", "").rpartition("/")[2], named)
+        default = defaults.get(key)
+        if value is None and named and default is not None and "null" not in named.get("type", ""):
+            yield (key,)
+        elif isinstance(value, dict) and isinstance(default, dict):
+            yield from ((key, *below) for below in _deleted(value, default, named, root))
 
 
 def place(chart: Chart, values: Values, keys: Sequence[str | int]) -> tuple[Path | str | None, int, int]:

@@ -45,6 +45,11 @@ def no_secrets_in_values(job: Job) -> Iterator[Claim]:
             yield Claim(".".join(found.keys[:dotted]) or "values", f"holds {kind} in plain text", _hint(found))
 
 
+def looks_secret(name: str, text: str) -> bool:
+    """Tell whether a text looks like a key, a token or a password, by itself or by the name it goes by."""
+    return bool(_kind(_Text((name,), name, text)))
+
+
 def _kind(found: _Text) -> str:
     """Say what kind of secret a text holds; nothing when it holds none."""
     for kind, pattern in _KINDS.items():

@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from chartgen.checks.claim import Check, Claim
+from chartgen.checks.grace import GRACE
 from chartgen.checks.job import Job
 from chartgen.checks.machine import quantity
-from chartgen.checks.memory import model_parameters
 
 _SAMPLES = re.compile(r"train-samples|lr-(?:decay|warmup)-samples")
 _ITERATIONS = re.compile(r"lr-(?:decay|warmup)-iters")
@@ -20,17 +20,15 @@ _DATA = ("data.name", "data.prefixes")
 _FEW_STEPS = 100
 # Samples between two evaluations of the benchmark, unless its configuration says another number.
 _BENCHMARK_INTERVAL = 384
-# Bytes of a checkpoint for each parameter: weights, and the optimizer's FP32 copy and two moments.
-_SAVED_BYTES = 14
-# What one machine writes to shared storage; few file systems are faster, so that the time is the least to expect.
-_WRITTEN_GIGABYTES = 5
 
 
 def benchmark_reaches_an_evaluation(job: Job) -> Iterator[Claim]:
     """The MLPerf benchmark ends with the evaluation that reaches its target; without any there is no result."""
     if job.launcher.name != "mlperf-llama2-lora":
         return
-    interval = int(_config(job).get("VAL_CHECK_INTERVAL") or _BENCHMARK_INTERVAL)
+    # what is no number is the program's to refuse
+    given = str(_config(job).get("VAL_CHECK_INTERVAL"))
+    interval = (int(given) if given.isdecimal() else 0) or _BENCHMARK_INTERVAL
     first = (job.global_batch // 8 + 3) * interval // job.global_batch
     if _steps(job) < first:
         message = (
@@ -109,19 +107,6 @@ def checkpoints_outlive_the_pods(job: Job) -> Iterator[Claim]:
         why = "are lost with the pod" if place == "memory" else "are on that machine only"
         hint = "use storage that all machines share, such as pvc://, or checkpoint.enabled false"
         yield Claim("storage.outputs.from", f"checkpoints in {place}:// {why}", hint, ("checkpoint.enabled", *_DATA))
-
-
-def grace_for_a_checkpoint(job: Job) -> Iterator[Claim]:
-    """A run that is ended saves once more, and is killed when its grace period is over before that is done."""
-    grace = int(job.values["run"]["gracePeriodSeconds"])
-    needed = model_parameters(job) * _SAVED_BYTES / 1e9 / _WRITTEN_GIGABYTES / job.nodes
-    if job.values["checkpoint"]["enabled"] and not job.world % job.model_parallel and grace < needed:
-        size = model_parameters(job) * _SAVED_BYTES / 1e12
-        message = (
-            f"{grace} s is less than the {needed:.0f} s that a checkpoint of {size:.1f} TB takes if each of "
-            f"{job.nodes} machines writes {_WRITTEN_GIGABYTES} GB/s (assumed)"
-        )
-        yield Claim("run.gracePeriodSeconds", message, f"use {int(needed * 2) + 60} or more", ("nodes",))
 
 
 def profile_within_the_steps(job: Job) -> Iterator[Claim]:
@@ -221,9 +206,7 @@ TRAINING = (
     Check(checkpoint_before_the_end, "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/training.py", "warning"),
     Check(restarts_need_checkpoints, "jobset.sigs.k8s.io, failure policies", "warning"),
     Check(checkpoints_outlive_the_pods, "Kubernetes API, core/v1 EmptyDirVolumeSource", "warning"),
-    Check(
-        grace_for_a_checkpoint, "NVIDIA/Megatron-LM core_v0.19.0, docs/user-guide/features/dist_optimizer.md", "warning"
-    ),
+    *GRACE,
     Check(profile_within_the_steps, "NVIDIA/Megatron-LM core_v0.12.1, megatron/training/training.py"),
     Check(profiled_ranks_exist, "NVIDIA/Megatron-LM core_v0.12.1, megatron/training/training.py"),
     Check(staging_needs_data, "chartgen's start script, which copies the data sets"),

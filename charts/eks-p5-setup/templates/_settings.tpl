@@ -46,7 +46,7 @@ megatron-lm:
   program: "/opt/megatron-lm/pretrain_gpt.py"
   image: "nvcr.io/nvidia/nemo:25.07"
   precisions: ["bf16", "fp16", "fp32", "fp8"]
-  owns: {"parallelism.tensor": ["tensor-model-parallel-size"], "parallelism.pipeline": ["pipeline-model-parallel-size"], "parallelism.virtualPipeline": ["num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank", "pipeline-model-parallel-layout"], "parallelism.context": ["context-parallel-size"], "parallelism.expert": ["expert-model-parallel-size"], "parallelism.sequence": ["sequence-parallel"], "parallelism.distributedOptimizer": ["use-distributed-optimizer"], "batch.micro": ["micro-batch-size"], "batch.global": ["global-batch-size"], "sequenceLength": ["seq-length", "max-position-embeddings"], "model.layers": ["num-layers"], "model.hiddenSize": ["hidden-size"], "model.ffnHiddenSize": ["ffn-hidden-size"], "model.attentionHeads": ["num-attention-heads"], "model.queryGroups": ["num-query-groups", "group-query-attention"], "model.vocabularySize": ["vocab-size"], "model.experts": ["num-experts"], "model.expertsPerToken": ["moe-router-topk"], "model.family": ["normalization", "position-embedding-type", "swiglu", "disable-bias-linear", "untie-embeddings-and-output-weights"], "precision": ["bf16", "fp16", "fp8-format"], "recompute": ["recompute-granularity", "recompute-activations", "recompute-method", "recompute-num-layers"], "steps": ["train-iters"], "evaluation.interval": ["eval-interval"], "evaluation.batches": ["eval-iters"], "data.name": ["data-path", "mock-data", "train-data-path", "data-args-path", "data-cache-path"], "data.split": ["split"], "tokenizer.kind": ["tokenizer-type"], "tokenizer.path": ["tokenizer-model", "vocab-file", "merge-file"], "checkpoint.enabled": ["save", "load"], "checkpoint.interval": ["save-interval"], "checkpoint.from": ["pretrained-checkpoint"], "profile.enabled": ["profile"], "profile.startStep": ["profile-step-start"], "profile.endStep": ["profile-step-end"], "profile.ranks": ["profile-ranks"]}
+  owns: {"parallelism.tensor": ["tensor-model-parallel-size"], "parallelism.pipeline": ["pipeline-model-parallel-size"], "parallelism.virtualPipeline": ["num-layers-per-virtual-pipeline-stage", "num-virtual-stages-per-pipeline-rank", "pipeline-model-parallel-layout"], "parallelism.context": ["context-parallel-size"], "parallelism.expert": ["expert-model-parallel-size"], "parallelism.expertTensor": ["expert-tensor-parallel-size"], "parallelism.sequence": ["sequence-parallel"], "parallelism.distributedOptimizer": ["use-distributed-optimizer"], "batch.micro": ["micro-batch-size"], "batch.global": ["global-batch-size"], "sequenceLength": ["seq-length", "max-position-embeddings"], "model.layers": ["num-layers"], "model.hiddenSize": ["hidden-size"], "model.ffnHiddenSize": ["ffn-hidden-size"], "model.attentionHeads": ["num-attention-heads"], "model.queryGroups": ["num-query-groups", "group-query-attention"], "model.vocabularySize": ["vocab-size"], "model.experts": ["num-experts"], "model.expertsPerToken": ["moe-router-topk"], "model.family": ["normalization", "position-embedding-type", "swiglu", "disable-bias-linear", "untie-embeddings-and-output-weights"], "precision": ["bf16", "fp16", "fp8-format"], "recompute": ["recompute-granularity", "recompute-activations", "recompute-method", "recompute-num-layers"], "steps": ["train-iters"], "evaluation.interval": ["eval-interval"], "evaluation.batches": ["eval-iters"], "data.name": ["data-path", "mock-data", "train-data-path", "data-args-path", "data-cache-path"], "data.split": ["split"], "tokenizer.kind": ["tokenizer-type"], "tokenizer.path": ["tokenizer-model", "vocab-file", "merge-file"], "checkpoint.enabled": ["save", "load"], "checkpoint.interval": ["save-interval"], "checkpoint.from": ["pretrained-checkpoint"], "profile.enabled": ["profile"], "profile.startStep": ["profile-step-start"], "profile.endStep": ["profile-step-end"], "profile.ranks": ["profile-ranks"]}
 nemo-1:
   task: train
   processes: gpu
@@ -141,4 +141,32 @@ pile-dataprep:
 {{- else }}
 {{- int64 $global }}
 {{- end }}
+{{- end }}
+
+{{/* Layers that pipeline stages share: the model's, and embedding and loss where the program counts them too. */}}
+{{- define "eks-p5-setup.pipelineLayers" -}}
+{{- $layers := int64 .Values.model.layers }}
+{{- $config := (get .Values.launchers .Values.launcher).config | default (dict) }}
+{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
+{{- range list "embedding" "loss" }}
+{{- $flag := printf "account-for-%s-in-pipeline-split" . }}
+{{- if or (get $config $flag) (get $nested (replace "-" "_" $flag)) }}{{ $layers = add1 $layers }}{{ end }}
+{{- end }}
+{{- $layers }}
+{{- end }}
+
+{{/* Whether the first or the last pipeline stage has layers of its own number: "true" or nothing. */}}
+{{- define "eks-p5-setup.unevenStages" -}}
+{{- $config := (get .Values.launchers .Values.launcher).config | default (dict) }}
+{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
+{{- $uneven := false }}
+{{- range list "first" "last" }}
+{{- if or (get $config (printf "decoder-%s-pipeline-num-layers" .)) (get $nested (printf "num_layers_in_%s_pipeline_stage" .)) }}{{ $uneven = true }}{{ end }}
+{{- end }}
+{{- if $uneven }}true{{ end }}
+{{- end }}
+
+{{/* GPUs that share one expert: those asked for, or as many as share the rest of a layer. */}}
+{{- define "eks-p5-setup.expertTensor" -}}
+{{- .Values.parallelism.expertTensor | default .Values.parallelism.tensor | int64 }}
 {{- end }}

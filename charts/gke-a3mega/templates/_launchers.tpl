@@ -35,11 +35,17 @@ hidden-dropout: 0
 {{- end }}
 tensor-model-parallel-size: {{ int64 $p.tensor }}
 pipeline-model-parallel-size: {{ int64 $p.pipeline }}
-{{- if gt (int64 $p.virtualPipeline) 1 }}
-num-layers-per-virtual-pipeline-stage: {{ div $m.layers (mul $p.pipeline $p.virtualPipeline) }}
+{{- if and (gt (int64 $p.virtualPipeline) 1) (include "gke-a3mega.unevenStages" .) }}
+num-virtual-stages-per-pipeline-rank: {{ int64 $p.virtualPipeline }}
+{{- else if gt (int64 $p.virtualPipeline) 1 }}
+# Older versions have only this one of the two.
+num-layers-per-virtual-pipeline-stage: {{ div (include "gke-a3mega.pipelineLayers" .) (mul $p.pipeline $p.virtualPipeline) }}
 {{- end }}
 context-parallel-size: {{ int64 $p.context }}
 expert-model-parallel-size: {{ int64 $p.expert }}
+{{- with $p.expertTensor }}
+expert-tensor-parallel-size: {{ int64 . }}
+{{- end }}
 sequence-parallel: {{ $p.sequence }}
 use-distributed-optimizer: {{ $p.distributedOptimizer }}
 micro-batch-size: {{ int64 .Values.batch.micro }}

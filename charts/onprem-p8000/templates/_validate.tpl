@@ -4,13 +4,14 @@
 {{- $launcher := include "onprem-p8000.launcher" . | fromYaml }}
 {{- $machine := get (include "onprem-p8000.machines" . | fromYaml) .Values.machineType }}
 {{- $gpus := include "onprem-p8000.gpusPerNode" . | int64 }}
-{{- if gt $gpus (int64 $machine.gpus) }}
+{{- if and (ne $launcher.task "data") (gt $gpus (int64 $machine.gpus)) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "gpusPerNode: %d is more than the %d GPUs of %s; raise nodes instead" $gpus (int64 $machine.gpus) .Values.machineType)) }}
 {{- end }}
 {{- if ne $launcher.task "data" }}
 {{- $p := .Values.parallelism }}
 {{- $world := include "onprem-p8000.worldSize" . | int64 }}
 {{- $size := mul $p.tensor $p.pipeline $p.context }}
+{{- $expertTensor := include "onprem-p8000.expertTensor" . | int64 }}
 {{- $data := include "onprem-p8000.dataParallel" . | int64 }}
 {{- if mod $world $size }}
 {{- $_ := set $check "problems" (append $check.problems (printf "nodes: %d GPUs (%d machines x %d) cannot be divided by tensor %d x pipeline %d x context %d = %d; use a multiple of %d GPUs" $world (int64 .Values.nodes) $gpus (int64 $p.tensor) (int64 $p.pipeline) (int64 $p.context) $size $size)) }}
@@ -23,18 +24,19 @@
 {{- else if and (gt (int64 $p.virtualPipeline) 1) (mod (div $global $unit) $p.pipeline) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "batch.global: %d gives %d micro-batches, which pipeline %d with %d virtual stages cannot share; use a multiple of %d" $global (div $global $unit) (int64 $p.pipeline) (int64 $p.virtualPipeline) (mul $unit $p.pipeline))) }}
 {{- end }}
-{{- if mod (mul $data $p.context) $p.expert }}
-{{- $_ := set $check "problems" (append $check.problems (printf "parallelism.expert: %d does not divide data parallel x context = %d" (int64 $p.expert) (mul $data $p.context))) }}
+{{- $groups := mul $expertTensor $p.expert $p.pipeline }}
+{{- if and (or (gt (int64 $p.expert) 1) (ne $expertTensor (int64 $p.tensor))) (mod $world $groups) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "parallelism.expert: %d x expert tensor %d x pipeline %d = %d does not divide %d GPUs" (int64 $p.expert) $expertTensor (int64 $p.pipeline) $groups $world)) }}
 {{- end }}
 {{- end }}
-{{- $layers := int64 .Values.model.layers }}
-{{- $config := $launcher.config | default (dict) }}
-{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
-{{- range list "embedding" "loss" }}
-{{- $flag := printf "account-for-%s-in-pipeline-split" . }}
-{{- if or (get $config $flag) (get $nested (replace "-" "_" $flag)) }}{{ $layers = add1 $layers }}{{ end }}
+{{- if and (ne $expertTensor (int64 $p.tensor)) (not (hasKey $launcher.owns "parallelism.expertTensor")) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "parallelism.expertTensor: launcher %s has no option for it; use null" .Values.launcher)) }}
 {{- end }}
-{{- if mod $layers (mul $p.pipeline $p.virtualPipeline) }}
+{{- if and (ne $expertTensor (int64 $p.tensor)) (not .Values.model.experts) }}
+{{- $_ := set $check "problems" (append $check.problems "parallelism.expertTensor: needs model.experts; use null") }}
+{{- end }}
+{{- $layers := include "onprem-p8000.pipelineLayers" . | int64 }}
+{{- if and (not (include "onprem-p8000.unevenStages" .)) (mod $layers (mul $p.pipeline $p.virtualPipeline)) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "model.layers: %d layers cannot be divided by pipeline %d x virtual %d" $layers (int64 $p.pipeline) (int64 $p.virtualPipeline))) }}
 {{- end }}
 {{- if mod .Values.model.attentionHeads $p.tensor }}
@@ -217,9 +219,11 @@
 {{- if .Values.run.ttlSecondsAfterFinished }}
 {{- $_ := set $check "problems" (append $check.problems "run.ttlSecondsAfterFinished: a finished Job that is gone would be started again by the next upgrade; leave it null") }}
 {{- end }}
+{{- if include "onprem-p8000.gpu" . }}
 {{- $several := gt (include "onprem-p8000.nodes" . | int64) 1 }}
 {{- if and $several (eq .Values.network.interface "none") }}
 {{- $_ := set $check "problems" (append $check.problems (printf "network.interface: none leaves TCP to %d machines; use infiniband, or tcp to say that this is meant" (include "onprem-p8000.nodes" . | int64))) }}
+{{- end }}
 {{- end }}
 {{- range $role, $store := .Values.storage }}
 {{- if and $store.mountOptions (regexMatch "^(pvc|nfs|disk|memory)://" $store.from) }}
@@ -229,6 +233,7 @@
 {{- if .Values.storage.outputs.readOnly }}
 {{- $_ := set $check "problems" (append $check.problems "storage.outputs.readOnly: runs write there; remove it") }}
 {{- end }}
+{{- if include "onprem-p8000.gpu" . }}
 {{- if and .Values.topology.mode (not .Values.queue.name) }}
 {{- $_ := set $check "problems" (append $check.problems "topology.mode: Kueue places the pods, so it needs queue.name") }}
 {{- end }}
@@ -237,6 +242,7 @@
 {{- end }}
 {{- if and .Values.topology.sliceSize (mod .Values.nodes (.Values.topology.sliceSize | default 1)) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "topology.sliceSize: %d does not divide %d nodes" (int64 .Values.topology.sliceSize) (int64 .Values.nodes))) }}
+{{- end }}
 {{- end }}
 {{- with $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
 {{- end }}

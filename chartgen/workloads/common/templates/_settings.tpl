@@ -87,3 +87,31 @@
 {{- int64 $global }}
 {{- end }}
 {{- end }}
+
+{{/* Layers that pipeline stages share: the model's, and embedding and loss where the program counts them too. */}}
+{{- define "<%= chart %>.pipelineLayers" -}}
+{{- $layers := int64 .Values.model.layers }}
+{{- $config := (get .Values.launchers .Values.launcher).config | default (dict) }}
+{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
+{{- range list "embedding" "loss" }}
+{{- $flag := printf "account-for-%s-in-pipeline-split" . }}
+{{- if or (get $config $flag) (get $nested (replace "-" "_" $flag)) }}{{ $layers = add1 $layers }}{{ end }}
+{{- end }}
+{{- $layers }}
+{{- end }}
+
+{{/* Whether the first or the last pipeline stage has layers of its own number: "true" or nothing. */}}
+{{- define "<%= chart %>.unevenStages" -}}
+{{- $config := (get .Values.launchers .Values.launcher).config | default (dict) }}
+{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
+{{- $uneven := false }}
+{{- range list "first" "last" }}
+{{- if or (get $config (printf "decoder-%s-pipeline-num-layers" .)) (get $nested (printf "num_layers_in_%s_pipeline_stage" .)) }}{{ $uneven = true }}{{ end }}
+{{- end }}
+{{- if $uneven }}true{{ end }}
+{{- end }}
+
+{{/* GPUs that share one expert: those asked for, or as many as share the rest of a layer. */}}
+{{- define "<%= chart %>.expertTensor" -}}
+{{- .Values.parallelism.expertTensor | default .Values.parallelism.tensor | int64 }}
+{{- end }}

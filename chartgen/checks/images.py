@@ -1,0 +1,28 @@
+"""What a public image holds: its release, and what its Megatron can do, by the lock in data/compat.yaml."""
+
+from __future__ import annotations
+
+import re
+
+from chartgen.checks.job import Job
+from chartgen.compat import lock, version
+
+
+def release_of(job: Job, image: str) -> str:
+    """Give the release, year.month, of a job's image; empty when it is another, or the program is the user's own.
+
+    Args:
+        job: The job.
+        image: The image's name without its registry, such as nvidia/nemo.
+    """
+    if job.values["launchers"][job.launcher.name].get("program"):
+        return ""
+    release = re.search(rf"(?:^|/){image}:(\d\d\.\d\d)(?:\D|$)", job.image)
+    return release[1] if release else ""
+
+
+def can(job: Job, feature: str) -> bool | None:
+    """Tell whether the image's Megatron is new enough for a feature of the lock; None where nobody knows."""
+    (row,) = (row for row in lock()["features"] if row["feature"] == feature)
+    release = release_of(job, row["image"])
+    return version(release) >= version(row["from"]) if release else None
