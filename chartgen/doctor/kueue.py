@@ -1,0 +1,57 @@
+"""The objects of Kueue that a run's queue consists of, in whichever version the cluster serves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chartgen.cluster import Kind, Object
+from chartgen.compat import lock
+from chartgen.doctor.patient import Patient
+
+_KINDS = {
+    "LocalQueue": ("localqueues", True),
+    "ClusterQueue": ("clusterqueues", False),
+    "ResourceFlavor": ("resourceflavors", False),
+    "Topology": ("topologies", False),
+    "WorkloadPriorityClass": ("workloadpriorityclasses", False),
+}
+
+
+def kueue_kind(patient: Patient, name: str) -> Kind:
+    """Give a kind of Kueue in the newest version that the cluster serves; the newest of all when it serves none."""
+    plural, namespaced = _KINDS[name]
+    versions = [row["api"] for row in reversed(lock()["apis"]) if row["of"] == "Kueue"]
+    kinds = [Kind(version, name, plural, namespaced=namespaced) for version in versions]
+    return next((kind for kind in kinds if patient.cluster.serves(kind)), kinds[0])
+
+
+def local_queue(patient: Patient) -> Object | None:
+    """Give the LocalQueue that the run asks for."""
+    return patient.get(kueue_kind(patient, "LocalQueue"), patient.queue) if patient.queue else None
+
+
+def cluster_queue(patient: Patient) -> Object | None:
+    """Give the ClusterQueue behind it."""
+    local = local_queue(patient)
+    return patient.get(kueue_kind(patient, "ClusterQueue"), local["spec"]["clusterQueue"]) if local else None
+
+
+def resource_groups(patient: Patient) -> list[dict[str, Any]]:
+    """Give the resource groups of the ClusterQueue; none when there is no such queue."""
+    found: list[dict[str, Any]] = (cluster_queue(patient) or {"spec": {}})["spec"].get("resourceGroups", [])
+    return found
+
+
+def flavors_of(patient: Patient) -> list[Object]:
+    """Give the ResourceFlavors of the ClusterQueue whose machines the run's GPU pods may use."""
+    names = dict.fromkeys(flavor["name"] for group in resource_groups(patient) for flavor in group["flavors"])
+    kind = kueue_kind(patient, "ResourceFlavor")
+    found = [flavor for name in names if (flavor := patient.get(kind, name))]
+    return [flavor for flavor in found if all(_may_use(pods.spec, flavor) for pods in patient.pods)]
+
+
+def _may_use(spec: dict[str, Any], flavor: Object) -> bool:
+    """Tell whether a pod's selector leaves a flavor's machines in; other labels than the flavor's do not count."""
+    labels = flavor["spec"].get("nodeLabels", {})
+    own = spec.get("nodeSelector") or {}
+    return all(own.get(key, value) == value for key, value in labels.items())

@@ -1,0 +1,54 @@
+"""Quantities of the Kubernetes API, such as 8, 500m, 1938410Mi: read, compared and added without rounding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+Quantities: TypeAlias = dict[str, Fraction]
+
+_QUANTITY = re.compile(r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?P<suffix>[a-zA-Z]*)")
+# k8s.io/apimachinery, pkg/api/resource/suffix.go
+_SUFFIXES = {
+    **{suffix: Fraction(1, 1000**power) for power, suffix in enumerate(["", "m", "u", "n"])},
+    **{suffix: Fraction(1000) ** power for power, suffix in enumerate("kMGTPE", 1)},
+    **{f"{suffix}i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", 1)},
+}
+
+
+@lru_cache(maxsize=4096)  # the pods of a large cluster repeat a few quantities thousands of times
+def read(text: str | float) -> Fraction:
+    """Read a quantity, which YAML may also have made a number of.
+
+    Raises:
+        ValueError: It is none.
+    """
+    match = _QUANTITY.fullmatch(str(text))
+    if match is None or match["suffix"] not in _SUFFIXES:
+        raise ValueError(f"{text!r} is not a quantity")
+    return Fraction(match["number"]) * _SUFFIXES[match["suffix"]]
+
+
+def read_all(table: Mapping[str, Any]) -> Quantities:
+    """Read a table of resource -> quantity."""
+    return {name: read(text) for name, text in table.items()}
+
+
+def add(tables: Iterable[Mapping[str, Fraction]]) -> Quantities:
+    """Add tables up, resource by resource."""
+    total: Quantities = {}
+    for table in tables:
+        for name, amount in table.items():
+            total[name] = total.get(name, Fraction(0)) + amount
+    return total
+
+
+def show(amount: Fraction, resource: str) -> str:
+    """Write an amount of a resource as people read it: bytes in Gi or Mi, all else as a number."""
+    if resource.endswith(("memory", "storage")) and amount:
+        unit, name = (2**30, "Gi") if abs(amount) >= 2**30 else (2**20, "Mi")
+        return f"{float(amount / unit):.10g}{name}" if amount % unit == 0 else f"{float(amount / unit):.1f}{name}"
+    return f"{float(amount):.10g}"
