@@ -15,7 +15,7 @@ from chartgen.values import Values
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _COMPONENT = "app.kubernetes.io/component"
 _CONTAINER = "kubectl.kubernetes.io/default-container"
-_SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert")
+_SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Plan:
         nodes: Machines, one pod each; an MPI master is not counted. Without GPUs: pods.
         machine: Machine type.
         gpus: GPUs of all machines; 0 for programs that prepare data.
-        parallelism: Megatron's sizes: tensor, pipeline, virtualPipeline, context, expert, and the data parallel rest;
-            empty when the program does not train.
+        parallelism: Megatron's sizes: tensor, pipeline, virtualPipeline, context, expert, expertTensor if it is set,
+            and the data parallel rest; empty when the program does not train.
         batch: Samples of one step: micro, global, and micro-batches of each pipeline; empty like `parallelism`.
         steps: Training steps; 0 when the native configuration decides, or the program does not train.
         queue: Queue name; empty = none.
@@ -76,11 +76,21 @@ def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> 
         MissingToolError: There is no fitting Helm.
     """
     validate(chart, values)
-    found = objects(render(chart, release, namespace, values.data))
-    for item in found:
-        if workers := _workers(item):
-            return _plan(chart, effective_values(chart, values), release, namespace, workers, api_groups(found))
-    raise ChartgenError(f"{chart.name} runs nothing: it has no job of any kind; setup charts are installed with Helm")
+    found = plan_objects(chart, values, objects(render(chart, release, namespace, values.data)), release, namespace)
+    if found is None:
+        raise ChartgenError(f"{chart.name} runs nothing: it has no job of any kind")
+    return found
+
+
+def plan_objects(
+    chart: Chart, values: Values, rendered: Iterable[dict[str, Any]], release: str, namespace: str
+) -> Plan | None:
+    """Work out what the objects of a chart will run; None for setup charts, and for charts that chartgen did not make."""
+    rendered = list(rendered)
+    found, effective = find_workers(rendered), effective_values(chart, values)
+    if found is None or "launcher" not in effective:
+        return None
+    return _plan(chart, effective, release, namespace, found, api_groups(rendered))
 
 
 def describe(found: Plan) -> Iterator[tuple[str, str]]:
@@ -113,7 +123,7 @@ def _training(found: Plan) -> Iterator[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class _Workers:
+class Workers:
     """The pods of a run that do the work: what people call their kind, one pod, how many, and their queue."""
 
     name: str
@@ -122,8 +132,23 @@ class _Workers:
     count: int
     queue: str
 
+    @property
+    def env(self) -> dict[str, str]:
+        """The plain variables of the program's container."""
+        return {entry["name"]: entry.get("value", "") for entry in _program(self.pod).get("env", ())}
 
-def _workers(item: dict[str, Any]) -> _Workers | None:
+    @property
+    def trains(self) -> bool:
+        """Whether they train, and do not prepare data or test machines."""
+        return bool(self.pod["metadata"].get("labels", {}).get(_COMPONENT, "train") == "train")
+
+
+def find_workers(rendered: Iterable[dict[str, Any]]) -> Workers | None:
+    """Give the workers of the run among rendered objects; None when they run nothing."""
+    return next(filter(None, map(_workers, rendered)), None)
+
+
+def _workers(item: dict[str, Any]) -> Workers | None:
     """Give the workers of an object; None when it is no run. Two kinds are called Job, so the API group decides."""
     group = str(item["apiVersion"]).rpartition("/")[0]
     known = _RUNS.get((group, item["kind"]))
@@ -131,8 +156,8 @@ def _workers(item: dict[str, Any]) -> _Workers | None:
         return None
     (pod, count), metadata = known(item["spec"]), item["metadata"]
     if group == "batch.volcano.sh":
-        return _Workers(metadata["name"], "Volcano Job", pod, count, item["spec"].get("queue", ""))
-    return _Workers(metadata["name"], item["kind"], pod, count, metadata.get("labels", {}).get(_QUEUE, ""))
+        return Workers(metadata["name"], "Volcano Job", pod, count, item["spec"].get("queue", ""))
+    return Workers(metadata["name"], item["kind"], pod, count, metadata.get("labels", {}).get(_QUEUE, ""))
 
 
 def _job(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
@@ -162,12 +187,12 @@ _RUNS: dict[tuple[str, str], Callable[[dict[str, Any]], tuple[dict[str, Any], in
 
 
 def _plan(
-    chart: Chart, values: dict[str, Any], release: str, namespace: str, workers: _Workers, apis: frozenset[str]
+    chart: Chart, values: dict[str, Any], release: str, namespace: str, workers: Workers, apis: frozenset[str]
 ) -> Plan:
     container = _program(workers.pod)
-    env = {entry["name"]: entry.get("value", "") for entry in container.get("env", ())}
+    env = workers.env
     gpus = workers.count * int(env.get("GPUS_PER_NODE", 0))
-    trains = bool(gpus) and workers.pod["metadata"].get("labels", {}).get(_COMPONENT, "train") == "train"
+    trains = bool(gpus) and workers.trains
     sizes = _sizes(values, gpus) if trains else {}
     return Plan(
         release=release,
@@ -198,7 +223,8 @@ def _program(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def _sizes(values: dict[str, Any], gpus: int) -> dict[str, int]:
-    sizes = {name: int(values["parallelism"][name]) for name in _SIZES}
+    given = values["parallelism"]
+    sizes = {name: int(given[name]) for name in _SIZES if given.get(name)}
     return {**sizes, "data": gpus // (sizes["tensor"] * sizes["pipeline"] * sizes["context"])}
 
 

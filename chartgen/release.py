@@ -10,15 +10,16 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm import Helm, HelmError, find_helm
 from chartgen.manifests import written
+from chartgen.records import read_time
 from chartgen.values import to_json
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
     from chartgen.chart import Chart
@@ -29,8 +30,6 @@ RELEASE_NAME_LIMIT = 53
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _TAKEN = re.compile(r"cannot re-?use a name")
 _ABSENT = re.compile(r"release: not found|has no deployed releases")
-# Helm prints nanoseconds, and `Z` or an offset; Python 3.10 reads neither.
-_TIME = re.compile(r"(?P<whole>[-0-9]+T[:0-9]+)(?:\.(?P<fraction>\d+))?(?P<zone>Z|[-+]\d\d:\d\d)")
 # The states that `helm list` shows: all. Helm 3 adds up these flags, Helm 4 has no `--all` any more.
 _ALL_STATES = ("--deployed", "--failed", "--pending", "--superseded", "--uninstalled", "--uninstalling")
 
@@ -71,7 +70,9 @@ class Place:
     context: str | None = None
 
 
-def install(chart: Chart, name: str, values: dict[str, Plain], place: Place | None = None) -> Release:
+def install(
+    chart: Chart, name: str, values: dict[str, Plain], place: Place | None = None, *, description: str = ""
+) -> Release:
     """Install a new release.
 
     Args:
@@ -79,6 +80,7 @@ def install(chart: Chart, name: str, values: dict[str, Plain], place: Place | No
         name: The release's name.
         values: Merged values, as `load_values(...).data`.
         place: Cluster and namespace.
+        description: A note for the release's history; Helm's own when empty.
 
     Raises:
         UsageError: The name cannot be a release's.
@@ -86,7 +88,7 @@ def install(chart: Chart, name: str, values: dict[str, Plain], place: Place | No
         MissingToolError: Helm or the cluster is missing.
     """
     try:
-        return _apply(["install"], chart, name, values, place or Place())
+        return _apply(["install"], chart, name, values, place or Place(), description)
     except HelmError as error:
         if _TAKEN.search(error.stderr):
             hint = f"use `chartgen upgrade`, or `chartgen uninstall {name}` first"
@@ -94,7 +96,9 @@ def install(chart: Chart, name: str, values: dict[str, Plain], place: Place | No
         raise
 
 
-def upgrade(chart: Chart, name: str, values: dict[str, Plain], place: Place | None = None) -> Release:
+def upgrade(
+    chart: Chart, name: str, values: dict[str, Plain], place: Place | None = None, *, description: str = ""
+) -> Release:
     """Upgrade an existing release to exactly these values; earlier values are not carried over.
 
     Args:
@@ -102,6 +106,7 @@ def upgrade(chart: Chart, name: str, values: dict[str, Plain], place: Place | No
         name: The release's name.
         values: Merged values, as `load_values(...).data`.
         place: Cluster and namespace.
+        description: A note for the release's history; Helm's own when empty.
 
     Raises:
         UsageError: The name cannot be a release's.
@@ -111,7 +116,7 @@ def upgrade(chart: Chart, name: str, values: dict[str, Plain], place: Place | No
     place = place or Place()
     try:
         # Without --reset-values Helm takes the last revision's values when the new ones are empty.
-        return _apply(["upgrade", "--reset-values"], chart, name, values, place)
+        return _apply(["upgrade", "--reset-values"], chart, name, values, place, description)
     except HelmError as error:
         if _ABSENT.search(error.stderr):
             raise _absent(name, place, "use `chartgen install`") from None
@@ -165,9 +170,13 @@ def check_name(name: str) -> None:
         raise UsageError(Problem(f"{name!r} cannot be a release name", hint=hint))
 
 
-def _apply(command: list[str], chart: Chart, name: str, values: dict[str, Plain], place: Place) -> Release:
+def _apply(
+    command: list[str], chart: Chart, name: str, values: dict[str, Plain], place: Place, description: str
+) -> Release:
     check_name(name)
     stdin = to_json(values)
+    if description:
+        command = [*command, "--description", description]
     with written(chart) as folder:
         arguments = [*command, name, str(folder), "--namespace", place.namespace, "--values", "-", "--output", "json"]
         return _release(json.loads(_helm(place).run(arguments, stdin)))
@@ -190,12 +199,10 @@ def _release(record: dict[str, Any]) -> Release:
 
 
 def _time(text: str) -> datetime:
-    match = _TIME.fullmatch(text)
-    if match is None:
-        raise ChartgenError(f"helm gives a time that chartgen cannot read: {text!r}")
-    zone = "+00:00" if match["zone"] == "Z" else match["zone"]
-    fraction = (match["fraction"] or "0")[:6].ljust(6, "0")
-    return datetime.fromisoformat(f"{match['whole']}.{fraction}{zone}").astimezone(timezone.utc)
+    try:
+        return read_time(text)
+    except ValueError:
+        raise ChartgenError(f"helm gives a time that chartgen cannot read: {text!r}") from None
 
 
 def _absent(name: str, place: Place, hint: str) -> ChartgenError:

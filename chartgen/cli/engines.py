@@ -17,11 +17,11 @@ from chartgen.cli.options import (
     path_option,
     read_values,
     say,
+    show_plan,
     target_argument,
     values_options,
     workload_option,
 )
-from chartgen.cli.release import show_plan
 
 if TYPE_CHECKING:
     from chartgen.rehearsal.rehearse import Rehearsal

@@ -11,8 +11,12 @@ import click
 from chartgen.errors import ChartgenError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from chartgen.chart import Chart
+    from chartgen.findings import Finding
     from chartgen.library import Library
+    from chartgen.plan import Plan
     from chartgen.values import Values
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,6 +93,22 @@ def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *
 def say(line: str) -> None:
     """Print a line of progress, apart from the result."""
     click.echo(f"{click.style('>', fg='cyan')} {line}", err=True)
+
+
+def show_warnings(found: Iterable[Finding]) -> None:
+    """Print the warnings among findings, apart from the result."""
+    for each in found:
+        if each.severity == "warning":
+            click.echo(f"{click.style('warning', fg='yellow')}: {each}", err=True)
+
+
+def show_plan(plan: Plan) -> None:
+    """Print a plan, apart from the command's result."""
+    from chartgen.plan import describe
+
+    click.echo("Plan", err=True)
+    for label, text in describe(plan):
+        click.echo(f"  {label:<11} {text}", err=True)
 
 
 def show_table(rows: list[tuple[str, str]]) -> None:

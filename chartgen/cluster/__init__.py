@@ -6,15 +6,17 @@ of the API as dicts, so that a custom resource needs no class. It is imported at
 
 from __future__ import annotations
 
-from chartgen.cluster.client import Cluster, ClusterError, wait_for
+from chartgen.cluster.client import Cluster, wait_for
 from chartgen.cluster.connection import connect
 from chartgen.cluster.kinds import (
     CLAIM,
     CLUSTER_QUEUE,
+    CONFIG_MAP,
     CRD,
     EVENT,
     JOB,
     JOBSET,
+    LEASE,
     LOCAL_QUEUE,
     NAMESPACE,
     NODE,
@@ -30,14 +32,17 @@ from chartgen.cluster.kinds import (
     Kind,
     Object,
 )
+from chartgen.cluster.transport import ClusterError
 
 __all__ = [
     "CLAIM",
     "CLUSTER_QUEUE",
+    "CONFIG_MAP",
     "CRD",
     "EVENT",
     "JOB",
     "JOBSET",
+    "LEASE",
     "LOCAL_QUEUE",
     "NAMESPACE",
     "NODE",

@@ -34,6 +34,8 @@ class Kind:
 POD = Kind("v1", "Pod", "pods")
 EVENT = Kind("v1", "Event", "events")
 SECRET = Kind("v1", "Secret", "secrets")
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps")
+LEASE = Kind("coordination.k8s.io/v1", "Lease", "leases")
 NODE = Kind("v1", "Node", "nodes", namespaced=False)
 CLAIM = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 STORAGE_CLASS = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", namespaced=False)

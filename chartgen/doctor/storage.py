@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.cluster import CLAIM, STORAGE_CLASS, Object
-from chartgen.doctor.diagnosis import Sign, failed, passed
+from chartgen.doctor.diagnosis import Sign, failed, passed, warned
 from chartgen.doctor.patient import Patient
 
 _ONE_MACHINE = {"ReadWriteOnce", "ReadWriteOncePod"}
@@ -42,6 +42,9 @@ def _unbound(patient: Patient, name: str, phase: str, claim: Object) -> Sign:
         return failed(f"claim {name} is {phase}: there is no storage class {wanted}", "make it, or a volume for it")
     if kind and phase == "Pending" and kind.get("volumeBindingMode") == "WaitForFirstConsumer":
         return passed(f"claim {name} gets its volume with its first pod")
+    if kind and phase == "Pending":
+        # shared storage takes minutes to be made, and pods wait for it
+        return warned(f"claim {name} is Pending: storage class {wanted} has not made its volume yet", look)
     return failed(f"claim {name} is {phase}: it has no volume", look)
 
 

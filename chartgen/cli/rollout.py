@@ -1,0 +1,364 @@
+"""`chartgen install`, `upgrade`, `diff`, `rollback`, `history` and `uninstall`: releases, changed safely."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chartgen.cli.follow import Duration
+from chartgen.cli.options import (
+    F,
+    context_option,
+    find_chart,
+    namespace_option,
+    output_option,
+    path_option,
+    read_values,
+    say,
+    show_plan,
+    show_warnings,
+    target_argument,
+    values_options,
+    workload_option,
+)
+
+if TYPE_CHECKING:
+    from chartgen.chart import Chart
+    from chartgen.cluster import Cluster
+    from chartgen.diff import Change
+    from chartgen.doctor import Diagnosis
+    from chartgen.records import Record
+    from chartgen.release import Place, Release
+    from chartgen.rollout import Rollout
+    from chartgen.values import Values
+
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where nobody can answer.")
+_PHASES = ("queued", "running", "finished")
+
+
+def _follow_options(command: F) -> F:
+    """Add what every command that starts a run takes."""
+    options = (
+        click.option("--description", default="", metavar="TEXT", help="A note for the release's history."),
+        click.option("--wait-for", type=click.Choice(_PHASES), help="Stay until the run is there, or has failed."),
+        click.option(
+            "--timeout", type=Duration(), default="2h", show_default=True, metavar="TIME", help="For how long."
+        ),
+        namespace_option,
+        context_option,
+        output_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _chart_options(command: F) -> F:
+    """Add what `install` and `upgrade` take alike."""
+    force = click.option("--force", is_flag=True, help="Skip the preflight of the cluster (`chartgen doctor`).")
+    options = (target_argument, click.argument("release"), values_options, workload_option, force, _follow_options)
+    for option in reversed((*options, path_option)):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_chart_options
+def install(**options: Any) -> None:
+    """Install a target's chart, or a chart folder, as a new release.
+
+    The values are checked, the cluster is looked at, every object is tried on the API server; then Helm installs. Helm
+    never waits for a training run; --wait-for does.
+
+    \b
+    Example:
+      chartgen install gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+    """
+    _roll_out("install", options, lambda _: None)
+
+
+@click.command()
+@_chart_options
+@yes_option
+def upgrade(*, yes: bool, **options: Any) -> None:
+    """Upgrade a release to these values; values of earlier revisions are not carried over.
+
+    Shows what changes and asks. Unchanged values change nothing; changed ones replace the run: the old one stops with
+    all its pods, then the new one resumes from the release's checkpoints.
+
+    \b
+    Example:
+      chartgen upgrade gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+    """
+    _roll_out("upgrade", options, lambda rollout: _ask(rollout, yes=yes))
+
+
+@click.command()
+@click.argument("release")
+@click.argument("revision", type=click.IntRange(min=1), required=False)
+@click.option("--again", default="", metavar="WORD", help="Run it once more although that run has finished.")
+@yes_option
+@_follow_options
+def rollback(release: str, revision: int | None, again: str, *, yes: bool, **options: Any) -> None:
+    """Return to the chart and values of an earlier revision, as a new revision; default: the one before.
+
+    \b
+    Example:
+      chartgen rollback my-run 3
+    """
+    from chartgen.rollout import prepare_rollback
+
+    with _connection(options) as (cluster, place):
+        rollout = prepare_rollback(cluster, place, release, revision, again=again)
+        _ask(rollout, yes=yes)
+        _execute(rollout, cluster, place, options)
+
+
+@click.command()
+@click.argument("release")
+@values_options
+@click.option("--target", help="Another target than the release's; without -f with the release's values.")
+@click.option("--revision", type=click.IntRange(min=1), help="Compare with this revision instead of the last one.")
+@workload_option
+@namespace_option
+@context_option
+@output_option
+@path_option
+def diff(release: str, target: str | None, revision: int | None, **options: Any) -> None:
+    """Show what an upgrade to these values would change, field by field, and what happens to the run.
+
+    \b
+    Examples:
+      chartgen diff my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml --set steps=200
+      chartgen diff my-run --target oke-h100 -f values/gpt3-175b.yaml
+    """
+    from chartgen.checks import validate
+    from chartgen.diff import compare, effect
+    from chartgen.manifests import objects, render
+    from chartgen.plan import find_workers
+    from chartgen.rollout import survey
+
+    values = read_values(options)
+    with _connection(options) as (cluster, place):
+        state = survey(cluster, release, place.namespace)
+        record = state.find(revision)
+        values = values if values.layers else _release_values(record.values)
+        chart = _chart_for(record, target, options)
+        validate(chart, values)
+        rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
+    old = objects(record.manifest)
+    workers = find_workers(old)
+    words = effect(old, rendered, state.outcome(workers.name) if workers else "")
+    _show_changes(compare(old, rendered), words, options["output"])
+
+
+@click.command()
+@click.argument("release")
+@namespace_option
+@context_option
+@output_option
+def history(release: str, **options: Any) -> None:
+    """List the revisions of a release that Helm keeps, with their runs.
+
+    \b
+    Example:
+      chartgen history my-run
+    """
+    from chartgen.manifests import objects
+    from chartgen.plan import find_workers
+    from chartgen.rollout import survey
+
+    with _connection(options) as (cluster, place):
+        state = survey(cluster, release, place.namespace)
+    state.find(None)
+    rows = []
+    for record in state.records:
+        workers = find_workers(objects(record.manifest))
+        rows.append(
+            {
+                "revision": record.revision,
+                "updated": record.updated.isoformat(timespec="seconds"),
+                "status": record.status,
+                "chart": f"{record.chart}-{record.chart_version}",
+                "run": workers.name if workers else "",
+                "description": record.description,
+            }
+        )
+    if options["output"] == "json":
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        _show_rows(rows)
+
+
+@click.command()
+@click.argument("release")
+@namespace_option
+@context_option
+@output_option
+def uninstall(release: str, **options: Any) -> None:
+    """Uninstall a release: its run stops, what failed upgrades left of it goes, its data stays.
+
+    \b
+    Example:
+      chartgen uninstall my-run
+    """
+    from chartgen.rollout import uninstall as act
+
+    with _connection(options) as (cluster, place):
+        removal = act(cluster, place, release, progress=say)
+    if options["output"] == "json":
+        click.echo(json.dumps(asdict(removal), indent=2))
+        return
+    click.echo(f"{release}: uninstalled" + (f", {removal.chart}" if removal.chart else "") + f" in {removal.namespace}")
+    for kept in removal.kept:
+        click.echo(f"  kept: {kept}")
+
+
+def _roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
+    from chartgen.checks import check, validate
+    from chartgen.manifests import objects, render
+    from chartgen.plan import plan_objects
+    from chartgen.release import check_name
+    from chartgen.rollout import prepare
+
+    release = options["release"]
+    check_name(release)
+    values = read_values(options)
+    chart = find_chart(options["target"], options["path"], options["workload"])
+    # a setup chart takes the values of its run chart, whose checks are not its own
+    if not chart.name.endswith("-setup"):
+        show_warnings(check(chart, values))
+    validate(chart, values)
+    with _connection(options) as (cluster, place):
+        rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
+        if plan := plan_objects(chart, values, rendered, release, place.namespace):
+            show_plan(plan)
+        if options["force"]:
+            say("preflight of the cluster skipped (--force)")
+        else:
+            from chartgen.doctor import examine
+
+            _heed(examine(cluster, chart, values, rendered, release, place.namespace))
+        rollout = prepare(cluster, place, chart, release, values.data, action=action, rendered=rendered)
+        ask(rollout)
+        _execute(rollout, cluster, place, options)
+
+
+def _heed(found: list[Diagnosis]) -> None:
+    """Show what a preflight has found amiss; what would stop the run stops the command."""
+    from chartgen.cli.doctor import show_diagnoses
+    from chartgen.errors import ChartgenError, Problem
+
+    show_diagnoses([diagnosis for diagnosis in found if diagnosis.status != "pass"], err=True)
+    failed = [diagnosis.name for diagnosis in found if diagnosis.status == "fail"]
+    if failed:
+        problem = Problem(
+            f"the cluster is not ready for this release: {', '.join(failed)}", hint="see above; --force tries"
+        )
+        raise ChartgenError(problem)
+
+
+def _ask(rollout: Rollout, *, yes: bool) -> None:
+    """Show the changes and ask, when there is something to decide."""
+    from chartgen.diff import describe
+    from chartgen.errors import UsageError
+
+    for line in describe(rollout.changes):
+        click.echo(line, err=True)
+    click.echo(f"Effect: {rollout.effect or 'nothing runs in this chart'}", err=True)
+    if yes or not (rollout.changes or rollout.findings):
+        return
+    if not can_ask():
+        raise UsageError(f"{rollout.action} asks before it changes a release, and nobody can answer here; pass --yes")
+    click.confirm(f"{rollout.action.capitalize()} {rollout.state.release}?", abort=True, err=True)
+
+
+def can_ask() -> bool:
+    """Tell whether somebody sits at a terminal."""
+    return sys.stdin.isatty()
+
+
+def _execute(rollout: Rollout, cluster: Cluster, place: Place, options: dict[str, Any]) -> None:
+    from chartgen.rollout import execute
+
+    for finding in rollout.findings:
+        say(finding)
+    made = execute(rollout, cluster, place, description=options["description"], progress=say)
+    _show(made, rollout, options["output"])
+    if phase := options["wait_for"]:
+        _wait(cluster, made, phase, options["timeout"])
+
+
+def _wait(cluster: Cluster, made: Release, phase: str, timeout: float) -> None:
+    from chartgen.runs.waiting import wait_for_phase
+
+    readout = wait_for_phase(cluster, made.name, phase, namespace=made.namespace, timeout=timeout, progress=say)
+    if readout.phase == "failed":
+        sys.exit(1)
+
+
+def _show(release: Release, rollout: Rollout, output: str) -> None:
+    if output == "json":
+        facts = {**asdict(release), "updated": release.updated.isoformat(), "run": rollout.run}
+        facts |= {"effect": rollout.effect, "changes": [asdict(change) for change in rollout.changes]}
+        click.echo(json.dumps(facts, indent=2))
+        return
+    click.echo(
+        f"{release.name}: {release.status}, revision {release.revision} of {release.chart} in {release.namespace}"
+    )
+
+
+def _show_changes(changes: list[Change], words: str, output: str) -> None:
+    from chartgen.diff import describe
+
+    if output == "json":
+        click.echo(json.dumps({"effect": words, "changes": [asdict(change) for change in changes]}, indent=2))
+        return
+    colours = {"+": "green", "-": "red", "~": "yellow"}
+    for line in describe(changes):
+        click.secho(line, fg=colours.get(line[0]))
+    click.echo(words or ("nothing changes" if not changes else ""))
+
+
+def _show_rows(rows: list[dict[str, Any]]) -> None:
+    """Print rows as a table with a head."""
+    table = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _chart_for(record: Record, target: str | None, options: dict[str, Any]) -> Chart:
+    """Give the chart to compare with: of the target asked for, or of the release's own."""
+    from chartgen.errors import ChartgenError, Problem
+
+    if not (target or record.target):
+        hint = "name the chart's folder with --target"
+        raise ChartgenError(Problem(f"chart {record.chart} of release {record.name} is not of chartgen", hint=hint))
+    own = record.chart.removeprefix(record.target).removeprefix("-") if not target else ""
+    return find_chart(target or record.target, options["path"], options["workload"] or own or None)
+
+
+def _release_values(values: dict[str, Any]) -> Values:
+    from chartgen.values import load_values
+
+    return load_values(set_json=[json.dumps(values)] if values else ())
+
+
+@contextmanager
+def _connection(options: dict[str, Any]) -> Iterator[tuple[Cluster, Place]]:
+    """Connect to the cluster of --context, and give its place for Helm; the namespace is the context's by default."""
+    from chartgen.cluster import connect
+    from chartgen.release import Place
+
+    with connect(context=options["context"]) as cluster:
+        yield cluster, Place(options["namespace"] or cluster.namespace, context=options["context"])
+
+
+COMMANDS = (install, upgrade, rollback, diff, history, uninstall)

@@ -1,0 +1,261 @@
+"""Install, upgrade and rollback as one procedure: survey, plan, try, make room, Helm, sweep.
+
+Helm creates what is new before it deletes what is old, so that two runs would write into one checkpoint directory, and
+a queue would evict a bystander for the second one; therefore the old run goes first, with all its pods. It is deleted
+only after the API server has accepted the new one. Helm's own rollback is never used: it restarts an old run as a side
+effect of a failure, and Helm 3 cannot roll back immutable objects. Whatever is killed on the way leaves a state from
+which the same command goes on: every step looks at what stands, and does only what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from chartgen import release as releases
+from chartgen.diff import Change, compare, effect
+from chartgen.errors import ChartgenError, Problem
+from chartgen.manifests import objects, render
+from chartgen.plan import find_workers
+from chartgen.records import Record, restore_chart, storage_kind
+from chartgen.rollout.acceptance import refusals
+from chartgen.rollout.lock import Lock
+from chartgen.rollout.objects import remove_runs, sweep
+from chartgen.rollout.state import FINISHED, REPLACING, State, survey
+
+if TYPE_CHECKING:
+    from chartgen.chart import Chart
+    from chartgen.cluster import Cluster, Object
+    from chartgen.release import Place, Release
+    from chartgen.tools import Progress
+    from chartgen.yamltext import Plain
+
+_FINISHED_KEPT = 20  # names of finished runs that are remembered
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """An install, upgrade or rollback, worked out and not begun.
+
+    Args:
+        action: install, upgrade or rollback.
+        chart: The chart.
+        values: Merged values.
+        objects: The chart rendered with them.
+        state: What stands of the release.
+        changes: What differs from the revision before.
+        effect: What happens to the run, in words; empty for a chart that runs nothing.
+        findings: What an earlier command left unfinished, and what is done about it.
+        description: What the release's history says of it; empty for Helm's own words.
+    """
+
+    action: str
+    chart: Chart
+    values: dict[str, Plain] = field(repr=False)
+    objects: list[Object] = field(repr=False)
+    state: State
+    changes: list[Change]
+    effect: str
+    findings: list[str]
+    description: str = ""
+
+    @property
+    def run(self) -> str:
+        """Name of the run that it leads to; empty for a chart that runs nothing."""
+        workers = find_workers(self.objects)
+        return workers.name if workers else ""
+
+    @property
+    def obsolete(self) -> list[Object]:
+        """Live runs that make room for it."""
+        return [run for run in self.state.runs if _name(run) != self.run or "deletionTimestamp" in run["metadata"]]
+
+
+def prepare(
+    cluster: Cluster,
+    place: Place,
+    chart: Chart,
+    release: str,
+    values: dict[str, Plain],
+    *,
+    action: str,
+    rendered: Iterable[Object] | None = None,
+) -> Rollout:
+    """Work out an install or upgrade; nothing is changed.
+
+    Args:
+        cluster: Where the release lives or will live.
+        place: The same, for Helm.
+        chart: The chart.
+        release: The release's name.
+        values: Merged values, as `load_values(...).data`.
+        action: install, upgrade or rollback.
+        rendered: The chart's objects with these values, when they are known; rendered when None.
+
+    Raises:
+        ChartgenError: The release exists or does not, has finished this very run, or the API server refuses an object;
+            all problems at once.
+    """
+    releases.check_name(release)
+    state = survey(cluster, release, place.namespace)
+    _check_existence(state, action)
+    if rendered is None:
+        rendered = objects(render(chart, release, place.namespace, values, cluster.version))
+    new, old = list(rendered), state.manifest()
+    workers = find_workers(old)
+    found = Rollout(
+        action=action,
+        chart=chart,
+        values=values,
+        objects=new,
+        state=state,
+        changes=compare(old, new),
+        effect=effect(old, new, state.outcome(workers.name) if workers else ""),
+        findings=list(state.findings()),
+    )
+    _check_not_over(found)
+    if problems := refusals(cluster, new, state, makes_room=bool(found.obsolete)):
+        raise ChartgenError(problems)
+    return found
+
+
+def prepare_rollback(
+    cluster: Cluster, place: Place, release: str, revision: int | None = None, *, again: str = ""
+) -> Rollout:
+    """Work out a return to an earlier revision: its chart and values, as a new revision.
+
+    Args:
+        cluster: Where the release lives.
+        place: The same, for Helm.
+        release: The release's name.
+        revision: The revision to return to; the one installed before the present one when None.
+        again: A word that makes a new run, when the revision's run has finished.
+
+    Raises:
+        ChartgenError: There is no such revision, or its run has finished and `again` is empty.
+    """
+    state = survey(cluster, release, place.namespace)
+    record = _earlier(state, place, revision)
+    values: dict[str, Any] = dict(record.values)
+    if again:
+        values["run"] = {**values.get("run", {}), "again": again}
+    found = prepare(cluster, place, restore_chart(record), release, values, action="rollback")
+    if found.state.outcome(found.run) == "finished" and found.run != _run_of(state.base):
+        hint = "run it once more with --again WORD"
+        message = f"the run of revision {record.revision}, {found.run}, has finished already"
+        raise ChartgenError(Problem(message, hint=hint))
+    return replace(found, description=f"Rollback to {record.revision}")
+
+
+def execute(rollout: Rollout, cluster: Cluster, place: Place, *, description: str = "", progress: Progress) -> Release:
+    """Do what was worked out.
+
+    Args:
+        rollout: What `prepare` gave.
+        cluster: The cluster it was prepared on.
+        place: The same, for Helm.
+        description: A note for the release's history instead of the rollout's own.
+        progress: Gets one line for each step.
+
+    Raises:
+        ChartgenError: Another command changes the release, or it has changed since the plan, or Helm refuses.
+        MissingToolError: The cluster went away; the same command goes on later.
+    """
+    state, release = rollout.state, rollout.state.release
+    with Lock(cluster, release, state.namespace, rollout.action, progress) as lock:
+        if survey(cluster, release, state.namespace).signature() != state.signature():
+            hint = "run the command again to see the plan as it is now"
+            raise ChartgenError(Problem(f"release {release} has changed since the plan was made", hint=hint))
+        _clear(rollout, cluster, place, progress)
+        _make_room(rollout, cluster, lock, progress)
+        lock.check()
+        made = _run_helm(rollout, place, description or rollout.description)
+        for name in sweep(cluster, rollout.objects, state):
+            progress(f"removed {name}, which no revision holds any more")
+        lock.note(**{REPLACING: []})
+    return made
+
+
+def _check_existence(state: State, action: str) -> None:
+    if action == "install" and state.base is not None:
+        hint = f"use `chartgen upgrade`, or `chartgen uninstall {state.release}` first"
+        raise ChartgenError(Problem(f"release {state.release} already exists", hint=hint))
+    if action != "install" and state.last is None:
+        problem = f"there is no release {state.release} in namespace {state.namespace}"
+        raise ChartgenError(Problem(problem, hint="use `chartgen install`"))
+
+
+def _check_not_over(rollout: Rollout) -> None:
+    """Refuse to start a run again that ended and whose object is gone, by its time to live or by hand."""
+    state, run = rollout.state, rollout.run
+    installed = state.base is not None and run and run == _run_of(state.base) and state.base is state.last
+    live = any(_name(item) == run and "deletionTimestamp" not in item["metadata"] for item in state.runs)
+    if installed and not live and run not in state.notes.get(REPLACING, ()):
+        hint = "to run it once more, say so with --set run.again=<word>"
+        problem = f"run {run} has ended and was removed, and these values change nothing in it"
+        raise ChartgenError(Problem(problem, hint=hint))
+
+
+def _earlier(state: State, place: Place, revision: int | None) -> Record:
+    if not state.records:
+        raise ChartgenError(f"there is no release {state.release} in namespace {place.namespace}")
+    complete = [record for record in state.records if record.status in ("deployed", "superseded")]
+    if revision is None:
+        complete = [record for record in complete if record is not state.base]
+        if not complete:
+            raise ChartgenError(f"release {state.release} has no earlier revision to return to")
+        return complete[-1]
+    for record in complete:
+        if record.revision == revision:
+            return record
+    known = ", ".join(str(record.revision) for record in complete)
+    hint = f"installed revisions that Helm still keeps: {known}"
+    raise ChartgenError(Problem(f"release {state.release} has no installed revision {revision}", hint=hint))
+
+
+def _run_of(record: Record | None) -> str:
+    workers = find_workers(objects(record.manifest)) if record else None
+    return workers.name if workers else ""
+
+
+def _clear(rollout: Rollout, cluster: Cluster, place: Place, progress: Progress) -> None:
+    """Take away what stops Helm: an unfinished uninstall, and revisions that were begun and never ended."""
+    state = rollout.state
+    if state.uninstalling:
+        progress("finishing the uninstall that never ended")
+        releases.uninstall(state.release, place)
+        return
+    for record in state.stuck:
+        progress(f"dropping revision {record.revision} ({record.status}); its objects are taken over")
+        cluster.delete(storage_kind(), record.stored, state.namespace)
+
+
+def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, progress: Progress) -> None:
+    """Delete the runs that must go, pods and all, and note why: a killed command's successor finds them gone."""
+    runs = rollout.obsolete
+    if not runs:
+        return
+    over = [_name(run) for run in runs if rollout.state.outcome(_name(run)) == "finished"]
+    finished = list(dict.fromkeys([*lock.notes.get(FINISHED, ()), *over]))[-_FINISHED_KEPT:]
+    replaced = list(dict.fromkeys([*lock.notes.get(REPLACING, ()), *map(_name, runs)]))
+    lock.note(**{REPLACING: replaced, FINISHED: finished})
+    remove_runs(cluster, runs, rollout.state.namespace, check=lock.check, progress=progress)
+
+
+def _run_helm(rollout: Rollout, place: Place, description: str) -> Release:
+    state = rollout.state
+    act = releases.upgrade if state.base is not None else releases.install
+    try:
+        return act(rollout.chart, state.release, rollout.values, place, description=description)
+    except ChartgenError as error:
+        if not rollout.obsolete:
+            raise
+        gone = ", ".join(_name(run) for run in rollout.obsolete)
+        message = f"run {gone} was stopped to make room, and no new run has started"
+        hint = "correct the cause and run the same command again"
+        raise type(error)([*error.problems, Problem(message, hint=hint)]) from None
+
+
+def _name(run: Object) -> str:
+    return str(run["metadata"]["name"])

@@ -1,0 +1,118 @@
+"""Live objects of a release: runs removed with all their pods, leftovers swept, data kept."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from chartgen.cluster import CONFIG_MAP, Cluster, ClusterError, Kind, Object
+from chartgen.errors import ChartgenError, Problem
+from chartgen.rollout.state import State, is_owned, pods_of
+from chartgen.runs.objects import RUN_KINDS
+from chartgen.tools import Progress
+
+_INSTANCE = "app.kubernetes.io/instance"
+_POLICY = "helm.sh/resource-policy"
+_GRACE_BEYOND = 120.0  # seconds beyond the pods' own grace period: images unmount, kubelets report
+_SAY_EVERY = 10.0
+_HEAD = re.compile(r"^(apiVersion|kind): *[\"']?([^\s\"'#]+)", re.MULTILINE)
+
+
+def remove_runs(
+    cluster: Cluster, runs: Iterable[Object], namespace: str, *, check: Callable[[], None], progress: Progress
+) -> None:
+    """Delete runs and wait until all their pods are gone, so that what comes next finds machines and directory free.
+
+    Args:
+        cluster: The cluster.
+        runs: The runs.
+        namespace: Their namespace.
+        check: Called on the way; raises when the caller may not go on.
+        progress: Gets a line at the begin and every ten seconds.
+
+    Raises:
+        ChartgenError: Pods do not end within their grace period and two minutes more.
+    """
+    runs = list(runs)
+    pods = pods_of(cluster, runs, namespace)
+    for run in runs:
+        progress(f"removing {run['kind']} {run['metadata']['name']}")
+        cluster.delete_object(run, namespace=namespace, foreground=True)
+    grace = max((pod["spec"].get("terminationGracePeriodSeconds", 30) for pod in pods), default=30)
+    deadline, said = time.monotonic() + grace + _GRACE_BEYOND, time.monotonic()
+    while left := [*_still(cluster, runs, namespace), *pods_of(cluster, runs, namespace)]:
+        check()
+        if time.monotonic() > deadline:
+            name = left[-1]["metadata"]["name"]
+            hint = f"look why with `kubectl describe pod {name}`, then run the same command again"
+            raise ChartgenError(Problem(f"{len(left)} objects of the old run do not end, such as {name}", hint=hint))
+        if time.monotonic() - said > _SAY_EVERY:
+            said = time.monotonic()
+            progress(f"waiting for {len(left)} objects of the old run to end, at most {deadline - said:.0f} s more")
+        time.sleep(0.1)
+
+
+def sweep(cluster: Cluster, rendered: Iterable[Object], state: State) -> Iterator[str]:
+    """Delete what Helm made for a release and no revision holds any more; data that is to be kept stays.
+
+    Args:
+        cluster: The cluster.
+        rendered: The objects of the revision that holds now; none after an uninstall.
+        state: The release as it stood before.
+
+    Yields:
+        Kind and name of each object that was deleted.
+    """
+    held = {(item["kind"], item["metadata"]["name"]) for item in rendered}
+    for kind in _kinds(cluster, rendered, state):
+        for item in leftovers(cluster, kind, state):
+            name = item["metadata"]["name"]
+            if (kind.name, name) in held or is_kept(item):
+                continue
+            if cluster.delete(kind, name, item["metadata"].get("namespace", ""), foreground=True):
+                yield f"{kind.name} {name}"
+
+
+def leftovers(cluster: Cluster, kind: Kind, state: State) -> list[Object]:
+    """Give the live objects of a kind that Helm made for a release and that nobody is deleting."""
+    namespace = state.namespace if kind.namespaced else ""
+    found = cluster.list(kind, namespace=namespace, labels={_INSTANCE: state.release})
+    return [
+        item
+        for item in found
+        if is_owned(item, state.release, state.namespace) and "deletionTimestamp" not in item["metadata"]
+    ]
+
+
+def is_kept(item: Object) -> bool:
+    """Tell whether Helm leaves an object behind on purpose, such as a claim with data."""
+    return (item["metadata"].get("annotations") or {}).get(_POLICY) == "keep"
+
+
+def _kinds(cluster: Cluster, rendered: Iterable[Object], state: State) -> list[Kind]:
+    """Give the kinds that a release may have objects of: of all its revisions, and of runs."""
+    names = {(item["apiVersion"], item["kind"]) for item in rendered}
+    for record in state.records:
+        for document in re.split(r"^---", record.manifest, flags=re.MULTILINE):
+            head = dict(_HEAD.findall(document))
+            if len(head) == 2:
+                names.add((head["apiVersion"], head["kind"]))
+    found = {(kind.api_version, kind.name): kind for kind in (CONFIG_MAP, *filter(cluster.serves, RUN_KINDS))}
+    for api_version, name in sorted(names - found.keys()):
+        try:
+            found[api_version, name] = cluster.kind(api_version, name)
+        except ClusterError as error:
+            if error.status != 404:  # its CRD is gone, and all its objects with it
+                raise
+    return list(found.values())
+
+
+def _still(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Object]:
+    found = []
+    for run in runs:
+        metadata = run["metadata"]
+        live = cluster.get(cluster.kind(run["apiVersion"], run["kind"]), metadata["name"], namespace)
+        if live is not None and live["metadata"]["uid"] == metadata["uid"]:
+            found.append(live)
+    return found

@@ -1,0 +1,136 @@
+"""What stands of a release before a command acts: Helm's records, live runs, and what a killed command left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from chartgen.cluster import POD, Cluster, Object
+from chartgen.errors import ChartgenError, Problem
+from chartgen.manifests import objects
+from chartgen.records import Record, read_records
+from chartgen.rollout.lock import read_notes
+from chartgen.runs.objects import find_runs, outcome
+
+OWNER_ANNOTATION = "meta.helm.sh/release-name"
+_OWNER_NAMESPACE = "meta.helm.sh/release-namespace"
+_STUCK = {"pending-install", "pending-upgrade", "pending-rollback"}
+REPLACING = "replacing"  # note: runs that a command deletes to make room for a new one
+FINISHED = "finished"  # note: runs that had finished when they were replaced
+
+
+@dataclass(frozen=True)
+class State:
+    """What stands of a release.
+
+    Args:
+        release: Its name.
+        namespace: Its namespace.
+        records: All revisions that Helm keeps, oldest first.
+        runs: Its live runs, those that are being deleted included.
+        notes: What earlier commands noted.
+        touched: Whether a command of chartgen has begun to change it, and no uninstall has ended since.
+    """
+
+    release: str
+    namespace: str
+    records: tuple[Record, ...]
+    runs: tuple[Object, ...]
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    touched: bool = False
+
+    @property
+    def last(self) -> Record | None:
+        """The newest revision."""
+        return self.records[-1] if self.records else None
+
+    @property
+    def base(self) -> Record | None:
+        """The revision that an upgrade starts from: the newest that was installed as a whole; None before the first."""
+        if self.uninstalling:
+            return None
+        complete = [record for record in self.records if record.status in ("deployed", "superseded")]
+        return next((record for record in complete if record.status == "deployed"), complete[-1] if complete else None)
+
+    @property
+    def uninstalling(self) -> bool:
+        """Whether an uninstall has begun and did not end."""
+        return self.last is not None and self.last.status == "uninstalling"
+
+    @property
+    def stuck(self) -> list[Record]:
+        """Revisions that stop Helm and hold nothing: begun and never ended, and failed first installs."""
+        found = [record for record in self.records if record.status in _STUCK]
+        if self.base is None:
+            found += [record for record in self.records if record.status == "failed"]
+        return found
+
+    def find(self, revision: int | None) -> Record:
+        """Give a revision; the one that an upgrade starts from, or the newest, when None.
+
+        Raises:
+            ChartgenError: There is no such release, or Helm does not keep this revision.
+        """
+        if not self.records:
+            problem = f"there is no release {self.release} in namespace {self.namespace}"
+            raise ChartgenError(Problem(problem, hint="`helm list --all-namespaces` shows what there is"))
+        if revision is None:
+            return self.base or self.records[-1]
+        for record in self.records:
+            if record.revision == revision:
+                return record
+        known = ", ".join(str(record.revision) for record in self.records)
+        problem = f"release {self.release} has no revision {revision}"
+        raise ChartgenError(Problem(problem, hint=f"Helm keeps {known}"))
+
+    def manifest(self) -> list[Object]:
+        """Give the objects of the base revision; none before the first."""
+        return objects(self.base.manifest) if self.base else []
+
+    def run(self, name: str) -> Object | None:
+        """Give a live run by its name; None when there is none."""
+        return next((run for run in self.runs if run["metadata"]["name"] == name), None)
+
+    def outcome(self, name: str) -> str:
+        """Tell how a run ended: "finished" or "failed"; empty while it waits or runs, or when nothing is known."""
+        live = self.run(name)
+        return outcome(live) if live else "finished" if name in self.notes.get(FINISHED, ()) else ""
+
+    def signature(self) -> tuple[Any, ...]:
+        """Give what must not change between a plan and its execution."""
+        return (
+            tuple((record.revision, record.status) for record in self.records),
+            tuple(sorted(run["metadata"]["uid"] for run in self.runs)),
+        )
+
+    def findings(self) -> Iterator[str]:
+        """Say what an earlier command has left unfinished."""
+        for record in self.stuck:
+            what = "failed" if record.status == "failed" else f"never ended ({record.status})"
+            yield f"revision {record.revision} {what}: {record.description}; what it made is taken over"
+        if self.uninstalling:
+            yield "an uninstall never ended: it is finished first"
+        for run in self.runs:
+            if not any(run["metadata"]["name"] in record.manifest for record in self.records):
+                yield f"{run['kind']} {run['metadata']['name']} runs, and no revision of the release holds it"
+
+
+def survey(cluster: Cluster, release: str, namespace: str) -> State:
+    """Look at what stands of a release; nothing is changed."""
+    runs = [run for run in find_runs(cluster, release, namespace, deleting=True) if is_owned(run, release, namespace)]
+    records = read_records(cluster, release, namespace)
+    notes = read_notes(cluster, release, namespace)
+    return State(release, namespace, tuple(records), tuple(runs), notes or {}, touched=notes is not None)
+
+
+def is_owned(item: Object, release: str, namespace: str) -> bool:
+    """Tell whether Helm made a live object for this release."""
+    annotations = item["metadata"].get("annotations") or {}
+    return (annotations.get(OWNER_ANNOTATION), annotations.get(_OWNER_NAMESPACE)) == (release, namespace)
+
+
+def pods_of(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Object]:
+    """Give the pods of runs, those that are stopping included."""
+    names = {run["metadata"]["name"] for run in runs}
+    return [pod for name in sorted(names) for pod in cluster.list(POD, namespace=namespace, labels={"run": name})]
