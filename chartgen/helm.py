@@ -7,13 +7,16 @@ Only pyhelm3's `Command.run` is used. Its `Client` refuses every Helm that was b
 
 from __future__ import annotations
 
+import json
+import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.tools import find_tool
+from chartgen.tools import cache_dir, find_tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 # The oldest Helm whose `--output json`, schema validator and job hooks are those that the charts are tested with.
 MINIMUM_VERSION = (3, 18)
 
+_VERSIONS = "helm-versions.json"
+_KEPT = 20  # states of Helm programs whose versions are remembered
 _UNREACHABLE = re.compile(
     r"cluster unreachable|connection refused|no such host|i/o timeout|network is unreachable|no configuration has been"
     r"|context .* does not exist|certificate signed by unknown|tls handshake|etcdserver",
@@ -71,24 +76,29 @@ class Helm:
     kubeconfig: Path | None = None
     context: str | None = None
 
-    def run(self, arguments: Sequence[str], stdin: str | None = None) -> str:
+    def run(self, arguments: Sequence[str], stdin: str | None = None, *, timeout: float | None = None) -> str:
         """Run Helm and give what it wrote to its output.
 
         Args:
             arguments: The command and its arguments, without the program.
             stdin: Text for its input, such as values for `--values -`.
+            timeout: Seconds until Helm is ended; None for as long as it takes.
 
         Raises:
             MissingToolError: The cluster cannot be reached.
-            HelmError: Helm failed for another reason.
+            HelmError: Helm failed for another reason, or took too long.
         """
+        import asyncio
+
         from pyhelm3 import Command, Error
 
         _silence("pyhelm3")
         # `exec` replaces the shell that pyhelm3 starts, so that a cancelled command terminates Helm and not a shell.
         command = Command(executable="exec", kubeconfig=self.kubeconfig, kubecontext=self.context)
         try:
-            return _wait(command, [str(self.executable), *arguments], stdin)
+            return _wait(command, [str(self.executable), *arguments], stdin, timeout)
+        except asyncio.TimeoutError:
+            raise HelmError(f"helm {arguments[0]} did not end within {timeout:g} s") from None
         except Error as error:
             stderr = error.stderr.decode(errors="replace")
             # A webhook that does not answer is a fault inside a cluster that does.
@@ -169,8 +179,37 @@ def _unreachable(stderr: str, match: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=8)
-def _version(executable: Path, _changed_ns: int, _size: int) -> tuple[int, int, int]:
-    """Ask a Helm for its version, once for each state of the file."""
+def _version(executable: Path, changed_ns: int, size: int) -> tuple[int, int, int]:
+    """Give a Helm's version, asked once for each state of the file: a question takes as long as a small render."""
+    key = f"{executable} {changed_ns} {size}"
+    known = _known_versions()
+    version = parse_version(str(known.get(key, "")))
+    if version is None:
+        version = _ask_version(executable)
+        known[key] = ".".join(map(str, version))
+        _remember(dict(list(known.items())[-_KEPT:]))
+    return version
+
+
+def _known_versions() -> dict[str, str]:
+    try:
+        known = json.loads((cache_dir() / _VERSIONS).read_text())
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+def _remember(known: dict[str, str]) -> None:
+    """Write the versions down; where that is not possible they are asked for again."""
+    folder = cache_dir()
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = folder / f".{_VERSIONS}.{os.getpid()}"
+        draft.write_text(json.dumps(known))
+        draft.replace(folder / _VERSIONS)
+
+
+def _ask_version(executable: Path) -> tuple[int, int, int]:
     helm = Helm(executable, (0, 0, 0))
     try:
         text = helm.run(["version", "--template", "{{.Version}}"])
@@ -191,13 +230,14 @@ def _silence(name: str) -> None:
         logger.addHandler(logging.NullHandler())
 
 
-def _wait(command: Command, arguments: list[str], stdin: str | None) -> str:
+def _wait(command: Command, arguments: list[str], stdin: str | None, timeout: float | None) -> str:
     """Run pyhelm3's coroutine to its end; in a thread when the caller (a notebook) already runs an event loop."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
 
     async def call() -> bytes:
-        output: bytes = await command.run(arguments, None if stdin is None else stdin.encode())
+        running = command.run(arguments, None if stdin is None else stdin.encode())
+        output: bytes = await asyncio.wait_for(running, timeout)
         return output
 
     try:

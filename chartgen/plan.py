@@ -85,7 +85,7 @@ def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> 
 def plan_objects(
     chart: Chart, values: Values, rendered: Iterable[dict[str, Any]], release: str, namespace: str
 ) -> Plan | None:
-    """Work out what the objects of a chart will run; None for setup charts, and for charts that chartgen did not make."""
+    """Work out what the objects of a chart will run; None for setup charts and for charts of others."""
     rendered = list(rendered)
     found, effective = find_workers(rendered), effective_values(chart, values)
     if found is None or "launcher" not in effective:
@@ -135,7 +135,7 @@ class Workers:
     @property
     def env(self) -> dict[str, str]:
         """The plain variables of the program's container."""
-        return {entry["name"]: entry.get("value", "") for entry in _program(self.pod).get("env", ())}
+        return {entry["name"]: entry.get("value", "") for entry in program(self.pod).get("env", ())}
 
     @property
     def trains(self) -> bool:
@@ -189,7 +189,7 @@ _RUNS: dict[tuple[str, str], Callable[[dict[str, Any]], tuple[dict[str, Any], in
 def _plan(
     chart: Chart, values: dict[str, Any], release: str, namespace: str, workers: Workers, apis: frozenset[str]
 ) -> Plan:
-    container = _program(workers.pod)
+    container = program(workers.pod)
     env = workers.env
     gpus = workers.count * int(env.get("GPUS_PER_NODE", 0))
     trains = bool(gpus) and workers.trains
@@ -215,7 +215,7 @@ def _plan(
     )
 
 
-def _program(pod: dict[str, Any]) -> dict[str, Any]:
+def program(pod: dict[str, Any]) -> dict[str, Any]:
     """Give the container of a pod in which the program runs; sidecars may stand before it."""
     name = pod["metadata"].get("annotations", {}).get(_CONTAINER)
     containers: list[dict[str, Any]] = pod["spec"]["containers"]

@@ -240,8 +240,8 @@ def test_cluster_is_out_of_reach(tmp_path: Path) -> None:
     result = chartgen("status", "my-run", env={"KUBECONFIG": str(kubeconfig)})
     assert result.exit_code == 3
     (line,) = result.stderr.splitlines()
-    assert line.startswith("error: the Kubernetes cluster cannot be reached: ")
-    assert line.endswith("; check the kubeconfig and its current context")
+    assert line.startswith(f"error: cluster 'gone' at http://127.0.0.1:{port} does not answer (")
+    assert line.endswith("; check that it runs and that `kubectl --context gone version` answers")
 
 
 def test_a_process_says_the_same_without_a_traceback(tmp_path: Path) -> None:

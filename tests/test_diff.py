@@ -129,8 +129,8 @@ SAVES = {"CHECKPOINT_DIRECTORY": "/outputs/a/checkpoints"}
             [run("my-run-b", **SAVES)],
             "",
             (
-                "JobSet my-run-aaaaaaaa is replaced by my-run-b: 2 pods stop; training resumes from the newest checkpoint in "
-                "/outputs/a/checkpoints"
+                "JobSet my-run-aaaaaaaa is replaced by my-run-b: 2 pods stop; training resumes from the newest "
+                "checkpoint in /outputs/a/checkpoints"
             ),
         ),
         (
@@ -138,8 +138,8 @@ SAVES = {"CHECKPOINT_DIRECTORY": "/outputs/a/checkpoints"}
             [run("my-run-b", CHECKPOINT_DIRECTORY="/outputs/b/checkpoints")],
             "failed",
             (
-                "JobSet my-run-aaaaaaaa is replaced by my-run-b: it has failed and is removed; training starts from the "
-                "beginning in /outputs/b/checkpoints, and /outputs/a/checkpoints stays as it is"
+                "JobSet my-run-aaaaaaaa is replaced by my-run-b: it has failed and is removed; training starts from "
+                "the beginning in /outputs/b/checkpoints, and /outputs/a/checkpoints stays as it is"
             ),
         ),
     ],

@@ -296,10 +296,12 @@ def _execute(rollout: Rollout, cluster: Cluster, place: Place, options: dict[str
 
 
 def _wait(cluster: Cluster, made: Release, phase: str, timeout: float) -> None:
+    from chartgen.runs.telling import describe
     from chartgen.runs.waiting import wait_for_phase
 
     readout = wait_for_phase(cluster, made.name, phase, namespace=made.namespace, timeout=timeout, progress=say)
     if readout.phase == "failed":
+        click.echo(describe(readout), err=True)
         sys.exit(1)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 from chartgen.cluster.kinds import CRD, Kind, Object
-from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.cluster.transport import ClusterError, Transport
+from chartgen.errors import ChartgenError, Problem
 
 if TYPE_CHECKING:
     import httpx2
@@ -18,25 +18,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FIELD_MANAGER = "chartgen"
-_RETRIES = 3  # of reads, once the cluster has answered: a poll of minutes survives a lost connection
+_PAGE = 500  # objects of one answer, as kubectl asks for (its --chunk-size), so that memory stays bounded
 _CRD_SECONDS = 10.0  # how long a kind whose CRD was just created may stay unknown
 _FIRST = {"Namespace": 0, "CustomResourceDefinition": 1}  # what other objects of one `apply` may need
 
 
-class ClusterError(ChartgenError):
-    """The API server refused a request.
-
-    Args:
-        problem: What it said.
-        status: HTTP status code, such as 404 or 409.
-    """
-
-    def __init__(self, problem: str | Problem, status: int) -> None:
-        super().__init__(problem)
-        self.status = status
-
-
-class Cluster:
+class Cluster(Transport):
     """A connection to one API server; use it as a context manager, or call `close`.
 
     Attributes:
@@ -47,11 +34,8 @@ class Cluster:
     """
 
     def __init__(self, client: httpx2.Client, config: SingleConfig) -> None:
-        self._client = client
+        super().__init__(client, config)
         self._kinds: dict[tuple[str, str], Kind] = {}
-        self._answered = False
-        self.context: str = config.context_name
-        self.server: str = config.cluster.server
         self.namespace: str = config.namespace
         self.version: str = self._send("GET", "version")["gitVersion"]
 
@@ -60,10 +44,6 @@ class Cluster:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._client.close()
 
     def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
         """Give an object, or None when it, or its kind, does not exist."""
@@ -78,7 +58,13 @@ class Cluster:
     def list(
         self, kind: Kind, *, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = ""
     ) -> list[Object]:
-        """List objects; none when the kind does not exist.
+        """List objects; none when the kind does not exist. See `each` for the arguments."""
+        return [*self.each(kind, namespace=namespace, labels=labels, fields=fields)]
+
+    def each(
+        self, kind: Kind, *, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = ""
+    ) -> Iterator[Object]:
+        """Give objects one by one, read in pages; none when the kind does not exist.
 
         Args:
             kind: Their kind.
@@ -87,15 +73,38 @@ class Cluster:
             fields: A field selector, such as `type=Warning`.
         """
         selector = ",".join(f"{key}={value}" if value else key for key, value in (labels or {}).items())
-        params = {"labelSelector": selector, "fieldSelector": fields}
-        try:
-            answer = self._send("GET", kind.path(namespace), {key: value for key, value in params.items() if value})
-        except ClusterError as error:
-            if error.status == 404:
-                return []
-            raise
-        items: list[Object] = answer["items"]
-        return items
+        chosen = {"labelSelector": selector, "fieldSelector": fields, "limit": str(_PAGE)}
+        params = {key: value for key, value in chosen.items() if value}
+        while True:
+            try:
+                answer = self._send("GET", kind.path(namespace), params)
+            except ClusterError as error:
+                if error.status == 404:
+                    return
+                raise
+            yield from answer["items"]
+            params["continue"] = answer["metadata"].get("continue", "")
+            if not params["continue"]:
+                return
+
+    def stream(
+        self, kind: Kind, name: str, namespace: str = "", *, subresource: str, params: Mapping[str, str], idle: float
+    ) -> Iterator[str]:
+        """Give the lines of a subresource, such as a pod's log, as they come, until it ends or falls silent.
+
+        Args:
+            kind: Kind of the object.
+            name: Its name.
+            namespace: Its namespace; default the context's.
+            subresource: Such as log.
+            params: What the API takes with it.
+            idle: Seconds without a byte after which it is left: the other end may be gone without a word.
+
+        Raises:
+            ClusterError: The server refuses it.
+            MissingToolError: The connection is lost.
+        """
+        return self._stream(kind.path(self._scope(kind, namespace), name, subresource), params, idle)
 
     def create(self, kind: Kind, item: Object, *, dry_run: bool = False) -> Object:
         """Create an object."""
@@ -103,18 +112,22 @@ class Cluster:
         created: Object = self._send("POST", path, {"dryRun": "All"} if dry_run else None, item)
         return created
 
-    def apply(self, objects: Iterable[Object], *, namespace: str = "", dry_run: bool = False) -> None:
+    def apply(
+        self, objects: Iterable[Object], *, namespace: str = "", dry_run: bool = False, manager: str = ""
+    ) -> None:
         """Apply objects server-side, namespaces and CRDs first; unknown fields are refused.
 
         Args:
             objects: Manifests of any kinds.
             namespace: For those that name none; default the context's.
             dry_run: Let the server check them and change nothing.
+            manager: Apply as this field manager, and take no field from another one; default: as chartgen, by force.
 
         Raises:
             ClusterError: The server refused one; those before it stay applied.
         """
-        params = {"fieldManager": FIELD_MANAGER, "force": "true", "fieldValidation": "Strict"}
+        params = {"fieldManager": manager or FIELD_MANAGER, "force": str(not manager).lower()}
+        params["fieldValidation"] = "Strict"
         if dry_run:
             params["dryRun"] = "All"
         for item in sorted(objects, key=lambda item: _FIRST.get(item["kind"], 2)):
@@ -179,9 +192,6 @@ class Cluster:
             self._kinds.update({(kind.api_version, found.name): found for found in self._discover(kind.api_version)})
         return key in self._kinds
 
-    def __str__(self) -> str:
-        return f"cluster {self.context!r}"
-
     def _discover(self, api_version: str) -> Iterable[Kind]:
         try:
             answer = self._send("GET", f"{'apis' if '/' in api_version else 'api'}/{api_version}")
@@ -201,53 +211,6 @@ class Cluster:
 
     def _scope(self, kind: Kind, namespace: str) -> str:
         return (namespace or self.namespace) if kind.namespaced else ""
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        params: Mapping[str, str] | None = None,
-        body: Object | None = None,
-        *,
-        content_type: str = "application/json",
-    ) -> Any:
-        content = None if body is None else json.dumps(body)
-        headers = {"Accept": "application/json", **({"Content-Type": content_type} if content else {})}
-        reply = self._request(method, path, params=params, content=content, headers=headers)
-        if reply.status_code < 400:
-            self._answered = True
-            return reply.json()
-        raise self._refusal(method, path, reply)
-
-    def _request(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
-        import httpx2
-        from lightkube.core.exceptions import ConfigError
-
-        for tries_left in reversed(range(_RETRIES if method == "GET" and self._answered else 1)):
-            try:
-                return self._client.request(method, path, **arguments)
-            except httpx2.TransportError as error:
-                if tries_left == 0:
-                    raise self._unreachable(error) from None
-                time.sleep(0.5)
-            except (ConfigError, OSError) as error:  # a credential plugin that is missing or fails
-                raise self._unreachable(error) from None
-        raise AssertionError("unreachable")
-
-    def _unreachable(self, error: Exception) -> MissingToolError:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        hint = f"check that it runs and that `kubectl --context {self.context} version` answers"
-        return MissingToolError(Problem(f"{self} at {self.server} does not answer ({reason})", hint=hint))
-
-    def _refusal(self, method: str, path: str, reply: httpx2.Response) -> ClusterError:
-        try:
-            message = reply.json()["message"]
-        except (ValueError, KeyError, TypeError):
-            message = reply.text.strip()[:300] or reply.reason_phrase
-        if reply.status_code in {401, 403}:
-            hint = "log in again, or ask for the permission"
-            return ClusterError(Problem(f"{self} refuses access: {message}", hint=hint), reply.status_code)
-        return ClusterError(f"{self} refused {method} {path}: {message}", reply.status_code)
 
 
 def wait_for(check: Callable[[], T | None], *, what: str, timeout: float, interval: float = 0.2) -> T:

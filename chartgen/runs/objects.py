@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chartgen.cluster import JOB, JOBSET, POD, PYTORCHJOB, VOLCANO_JOB, Cluster, Object
 
 _INSTANCE = "app.kubernetes.io/instance"
-_KINDS = (JOBSET, PYTORCHJOB, VOLCANO_JOB, JOB)
+RUN_KINDS = (JOBSET, PYTORCHJOB, VOLCANO_JOB, JOB)
 # Kinds that own the pods of a run: a JobSet's belong to its Jobs, and both kinds of Job have one name.
 _POD_OWNERS = {"Job", "PyTorchJob"}
+_FINISHED = {"Complete", "Completed", "Succeeded"}  # conditions of a Job, a JobSet and a PyTorchJob
 _VOLCANO_FAILED = {"Failed", "Aborted", "Terminated"}  # final phases of a Volcano Job, beside Completed
 
 
-def find_runs(cluster: Cluster, release: str, namespace: str) -> list[Object]:
-    """Give the release's own runs, without the Jobs of a JobSet and without what is being deleted."""
+def find_runs(cluster: Cluster, release: str, namespace: str, *, deleting: bool = False) -> list[Object]:
+    """Give the release's own runs, without the Jobs of a JobSet, and without those that are `deleting`."""
     labels = {_INSTANCE: release}
     # The API leaves out kind and version of built-in objects in lists.
     found = [
         {"kind": kind.name, "apiVersion": kind.api_version, **item}
-        for kind in _KINDS
+        for kind in RUN_KINDS
         if cluster.serves(kind)
         for item in cluster.list(kind, namespace=namespace, labels=labels)
     ]
-    return [item for item in found if not owners(item) and "deletionTimestamp" not in item["metadata"]]
+    return [item for item in found if not owners(item) and (deleting or "deletionTimestamp" not in item["metadata"])]
 
 
 def find_pods(cluster: Cluster, release: str, namespace: str) -> list[Object]:
     """Give the release's pods that a run made and that are not being deleted."""
-    found = cluster.list(POD, namespace=namespace, labels={_INSTANCE: release})
-    return [pod for pod in found if _POD_OWNERS & set(owners(pod)) and "deletionTimestamp" not in pod["metadata"]]
+    return [*each_pod(cluster, release, namespace)]
+
+
+def each_pod(
+    cluster: Cluster, release: str, namespace: str, labels: Mapping[str, str] | None = None
+) -> Iterator[Object]:
+    """Give the same pods one by one, or those with some more labels; no more than a page of them is held."""
+    for pod in cluster.each(POD, namespace=namespace, labels={_INSTANCE: release, **(labels or {})}):
+        if _POD_OWNERS & set(owners(pod)) and "deletionTimestamp" not in pod["metadata"]:
+            yield pod
 
 
 def is_volcano(run: Object) -> bool:
@@ -60,6 +69,17 @@ def why_failed(run: Object) -> str:
         if condition["type"] == "Failed" and condition["status"] == "True":
             return f"{name} has failed: {condition.get('message')}"
     return ""
+
+
+def outcome(run: Object) -> str:
+    """Tell how a run ended: "finished" or "failed"; empty while it waits or runs."""
+    if why_failed(run):
+        return "failed"
+    status = run.get("status", {})
+    if is_volcano(run):
+        return "finished" if status.get("state", {}).get("phase") == "Completed" else ""
+    ended = {condition["type"] for condition in status.get("conditions", ()) if condition["status"] == "True"}
+    return "finished" if ended & _FINISHED else ""
 
 
 def owners(item: Object) -> list[str]:

@@ -50,11 +50,16 @@ def failure(pod: Object) -> str:
 
 def why_pending(pod: Object) -> str:
     """Say why the scheduler cannot place a pod, in the same words for all pods with one cause; empty when it can."""
+    cause = why_unplaced(pod)
+    return f"unschedulable: {cause}" if cause else ""
+
+
+def why_unplaced(pod: Object) -> str:
+    """Give what the scheduler says of a pod that it cannot place; empty when it can."""
     for condition in pod.get("status", {}).get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             # Volcano tells the pods that wait for others from the others, and quotes those in the gang's message.
-            cause = _ORIGIN.sub("", str(condition.get("message")))
-            return "" if condition.get("reason") in _NO_FAULT else f"unschedulable: {cause}"
+            return "" if condition.get("reason") in _NO_FAULT else _ORIGIN.sub("", str(condition.get("message")))
     return ""
 
 

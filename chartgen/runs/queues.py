@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from chartgen.cluster import EVENT, POD_GROUP, WORKLOAD, WORKLOAD_V1BETA1, Cluster, Object
 from chartgen.runs.objects import is_volcano
 
-_QUEUE = "kueue.x-k8s.io/queue-name"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _GANG = "tasks in gang"  # what Volcano's gang plugin says of every waiting PodGroup, whatever the cause
 # Words of Volcano 1.14 (plugins overcommit, proportion and capacity) for a gang that it does not let in.
 _VOLCANO_WORDS = (
@@ -23,18 +23,45 @@ def why_not_admitted(cluster: Cluster, runs: Iterable[Object], namespace: str) -
     return [*_kueue(cluster, runs, namespace), *_volcano(cluster, runs, namespace)]
 
 
-def _kueue(cluster: Cluster, runs: list[Object], namespace: str) -> list[str]:
-    queued = [run for run in runs if _QUEUE in run["metadata"].get("labels", {}) and not is_volcano(run)]
+def find_workloads(
+    cluster: Cluster, runs: Iterable[Object], namespace: str
+) -> Iterator[tuple[Object, Object | None, int]]:
+    """Give for each run that asks for a queue of Kueue its Workload, and how many wait before it in that queue.
+
+    A run that Kueue does not know has none.
+    """
+    queued = [run for run in runs if QUEUE_LABEL in run["metadata"].get("labels", {}) and not is_volcano(run)]
     if not queued:
-        return []
+        return
     workloads = cluster.list(WORKLOAD, namespace=namespace) or cluster.list(WORKLOAD_V1BETA1, namespace=namespace)
-    reasons = []
     for run in queued:
         own = [item for item in workloads if run["metadata"]["uid"] in _owner_uids(item)]
+        for item in own:
+            yield run, item, sum(_is_before(other, item) for other in workloads)
         if not own:
-            reasons.append(_unknown(run))
-        reasons += [reason for item in own for reason in _why_pending(item)]
-    return reasons
+            yield run, None, 0
+
+
+def _is_before(one: Object, other: Object) -> bool:
+    """Tell whether Kueue considers a waiting workload first: by priority, then by age (pkg/cache/queue)."""
+    if one["spec"].get("queueName") != other["spec"].get("queueName") or _is_reserved(one) or one is other:
+        return False
+    return _rank(one) < _rank(other)
+
+
+def _rank(workload: Object) -> tuple[int, str]:
+    return -workload["spec"].get("priority", 0), workload["metadata"]["creationTimestamp"]
+
+
+def _is_reserved(workload: Object) -> bool:
+    ended = {"QuotaReserved", "Finished"}
+    conditions = workload.get("status", {}).get("conditions", ())
+    return any(each["type"] in ended and each["status"] == "True" for each in conditions)
+
+
+def _kueue(cluster: Cluster, runs: list[Object], namespace: str) -> list[str]:
+    found = find_workloads(cluster, runs, namespace)
+    return [reason for run, own, _ in found for reason in (_why_pending(own) if own else [_unknown(run)])]
 
 
 def _why_pending(workload: Object) -> list[str]:
@@ -55,10 +82,10 @@ def _why_pending(workload: Object) -> list[str]:
 
 
 def _volcano(cluster: Cluster, runs: list[Object], namespace: str) -> list[str]:
-    return [reason for run in runs if is_volcano(run) for reason in _why_no_pods(cluster, run, namespace)]
+    return [reason for run in runs if is_volcano(run) for reason in why_volcano_waits(cluster, run, namespace)]
 
 
-def _why_no_pods(cluster: Cluster, run: Object, namespace: str) -> list[str]:
+def why_volcano_waits(cluster: Cluster, run: Object, namespace: str) -> list[str]:
     """Say why a Volcano Job that has not started has no pods yet: its PodGroup is not let in."""
     if run.get("status", {}).get("state", {}).get("phase", "Pending") != "Pending":
         return []

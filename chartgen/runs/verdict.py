@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from chartgen.cluster import EVENT, Cluster, Object
+from chartgen.cluster import Cluster, Object
+from chartgen.runs.events import run_warnings
 from chartgen.runs.objects import expected_pods, find_pods, find_runs, why_failed
-from chartgen.runs.pods import failure, gpus, is_started, refusal, rendezvous, why_pending
+from chartgen.runs.pods import failure, gpus, is_started, rendezvous, why_pending
 from chartgen.runs.queues import why_not_admitted
 from chartgen.tools import Progress
 
@@ -24,9 +25,6 @@ _FINAL = (
     "forbidden",
     "has failed",
 )
-_RUN_KINDS = {"JobSet", "Job", "PyTorchJob"}
-# Warnings on a run that repeat what its pods or its PodGroup say, or mean nothing (Volcano, training-operator).
-_NO_REASON = {"PodGroupPending", "Unschedulable", "SchedulingGated", "SetPodTemplateRestartPolicy"}
 _SETTLE_FINAL = 2.0  # seconds; queues that were just created say "doesn't exist" for a moment
 
 
@@ -145,20 +143,8 @@ def _why_not_running(cluster: Cluster, runs: list[Object], pods: list[Object], n
         return failures
     # Events stay for an hour, so those of a short hiccup count only while pods are missing.
     missing = len(pods) < sum(map(expected_pods, runs))
-    return (_warnings(cluster, runs, namespace) if missing else []) + _unique(map(why_pending, pods))
-
-
-def _warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[str]:
-    """Give the Warning events of the runs and their Jobs: a refused Job or pod leaves no other trace."""
-    own = tuple(f"{run['metadata']['name']}" for run in runs)
-    found = []
-    for event in cluster.list(EVENT, namespace=namespace, fields="type=Warning") if own else ():
-        about = event["involvedObject"]
-        name = about.get("name", "")
-        ours = about.get("kind") in _RUN_KINDS and any(name == run or name.startswith(f"{run}-") for run in own)
-        if ours and event.get("reason") not in _NO_REASON:
-            found.append(f"{event.get('reason')}: {refusal(str(event.get('message')))}")
-    return _unique(found)
+    warned = (str(event) for event in run_warnings(cluster, runs, namespace)) if missing else ()
+    return _unique([*warned, *map(why_pending, pods)])
 
 
 def _timed_out(verdict: Verdict, timeout: float) -> Verdict:

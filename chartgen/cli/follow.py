@@ -1,0 +1,232 @@
+"""`chartgen status`, `logs` and `wait`: what is going on with a release, what its ranks print, when it is done."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import click
+
+from chartgen.cli.options import context_option, namespace_option, output_option, say
+
+if TYPE_CHECKING:
+    from chartgen.cluster import Cluster
+    from chartgen.runs.readout import Readout
+
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
+_QUIET = 60.0  # seconds between two plain lines that differ in the step only
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_CLEAR = "\x1b[{}F\x1b[J"  # ECMA-48: up to the first line, then erase to the end of the screen
+
+
+class Duration(click.ParamType[float]):
+    """A time span such as 90s, 10m or 2h, as seconds."""
+
+    name = "time"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it."""
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"(\d+)([smhd])", value)
+        if match is None:
+            self.fail(f"{value!r} is no time span such as 90s, 10m or 2h", param, ctx)
+        return float(int(match[1]) * _UNITS[match[2]])
+
+
+@click.command()
+@click.argument("release")
+@namespace_option
+@context_option
+@click.option("--follow", is_flag=True, help="Stay until the run has finished (exit 0) or failed (exit 1).")
+@output_option
+def status(release: str, namespace: str, context: str | None, follow: bool, output: str) -> None:
+    """Show what is going on with a release: why it waits, how far it is, which rank failed first.
+
+    \b
+    Examples:
+      chartgen status my-run
+      chartgen status my-run --follow
+    """
+    from chartgen.runs.readout import read
+
+    with _connection(release, context) as cluster:
+        if follow:
+            _follow(cluster, release, namespace, output)
+            return
+        readout = read(cluster, release, namespace)
+    _show(readout, output)
+    if readout.phase == "absent" and readout.revision is None:
+        sys.exit(1)
+
+
+@click.command()
+@click.argument("release")
+@namespace_option
+@context_option
+@click.option("--rank", default="", metavar="0|last|all|N", help="A global rank; default: the first and the last.")
+@click.option("--machine", default="", help="All pods of the run on this machine instead.")
+@click.option("--follow", is_flag=True, help="Stay until the run has ended; goes on after restarts.")
+@click.option("--since", type=Duration(), default="0s", metavar="TIME", help="Only what is newer, such as 10m.")
+@click.option("--tail", type=click.IntRange(min=0), default=None, help="Only the last lines of each pod.")
+def logs(
+    release: str,
+    *,
+    namespace: str,
+    context: str | None,
+    rank: str,
+    machine: str,
+    follow: bool,
+    since: float,
+    tail: int | None,
+) -> None:
+    """Print what the ranks of a run print.
+
+    Lines of one machine's other ranks are left out when they say whose they are (torchrun --tee, mpirun --tag-output).
+
+    \b
+    Examples:
+      chartgen logs my-run
+      chartgen logs my-run --rank 11 --tail 100
+      chartgen logs my-run --rank all --since 10m
+    """
+    from chartgen.runs.logs import find_sources, follow_logs, read_logs
+
+    if rank and machine:
+        raise click.UsageError("--rank and --machine exclude each other.")
+    most = -1 if tail is None else tail
+    with _connection(release, context) as cluster:
+        place = namespace or cluster.namespace
+        sources = find_sources(cluster, release, place, rank=rank, machine=machine)
+        seconds = int(since)
+        if follow:
+            lines = follow_logs(cluster, release, sources, place, since=seconds, tail=most, progress=say)
+        else:
+            lines = read_logs(cluster, sources, place, since=seconds, tail=most, progress=say)
+        for line in lines:
+            click.echo(line)
+
+
+@click.command()
+@click.argument("release")
+@namespace_option
+@context_option
+@click.option(
+    "--for",
+    "phase",
+    type=click.Choice(["finished", "running", "queued"]),
+    default="finished",
+    show_default=True,
+    help="What to wait for; what is further counts too.",
+)
+@click.option("--timeout", type=Duration(), default="2h", show_default=True, metavar="TIME", help="How long to wait.")
+@output_option
+def wait(release: str, namespace: str, context: str | None, phase: str, timeout: float, output: str) -> None:
+    """Wait until a run is queued, runs or has finished. Exit 0 when it is so, 1 when it fails or takes too long.
+
+    \b
+    Example:
+      chartgen wait prep && chartgen install gke-a3mega my-run -f values/gpt3-175b.yaml -f site.yaml
+    """
+    from chartgen.runs.waiting import wait_for_phase
+
+    with _connection(release, context) as cluster:
+        readout = wait_for_phase(cluster, release, phase, namespace=namespace, timeout=timeout, progress=say)
+    _show(readout, output)
+    if readout.phase == "failed":
+        sys.exit(1)
+
+
+@contextmanager
+def _connection(release: str, context: str | None) -> Iterator[Cluster]:
+    """Connect; Ctrl-C ends the command quietly."""
+    from chartgen.cluster import connect
+    from chartgen.release import check_name
+
+    check_name(release)
+    try:
+        with connect(context=context) as cluster:
+            yield cluster
+    except KeyboardInterrupt:
+        sys.exit(_INTERRUPTED)
+
+
+def _follow(cluster: Cluster, release: str, namespace: str, output: str) -> None:
+    """Show a release until its run has ended."""
+    from chartgen.runs.waiting import watch
+
+    view = _Screen() if output == "text" and sys.stdout.isatty() else _Lines(output)
+    phase = ""
+    for readout in watch(cluster, release, namespace, progress=view.note):
+        view.show(readout)
+        phase = readout.phase
+        if readout.ended or phase == "absent":
+            break
+    sys.exit(0 if phase == "finished" else 1)
+
+
+class _Screen:
+    """A readout on a terminal, drawn over the one before."""
+
+    def __init__(self) -> None:
+        self._drawn = 0
+
+    def show(self, readout: Readout) -> None:
+        from chartgen.runs.telling import describe
+
+        size = shutil.get_terminal_size()
+        lines = [line[: size.columns - 1] for line in describe(readout).splitlines()][: size.lines - 1]
+        click.echo((_CLEAR.format(self._drawn) if self._drawn else "") + "\n".join(lines))
+        self._drawn = len(lines)
+
+    def note(self, line: str) -> None:
+        say(line)
+        self._drawn += bool(self._drawn)
+
+
+class _Lines:
+    """Readouts one below the other, only those that differ."""
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+        self._shown = self._state = ""
+        self._when = 0.0
+
+    def show(self, readout: Readout) -> None:
+        from chartgen.runs.telling import describe, summarize
+
+        line, state, now = summarize(readout), summarize(readout, progress=False), time.monotonic()
+        if state == self._state and (line == self._shown or now - self._when < _QUIET):
+            return
+        self._shown, self._state, self._when = line, state, now
+        if self._output == "json":
+            click.echo(json.dumps(_plain(readout)))
+        else:
+            click.echo(f"{datetime.now(timezone.utc):%H:%M:%S} {line}")
+        if self._output == "text" and readout.ended:
+            click.echo(describe(readout))
+
+    def note(self, line: str) -> None:
+        say(line)
+
+
+def _show(readout: Readout, output: str) -> None:
+    from chartgen.runs.telling import describe
+
+    click.echo(json.dumps(_plain(readout), indent=2) if output == "json" else describe(readout))
+
+
+def _plain(readout: Readout) -> dict[str, object]:
+    plain: dict[str, object] = json.loads(json.dumps(asdict(readout), default=datetime.isoformat))
+    return plain
+
+
+COMMANDS = (status, logs, wait)

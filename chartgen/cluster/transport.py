@@ -1,0 +1,125 @@
+"""HTTP to one API server: requests with their retries, streams of lines, and errors in plain words."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from chartgen.cluster.kinds import Object
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+
+if TYPE_CHECKING:
+    import httpx2
+    from lightkube.config.kubeconfig import SingleConfig
+
+_RETRIES = 3  # of reads, once the cluster has answered: a poll of minutes survives a lost connection
+
+
+class ClusterError(ChartgenError):
+    """The API server refused a request.
+
+    Args:
+        problem: What it said.
+        status: HTTP status code, such as 404 or 409.
+    """
+
+    def __init__(self, problem: str | Problem, status: int) -> None:
+        super().__init__(problem)
+        self.status = status
+
+
+class Transport:
+    """The requests of one connection.
+
+    Attributes:
+        context: Name of the kubeconfig context.
+        server: Address of the API server.
+    """
+
+    def __init__(self, client: httpx2.Client, config: SingleConfig) -> None:
+        self._client = client
+        self._answered = False
+        self.context: str = config.context_name
+        self.server: str = config.cluster.server
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def __str__(self) -> str:
+        return f"cluster {self.context!r}"
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None = None,
+        body: Object | None = None,
+        *,
+        content_type: str = "application/json",
+    ) -> Any:
+        content = None if body is None else json.dumps(body)
+        headers = {"Accept": "application/json", **({"Content-Type": content_type} if content else {})}
+        reply = self._request(method, path, params=params, content=content, headers=headers)
+        if reply.status_code < 400:
+            self._answered = True
+            return reply.json()
+        raise self._refusal(method, path, reply)
+
+    def _request(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
+        import httpx2
+        from lightkube.core.exceptions import ConfigError
+
+        for tries_left in reversed(range(_RETRIES if method == "GET" and self._answered else 1)):
+            try:
+                return self._client.request(method, path, **arguments)
+            except httpx2.TransportError as error:
+                if tries_left == 0:
+                    raise self._unreachable(error) from None
+                time.sleep(0.5)
+            except (ConfigError, OSError) as error:  # a credential plugin that is missing or fails
+                raise self._unreachable(error) from None
+        raise AssertionError("unreachable")
+
+    def _stream(self, path: str, params: Mapping[str, str], idle: float) -> Iterator[str]:
+        """Give the lines of an endless answer as they come, until it ends or is silent for `idle` seconds.
+
+        A line ends in LF alone, since programs print CR too.
+        """
+        import httpx2
+
+        try:
+            limits = {**self._client.timeout.as_dict(), "read": idle}
+            timeout = httpx2.Timeout(**limits)
+            with self._client.stream("GET", path, params=params, timeout=timeout) as reply:
+                if reply.status_code >= 400:
+                    reply.read()
+                    raise self._refusal("GET", path, reply)
+                rest = b""
+                for block in reply.iter_bytes():
+                    *lines, rest = (rest + block).split(b"\n")
+                    for line in lines:
+                        yield line.decode("utf-8", "replace")
+                if rest:
+                    yield rest.decode("utf-8", "replace")
+        except httpx2.ReadTimeout:
+            return  # silence, which is no fault of a program that has nothing to say
+        except (httpx2.TransportError, httpx2.StreamError) as error:
+            raise self._unreachable(error) from None
+
+    def _unreachable(self, error: Exception) -> MissingToolError:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        hint = f"check that it runs and that `kubectl --context {self.context} version` answers"
+        return MissingToolError(Problem(f"{self} at {self.server} does not answer ({reason})", hint=hint))
+
+    def _refusal(self, method: str, path: str, reply: httpx2.Response) -> ClusterError:
+        try:
+            message = reply.json()["message"]
+        except (ValueError, KeyError, TypeError):
+            message = reply.text.strip()[:300] or reply.reason_phrase
+        if reply.status_code in {401, 403}:
+            hint = "log in again, or ask for the permission"
+            return ClusterError(Problem(f"{self} refuses access: {message}", hint=hint), reply.status_code)
+        return ClusterError(f"{self} refused {method} {path}: {message}", reply.status_code)
