@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from chartgen.chart import Chart
     from chartgen.checks import check, validate
+    from chartgen.cluster import Cluster, connect
     from chartgen.composer import compose, compose_setup
+    from chartgen.doctor import Diagnosis, examine
     from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
     from chartgen.findings import Finding
     from chartgen.library import Library, open_library
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
     from chartgen.manifests import render
     from chartgen.plan import Plan, plan_release
     from chartgen.rehearsal.rehearse import Rehearsal, rehearse
-    from chartgen.release import Place, Release, install, status, uninstall, upgrade
+    from chartgen.release import Place, Release
+    from chartgen.rollout import Rollout, execute, prepare, prepare_rollback, uninstall
     from chartgen.target import Target, load_target
     from chartgen.values import Values, load_values
 
@@ -29,6 +32,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Chart",
     "ChartgenError",
+    "Cluster",
+    "Diagnosis",
     "Finding",
     "Library",
     "MissingToolError",
@@ -37,23 +42,26 @@ __all__ = [
     "Problem",
     "Rehearsal",
     "Release",
+    "Rollout",
     "Target",
     "UsageError",
     "Values",
     "check",
     "compose",
     "compose_setup",
-    "install",
+    "connect",
+    "examine",
+    "execute",
     "lint",
     "load_target",
     "load_values",
     "open_library",
     "plan_release",
+    "prepare",
+    "prepare_rollback",
     "rehearse",
     "render",
-    "status",
     "uninstall",
-    "upgrade",
     "validate",
 ]
 
@@ -61,7 +69,9 @@ __all__ = [
 _MODULES = {
     "chart": ["Chart"],
     "checks": ["check", "validate"],
+    "cluster": ["Cluster", "connect"],
     "composer": ["compose", "compose_setup"],
+    "doctor": ["Diagnosis", "examine"],
     "errors": ["ChartgenError", "MissingToolError", "Problem", "UsageError"],
     "library": ["Library", "open_library"],
     "findings": ["Finding"],
@@ -69,7 +79,8 @@ _MODULES = {
     "manifests": ["render"],
     "plan": ["Plan", "plan_release"],
     "rehearsal.rehearse": ["Rehearsal", "rehearse"],
-    "release": ["Place", "Release", "install", "status", "uninstall", "upgrade"],
+    "release": ["Place", "Release"],
+    "rollout": ["Rollout", "execute", "prepare", "prepare_rollback", "uninstall"],
     "target": ["Target", "load_target"],
     "values": ["Values", "load_values"],
 }

@@ -39,7 +39,7 @@ from chartgen.rollout.lock import lease_name
 RELEASES = 10
 NAMESPACE = "chaos"
 LONG_AGO = "2026-01-01T00:00:00.000000Z"
-KILLED = 0.5  # share of the operations that are killed
+KILLED = 0.5  # share of the operations that are to be killed; some end before they come to their place
 CHANGES = 9  # an upgrade makes about so many changes of the cluster
 WORKERS = 2
 

@@ -1,0 +1,76 @@
+"""`chartgen install` against `helm install` of one chart, on a control plane of its own: `python benchmarks/install.py`.
+
+Both install the A3 Mega chart of GPT-3 5B for two machines, with Kueue and JobSet and their webhooks, and take turns.
+chartgen's side holds the checks, the preflight and the trial of every object. Exit code 1 when the budget is exceeded.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+from bench import CHARTGEN, ROOT, TARGET, Figure, run_once
+
+from chartgen import compose, load_target, load_values
+from chartgen.plan import plan_release
+from chartgen.rehearsal.controllers import start_controllers
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.machines import create_machines
+from chartgen.rehearsal.rehearse import install_setup, prepare_stage
+from chartgen.release import Place
+from chartgen.tools import find_tool
+
+ROUNDS = 9
+FILES = [ROOT / "values" / name for name in ("gpt3-5b.yaml", f"{TARGET}/gpt3-5b.yaml", f"site.{TARGET}.example.yaml")]
+
+
+def prepare(plane: ControlPlane) -> None:
+    """Start the controllers, the machines and the setup chart."""
+    target, values = load_target(TARGET), load_values(FILES)
+    planned = plan_release(compose(target), values, "bench", "default")
+    stage = prepare_stage(target, values, planned, planned.nodes)
+    start_controllers(plane, stage.controllers)
+    create_machines(plane.cluster, stage.pools)
+    install_setup(stage, Place(kubeconfig=plane.kubeconfig))
+
+
+def measure(chart: Path) -> list[Figure]:
+    """Install and uninstall in turn."""
+    values = [word for file in FILES for word in ("--values", str(file))]
+    helm = str(find_tool("helm"))
+    commands = {
+        "helm install": [helm, "install", "bench", str(chart), *values],
+        "chartgen install": [CHARTGEN, "install", str(chart), "bench", *values],
+        "chartgen install --force": [CHARTGEN, "install", str(chart), "bench", *values, "--force"],
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(ROUNDS):
+        for name, command in commands.items():
+            seconds[name].append(run_once(command).seconds)
+            run_once([CHARTGEN, "uninstall", "bench"])
+    medians = {name: statistics.median(taken) for name, taken in seconds.items()}
+    plain = medians["helm install"]
+    return [
+        Figure("chartgen install / helm install", medians["chartgen install"] / plain, 1.3, "x"),
+        Figure("  without the preflight (--force)", medians["chartgen install --force"] / plain, None, "x"),
+        *(Figure(f"  median: {name}", median, None, "s") for name, median in medians.items()),
+    ]
+
+
+def main() -> int:
+    """Measure, print the table, and say by the exit code whether the budget holds."""
+    with ControlPlane() as plane, tempfile.TemporaryDirectory() as folder:
+        prepare(plane)
+        os.environ["KUBECONFIG"] = str(plane.kubeconfig)
+        chart = Path(folder, TARGET)
+        compose(load_target(TARGET)).write(chart)
+        figures = measure(chart)
+    print("\n".join(figure.row() for figure in figures))
+    return 1 if any(figure.over for figure in figures) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Floating point operations of a training step: what the model needs, not what recomputation adds.
+
+One multiplication and one addition count as two operations, the backward pass as twice the forward pass
+(arXiv:2104.04473, appendix). Two conventions are in use for the attention scores, and a figure means nothing without
+its own:
+
+- full: every token looks at all of them. NVIDIA's NeMo tables up to 25.07 (NVIDIA/NeMo @ 8cfedd7,
+  nemo/utils/flops_formulas.py), Megatron-LM up to core_v0.11, Google's gpu-recipes.
+- causal: only at those before it, which halves the scores. Megatron-LM from core_v0.12.0 on
+  (megatron/training/training.py, num_floating_point_operations), Megatron-Bridge's tables from 25.09 on.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple, TypeAlias
+
+Attention: TypeAlias = Literal["full", "causal"]
+CONVENTIONS: tuple[Attention, ...] = ("full", "causal")
+
+
+class Shape(NamedTuple):
+    """The sizes of a transformer.
+
+    Args:
+        layers: Transformer layers.
+        hidden: Hidden size.
+        feed_forward: Size between the two halves of a feed-forward block, or of an expert.
+        heads: Attention heads.
+        groups: Groups of heads that share keys and values; as many as heads without sharing.
+        head: Size of a head.
+        vocabulary: Tokens that the output layer knows.
+        gated: Whether feed-forward blocks have a gate, such as SwiGLU: three matrices instead of two.
+        routed: Experts that each token visits; 1 without experts.
+    """
+
+    layers: int
+    hidden: int
+    feed_forward: int
+    heads: int
+    groups: int
+    head: int
+    vocabulary: int
+    gated: bool = False
+    routed: int = 1
+
+
+def sample_flops(shape: Shape, sequence: int, attention: Attention, *, lora: bool = False) -> float:
+    """Count the operations of one sample, forward and backward.
+
+    With LoRA the frozen matrices need no gradients of their own: two thirds; the adapters themselves are left out
+    (NVIDIA-NeMo/Megatron-Bridge @ 0494433, src/megatron/bridge/training/utils/flop_utils.py).
+
+    Args:
+        shape: The model.
+        sequence: Tokens of a sample.
+        attention: The convention.
+        lora: Whether only adapters are trained.
+    """
+    queries, shared = shape.heads * shape.head, shape.groups * shape.head
+    projections = 2 * sequence * shape.hidden * (2 * queries + 2 * shared)
+    matrices = 3 if shape.gated else 2
+    feed_forward = 2 * matrices * sequence * shape.hidden * shape.feed_forward * shape.routed
+    output = 2 * sequence * shape.hidden * shape.vocabulary
+    scores = 4 * sequence * sequence * queries / (2 if attention == "causal" else 1)
+    linear = shape.layers * (projections + feed_forward) + output
+    return (2 if lora else 3) * linear + 3 * shape.layers * scores

@@ -1,0 +1,110 @@
+"""Logs as blocks of whole lines: files, gzip, folders of per-rank files, standard input."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from chartgen.errors import ChartgenError, Problem
+
+STDIN = "-"
+_BLOCK = 1 << 18
+# Longer than any line of a log, of which the longest are lists of all step times; more than this is no text.
+_LONGEST = 1 << 24
+_GZIP = b"\x1f\x8b"
+_EVENTS = "tfevents"
+
+
+def find_logs(places: Iterable[str]) -> list[str]:
+    """List the files of some places: files as they are, all of a folder by name, `-` for standard input.
+
+    Raises:
+        ChartgenError: A place does not exist, or a folder is empty.
+    """
+    found: list[str] = []
+    for place in places:
+        path = Path(place)
+        if place == STDIN or path.is_file() or path.is_fifo() or path.is_char_device():
+            found.append(place)
+        elif path.is_dir():
+            found += _folder(path)
+        else:
+            raise ChartgenError(
+                Problem("there is no such log", place, hint="name a file, a folder, or - for the input")
+            )
+    return found
+
+
+def _folder(folder: Path) -> list[str]:
+    files = sorted(str(path) for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    if not files:
+        raise ChartgenError(Problem("the folder has no files", folder))
+    return files
+
+
+def is_events(place: str) -> bool:
+    """Tell whether a file is TensorBoard's, by its name, which TensorBoard itself goes by."""
+    return _EVENTS in Path(place).name
+
+
+def read_blocks(place: str) -> Iterator[bytes]:
+    """Give a log in blocks that end where a line ends; carriage returns end lines too. Memory stays the same.
+
+    Raises:
+        ChartgenError: It cannot be read, is cut off within gzip, or is no text.
+    """
+    try:
+        with _open(place) as read:
+            yield from split_blocks(iter(lambda: read(_BLOCK), b""), place)
+    except (OSError, EOFError, zlib.error) as error:
+        text = (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".")
+        raise ChartgenError(Problem(f"cannot be read: {text}", place)) from error
+
+
+def split_blocks(pieces: Iterable[bytes], place: str = STDIN) -> Iterator[bytes]:
+    """Cut pieces of a log, of any size, where lines end; a last line without an end counts as a whole one.
+
+    Raises:
+        ChartgenError: It is no text.
+    """
+    rest: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        text = piece.replace(b"\r", b"\n")
+        end = text.rfind(b"\n") + 1
+        if end:
+            yield b"".join((*rest, text[:end]))
+            rest, size = [], 0
+        rest.append(text[end:])
+        size += len(text) - end
+        if size > _LONGEST:
+            problem = f"has no line end within {_LONGEST >> 20} MB, so it is no log"
+            raise ChartgenError(Problem(problem, place, hint="name the program's text log"))
+    if last := b"".join(rest):
+        yield last + b"\n"
+
+
+@contextmanager
+def _open(place: str) -> Iterator[Callable[[int], bytes]]:
+    """Give what reads some bytes of a log, unpacked."""
+    if place == STDIN:
+        yield sys.stdin.buffer.read
+        return
+    with Path(place).open("rb") as stream:
+        if stream.seekable() and _is_packed(stream):
+            import gzip
+
+            with gzip.open(stream) as unpacked:
+                yield unpacked.read
+        else:
+            yield stream.read
+
+
+def _is_packed(stream: IO[bytes]) -> bool:
+    start = stream.read(len(_GZIP))
+    stream.seek(0)
+    return start == _GZIP

@@ -1,0 +1,128 @@
+"""What the pictures of a run show: one panel for each course over the steps, and the steps where something happened."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from chartgen.metrics.readout import Readout
+from chartgen.metrics.series import Bin, Course, courses
+
+# Colours that people with any colour vision tell apart (M. Okabe and K. Ito, Color Universal Design, 2008), each for a
+# light and for a dark ground; marks differ in form, too.
+BLUE, ORANGE, GREEN, RED = (
+    ("#0072b2", "#56b4e9"),
+    ("#b85c00", "#e69f00"),
+    ("#007a5a", "#2fc79b"),
+    ("#a8327d", "#cc79a7"),
+)
+# More bins than a picture has columns would only be drawn over one another.
+_BINS = 600
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One course over the steps.
+
+    Args:
+        title: What it is, with its unit.
+        courses: Each start of the run.
+        colours: On a light and on a dark ground.
+        low: Lower end of the axis.
+        high: Upper end of the axis.
+        cut: Whether a few steps are beyond the axis.
+    """
+
+    title: str
+    courses: list[Course]
+    colours: tuple[str, str]
+    low: float
+    high: float
+    cut: bool
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Steps where something happened.
+
+    Args:
+        restarts: First steps of later starts.
+        checkpoints: Steps that were saved.
+        odd: Steps with a loss that is nan or infinite.
+    """
+
+    restarts: tuple[int, ...]
+    checkpoints: tuple[int, ...]
+    odd: tuple[int, ...]
+
+
+def panels(found: Readout) -> list[Panel]:
+    """Give the panels that the log can fill: step time, loss, throughput, memory."""
+    rows = [_panel(found, "seconds", "step time, s", BLUE), _panel(found, "loss", "loss", ORANGE)]
+    rows += [_throughput(found), _panel(found, "memory", "memory of a GPU, GB", RED)]
+    return [row for row in rows if row]
+
+
+def marks(found: Readout) -> Marks:
+    """Give the steps to mark."""
+    numbers = set(found.log.track.numbers[found.begin :])
+    saved = {sign.step for sign in found.log.checkpoints if sign.sign in ("start", "saved", "end")}
+    restarts = tuple(restart.step for restart in found.timeline.restarts)
+    return Marks(restarts, tuple(sorted(saved & numbers)), found.odd.get("loss", ()))
+
+
+def legend(happened: Marks, shown: list[Panel]) -> dict[str, str]:
+    """Explain the marks that a picture has: restart, lost, checkpoint or odd -> what it says."""
+    lost = any(course.lost for panel in shown for course in panel.courses)
+    kinds: dict[str, tuple[object, str]] = {
+        "restart": (happened.restarts, "restart"),
+        "lost": (lost, "steps that were done again"),
+        "checkpoint": (happened.checkpoints, "checkpoint"),
+        "odd": (happened.odd, "loss is no number"),
+    }
+    return {kind: text for kind, (there, text) in kinds.items() if there}
+
+
+def axis_title(found: Readout) -> str:
+    """Name the axis of the steps, and say what a line and its bands are where a point is several steps."""
+    if len(found.log.track) - found.begin <= _BINS:
+        return "step"
+    return "step (line: median of neighbouring steps; dark band: 90 % of them; light band: all)"
+
+
+def _panel(found: Readout, name: str, title: str, colours: tuple[str, str]) -> Panel | None:
+    return _scaled(title, courses(found, name, _BINS), colours)
+
+
+def _throughput(found: Readout) -> Panel | None:
+    """Speed of each step: tokens/s/GPU where model and machines are known, otherwise what the program logged."""
+    speed, times = found.speed, found.times
+    if times and speed.tokens_per_gpu:
+        work = speed.tokens_per_gpu * times.mean
+        drawn = courses(found, "seconds", _BINS)
+        turned = [Course([_inverse(each, work) for each in course.bins], course.lost) for course in drawn]
+        return _scaled("tokens/s/GPU", turned, GREEN)
+    for name, title in (("tokens", "tokens/s/GPU"), ("tflops", "TFLOPS/GPU, as logged")):
+        if drawn := courses(found, name, _BINS):
+            return _scaled(title, drawn, GREEN)
+    return None
+
+
+def _inverse(each: Bin, work: float) -> Bin:
+    return Bin(each.step, *(work / value if value > 0 else math.nan for value in reversed(each[1:])))
+
+
+def _scaled(title: str, drawn: list[Course], colours: tuple[str, str]) -> Panel | None:
+    """Choose an axis that a few wild steps, as at the start of a run, do not flatten; None with less than two bins."""
+    known = [each for course in drawn for each in course.bins if math.isfinite(each.middle)]
+    if len(known) < 2:
+        return None
+    lows, highs = sorted(each.least for each in known), sorted(each.most for each in known)
+    edge = int(0.02 * len(known))
+    low, high = lows[edge], highs[-1 - edge]
+    room = 0.5 * (high - low)
+    bottom, top = max(lows[0], low - room), min(highs[-1], high + room)
+    margin = 0.06 * (top - bottom) or 0.05 * abs(top) or 1.0
+    # below, there is room for the marks of checkpoints
+    bottom, top = bottom - 2 * margin, top + margin
+    return Panel(title, drawn, colours, bottom, top, lows[0] < bottom or highs[-1] > top)

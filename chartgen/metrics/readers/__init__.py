@@ -1,0 +1,80 @@
+"""One module for each family of logs, and what marks the lines of each.
+
+A module has `open_reader()`. Modules are imported when a log has one of their marks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import NamedTuple, TypeAlias
+
+from chartgen.metrics.events import Event, Steps
+from chartgen.metrics.prefix import Prefix
+
+Read: TypeAlias = Callable[[bytes, Prefix], Sequence[Event]]
+ReadMany: TypeAlias = Callable[[bytes, int, int, int], Steps | None]
+
+
+class Reader(NamedTuple):
+    """How the lines of a family are read.
+
+    Args:
+        read: Reads a line: its bytes without the end, and what stands before it.
+        read_many: Reads all lines of a text between two places at once, if it has exactly so many; None when some need
+            a closer look.
+    """
+
+    read: Read
+    read_many: ReadMany | None = None
+
+
+# Family -> how people call it. When several processes or loggers tell of the same steps, the first of these counts: it
+# is the more precise one.
+FAMILIES = {
+    "dllogger": "DLLogger",
+    "megatron": "Megatron-LM",
+    "nemo": "NeMo",
+    "tensorboard": "TensorBoard",
+    "automodel": "Automodel",
+    "mlperf": "MLPerf",
+    "bridge": "Megatron-Bridge",
+    "list": "NeMo's list of step times",
+}
+# Bytes of which one stands in every line that a family writes -> the family; the more telling families first, as a
+# line may have marks of two.
+MARKERS = {
+    b"DLLL {": "dllogger",
+    b":::MLLOG": "mlperf",
+    b"elapsed time per iteration (ms)": "megatron",
+    b" memory (MB) | allocated": "megatron",
+    b"Step Time :": "bridge",
+    b"train_step_timing in s": "nemo",
+    b"/gpu) | num_label_tokens": "automodel",
+    b"heckpoint ": "checkpoints",
+}
+# First lines of a configuration: Megatron-LM's and NeMo 1's.
+STARTS = {b"- arguments -----": "config", b"* Experiment configuration *": "config"}
+# Lines of a configuration. Each name in config.py contains one of these; to search for a few bytes is much faster than
+# to search for any of 25 names.
+SETTINGS = dict.fromkeys(
+    (
+        *(b" ..........", b"num_layers: ", b"hidden_size: ", b"num_attention_heads: ", b"num_query_groups: "),
+        *(b"seq_length: ", b"vocab_size: ", b"batch_size: ", b"devices: ", b"num_nodes: ", b"precision: ", b"fp8: "),
+        *(b"activation: ", b"router_topk: ", b"experts: ", b"peft_scheme: "),
+    ),
+    "config",
+)
+
+
+class Readers:
+    """The readers of one log; some remember the lines before."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Reader] = {}
+
+    def find(self, family: str) -> Reader:
+        """Give the reader of a family."""
+        if family not in self._open:
+            self._open[family] = import_module(f"chartgen.metrics.readers.{family}").open_reader()
+        return self._open[family]

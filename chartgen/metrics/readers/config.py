@@ -1,0 +1,38 @@
+"""Configurations that programs print before they train: Megatron's list of arguments, and YAML.
+
+`  num_layers ...................................... 80` (NVIDIA/Megatron-LM @ d98e8a6, megatron/training/arguments.py,
+_print_args) and `  num_layers: 80` (NVIDIA/NeMo @ 8cfedd7, examples/nlp/language_modeling/megatron_gpt_pretraining.py;
+Automodel and Megatron-Bridge print YAML too). Such lines are only looked for before the first step of a start.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from chartgen.metrics.events import Event, Setting, Start
+from chartgen.metrics.prefix import Prefix, written
+from chartgen.metrics.readers import STARTS, Reader
+
+# Native names that tell a fact; chartgen/metrics/settings.py says which.
+NAMES = (
+    *("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "num_experts"),
+    *("num_moe_experts", "moe_router_topk", "seq_length", "encoder_seq_length", "padded_vocab_size", "vocab_size"),
+    *("global_batch_size", "micro_batch_size", "world_size", "devices", "num_nodes", "precision", "bf16", "fp16"),
+    *("fp8", "fp8_recipe", "swiglu", "activation", "gated_linear_unit", "group_query_attention", "peft_scheme"),
+)
+_LINE = re.compile(rb"(?:^|[\s:])(%s)(?: \.+ |: +)(\S+)\s*$" % b"|".join(name.encode() for name in NAMES))
+
+
+def open_reader() -> Reader:
+    """Give the reader of a log's lines."""
+    return Reader(read)
+
+
+def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
+    """Give the setting of a line."""
+    if match := _LINE.search(line, prefix.size):
+        return (Setting(match[1].decode(), match[2].decode(errors="replace").strip("'\"")),)
+    if any(start in line for start in STARTS):
+        return (Start(written(prefix, line)),)
+    return ()

@@ -1,0 +1,247 @@
+"""The readout of a run: everything that its logs and the facts beside them amount to."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from chartgen.metrics.facts import Facts, Notice, agree
+from chartgen.metrics.figures import Speed, Times, missing, speed_of, times_of
+from chartgen.metrics.log import Log, kept
+from chartgen.metrics.settings import facts_of
+from chartgen.metrics.timeline import Cost, Timeline, cost_of, timeline_of
+from chartgen.metrics.window import Window, window_of
+
+if TYPE_CHECKING:
+    from chartgen.metrics.flops import Attention
+    from chartgen.metrics.peak import Peak
+
+# More than the two conventions, padding and small terms can make of a difference between two counts.
+_DOUBT = 0.15
+
+
+class Wanted(NamedTuple):
+    """What a user asks for.
+
+    Args:
+        window: FIRST:LAST in steps, `all`, or empty for all but the warm-up.
+        attention: Convention of the MFU.
+        peak: Number format or TFLOPS that the MFU is a share of; empty = the run's precision.
+        price: Price of a machine for an hour; None = no cost.
+        facts: What tells facts beside the log, and the facts.
+    """
+
+    window: str = ""
+    attention: Attention = "full"
+    peak: str = ""
+    price: float | None = None
+    facts: Sequence[tuple[str, Mapping[str, Any]]] = ()
+
+
+class Loss(NamedTuple):
+    """How the loss went in the window.
+
+    Args:
+        first: The first that is a number.
+        last: The last that is a number.
+        lowest: The lowest.
+        slope: Change in 1,000 steps by a straight line through all (least squares).
+    """
+
+    first: float
+    last: float
+    lowest: float
+    slope: float
+
+
+class Readout(NamedTuple):
+    """The figures of a run; None where the log or a fact does not tell them.
+
+    Args:
+        log: What the logs tell.
+        begin: Index of the run's first step in the log.
+        facts: Model, batch and machines.
+        window: The steps that step time, speed and loss are of.
+        times: Step times.
+        speed: What they amount to.
+        attention: Convention of the MFU; `given` when the FLOPs of a sample were given.
+        peak: What the MFU is a share of.
+        mfu: Model FLOPs utilization, 0 to 1.
+        loss: How the loss went.
+        totals: skipped, nans -> steps, as the program counts them; empty when it does not.
+        odd: Name of a value -> steps where it is nan or infinite.
+        memory: Most memory of a GPU in GB (10^9 bytes).
+        joules: Energy of a GPU and step in J.
+        timeline: Where the time went.
+        cost: What it cost.
+        score: MLPerf's time to train in seconds, and how it ended.
+        notices: What the reader has to know.
+    """
+
+    log: Log
+    begin: int
+    facts: Facts
+    window: Window
+    times: Times | None
+    speed: Speed
+    attention: str
+    timeline: Timeline
+    peak: Peak | None = None
+    mfu: float | None = None
+    loss: Loss | None = None
+    totals: Mapping[str, int] = {}
+    odd: Mapping[str, tuple[int, ...]] = {}
+    memory: float | None = None
+    joules: float | None = None
+    cost: Cost | None = None
+    score: tuple[float, str] | None = None
+    notices: Sequence[Notice] = ()
+
+    @property
+    def planned(self) -> int:
+        """Steps of the whole run; 0 when nobody tells."""
+        return self.log.track.planned or int(self.facts.get("steps") or 0)
+
+
+def read_out(log: Log, wanted: Wanted) -> Readout:
+    """Work out all figures of a run.
+
+    Args:
+        log: What its logs tell; of several runs in it the last one counts.
+        wanted: What the user asks for.
+
+    Raises:
+        UsageError: The window, the peak or the GPU is none.
+        ChartgenError: The window has no steps.
+    """
+    begin, section, notices = _last_run(log)
+    if log.broken:
+        notices.append(Notice(f"{log.broken:,} lines cannot be read, the first is: {log.first_broken}"))
+    window = window_of(log.track, wanted.window, begin)
+    batch, uneven = _batch(window)
+    measured = {} if uneven or batch is None else {"batch": round(batch)}
+    known = agree([*wanted.facts, ("the log", facts_of(section)), ("the steps of the log", measured)])
+    notices = [*notices, *known.notices]
+    if uneven:
+        known = known._replace(known={**known.known, "batch": batch})
+        notices.append(Notice(f"the batch grows within the window; figures are of its mean, {batch:,.1f} samples"))
+    return _figures(log, begin, window, known, wanted, notices)
+
+
+def _figures(log: Log, begin: int, window: Window, facts: Facts, wanted: Wanted, notices: list[Notice]) -> Readout:
+    times = times_of(window)
+    seconds = times.mean if times else _derived(window, facts)
+    speed = speed_of(seconds, window, facts)
+    timeline, backwards = timeline_of(log, window, times.median if times else seconds, begin)
+    conventions = speed.tflops or {}
+    attention = "given" if "given" in conventions else wanted.attention
+    peak = _peak(wanted.peak, facts) if conventions else None
+    cost = cost_of(wanted.price, facts, timeline.wall, speed.tokens) if wanted.price is not None else None
+    absent = [each for each in (peak, cost) if isinstance(each, Notice)]
+    peak = None if isinstance(peak, Notice) else peak
+    return Readout(
+        log=log,
+        begin=begin,
+        facts=facts,
+        window=window,
+        times=times,
+        speed=speed,
+        attention=attention,
+        timeline=timeline,
+        peak=peak,
+        mfu=conventions[attention] / peak.tflops if peak else None,
+        loss=_loss(window),
+        totals={name: round(sum(_run(log, begin, name))) for name in ("skipped", "nans") if name in log.track.columns},
+        odd=_odd(log, begin),
+        memory=max(_run(log, begin, "memory"), default=None),
+        joules=window.mean("energy"),
+        cost=cost if isinstance(cost, Cost) else None,
+        score=_score(log),
+        notices=[*notices, *backwards, *missing(speed, facts), *absent, *_doubts(speed, peak)],
+    )
+
+
+def _peak(wanted: str, facts: Facts) -> Peak | Notice:
+    from chartgen.metrics.peak import find_peak
+
+    return find_peak(wanted, facts)
+
+
+def _doubts(speed: Speed, peak: Peak | None) -> list[Notice]:
+    """Say when the facts cannot be this run's."""
+    tflops, logged = speed.tflops or {}, speed.logged_tflops
+    if peak and any(value > peak.tflops for value in tflops.values()):
+        hint = "the model, the batch or the GPUs are another run's"
+        return [Notice(f"more than the peak of {peak.tflops:,g} TFLOPS is not possible", hint, "error")]
+    if logged and logged > 0 and tflops and all(abs(value / logged - 1) > _DOUBT for value in tflops.values()):
+        problem = f"the program counts {logged:,.1f} TFLOPS/GPU, which no convention gives"
+        return [Notice(problem, "are model, batch and GPUs this run's?")]
+    return []
+
+
+def _last_run(log: Log) -> tuple[int, Mapping[str, str], list[Notice]]:
+    """Find where the last run of a log begins: where a configuration contradicts the one before it."""
+    begin, runs, section = 0, 1, log.sections[0]
+    for attempt in log.track.attempts():
+        own = log.sections[attempt.section]
+        found = agree([("then", facts_of(section)), ("now", facts_of(own))])
+        if found.notices:
+            begin, runs = attempt.begin, runs + 1
+        if own:
+            section = own
+    if runs == 1:
+        return 0, section, []
+    hint = "name a log of its own for each run"
+    return begin, section, [Notice(f"the log holds {runs} runs with different settings; this is the last", hint)]
+
+
+def _batch(window: Window) -> tuple[float | None, bool]:
+    """Tell the batch that the steps had, and whether it was not always the same."""
+    told = window.values("batch")
+    if told:
+        return window.mean("batch"), min(told) != max(told)
+    pairs = pairwise(window.rows("samples"))
+    each = {(value - last) / (step - before) for (before, last), (step, value) in pairs if step > before}
+    # some loggers round to a few digits, and then the differences tell nothing
+    (batch,) = each if len(each) == 1 else (0.0,)
+    return (batch, False) if batch > 0 and batch.is_integer() else (None, False)
+
+
+def _derived(window: Window, facts: Facts) -> float | None:
+    """Work out the step time of a log that tells only tokens a second."""
+    speed, gpus = window.rate("tokens"), facts.get("gpus")
+    batch, sequence = facts.get("batch"), facts.get("sequenceLength")
+    return batch * sequence / (speed * gpus) if speed and gpus and batch and sequence else None
+
+
+def _loss(window: Window) -> Loss | None:
+    values = window.values("loss")
+    if not values:
+        return None
+    # sums of a straight line, in one pass so that a long run needs no more memory
+    x = y = xx = xy = 0.0
+    for step, value in window.rows("loss"):
+        at = step - window.first
+        x, y, xx, xy = x + at, y + value, xx + at * at, xy + at * value
+    spread = len(values) * xx - x * x
+    slope = (len(values) * xy - x * y) / spread * 1000 if spread else 0.0
+    return Loss(values[0], values[-1], min(values), slope)
+
+
+def _run(log: Log, begin: int, name: str) -> array[float]:
+    """Give a column over the steps that count in the end, without what is no number."""
+    return Window(log.track, tuple(kept(log.track, begin))).values(name)
+
+
+def _odd(log: Log, begin: int) -> dict[str, tuple[int, ...]]:
+    numbers = log.track.numbers
+    found = {name: tuple(numbers[at] for at in indices if at >= begin) for name, indices in log.track.odd.items()}
+    return {name: steps for name, steps in found.items() if steps}
+
+
+def _score(log: Log) -> tuple[float, str] | None:
+    starts = [mark for mark in log.marks if mark.kind == "run_start"]
+    stops = [mark for mark in log.marks if mark.kind == "run_stop"]
+    return (stops[-1].when - starts[-1].when, stops[-1].text) if starts and stops else None

@@ -1,0 +1,66 @@
+"""Facts of a run from the configuration that its program printed, under the programs' own names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+# Fact -> native names, the more telling first. Sources: NVIDIA/Megatron-LM @ d98e8a6, megatron/training/arguments.py;
+# NVIDIA/NeMo @ 8cfedd7, examples/nlp/language_modeling/conf/megatron_gpt_config.yaml.
+_NUMBERS = {
+    "layers": ("num_layers",),
+    "hiddenSize": ("hidden_size",),
+    "ffnHiddenSize": ("ffn_hidden_size",),
+    "attentionHeads": ("num_attention_heads",),
+    "queryGroups": ("num_query_groups",),
+    "headSize": ("kv_channels",),
+    "vocabularySize": ("padded_vocab_size", "vocab_size"),
+    "experts": ("num_moe_experts", "num_experts"),
+    "expertsPerToken": ("moe_router_topk",),
+    "sequenceLength": ("encoder_seq_length", "seq_length", "data/seq_length"),
+    "batch": ("global_batch_size",),
+    "gpus": ("world_size",),
+    "machines": ("num_nodes",),
+}
+# NeMo counts the vocabulary of GPT-2 as 51200 (nemo/collections/common/parts/perf_metrics_utils.py): it is padded, and
+# the tokenizer's name is all that the configuration tells.
+_GPT2 = ("GPT2BPETokenizer", 51200)
+_TRUE = ("True", "true")
+_PRECISIONS = {"bf16": "bf16", "16": "fp16", "fp16": "fp16", "32": "fp32", "fp32": "fp32"}
+
+
+def facts_of(settings: Mapping[str, str]) -> dict[str, Any]:
+    """Translate native settings into facts; what is not told is left out."""
+    facts: dict[str, Any] = {}
+    for fact, names in _NUMBERS.items():
+        told = (settings[name] for name in names if settings.get(name, "").isdigit())
+        if number := next(told, ""):
+            facts[fact] = int(number)
+    if settings.get("group_query_attention") in ("False", "false"):
+        facts.pop("queryGroups", None)  # Megatron prints 1, its default, which then does not count
+    if "vocabularySize" not in facts and settings.get("tokenizer/type") == _GPT2[0]:
+        facts["vocabularySize"] = _GPT2[1]
+    if settings.get("devices", "").isdigit() and "machines" in facts:
+        facts["gpus"] = int(settings["devices"]) * facts["machines"]
+    if "layers" in facts:
+        facts["gated"] = _gated(settings)
+    return facts | _precision(settings) | _adapters(settings)
+
+
+def _gated(settings: Mapping[str, str]) -> bool:
+    flags = (settings.get("swiglu"), settings.get("gated_linear_unit"))
+    return any(flag in _TRUE for flag in flags) or "swiglu" in settings.get("activation", "")
+
+
+def _precision(settings: Mapping[str, str]) -> dict[str, str]:
+    if settings.get("fp8", "None") not in ("None", "False", "false", "null"):
+        return {"precision": "mxfp8" if settings.get("fp8_recipe") == "mxfp8" else "fp8"}
+    for name in ("bf16", "fp16"):
+        if settings.get(name) in _TRUE:
+            return {"precision": name}
+    known = _PRECISIONS.get(settings.get("precision", "").removesuffix("-mixed"))
+    return {"precision": known} if known else {}
+
+
+def _adapters(settings: Mapping[str, str]) -> dict[str, bool]:
+    return {"lora": True} if settings.get("peft_scheme") == "lora" or "lora_rank" in settings else {}

@@ -1,0 +1,79 @@
+"""A readout as plain data, for JSON, comparisons and CSV. Numbers that are not numbers become null, and are listed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from chartgen.metrics.readout import Readout
+
+FORM = "chartgen metrics 1"
+
+
+def as_dict(found: Readout) -> dict[str, Any]:
+    """Give a readout as plain data, seconds and numbers in full precision."""
+    times, speed, timeline, window = found.times, found.speed, found.timeline, found.window
+    return {
+        "form": FORM,
+        "logs": list(found.log.places),
+        "format": found.log.track.family,
+        "facts": dict(found.facts.known),
+        "steps": {
+            "logged": len(found.log.track) - found.begin,
+            "counted": timeline.steps,
+            "last": found.log.track.numbers[-1],
+            "planned": found.planned or None,
+        },
+        "window": {"first": window.first, "last": window.last, "lines": len(window), "warmUp": window.skipped},
+        "stepSeconds": plain(times) if times else None,
+        "samplesPerSecond": speed.samples,
+        "tokensPerSecond": speed.tokens,
+        "tokensPerGpu": speed.tokens_per_gpu,
+        "tflopsPerGpu": speed.tflops,
+        "loggedTflopsPerGpu": speed.logged_tflops,
+        "attention": found.attention,
+        "peak": plain(found.peak) if found.peak else None,
+        "mfu": found.mfu,
+        "loss": plain(found.loss) if found.loss else None,
+        "skippedSteps": found.totals.get("skipped"),
+        "nanSteps": found.totals.get("nans"),
+        "notNumbers": {name: list(steps) for name, steps in found.odd.items()},
+        "memoryGB": found.memory,
+        "joulesPerGpuAndStep": found.joules,
+        "timeline": plain(timeline),
+        "cost": plain(found.cost) if found.cost else None,
+        "score": {"seconds": found.score[0], "status": found.score[1]} if found.score else None,
+        "notices": [{"severity": each.severity, "message": each.message, "hint": each.hint} for each in found.notices],
+    }
+
+
+def plain(value: Any) -> Any:
+    """Turn records into maps, also within records."""
+    if isinstance(value, tuple):
+        items = value._asdict().items() if hasattr(value, "_asdict") else None
+        return [plain(each) for each in value] if items is None else {name: plain(each) for name, each in items}
+    return value
+
+
+def csv_lines(found: Readout) -> Iterator[str]:
+    """Give the steps as CSV: one row for each line of the log, with nan and inf as the log has them."""
+    track = found.log.track
+    columns = {name: column for name in sorted(track.columns) if (column := track.column(name)) is not None}
+    odd = {name: set(track.odd.get(name, ())) for name in columns}
+    yield ",".join(["step", "time", "start", *columns])
+    start = 0
+    for attempt in track.attempts():
+        if attempt.begin < found.begin:
+            continue
+        start += 1
+        for index in range(attempt.begin, attempt.end):
+            cells = [_cell(column[index], known=index in odd[name]) for name, column in columns.items()]
+            when = _cell(track.when[index], known=False)
+            yield ",".join([str(track.numbers[index]), when, str(start), *cells])
+
+
+def _cell(value: float, *, known: bool) -> str:
+    if math.isnan(value) and not known:
+        return ""
+    return str(int(value)) if value.is_integer() else repr(value)

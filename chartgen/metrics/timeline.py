@@ -1,0 +1,197 @@
+"""Where the time of a run went: steps that count, starts, lost steps, checkpoints, and what it cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from chartgen.metrics.events import Checkpoint
+from chartgen.metrics.facts import Facts, Notice
+from chartgen.metrics.log import Log, kept, later
+from chartgen.metrics.window import Window
+
+# A line may be written a little late; a clock that goes back by more was set, or the lines are out of order.
+_SLACK = 1.0
+
+
+class Restart(NamedTuple):
+    """A start of a run that had trained before.
+
+    Args:
+        step: Its first step.
+        lost: Steps that were done again.
+        pause: Seconds from the last step before it to the end of its first one; None = not told.
+    """
+
+    step: int
+    lost: int
+    pause: float | None
+
+
+class Checkpoints(NamedTuple):
+    """What checkpoints took.
+
+    Args:
+        saved: How many were saved, or began to be.
+        unfinished: How many of these did not end within the log.
+        seconds: Mean time from the first rank's start to the last rank's end; None = not told.
+        blocking: Mean time that training stood still for one; None = not told.
+        loads: How many were loaded.
+        loading: Mean time of loading one; None = not told.
+    """
+
+    saved: int
+    unfinished: int
+    seconds: float | None
+    blocking: float | None
+    loads: int
+    loading: float | None
+
+
+class Timeline(NamedTuple):
+    """Where the time of a run went.
+
+    Args:
+        wall: Seconds from the first line to the last step or checkpoint; None = the lines have no times.
+        first_step: Seconds from the first line to the end of the first step; None = not told.
+        steps: Steps that count in the end.
+        restarts: Later starts.
+        goodput: Share of the wall time that the steps which count would take at their median time, 0 to 1.
+        checkpoints: What checkpoints took.
+    """
+
+    wall: float | None
+    first_step: float | None
+    steps: int
+    restarts: tuple[Restart, ...]
+    goodput: float | None
+    checkpoints: Checkpoints
+
+
+def timeline_of(log: Log, window: Window, median: float | None, begin: int = 0) -> tuple[Timeline, list[Notice]]:
+    """Work out where the time of a run went.
+
+    Goodput counts useful steps at their median time, so that a slow step is not useful only because it took long.
+    Google's resiliency calculator does the same with a reference time that its user gives (AI-Hypercomputer/gpu-recipes
+    @ 2e1fd5e, src/utils/resiliency_metrics/calculator.py).
+
+    Args:
+        log: What the logs tell.
+        window: The steps that the median is of.
+        median: Median time of a step in seconds; None when it is not told.
+        begin: Index of the first step of the run.
+    """
+    track = log.track
+    notices = _backwards(log, begin)
+    begun = _begun(log, begin)
+    wall = _positive(log.ended - begun) if not notices else None
+    steps = sum(_steps(window, each) for each in kept(track, begin))
+    # steps of one time to the last digit may come out a little above the wall time
+    goodput = min(steps * median / wall, 1.0) if wall and median else None
+    first = None if begin else _positive(track.when[0] - begun)
+    found = Timeline(wall, first, steps, _restarts(log, begin), goodput, checkpoints_of(log.checkpoints))
+    return found, notices
+
+
+def _begun(log: Log, begin: int) -> float:
+    """Tell when a run began: with the log, but not after its own first step; with that when another run came before."""
+    column = log.track.column("seconds")
+    took = column[begin] if column and math.isfinite(column[begin]) else 0.0
+    first = log.track.when[begin] - took
+    return first if begin or log.begun > first else log.begun
+
+
+def _steps(window: Window, indices: range) -> int:
+    """Count the steps of some lines: each stands for those since the line before."""
+    if not len(indices):
+        return 0
+    numbers = window.track.numbers
+    return int(numbers[indices.stop - 1] - numbers[indices.start]) + window.interval
+
+
+def _positive(seconds: float) -> float | None:
+    return seconds if seconds > 0 and math.isfinite(seconds) else None
+
+
+def _backwards(log: Log, begin: int) -> list[Notice]:
+    when, latest = log.track.when, -math.inf
+    for index in range(begin, len(when)):
+        if when[index] < latest - _SLACK:
+            back = f"{latest - when[index]:,.0f} s at step {log.track.numbers[index]:,}"
+            hint = "wall time and goodput are left out; name the logs of one run, each once"
+            return [Notice(f"the clock goes back by {back}", hint)]
+        latest = max(latest, when[index])
+    return []
+
+
+def _restarts(log: Log, begin: int) -> tuple[Restart, ...]:
+    track = log.track
+    attempts = [each for each in track.attempts() if each.begin >= begin]
+    found = []
+    for before, after in pairwise(attempts):
+        step, reached = track.numbers[after.begin], track.numbers[before.end - 1]
+        pause = _positive(track.when[after.begin] - track.when[before.end - 1])
+        found.append(Restart(step, max(reached - step + 1, 0), pause))
+    return tuple(found)
+
+
+def checkpoints_of(signs: Sequence[Checkpoint]) -> Checkpoints:
+    """Join the signs of checkpoints of all ranks: the first start and the last end of each step."""
+    begun, ended, blocked = dict[int, float](), dict[int, float](), dict[int, float]()
+    started = False
+    for sign in signs:
+        if sign.sign == "end":
+            ended[sign.step] = later(ended.get(sign.step, math.nan), sign.when)
+        elif sign.sign != "load":
+            begun[sign.step] = -later(-begun.get(sign.step, math.nan), -sign.when)
+            started = started or sign.sign == "start"
+        if sign.sign == "saved":
+            blocked[sign.step] = later(blocked.get(sign.step, math.nan), sign.seconds)
+    loads = [sign.seconds for sign in signs if sign.sign == "load"]
+    took = [ended[step] - begun[step] for step in ended if step in begun]
+    return Checkpoints(
+        saved=len({*begun, *ended}),
+        unfinished=len(begun.keys() - ended.keys()) if started or ended else 0,
+        seconds=_mean([seconds for seconds in took if seconds >= 0]),
+        blocking=_mean(list(blocked.values())),
+        loads=len(loads),
+        loading=_mean([seconds for seconds in loads if not math.isnan(seconds)]),
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+class Cost(NamedTuple):
+    """What a run cost at a price for a machine and hour, in the currency of that price.
+
+    Args:
+        total: Of the wall time; None = not told.
+        per_billion_tokens: At the speed of the window; None = not known.
+        machines: Machines.
+        price: Price of a machine for an hour.
+    """
+
+    total: float | None
+    per_billion_tokens: float | None
+    machines: int
+    price: float
+
+
+def cost_of(price: float, facts: Facts, wall: float | None, tokens: float | None) -> Cost | Notice:
+    """Work out the cost of a run.
+
+    Args:
+        price: Of a machine for an hour.
+        facts: How many machines there are.
+        wall: Wall time in seconds; None = not told.
+        tokens: Tokens a second; None = not known.
+    """
+    machines = facts.get("machines")
+    if not machines:
+        return Notice("the cost is not known without the machines", "give --machines, or values with -f")
+    rate = price * machines / 3600
+    return Cost(rate * wall if wall else None, rate / tokens * 1e9 if tokens else None, machines, price)
