@@ -24,7 +24,6 @@ from chartgen.runs.following import Seen
 from chartgen.runs.logs import find_sources, follow_logs, read_logs
 from chartgen.runs.members import member
 from chartgen.runs.pods import gpus
-from chartgen.runs.progress import progress_of
 from chartgen.runs.ranks import Source
 from chartgen.runs.verdict import wait_for_verdict
 
@@ -326,26 +325,6 @@ def test_only_what_can_come_again_is_remembered() -> None:
     assert seen.new("2026-01-01T00:00:49.5Z text") is None
     assert seen.new("2026-01-01T00:00:49.5Z text") == "text"
     assert seen.new("unable to retrieve container logs") == "unable to retrieve container logs"
-
-
-@pytest.mark.parametrize(
-    ("lines", "said"),
-    [
-        (
-            [" [2025-01-01 00:00:00] iteration       10/     100 | elapsed time per iteration (ms): 1520.3 |"],
-            "iteration 10 of 100, 1.52 s each",
-        ),
-        (["iteration 1/ 9 |", "text", "iteration 2/ 9 |", "text"], "iteration 2 of 9"),
-        (
-            ["Training epoch 0, iteration 97/99 | lr: 1.469e-05 | train_step_timing in s: 12.22 |"],
-            "iteration 98 of 100, 12.2 s each",
-        ),
-        (["text"], ""),
-        ([], ""),
-    ],
-)
-def test_progress_is_read_from_the_last_iteration_line(lines: list[str], said: str) -> None:
-    assert progress_of(lines) == said
 
 
 JOB_INDEX = "batch.kubernetes.io/job-completion-index"

@@ -396,10 +396,10 @@ def test_a_running_run_says_its_step_and_speed(kubelet: Kubelet, run: Any, machi
     first, last = names(machines.cluster, "steps")
     assert read(machines.cluster, "steps").progress == ""
     kubelet.write(first, "Training epoch 0, iteration 4/9 | train_step_timing in s: 3.5 |")
-    assert read(machines.cluster, "steps").progress == "iteration 5 of 10, 3.5 s each"
+    assert read(machines.cluster, "steps").progress == "step 4 of 10, 3.5 s a step, 21 s left"
     kubelet.write(last, " iteration       10/     100 | elapsed time per iteration (ms): 9100.0 |")
     found = read(machines.cluster, "steps")
-    assert found.progress == "iteration 10 of 100, 9.1 s each"
+    assert found.progress == "step 10 of 100, 9.1 s a step, 13 min 39 s left"
     assert (found.ready, found.pods_expected, found.machines, found.gpus) == (2, 2, 2, 16)
     assert (found.restarts, found.causes, found.failure) == (0, (), None)
 

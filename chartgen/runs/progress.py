@@ -1,32 +1,36 @@
-"""What the log of a training run says of its progress."""
+"""How far a run is and how fast: the end of its log, read with what the release's values say of model and machines."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-# ` iteration       10/     100 | ... elapsed time per iteration (ms): 1520.3 |` (NVIDIA/Megatron-LM core_v0.19.0,
-# megatron/training/training.py).
-# `Training epoch 0, iteration 97/99 | ... train_step_timing in s: 12.22` (NVIDIA/NeMo v2.4.0,
-# nemo/lightning/pytorch/callbacks/progress_printer.py), which counts both numbers from 0.
-_ITERATION = re.compile(r"(?P<epoch>Training epoch \d+, )?iteration\s+(?P<step>\d+)/\s*(?P<all>\d+)")
-_MILLISECONDS = re.compile(r"elapsed time per iteration \(ms\): *([0-9.]+)")
-_SECONDS = re.compile(r"train_step_timing in s: *([0-9.eE+-]+)")
-
-
-def progress_of(lines: Iterable[str]) -> str:
-    """Say how far a run is and how fast, from its last iteration line; empty when there is none."""
-    said = ""
-    for line in lines:
-        if match := _ITERATION.search(line):
-            first = 1 if match["epoch"] else 0
-            said = f"iteration {int(match['step']) + first} of {int(match['all']) + first}{_speed(line)}"
-    return said
+from chartgen.errors import ChartgenError
+from chartgen.metrics.facts import Facts, agree
+from chartgen.metrics.jobs import facts_of_release
+from chartgen.metrics.live import progress_line
+from chartgen.metrics.peak import Peak, find_peak
+from chartgen.records import Record, restore_chart
+from chartgen.values import Values
 
 
-def _speed(line: str) -> str:
-    if match := _MILLISECONDS.search(line):
-        return f", {float(match[1]) / 1000:.3g} s each"
-    if match := _SECONDS.search(line):
-        return f", {float(match[1]):.3g} s each"
-    return ""
+def progress_of(lines: Sequence[str], record: Record | None) -> str:
+    """Say step, time of a step, speed, MFU and time left; empty when the log tells no step.
+
+    Args:
+        lines: The end of the log.
+        record: Helm's record of the release; None when it has none.
+    """
+    if not progress_line(lines, 0):
+        return ""
+    facts = _facts(record)
+    peak = find_peak("", facts)
+    return progress_line(lines, facts.get("steps") or 0, facts, peak.tflops if isinstance(peak, Peak) else None)
+
+
+def _facts(record: Record | None) -> Facts:
+    if record is None or not record.target:
+        return Facts()
+    try:
+        return agree([(record.name, facts_of_release(restore_chart(record), Values(record.values)))])
+    except ChartgenError:
+        return Facts()  # values that this chartgen does not know any more: the log alone tells

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from chartgen.cluster import Cluster, ClusterError, Object
-from chartgen.records import read_records, read_time
+from chartgen.records import Record, read_records, read_time
 from chartgen.runs.causes import Cause
 from chartgen.runs.events import events_of
 from chartgen.runs.failures import Failure, find_failure, find_loss, restarts
@@ -119,7 +119,7 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
         restarts=again,
         container_restarts=squad.restarts,
         first_event=_first_event(cluster, runs),
-        progress=_progress(cluster, squad, namespace) if phase == "running" else "",
+        progress=_progress(cluster, squad, namespace, record) if phase == "running" else "",
         causes=(*odd, *reasons),
         failure=failure,
     )
@@ -184,10 +184,10 @@ def _first_event(cluster: Cluster, runs: Sequence[Object]) -> str:
     return f"{events[0].at:%Y-%m-%d %H:%M:%S} UTC {events[0]}" if events else ""
 
 
-def _progress(cluster: Cluster, squad: Squad, namespace: str) -> str:
+def _progress(cluster: Cluster, squad: Squad, namespace: str, record: Record | None) -> str:
     for member in squad.speakers:
         try:
-            found = progress_of(last_lines(cluster, member, namespace, _LOG_LINES))
+            found = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)
         except ClusterError as error:  # a machine that does not answer is worth a line, not the end of the readout
             return f"unknown, the log of pod {member.name} cannot be read: {error}"
         if found:
