@@ -124,9 +124,10 @@ def _resumption(before: Workers, after: Workers) -> str:
     if not after.trains:
         return "its program starts again"
     was, will = before.env.get(_CHECKPOINTS, ""), after.env.get(_CHECKPOINTS, "")
-    if before.trains and was == will:
+    if before.trains and was == will and before.volume(was) == after.volume(will):
         return f"training resumes from the newest checkpoint in {will}"
-    return f"training starts from the beginning in {will}" + (f", and {was} stays as it is" if was else "")
+    kept = f", and {was}{' of the old storage' if was == will else ''} stays as it is" if was else ""
+    return f"training starts from the beginning in {will}{kept}"
 
 
 def _key(item: Object, run: Workers | None) -> _Key:

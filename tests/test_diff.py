@@ -116,6 +116,24 @@ def test_long_values_are_cut() -> None:
 SAVES = {"CHECKPOINT_DIRECTORY": "/outputs/a/checkpoints"}
 
 
+def on(storage: dict[str, Any], name: str) -> dict[str, Any]:
+    """A run whose checkpoints are on a storage."""
+    found = run(name, **SAVES)
+    pod = found["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    pod["volumes"] = [{"name": "outputs", **storage}]
+    pod["containers"][0]["volumeMounts"] = [{"name": "outputs", "mountPath": "/outputs"}]
+    return found
+
+
+def test_another_storage_has_no_checkpoint() -> None:
+    old, new = on({"emptyDir": {}}, "a"), on({"nfs": {"server": "s", "path": "/"}}, "b")
+    assert effect([old], [new]) == (
+        "JobSet a is replaced by b: 2 pods stop; training starts from the beginning in /outputs/a/checkpoints, and "
+        "/outputs/a/checkpoints of the old storage stays as it is"
+    )
+    assert "training resumes" in effect([old], [on({"emptyDir": {}}, "b")])
+
+
 @pytest.mark.parametrize(
     ("old", "new", "outcome", "words"),
     [

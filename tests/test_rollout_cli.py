@@ -172,7 +172,8 @@ def test_diff_of_a_release(here: Site) -> None:
     files = [word for name in high for word in ("-f", VALUES / name)]
     moved = call(here, "diff", RELEASE, "--target", "gke-a3high", *files)
     assert moved.exit_code == 0, moved.stderr
-    assert f"~ JobSet {run} -> my-run-gke-a3high-" in moved.stdout
+    assert f"~ JobSet {run} -> Job my-run-gke-a3high-" in moved.stdout
+    assert "training starts from the beginning in /outputs" in moved.stdout
     wrong = call(here, "diff", RELEASE, "--target", "gke-a3hgh")
     assert wrong.exit_code == 2
     assert "did you mean" in wrong.stderr

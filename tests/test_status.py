@@ -296,10 +296,10 @@ def test_a_full_quota_of_the_namespace(kind: str, run: Any, machines: ControlPla
 
 def test_a_jobset_that_was_accepted_but_never_started(run: Any, machines: ControlPlane) -> None:
     run(manifests.jobset("accepted", 2, pool=POOL, mounts=True))
-    found = until(machines, "accepted", lambda it: it.causes)
-    assert found.phase == "starting"
     text = 'the API server refuses it: spec.template.spec.containers[0].volumeMounts[0].name: Not found: "nowhere"'
-    assert found.causes[0].text == text
+    # a controller under load says it late
+    found = until(machines, "accepted", lambda it: text in [cause.text for cause in it.causes])
+    assert found.phase == "starting"
 
 
 @pytest.mark.parametrize(
