@@ -36,7 +36,7 @@ demo: $(CHARTGEN) ## rehearse GPT3-175B on 32 simulated A3 Mega machines (first 
 
 .PHONY: test
 test: lint engines ## lint, then every test; what CI runs
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile  # two control planes fit on small machines
 
 .PHONY: lint
 lint: $(CHARTGEN) $(DEV) ## format, lint, types, import contracts, shell, and that charts/ is up to date
@@ -63,12 +63,28 @@ engines: $(CHARTGEN) ## build the engines of the rehearsal into your cache (Helm
 .PHONY: bench
 bench: $(CHARTGEN) ## measure speed and memory against the budgets (BENCH=--install adds the size)
 	$(BIN)/python benchmarks/bench.py $(BENCH)
+	$(BIN)/python benchmarks/metrics.py
+	$(BIN)/python benchmarks/install.py
+	$(BIN)/python benchmarks/status.py
+	$(BIN)/python benchmarks/lint.py
+
+.PHONY: chaos
+chaos: $(CHARTGEN) $(DEV) ## random operations on ten releases, many of them killed; then all must be whole
+	$(BIN)/python tests/chaos.py
+
+.PHONY: fuzz
+fuzz: engines $(DEV) ## try 2,000 random sets of values for each target on a real API server (FUZZ="gke-a3mega --count 100")
+	$(BIN)/python tests/fuzz.py $(FUZZ)
+
+.PHONY: schemas
+schemas: $(CHARTGEN) ## pack the Kubernetes and CRD schemas of chartgen/data/schemas.yaml anew, for lint
+	$(BIN)/python tests/pack_schemas.py
 
 .PHONY: requirements
 requirements: $(DEV) ## pin requirements/*.txt anew (UPGRADE=--upgrade takes newer versions)
 	$(COMPILE) requirements/build.in -o requirements/build.txt
 	$(COMPILE) pyproject.toml --extra cluster -o requirements/runtime.txt
-	$(COMPILE) pyproject.toml --extra cluster requirements/dev.in \
+	$(COMPILE) pyproject.toml --extra cluster --extra plots requirements/dev.in \
 		-c requirements/build.txt -c requirements/runtime.txt -o requirements/dev.txt
 
 .PHONY: clean

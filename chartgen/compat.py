@@ -14,7 +14,7 @@ _LOCK = Path(__file__).parent / "data" / "compat.yaml"
 
 @lru_cache(maxsize=1)
 def lock() -> dict[str, Any]:
-    """Give the compatibility lock: plugins, settings, images, kubernetes, apis."""
+    """Give the compatibility lock: plugins, settings, images, floors, kubernetes, apis."""
     return dict(require_map(load_file(_LOCK), "the compatibility lock"))
 
 

@@ -197,6 +197,10 @@ class _Composer:
     def _part(self, launcher: Launcher, name: str) -> str:
         return self._render(launcher.parts.get(name, ""), launcher.path / name, launcher=launcher).rstrip("\n")
 
+    def _devices(self, fragment: Fragment) -> str:
+        contract = fragment.contract
+        return self._render(contract.devices, fragment.path / "fragment.yaml") if contract else ""
+
     # -- values
 
     def _values_of(self, folder: Path) -> Part:
@@ -250,6 +254,8 @@ class _Composer:
             "compat": lock,
             "slot": self._slot,
             "part": self._part,
+            "common": lambda name: read_text(COMMON / name),
+            "devices": self._devices,
             "workload_validate": self._workload_validate,
         }
 

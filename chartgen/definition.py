@@ -32,6 +32,7 @@ class Field:
         enum: The words it may be, when they are few.
         of: Type name of a list's items or a map's values; empty = anything.
         items: The keys of each value of an object whose keys are free, such as the machines of a target.
+        keys: The keys of an object.
     """
 
     type: str
@@ -40,6 +41,7 @@ class Field:
     enum: tuple[str, ...] = ()
     of: str = ""
     items: Mapping[str, Field] | None = None
+    keys: Mapping[str, Field] | None = None
 
 
 def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, dict[str, Plain]]:
@@ -75,6 +77,8 @@ def _field_schema(field: Field) -> dict[str, object]:
         schema["enum"] = list(field.enum)
     if field.items:
         schema["additionalProperties"] = _object_schema(field.items)
+    if field.keys:
+        schema |= _object_schema(field.keys)
     if field.of:
         schema["items" if field.type == "array" else "additionalProperties"] = {"type": field.of}
     if field.required and field.type in ("array", "object"):
@@ -104,7 +108,9 @@ def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> It
     elif field.required and value in ("", [], {}):
         yield document.problem(f"{name} must not be empty", at)
     children: list[tuple[str | int, Plain]] = []
-    if isinstance(value, dict):
+    if isinstance(value, dict) and field.keys is not None:
+        yield from _check(document, value, field.keys, at)
+    elif isinstance(value, dict):
         children = list(value.items())
     elif isinstance(value, list):
         children = list(enumerate(value))

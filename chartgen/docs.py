@@ -12,8 +12,9 @@ from chartgen import fragment, launcher, target, workload
 from chartgen.chart import Chart
 from chartgen.checks import CHECKS, SCHEMA
 from chartgen.definition import json_schema
+from chartgen.linter.handwritten import HANDWRITTEN
+from chartgen.linter.rules import RULES, STEP_RULES
 from chartgen.refusals import REFUSED
-from chartgen.rules import RULES, rule_id
 from chartgen.yamltext import read_text
 from chartgen.yamltraps import TRAPS
 
@@ -44,6 +45,7 @@ _SECTIONS = {
     "YAML": "Keys and values that Helm reads otherwise than they are written.",
     "Jobs": "What keeps a job from running, found before machines are held.",
     "Charts": "What `chartgen lint` finds in a chart and in what it renders.",
+    "Values of others": "What `chartgen lint FILE` finds in values files of charts that people wrote by hand.",
 }
 
 
@@ -84,32 +86,6 @@ _STEPS = (
         "do what the finding says; such rules are told once nothing else is wrong",
         "validate.tpl of each fragment, launcher and workload kind",
     ),
-    Entry(
-        "helm-lint",
-        "Charts",
-        "Helm's own lint, with warnings counted as errors, finds something in the chart.",
-        "mend the file that Helm names",
-        "helm lint --strict",
-    ),
-    Entry(
-        "helm-template",
-        "Charts",
-        "Helm cannot render the chart with a preset, or the chart's own validation refuses it.",
-        "change the value or the template that the message names",
-        "helm template",
-    ),
-    Entry(
-        "no-banned-functions",
-        "Charts",
-        "A template calls a function whose result differs from render to render, or between Helm and GitOps tools.",
-        "take what it gives from the values",
-    ),
-    Entry(
-        "renders-are-identical",
-        "Charts",
-        "Two renders of the same values differ, so that an upgrade without a change would restart the job.",
-        "remove from the templates what depends on the time, on chance or on a cluster",
-    ),
 )
 
 
@@ -129,7 +105,15 @@ def catalogue() -> list[Entry]:
     found += [
         Entry(each.id, "Jobs", _meaning(each.rule), _remedy(each.rule), each.source, each.severity) for each in CHECKS
     ]
-    found += [Entry(rule_id(rule), "Charts", _meaning(rule), _remedy(rule)) for rule in RULES]
+    found += [Entry(each.id, "Charts", each.meaning, each.remedy, each.source, each.severity) for each in STEP_RULES]
+    found += [
+        Entry(each.id, "Charts", _meaning(each.check), _remedy(each.check), each.source, each.severity)
+        for each in RULES
+    ]
+    found += [
+        Entry(each.id, "Values of others", _meaning(each.rule), _remedy(each.rule), each.source, each.severity)
+        for each in HANDWRITTEN
+    ]
     return sorted(found, key=lambda entry: (list(_SECTIONS).index(entry.section), entry.id))
 
 

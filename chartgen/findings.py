@@ -12,6 +12,23 @@ Severity: TypeAlias = Literal["error", "warning"]
 
 
 @dataclass(frozen=True)
+class Complaint:
+    """What a rule says of one thing, such as a rendered object or a scalar.
+
+    Args:
+        message: What is wrong, without the thing's name.
+        hint: What to do instead.
+        at: Key path of what is wrong inside the thing; empty for the thing itself.
+        privilege: The privilege that a stated reason allows; empty when no reason does.
+    """
+
+    message: str
+    hint: str = ""
+    at: tuple[str | int, ...] = ()
+    privilege: str = ""
+
+
+@dataclass(frozen=True)
 class Finding:
     """One thing that was found.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +14,22 @@ from chartgen.definition import Field, read_definition
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.library import BUILTIN
 from chartgen.slots import SLOTS, SlotText, parse_slot
-from chartgen.yamltext import Document, read_text
+from chartgen.yamltext import Document, Keys, read_text
 
+CONTRACT_FIELDS = {
+    "reports": Field(
+        "array", "regular expressions, each of which must match a line of NCCL's log", required=True, of="string"
+    ),
+    "device": Field(
+        "string",
+        "regular expression that finds adapters in NCCL's log: each different text is one, or the group `count` says"
+        " their number; absent = the log does not tell",
+    ),
+    "devices": Field(
+        "string", "Helm text: the adapters that NCCL must find on a machine; 0 = promises none", required=True
+    ),
+    "why": Field("string", "regular expression of the lines that say why NCCL does not use it"),
+}
 FIELDS = {
     "description": Field("string", "one sentence: what the fragment gives to a pod", required=True),
     "provides": Field("array", "capabilities that other fragments can require, such as `gpu` or `fabric`", of="string"),
@@ -22,12 +37,32 @@ FIELDS = {
     "conflicts": Field("array", "fragments or capabilities that must not be listed beside it", of="string"),
     "workloads": Field("array", "the workload kinds that it works with; absent = all", of="string"),
     "appliesTo": Field("string", "`gpu`: only in pods that use GPUs; `always`: in every pod", enum=("gpu", "always")),
-    "transport": Field("string", "the NCCL transport that it promises, such as GPUDirect-TCPXO"),
+    "transport": Field("string", "the NCCL transport that it promises, for people, such as TCPXO (FasTrak)"),
+    "nccl": Field(
+        "object", "what NCCL must report when it has that transport; checked before training", keys=CONTRACT_FIELDS
+    ),
     "privileges": Field("object", "each privilege that its containers hold: name, and the reason", of="string"),
     "sources": Field("array", "the vendor documents that its values come from", required=True, of="string"),
 }
 _FILES = {"fragment.yaml", "values.yaml", "values.schema.json", *SLOTS}
 _FOLDERS = ("manifests", "setup")
+
+
+@dataclass(frozen=True)
+class Contract:
+    """What NCCL must report before a run of several machines trains.
+
+    Args:
+        reports: Regular expressions; each must match a line of NCCL's log.
+        device: Regular expression that finds adapters in it, or their number as the group `count`; empty = untold.
+        devices: Helm text that gives the number of adapters of a machine; 0 = these values promise none.
+        why: Regular expression of the lines that say why NCCL does not use the transport; empty = none do.
+    """
+
+    reports: tuple[str, ...]
+    device: str
+    devices: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -44,6 +79,7 @@ class Fragment:
         workloads: Workload kinds that it works with; empty = all.
         gpu_only: Whether it applies only to pods that use GPUs.
         transport: The NCCL transport that it promises; empty = none.
+        contract: What NCCL must report when it has it; None = nothing is checked.
         privileges: Privilege -> reason.
         sources: Vendor documents.
     """
@@ -57,6 +93,7 @@ class Fragment:
     workloads: tuple[str, ...]
     gpu_only: bool
     transport: str
+    contract: Contract | None
     privileges: dict[str, str]
     sources: tuple[str, ...]
 
@@ -82,7 +119,7 @@ def load_fragment(path: Path) -> Fragment:
     Raises:
         ChartgenError: All problems of all its files at once.
     """
-    _, data = read_definition(path / "fragment.yaml", FIELDS)
+    document, data = read_definition(path / "fragment.yaml", FIELDS)
     meta: dict[str, Any] = data
     fragment = Fragment(
         name=path.name,
@@ -94,6 +131,7 @@ def load_fragment(path: Path) -> Fragment:
         workloads=tuple(meta.get("workloads", [])),
         gpu_only=meta.get("appliesTo") == "gpu",
         transport=meta.get("transport", ""),
+        contract=_contract(document, meta),
         privileges=meta.get("privileges", {}),
         sources=tuple(meta["sources"]),
     )
@@ -137,8 +175,29 @@ def check_combination(
         if fragment.workloads and workload not in fragment.workloads:
             supported = "it works with " + ", ".join(fragment.workloads)
             problems.append(target.problem(f"{where} does not work with workload kind {workload!r}", place, supported))
+    promising = [index for index, fragment in enumerate(fragments) if fragment.contract]
+    for index in promising[1:]:
+        message = f"fragment {fragments[index].name!r} and {fragments[promising[0]].name!r} both promise a transport"
+        problems.append(target.problem(message, ("fragments", index), "list only one of the two"))
     if problems:
         raise ChartgenError(problems)
+
+
+def _contract(document: Document, meta: dict[str, Any]) -> Contract | None:
+    if "nccl" not in meta:
+        return None
+    nccl = meta["nccl"]
+    problems = [] if "transport" in meta else [document.problem("has no transport to promise", ("nccl",), "name it")]
+    places: list[tuple[Keys, str]] = [(("nccl", "reports", i), text) for i, text in enumerate(nccl["reports"])]
+    places += [(("nccl", key), nccl[key]) for key in ("device", "why") if key in nccl]
+    for place, text in places:
+        try:
+            re.compile(text)
+        except re.error as error:
+            problems.append(document.problem(f"is no regular expression: {error}", place))
+    if problems:
+        raise ChartgenError(problems)
+    return Contract(tuple(nccl["reports"]), nccl.get("device", ""), nccl["devices"], nccl.get("why", ""))
 
 
 def _read_slots(path: Path, *, gpu_only: bool) -> dict[str, SlotText]:

@@ -76,35 +76,55 @@ class Helm:
     kubeconfig: Path | None = None
     context: str | None = None
 
-    def run(self, arguments: Sequence[str], stdin: str | None = None, *, timeout: float | None = None) -> str:
+    def run(self, arguments: Sequence[str], stdin: str | None = None) -> str:
         """Run Helm and give what it wrote to its output.
 
         Args:
             arguments: The command and its arguments, without the program.
             stdin: Text for its input, such as values for `--values -`.
-            timeout: Seconds until Helm is ended; None for as long as it takes.
 
         Raises:
             MissingToolError: The cluster cannot be reached.
-            HelmError: Helm failed for another reason, or took too long.
+            HelmError: Helm failed for another reason.
         """
-        import asyncio
-
         from pyhelm3 import Command, Error
 
         _silence("pyhelm3")
         # `exec` replaces the shell that pyhelm3 starts, so that a cancelled command terminates Helm and not a shell.
         command = Command(executable="exec", kubeconfig=self.kubeconfig, kubecontext=self.context)
         try:
-            return _wait(command, [str(self.executable), *arguments], stdin, timeout)
-        except asyncio.TimeoutError:
-            raise HelmError(f"helm {arguments[0]} did not end within {timeout:g} s") from None
+            return _wait(command, [str(self.executable), *arguments], stdin)
         except Error as error:
             stderr = error.stderr.decode(errors="replace")
             # A webhook that does not answer is a fault inside a cluster that does.
             if (match := _UNREACHABLE.search(stderr)) and "webhook" not in stderr:
                 raise MissingToolError(_unreachable(stderr, match)) from None
             raise HelmError(stderr, error.stdout.decode(errors="replace")) from None
+
+    def render(self, arguments: Sequence[str], stdin: str, *, limit: float) -> str:
+        """Run a command of Helm that needs no cluster, and end it when it takes too long.
+
+        Templates can loop for hours. Not through pyhelm3, which ends Helm with a signal that a render does not heed.
+
+        Args:
+            arguments: The command and its arguments, without the program.
+            stdin: Text for its input, such as values for `--values -`.
+            limit: Seconds that it may take.
+
+        Raises:
+            HelmError: Helm failed, or took too long.
+        """
+        import subprocess
+
+        argv = [str(self.executable), *arguments]
+        try:
+            ran = subprocess.run(argv, input=stdin.encode(), capture_output=True, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            raise HelmError(f"helm {arguments[0]} did not end within {limit:g} s") from None
+        stdout, stderr = ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")
+        if ran.returncode:
+            raise HelmError(stderr, stdout)
+        return stdout
 
 
 def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Helm:
@@ -230,14 +250,13 @@ def _silence(name: str) -> None:
         logger.addHandler(logging.NullHandler())
 
 
-def _wait(command: Command, arguments: list[str], stdin: str | None, timeout: float | None) -> str:
+def _wait(command: Command, arguments: list[str], stdin: str | None) -> str:
     """Run pyhelm3's coroutine to its end; in a thread when the caller (a notebook) already runs an event loop."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
 
     async def call() -> bytes:
-        running = command.run(arguments, None if stdin is None else stdin.encode())
-        output: bytes = await asyncio.wait_for(running, timeout)
+        output: bytes = await command.run(arguments, None if stdin is None else stdin.encode())
         return output
 
     try:

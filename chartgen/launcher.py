@@ -32,7 +32,8 @@ FIELDS = {
 }
 # args, env and beforeLaunch become named templates of the chart; config is the native configuration that portable
 # values make, before the user's own `config` is merged over it.
-# beforeLaunch runs once on each machine, beforeRank in each process; a program is one that no image holds.
+# beforeLaunch runs once on each machine, beforeRank in each process; a program is one that no image holds, and other
+# Python files beside program.py are its modules.
 PROGRAMS = ("program.sh", "program.py")
 PARTS = (
     "args.yaml",
@@ -72,6 +73,11 @@ class Launcher:
     def own_program(self) -> str:
         """File name of the program that its folder holds; empty when the image has it."""
         return next((name for name in PROGRAMS if (self.path / name).is_file()), "")
+
+    @property
+    def modules(self) -> list[str]:
+        """File names of what program.py imports from beside it."""
+        return [name for name in self.parts if name.endswith(".py") and name != self.own_program]
 
     @property
     def default_image(self) -> str:
@@ -133,7 +139,7 @@ def _read_parts(path: Path) -> dict[str, str]:
     parts: dict[str, str] = {}
     problems: list[Problem] = []
     for file in sorted(path.iterdir()):
-        if file.name in PARTS:
+        if file.name in PARTS or (file.suffix == ".py" and (path / "program.py").is_file()):
             try:
                 parts[file.name] = read_text(file)
                 if not file.is_relative_to(BUILTIN):

@@ -33,10 +33,12 @@ class Manifest:
     Args:
         source: The template that made it, `<chart>/templates/<file>`; empty when Helm does not say.
         document: Its YAML, with positions.
+        text: Its YAML as Helm printed it, comments included; positions count from its first line.
     """
 
     source: str
     document: yamltext.Document
+    text: str = ""
 
     @property
     def data(self) -> dict[str, Any]:
@@ -97,4 +99,4 @@ def objects(text: str) -> list[dict[str, Any]]:
 def _manifest(part: str) -> Manifest:
     match = _SOURCE.search(part)
     source = match[1] if match else ""
-    return Manifest(source, yamltext.load(part, source or "manifest"))
+    return Manifest(source, yamltext.load(part, source or "manifest"), part)

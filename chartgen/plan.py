@@ -137,6 +137,13 @@ class Workers:
         """The plain variables of the program's container."""
         return {entry["name"]: entry.get("value", "") for entry in program(self.pod).get("env", ())}
 
+    def volume(self, path: str) -> dict[str, Any]:
+        """Give the volume that holds a path of the program's container; empty when none does."""
+        mounts = {mount["mountPath"]: mount["name"] for mount in program(self.pod).get("volumeMounts", ())}
+        held = [place for place in mounts if path == place or path.startswith(f"{place}/")]
+        name = mounts[max(held, key=len)] if held else ""
+        return next((volume for volume in self.pod["spec"].get("volumes", ()) if volume["name"] == name), {})
+
     @property
     def trains(self) -> bool:
         """Whether they train, and do not prepare data or test machines."""

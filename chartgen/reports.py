@@ -35,6 +35,21 @@ def report(findings: Sequence[Finding], form: str, *, checked: str) -> str:
     return _WRITERS[form](findings, checked)
 
 
+def counts(findings: Sequence[Finding]) -> str:
+    """Say how many errors and warnings there are."""
+    return _counts(findings)
+
+
+def line_of(finding: Finding) -> str:
+    """Write a finding without its place, in one line that nothing in it can break."""
+    return _visible(f"{_sentence(finding)} [{finding.rule}]")
+
+
+def place_of(finding: Finding) -> str:
+    """Give the file of a finding, below the working directory when it lies there; empty for none."""
+    return _visible(_path(finding))
+
+
 def _text(findings: Sequence[Finding], checked: str) -> str:
     return "".join(f"{line}\n" for line in (*map(_line, findings), f"{_visible(checked)}: {_counts(findings)}"))
 

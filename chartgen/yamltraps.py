@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from chartgen.errors import Problem
-from chartgen.findings import Finding, Severity
-from chartgen.rules import Complaint
+from chartgen.findings import Complaint, Finding, Severity
 from chartgen.strvals import dotted
 from chartgen.yamltext import Document, Keys, Plain, resolve_scalar
 from chartgen.yamltree import Node

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from rendered import NAMESPACE, RELEASE, Objects, arguments, env, fit_schema, one
+from rendered import NAMESPACE, RELEASE, Objects, fit_schema
 from userlib import composed, write
 
 from chartgen.chart import Chart
+from chartgen.execution import plan_execution, prepare, start
 from chartgen.manifests import objects, render
+from chartgen.plan import find_workers
 from chartgen.values import load_values
 
 LAUNCHERS = (
@@ -25,6 +27,7 @@ LAUNCHERS = (
     "download",
     "megatron-preprocess",
     "pile-dataprep",
+    "nccl-test",
 )
 TARGET = f"""\
 description: Machines of a test
@@ -39,9 +42,14 @@ fragments: [nvidia-gpu, storage, storage-pvc, storage-memory]
 launchers: [{", ".join(LAUNCHERS)}]
 sources: [the test]
 """
-# Stands on PATH for a program of the image; it appends how it was called, one line of JSON for each call.
+NCCL_LOG = "nccl.log"
+# Stands on PATH for a program of the image; it appends how it was called, one line of JSON for each call. Where the
+# ranks only meet, it leaves what NCCL says.
 RECORDER = """#!{python}
-import json, os, sys
+import json, os, shutil, sys
+if "meet" in sys.argv:
+    shutil.copyfile({said!r}, sys.argv[-1])
+    sys.exit()
 with open({record!r}, "a") as file:
     file.write(json.dumps([sys.argv, dict(os.environ)]) + "\\n")
 {body}
@@ -65,39 +73,41 @@ def run(*sets: str, files: tuple[Path, ...] = (), json: tuple[str, ...] = ()) ->
 
 @dataclass
 class Machine:
-    """A machine with the scripts of a run: folders below `folder` stand for /etc/chartgen, /data and /outputs."""
+    """A machine with the scripts of a run; `nccl` is what NCCL says when ranks meet before the program starts.
+
+    Its mounts are below `folder`, and so is the image's /opt.
+    """
 
     folder: Path
     variables: dict[str, str] = field(default_factory=dict)
+    nccl: str = ""
 
     def program(self, name: str, body: str = "") -> Path:
         """Put a recorder on PATH (or, with slashes in its name, into the image) and give the file it writes."""
         path = self.folder / ("image" if "/" in name else "bin") / name
         path.parent.mkdir(parents=True, exist_ok=True)
         record = self.folder / f"{path.name}.calls"
-        path.write_text(RECORDER.format(python=sys.executable, record=str(record), body=body))
+        said = str(self.folder / NCCL_LOG)
+        path.write_text(RECORDER.format(python=sys.executable, record=str(record), said=said, body=body))
         path.chmod(0o755)
         return record
 
-    def here(self, text: str) -> str:
-        """Move the container's paths into the folder."""
-        for path in ("/etc/chartgen", "/data", "/outputs", "/opt"):
-            below = self.folder / "image" if path == "/opt" else self.folder
-            text = text.replace(f"{path}/", f"{below}{path}/")
-            text = f"{below}{path}" if text == path else text
-        return text
-
     def start(self, found: Objects, variables: dict[str, str] | None = None, *, rank: int = 0) -> subprocess.Popen[str]:
         """Start the container's command as the pod of this number, with more variables."""
-        scripts = self.folder / "etc" / "chartgen"
-        scripts.mkdir(parents=True, exist_ok=True)
-        for name, text in one("ConfigMap", found)["data"].items():
-            (scripts / name).write_text(text.replace("/etc/chartgen/", f"{scripts}/"))
-        inside = {name: self.here(value) for name, value in env(found).items()}
-        inside |= {"PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "NODE_RANK": str(rank)}
-        argv = ["bash", str(scripts / "start.sh"), *map(self.here, arguments(found))]
-        inside |= self.variables | (variables or {})
-        return subprocess.Popen(argv, env=inside, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        (self.folder / NCCL_LOG).write_text(self.nccl)
+        workers = find_workers(found)
+        assert workers
+        meeting = {name: value for name, value in workers.env.items() if name == "MASTER_ADDR"}
+        planned = plan_execution(
+            found,
+            self.folder,
+            rank=rank,
+            overrides={**meeting, **self.variables, **(variables or {})},
+            places={"/opt": self.folder / "image/opt"},
+        )
+        prepare(planned)
+        image = {"PATH": os.environ["PATH"]}
+        return start(planned, image, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def finish(self, found: Objects, variables: dict[str, str] | None = None, *, rank: int = 0) -> tuple[int, str]:
         """Run the container's command to its end, with more variables; give exit code and log."""

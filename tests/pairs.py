@@ -54,7 +54,7 @@ def run_of(target: Target, preset: str) -> Run:
     data: dict[str, Any] = load_values(files).data
     machine = target.machines[data.get("machineType", target.default_machine.name)]
     launcher = next(each for each in target.launchers if each.name == data["launcher"])
-    own = launcher.image or data["launchers"][launcher.name].get("image")
+    own = launcher.image or launcher.same_as or data["launchers"][launcher.name].get("image")
     flags = [] if own else [f"launchers.{launcher.name}.image=registry.example.com/own:1"]
     counts = list(_machine_counts(data, machine.gpus))
     layered = {nodes: load_values(files, set_values=[f"nodes={nodes}", *flags]) for nodes in counts}

@@ -172,6 +172,12 @@ LAUNCHER_CHOICES: dict[str, list[Any]] = {
     "program": ["/opt/own.py"],
     "nodes": [1, 4],
     "resources": [{"requests": {"cpu": "8"}}, {"limits": {"memory": "64Gi"}}, {"limits": {"cpu": ""}}],
+    "mode": ["pairs"],
+    "operations": [["all_reduce"], ["alltoall", "all_gather"]],
+    "minBytes": ["1Gi", "16"],
+    "maxBytes": ["4", "64", "1Mi"],
+    "minBusbw": [{"all_reduce": 300}, {"alltoall": 0}],
+    "binary": ["/opt/all_reduce_perf", "/usr/local/bin/alltoall_perf_mpi"],
     "args": [["--num-layers=5"], ["--fp16"], ["--", "x"], ["++trainer.max_steps=9"], ["model.optim.name.x"], ["own"]],
     "config": [
         {"train-samples": 5},

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from nccllogs import TCPX
 from rendered import (
     VALUES,
     Objects,
@@ -52,7 +53,7 @@ def pod_network() -> Objects:
 
 @pytest.fixture
 def image(tmp_path: Path) -> Image:
-    found = Image(tmp_path)
+    found = Image(tmp_path, nccl=TCPX)
     for name in ("torchrun", "ldconfig"):
         found.program(name)
     (tmp_path / "plugin").mkdir()
@@ -388,7 +389,8 @@ def daemon(folder: Path) -> list[str]:
 @pytest.mark.parametrize("sets", [(), ("data.stage=false",), ("launchers.nemo-1.image=nvcr.io/nvidia/nemo:23.06",)])
 def test_scripts_are_clean_for_bash_and_shellcheck(tmp_path: Path, sets: tuple[str, ...]) -> None:
     found = rendered(*sets)
-    scripts = dict(one("ConfigMap", found)["data"]) | {"daemon.sh": init(found, "tcpx-daemon")["command"][2]}
+    files = {**one("ConfigMap", found)["data"], "daemon.sh": init(found, "tcpx-daemon")["command"][2]}
+    scripts = {name: text for name, text in files.items() if name.endswith(".sh")}
     shellcheck = shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     assert shellcheck, "shellcheck is in requirements/dev.txt"
     for name, text in scripts.items():

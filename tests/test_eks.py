@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from lab import Machine
+from nccllogs import efa
 from rendered import (
     VALUES,
     Objects,
@@ -50,7 +51,7 @@ def worker(found: Objects) -> Objects:
 
 def machine(folder: Path) -> Machine:
     """A machine whose image has torchrun and the EFA plugin."""
-    made = Machine(folder)
+    made = Machine(folder, nccl=efa(32))
     made.program("torchrun")
     plugin = folder / "image" / "opt" / "efa"
     plugin.mkdir(parents=True)
@@ -60,7 +61,7 @@ def machine(folder: Path) -> Machine:
 
 def called(made: Machine, found: Objects, rank: int = 0) -> tuple[list[str], dict[str, str]]:
     """How the machine of this number calls torchrun: its flags, and its environment."""
-    code, log = made.finish(worker(found), rank=rank)
+    code, log = made.finish(found, rank=rank)
     assert code == 0, log
     argv, variables = json.loads((made.folder / "torchrun.calls").read_text().splitlines()[-1])
     return argv[1 : argv.index("--no-python")], variables
@@ -219,13 +220,17 @@ def test_the_efa_plugin_comes_first(tmp_path: Path, library: str, told: str | No
     (plugin / "libnccl-net.so").rename(plugin / library)
     made.variables["LD_LIBRARY_PATH"] = "/usr/lib/other"
     _, variables = called(made, run("nodes=2", "network.plugin=/opt/efa"))
-    assert variables["LD_LIBRARY_PATH"].split(":") == [str(plugin), "/opt/amazon/efa/lib", "/usr/lib/other"]
+    assert variables["LD_LIBRARY_PATH"].split(":") == [
+        str(plugin),
+        str(tmp_path / "image/opt/amazon/efa/lib"),
+        "/usr/lib/other",
+    ]
     assert variables.get("NCCL_NET_PLUGIN") == told
 
 
 def test_an_image_without_the_plugin_stops_before_training(tmp_path: Path) -> None:
     made = machine(tmp_path)
-    code, log = made.finish(worker(run("nodes=2", "network.plugin=/opt/elsewhere")))
+    code, log = made.finish(run("nodes=2", "network.plugin=/opt/elsewhere"))
     assert code == 1
     assert "no EFA plugin for NCCL" in log
     assert not (tmp_path / "torchrun.calls").exists()
@@ -269,7 +274,7 @@ def test_each_attempt_has_a_store_of_its_own(tmp_path: Path) -> None:
 def test_exit_code_is_the_trainers(tmp_path: Path) -> None:
     made = machine(tmp_path)
     made.program("torchrun", "sys.exit(37)")
-    assert made.finish(worker(run("nodes=2", "network.plugin=/opt/efa")))[0] == 37
+    assert made.finish(run("nodes=2", "network.plugin=/opt/efa"))[0] == 37
 
 
 def test_etcd_only_by_value_and_of_the_runs_own() -> None:
@@ -307,7 +312,7 @@ def test_torchrun_waits_for_etcd(tmp_path: Path) -> None:
 
 def test_an_etcd_that_never_answers_is_told(tmp_path: Path) -> None:
     found = run("nodes=2", "network.plugin=/opt/efa", ETCD, "rendezvous.timeoutSeconds=1")
-    code, log = machine(tmp_path).finish(worker(found))
+    code, log = machine(tmp_path).finish(found)
     assert code == 1
     assert "no etcd at" in log
     assert not (tmp_path / "torchrun.calls").exists()

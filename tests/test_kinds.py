@@ -15,6 +15,8 @@ from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
+from chartgen.runs.failures import restarts as restarts_of
+from chartgen.runs.objects import outcome
 from chartgen.runs.pods import gpus
 from chartgen.runs.verdict import look, wait_for_verdict
 from chartgen.target import load_target
@@ -58,16 +60,16 @@ class Release:
 
 
 @pytest.fixture
-def release(plane: ControlPlane, built_engines: None) -> Iterator[Callable[[str, str], Release]]:  # noqa: ARG001
+def release(plane: ControlPlane, built_engines: None) -> Iterator[Callable[..., Release]]:  # noqa: ARG001
     opened: list[Release] = []
     machines: list[str] = []
 
-    def open_release(target: str, helm: str) -> Release:
+    def open_release(target: str, helm: str, *flags: str) -> Release:
         # room for two runs: only the chart itself keeps them apart
         machines.extend(create_machines(plane.cluster, [node_pool(load_target(target).default_machine, 4)]))
         plane.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": target}}])
         opened.append(Release(engines.require(helm), plane, target))
-        opened[-1].do("install")
+        opened[-1].do("install", *flags)
         return opened[-1]
 
     yield open_release
@@ -87,9 +89,7 @@ def final_state(run: Object) -> str:
 
 
 @pytest.mark.parametrize("target", KINDS)
-def test_a_machine_that_fails_fails_the_run_and_frees_the_others(
-    release: Callable[[str, str], Release], target: str
-) -> None:
+def test_a_machine_that_fails_fails_the_run_and_frees_the_others(release: Callable[..., Release], target: str) -> None:
     found = release(target, "helm")
     victim = found.pods()[-1]["metadata"]["name"]
     found.plane.cluster.patch(POD, victim, {"status": {"phase": "Failed"}}, namespace=target, subresource="status")
@@ -100,10 +100,32 @@ def test_a_machine_that_fails_fails_the_run_and_frees_the_others(
     assert "failed" in " ".join(verdict.reasons).lower()
 
 
+@pytest.mark.parametrize("target", KINDS)
+def test_a_run_that_did_not_get_its_network_is_not_started_again(release: Callable[..., Release], target: str) -> None:
+    restarts = () if target == "gke-a3high" else ("--set", "run.maxRestarts=3")  # a Job has none
+    found = release(target, "helm", *restarts)
+    pods = found.plane.cluster.list(POD, namespace=target, labels=INSTANCE)
+    # where mpirun starts the processes, its pod is the one that ends so
+    victim = next((pod for pod in pods if not gpus(pod)), pods[-1])
+    name = victim["spec"]["containers"][0]["name"]
+    ended = {"exitCode": 78, "reason": "Error", "startedAt": None, "finishedAt": None}
+    status = {"name": name, "ready": False, "restartCount": 0, "image": "x", "imageID": "x"}
+    change = {"status": {"phase": "Failed", "containerStatuses": [{**status, "state": {"terminated": ended}}]}}
+    before = found.run()["metadata"]["uid"]
+    found.plane.cluster.patch(POD, victim["metadata"]["name"], change, namespace=target, subresource="status")
+    ends = {"Failed", "Terminated"}  # Volcano's word for a run that a policy ended
+    wait_for(lambda: final_state(found.run()) in ends, what="that the run has ended", timeout=30)
+    wait_for(lambda: not found.pods(), what="that no pod holds GPUs", timeout=30)
+    run = {"kind": KINDS[target].name, "apiVersion": KINDS[target].api_version, **found.run()}
+    assert run["metadata"]["uid"] == before
+    assert restarts_of(run) == 0
+    assert outcome(run) == "failed"
+
+
 @pytest.mark.parametrize("helm", ["helm", "helm3"])
 @pytest.mark.parametrize("target", ["eks-p5", "oke-h100"])  # test_upgrade.py has Job and JobSet
 def test_an_unchanged_upgrade_does_nothing_and_a_changed_one_replaces_the_run(
-    release: Callable[[str, str], Release], target: str, helm: str
+    release: Callable[..., Release], target: str, helm: str
 ) -> None:
     found = release(target, helm)
     before, pods = found.run()["metadata"], {pod["metadata"]["uid"] for pod in found.pods()}

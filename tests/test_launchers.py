@@ -468,7 +468,7 @@ def test_trials_run_one_after_another_with_seeds_and_slurms_variables(machine: M
     found, record = lora(machine, PRINTS)
     code, log = machine.finish(found, {"SLURM_NTASKS": "16"})
     assert code == 0, log
-    outputs = Path(machine.here(env(found)["RUN_DIRECTORY"]))
+    outputs = Path(f"{machine.folder}{env(found)['RUN_DIRECTORY']}")
     seen = calls(record)
     trials = [variables for argv, variables in seen if argv[1] == "-u"]
     assert [argv[1:] for argv, _ in seen if argv[1] == "-u"] == [["-u", "/workspace/ft-llm/train.py"]] * 3
@@ -505,7 +505,7 @@ def test_a_trial_that_does_not_comply_fails_the_run_after_all_trials(machine: Ma
 
 def test_compliance_is_checked_on_the_machine_of_rank_0_and_only_if_wanted(machine: Machine) -> None:
     found, record = lora(machine, "")
-    assert machine.finish(found, rank=1)[0] == 0
+    assert machine.finish(found, {"NODE_RANK": "1"})[0] == 0
     off, _ = lora(machine, "", "launchers.mlperf-llama2-lora.compliance=false")
     assert machine.finish(off)[0] == 0
     assert not [argv for argv, _ in calls(record) if argv[1] == "-m"]

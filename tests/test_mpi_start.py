@@ -23,7 +23,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nccllogs import TCP, verbs
 from rendered import Objects, one, rendered, unescaped
+from standin import TORCH
 
 NASTY = [
     "two words",
@@ -105,6 +107,9 @@ class Cluster:
         (self.folder / "outputs").mkdir()
         for name, body in {"sshd": SSHD, "ssh": SSH, "mpirun": MPIRUN, "nsys": NSYS, "ssh-keygen": ""}.items():
             self.install(self.folder / "bin" / name, body)
+        (self.folder / "modules").mkdir()
+        (self.folder / "modules" / "torch.py").write_text(TORCH)
+        (self.folder / "said").write_text(verbs("RoCE", 16))
 
     def install(self, path: Path, body: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,8 +148,9 @@ class Cluster:
         """Start a worker."""
         place = self.folder / self.hosts[index]
         start = self.script("start.sh", place)
-        rank = self.script("rank.sh", place)
-        rank.write_text(rank.read_text().replace("/etc/chartgen", str(place)))
+        for name in ("rank.sh", "transport.sh", "transport.py", "transport.json"):
+            script = self.script(name, place)
+            script.write_text(script.read_text().replace("/etc/chartgen", str(place)))
         start.write_text(start.read_text().replace(self.metadata, f"{self.metadata}/{index}"))
         variables = {
             **self.variables("mpiworker"),
@@ -152,6 +158,8 @@ class Cluster:
             "MACHINE": str(place),
             "RUN_DIRECTORY": str(self.folder / "outputs"),
             "CHECKPOINT_DIRECTORY": str(self.folder / "checkpoints"),
+            "PYTHONPATH": str(self.folder / "modules"),
+            "CHARTGEN_NCCL_LOG": str(self.folder / "said"),
             **self.environment,
         }
         arguments = [unescaped(text) for text in self.container("mpiworker")["args"]]
@@ -260,6 +268,24 @@ def test_secrets_stay_in_the_environment(make: Any) -> None:
     saved = cluster.folder / cluster.hosts[0] / "run/launch"
     assert SECRET in saved.read_text()
     assert saved.stat().st_mode & 0o777 == 0o600
+
+
+def test_ranks_start_when_nccl_uses_the_promised_network(make: Any) -> None:
+    cluster = make()
+    done = cluster.run()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("transport: RoCE as promised, 16 adapters\n") == 2
+
+
+def test_without_the_promised_network_the_master_ends_with_its_exit_code(make: Any) -> None:
+    cluster = make()
+    (cluster.folder / "said").write_text(TCP)
+    done = cluster.run()
+    assert done.returncode == 78
+    line = "transport: promised RoCE, NCCL uses Socket on eth0: NET/IB : No device found.; see "
+    assert sum(text.startswith(line) for text in done.stderr.splitlines()) == 2
+    assert cluster.ranks() == []
+    assert cluster.mpirun()["argv"][-2:] == ["bash", "/etc/chartgen/transport.sh"]
 
 
 def test_a_rank_that_fails_fails_the_master(make: Any, program: Path) -> None:

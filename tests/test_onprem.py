@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from lab import Machine
+from nccllogs import verbs
 from rendered import (
     VALUES,
     Objects,
@@ -141,7 +142,7 @@ def test_torchrun_starts_as_on_any_cluster_of_jobs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("adapters", [True, False])
 def test_a_pod_without_adapters_stops_before_training(tmp_path: Path, *, adapters: bool) -> None:
-    machine = Machine(tmp_path)
+    machine = Machine(tmp_path, nccl=verbs("IB", 8))
     machine.program("torchrun")
     devices = tmp_path / "infiniband"
     devices.mkdir()

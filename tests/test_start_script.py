@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nccllogs import TCPXO
 from rendered import Objects, arguments, env, init, one, rendered
 
 # Stands on PATH for the programs of the training image.
 RECORDER = """#!{python}
-import json, os, sys
+import json, os, shutil, sys
+if "meet" in sys.argv:
+    shutil.copyfile(os.environ["RECORD"] + "/nccl.log", sys.argv[-1])
+    sys.exit()
 record = {{"argv": sys.argv, "env": dict(os.environ)}}
 open(os.environ["RECORD"] + "/" + os.path.basename(sys.argv[0]), "w").write(json.dumps(record))
 {body}
@@ -45,6 +49,7 @@ class Image:
     folder: Path
     profile: str = ""
     environment: dict[str, str] = field(default_factory=dict)
+    nccl: str = TCPXO
 
     def program(self, name: str, body: str = "") -> None:
         path = self.folder / "bin" / name
@@ -57,6 +62,7 @@ class Image:
         plugin = self.folder / "nccl-plugin"
         (plugin / "lib64").mkdir(parents=True, exist_ok=True)
         (plugin / "lib64" / "nccl-env-profile.sh").write_text(self.profile)
+        (self.folder / "nccl.log").write_text(self.nccl)
         for name, text in one("ConfigMap", found)["data"].items():
             moved = text.replace("/usr/local/nccl-plugin", str(plugin)).replace("/etc/chartgen", str(self.folder))
             (self.folder / name).write_text(moved)
@@ -113,11 +119,12 @@ def test_without_its_number_a_machine_does_not_start(image: Image) -> None:
 
 
 def test_each_process_becomes_the_program(image: Image) -> None:
-    image.program("python3", "sys.exit(23)")
     found = rendered("launchers.nemo-1.dllogger=false", json=(f"launchers.nemo-1.args={json.dumps(NASTY)}",))
     assert image.start(found).returncode == 0
+    image.program("python3", "sys.exit(23)")
+    variables = {**image.record()["env"], "LOCAL_RANK": "0"}
     rank = image.record()["argv"][7:]
-    assert subprocess.run(rank, env=image.command(found)[1], check=False, timeout=30).returncode == 23
+    assert subprocess.run(rank, env=variables, check=False, timeout=30).returncode == 23
     assert image.record("python3")["argv"][1:] == ["-u", *arguments(found)]
 
 
@@ -183,6 +190,7 @@ def test_nsight_runs_where_a_profiled_rank_is(image: Image, rank: int, *, profil
 def test_dllogger_is_used_when_the_image_has_it(image: Image, *, installed: bool) -> None:
     image.program("python3", f"sys.exit(sys.argv[1] == '-c' and not {installed})")
     command, variables = image.command(rendered(), rank=3)
+    variables["CHARTGEN_PROCESSES"] = str(image.folder)
     rank = [command[0], str(image.folder / "rank.sh"), *command[2:]]
     said = [
         subprocess.run(rank, env={**variables, "LOCAL_RANK": local}, capture_output=True, text=True, check=True).stderr

@@ -12,6 +12,7 @@ from chartgen.checks.claim import Check, Claim
 from chartgen.checks.compat import COMPAT
 from chartgen.checks.job import Job
 from chartgen.checks.machine import MACHINE
+from chartgen.checks.measuring import MEASURING
 from chartgen.checks.platform import PLATFORM
 from chartgen.checks.preparation import PREPARATION
 from chartgen.checks.program import PROGRAM
@@ -32,7 +33,7 @@ __all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "pla
 CHECKS: tuple[Check, ...] = (
     *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *TRAINING, *SECRETS),
     # what the charts refuse too, for those who only use Helm
-    *(*PROGRAM, *PREPARATION, *PLATFORM),
+    *(*PROGRAM, *PREPARATION, *MEASURING, *PLATFORM),
 )
 SCHEMA = "values-schema"
 # In Chart.yaml: the target that a chart was composed from.

@@ -17,7 +17,7 @@ _KINDS = {
     "a GitHub token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
     # a reference such as $(PASSWORD) holds nothing
-    "a password in an address": re.compile(r"[a-z][a-z0-9+.-]*://[^\s/:@]*:[^\s/@$][^\s/@]*@"),
+    "a password in an address": re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s/:@]*:[^\s/@$][^\s/@]*@"),
 }
 # 40 hexadecimal digits are also a commit, so that the name has to tell.
 _WANDB_KEY = re.compile(r"\b[0-9a-f]{40}\b")

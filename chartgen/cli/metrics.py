@@ -80,7 +80,8 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
     """Tell step time, tokens/s, TFLOPS, MFU, goodput and cost of a run from its logs.
 
     LOG is a file (gzip too), a folder of files, or - for the standard input: logs of NeMo 1 and 2, DLLogger,
-    Megatron-LM, Megatron-Bridge, Automodel and MLPerf, and TensorBoard event files. RELEASE is a release of the
+    Megatron-LM, Megatron-Bridge, Automodel and MLPerf, and TensorBoard event files; of launcher nccl-test and of
+    nccl-tests it tells, and draws, the bus bandwidth. RELEASE is a release of the
     cluster, whose values and logs are read there. The model, the batch and the GPUs come from the release, from values
     (-f), from options, or from the configuration in the log. Where two of these contradict one another, that is said,
     and the exit code is 1. The first steps of each start are left out as warm-up, unless --window says otherwise.
@@ -98,6 +99,8 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
     fail_below, baseline = options["fail_below"], options["baseline"]
     if fail_below is not None and not baseline:
         raise UsageError(Problem("--fail-below compares with a baseline", hint="give --baseline too"))
+    if _is_bandwidth(logs, output, options):
+        return
     log, facts = _open_release(logs[0], options) if _is_release(logs) else (read_logs(logs), [])
     wanted = _wanted(options, facts)
     found = read_out(log, wanted)
@@ -110,6 +113,24 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
     slower = compared is not None and fail_below is not None and compared.change * 100 < -fail_below
     if slower or any(notice.severity == "error" for notice in found.notices):
         sys.exit(1)
+
+
+def _is_bandwidth(logs: tuple[str, ...], output: str, options: dict[str, Any]) -> bool:
+    """Tell what a test of the network measured; any other log is left to the rest."""
+    from chartgen.metrics.bandwidth import bandwidth_dict, bandwidth_lines, find_bandwidths, plot_bandwidths
+
+    rows = find_bandwidths(logs)
+    if rows and output == "json":
+        import json
+
+        click.echo(json.dumps(bandwidth_dict(rows), indent=2))
+    else:
+        for line in bandwidth_lines(rows):
+            click.echo(line)
+    if rows and options["plot"]:
+        plot_bandwidths(rows, options["plot"])
+        say(f"wrote {options['plot']}")
+    return bool(rows)
 
 
 def _is_release(logs: tuple[str, ...]) -> bool:

@@ -12,8 +12,9 @@ from chartgen.runs.events import losses
 from chartgen.runs.members import End, Member
 from chartgen.runs.objects import is_volcano, why_failed
 from chartgen.runs.podlogs import last_lines
+from chartgen.runs.quoting import telling
 
-_READ, _SHOWN = 60, 10  # lines of the log that are searched, and shown
+_READ, _SHOWN = 200, 10  # lines of the log that are searched, and shown
 _LATE = datetime.max.replace(tzinfo=timezone.utc)
 _SIGNALLED = {137, 143}  # SIGKILL, SIGTERM: mostly the consequence of another pod's end
 # What torchrun and mpirun say of the process that failed first (torch/distributed/elastic/multiprocessing/errors;
@@ -37,7 +38,7 @@ class Failure:
         pod: Its pod; empty when it is gone and nothing tells its name.
         machine: Its machine.
         at: When.
-        lines: The last lines of its log.
+        lines: The lines of its log that say why.
         then: What the controllers did, one sentence each.
         hint: What to do.
     """
@@ -127,7 +128,7 @@ def _of_pod(
         pod=member.name,
         machine=member.machine,
         at=end.at,
-        lines=tuple(log[-_SHOWN:]),
+        lines=tuple(telling(log, _SHOWN)),
         then=then,
         hint=hint,
     )

@@ -53,6 +53,13 @@ env:
 {{- div (mul ($machine.fabric.virtualFunctions | default 0) (include "<%= chart %>.gpusPerNode" . | int64)) $machine.gpus }}
 {{- end }}
 
+{{/* Adapters that NCCL must find on a machine. */}}
+{{- define "<%= chart %>.roceDevices" -}}
+{{- if eq .Values.network.mode "sriov" }}{{ include "<%= chart %>.roceFunctions" . }}
+{{- else }}{{ (include "<%= chart %>.roceFabric" . | fromYaml).adapters | splitList "," | len }}
+{{- end }}
+{{- end }}
+
 {{/* The file that NCCL reads before its variables. Names of virtual functions are not known before the pod runs. */}}
 {{- define "<%= chart %>.ncclConf" -}}
 {{- $fabric := include "<%= chart %>.roceFabric" . | fromYaml }}

@@ -4,6 +4,16 @@ completionMode: Indexed
 completions: {{ include "eks-p5.nodes" . }}
 parallelism: {{ include "eks-p5.nodes" . }}
 backoffLimit: 0
+{{- if include "eks-p5.transportFails" . }}
+# NCCL did not get its network: started once more, by whoever, it would not either.
+podFailurePolicy:
+  rules:
+    - action: FailJob
+      onExitCodes:
+        containerName: pytorch
+        operator: In
+        values: [78]
+{{- end }}
 {{- with .Values.run.deadlineSeconds }}
 activeDeadlineSeconds: {{ . | int64 }}
 {{- end }}

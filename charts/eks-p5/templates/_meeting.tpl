@@ -8,14 +8,14 @@ up, and each other one a text that sorts behind it by number: ranks follow NODE_
 {{- $etcd := include "eks-p5.etcd" . -}}
 --max-restarts={{ .Values.run.maxRestarts | int64 }}
 --local-addr="$MASTER_ADDR$( ((NODE_RANK == 0)) || printf '.%05d' "$NODE_RANK")"
---rdzv-id={{ include "eks-p5.run" . }}
+--rdzv-id={{ include "eks-p5.run" . }}"$name"
 {{- if $etcd }}
 --rdzv-backend=etcd-v2
 --rdzv-endpoint={{ $etcd }}:2379
 --rdzv-conf=join_timeout={{ $wait }}
 {{- else }}
 --rdzv-backend=c10d
---rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"
+--rdzv-endpoint="$MASTER_ADDR:$port"
 --rdzv-conf="is_host=$((NODE_RANK == 0)),read_timeout={{ $wait }},join_timeout={{ $wait }}"
 {{- end }}
 {{- end }}

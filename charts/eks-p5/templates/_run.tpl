@@ -38,9 +38,19 @@ start.sh: {{ include "eks-p5.start" . | toJson }}
 {{- if include "eks-p5.gpu" . }}
 rank.sh: {{ include "eks-p5.rank" . | toJson }}
 {{- end }}
+{{- with include "eks-p5.transport" . }}
+transport.json: {{ . | fromYaml | toRawJson | toJson }}
+transport.py: {{ include "eks-p5.transportProgram" $ | toJson }}
+{{- with include "eks-p5.transportRank" $ | trim }}
+transport.sh: {{ toJson . }}
+{{- end }}
+{{- end }}
 {{- $program := include (printf "eks-p5.launcher.%s.program" .Values.launcher) . | trim }}
 {{- if $program }}
 {{ base (include "eks-p5.launcher" . | fromYaml).program }}: {{ $program | toJson }}
+{{- end }}
+{{- range (include "eks-p5.launcher" . | fromYaml).modules }}
+{{ . }}: {{ include (printf "eks-p5.launcher.%s.%s" $.Values.launcher .) $ | trim | toJson }}
 {{- end }}
 {{- end }}
 

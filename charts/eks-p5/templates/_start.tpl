@@ -93,6 +93,7 @@ for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
 # Starts one process. Arguments: the program and its own arguments.
 set -euo pipefail
 {{- include "eks-p5.rankVariables" . }}
+{{- include "eks-p5.rankProcess" . }}
 {{- include (printf "eks-p5.launcher.%s.beforeRank" .Values.launcher) . }}
 exec {{ include "eks-p5.interpreter" (include "eks-p5.launcher" . | fromYaml).program }} "$@"
 {{- end }}

@@ -4,6 +4,16 @@ completionMode: Indexed
 completions: {{ include "gke-a3high.nodes" . }}
 parallelism: {{ include "gke-a3high.nodes" . }}
 backoffLimit: 0
+{{- if include "gke-a3high.transportFails" . }}
+# NCCL did not get its network: started once more, by whoever, it would not either.
+podFailurePolicy:
+  rules:
+    - action: FailJob
+      onExitCodes:
+        containerName: workload
+        operator: In
+        values: [78]
+{{- end }}
 {{- with .Values.run.deadlineSeconds }}
 activeDeadlineSeconds: {{ . | int64 }}
 {{- end }}

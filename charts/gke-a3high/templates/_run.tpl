@@ -38,9 +38,19 @@ start.sh: {{ include "gke-a3high.start" . | toJson }}
 {{- if include "gke-a3high.gpu" . }}
 rank.sh: {{ include "gke-a3high.rank" . | toJson }}
 {{- end }}
+{{- with include "gke-a3high.transport" . }}
+transport.json: {{ . | fromYaml | toRawJson | toJson }}
+transport.py: {{ include "gke-a3high.transportProgram" $ | toJson }}
+{{- with include "gke-a3high.transportRank" $ | trim }}
+transport.sh: {{ toJson . }}
+{{- end }}
+{{- end }}
 {{- $program := include (printf "gke-a3high.launcher.%s.program" .Values.launcher) . | trim }}
 {{- if $program }}
 {{ base (include "gke-a3high.launcher" . | fromYaml).program }}: {{ $program | toJson }}
+{{- end }}
+{{- range (include "gke-a3high.launcher" . | fromYaml).modules }}
+{{ . }}: {{ include (printf "gke-a3high.launcher.%s.%s" $.Values.launcher .) $ | trim | toJson }}
 {{- end }}
 {{- end }}
 

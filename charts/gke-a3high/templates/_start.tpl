@@ -89,6 +89,7 @@ for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
 # Starts one process. Arguments: the program and its own arguments.
 set -euo pipefail
 {{- include "gke-a3high.rankVariables" . }}
+{{- include "gke-a3high.rankProcess" . }}
 {{- include (printf "gke-a3high.launcher.%s.beforeRank" .Values.launcher) . }}
 exec {{ include "gke-a3high.interpreter" (include "gke-a3high.launcher" . | fromYaml).program }} "$@"
 {{- end }}

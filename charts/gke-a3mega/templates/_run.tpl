@@ -38,9 +38,19 @@ start.sh: {{ include "gke-a3mega.start" . | toJson }}
 {{- if include "gke-a3mega.gpu" . }}
 rank.sh: {{ include "gke-a3mega.rank" . | toJson }}
 {{- end }}
+{{- with include "gke-a3mega.transport" . }}
+transport.json: {{ . | fromYaml | toRawJson | toJson }}
+transport.py: {{ include "gke-a3mega.transportProgram" $ | toJson }}
+{{- with include "gke-a3mega.transportRank" $ | trim }}
+transport.sh: {{ toJson . }}
+{{- end }}
+{{- end }}
 {{- $program := include (printf "gke-a3mega.launcher.%s.program" .Values.launcher) . | trim }}
 {{- if $program }}
 {{ base (include "gke-a3mega.launcher" . | fromYaml).program }}: {{ $program | toJson }}
+{{- end }}
+{{- range (include "gke-a3mega.launcher" . | fromYaml).modules }}
+{{ . }}: {{ include (printf "gke-a3mega.launcher.%s.%s" $.Values.launcher .) $ | trim | toJson }}
 {{- end }}
 {{- end }}
 

@@ -81,6 +81,7 @@ for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
 # Starts one process. Arguments: the program and its own arguments.
 set -euo pipefail
 {{- include "gke-a3mega.rankVariables" . }}
+{{- include "gke-a3mega.rankProcess" . }}
 {{- include (printf "gke-a3mega.launcher.%s.beforeRank" .Values.launcher) . }}
 exec {{ include "gke-a3mega.interpreter" (include "gke-a3mega.launcher" . | fromYaml).program }} "$@"
 {{- end }}

@@ -7,7 +7,7 @@
 {{- if and (ne $launcher.task "data") (gt $gpus (int64 $machine.gpus)) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "gpusPerNode: %d is more than the %d GPUs of %s; raise nodes instead" $gpus (int64 $machine.gpus) .Values.machineType)) }}
 {{- end }}
-{{- if ne $launcher.task "data" }}
+{{- if eq $launcher.task "train" }}
 {{- $p := .Values.parallelism }}
 {{- $world := include "gke-a3mega.worldSize" . | int64 }}
 {{- $size := mul $p.tensor $p.pipeline $p.context }}
@@ -211,6 +211,39 @@
 {{- end }}
 {{- if .Values.storage.data.readOnly }}
 {{- $_ := set $check "problems" (append $check.problems "storage.data.readOnly: pile-dataprep writes there; remove it for this release") }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "nccl-test" }}
+{{- $units := dict "" 1 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 }}
+{{- $least := mul (regexFind "^[0-9]+" $launcher.minBytes | int64) (get $units (regexFind "[A-Za-z]*$" $launcher.minBytes)) }}
+{{- $most := mul (regexFind "^[0-9]+" $launcher.maxBytes | int64) (get $units (regexFind "[A-Za-z]*$" $launcher.maxBytes)) }}
+{{- if lt $most $least }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.nccl-test.maxBytes: %s is less than minBytes %s" $launcher.maxBytes $launcher.minBytes)) }}
+{{- end }}
+{{- $world := include "gke-a3mega.worldSize" . | int64 }}
+{{- if lt $most (mul 4 $world) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.nccl-test.maxBytes: %s has no number for each of %d GPUs; use %d or more" $launcher.maxBytes $world (mul 4 $world))) }}
+{{- end }}
+{{- if eq $world 1 }}
+{{- $_ := set $check "problems" (append $check.problems "nodes: one GPU has no other to talk to; use more GPUs or more machines") }}
+{{- end }}
+{{- if and (eq $launcher.mode "pairs") (lt (int64 .Values.nodes) 3) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "nodes: %d machines make no two pairs to compare; use 3 or more, or launchers.nccl-test.mode sweep" (int64 .Values.nodes))) }}
+{{- end }}
+{{- range $operation := keys ($launcher.minBusbw | default dict) | sortAlpha }}
+{{- if or (eq $launcher.mode "pairs") (not (has $operation $launcher.operations)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.nccl-test.minBusbw: %s is not measured in a sweep of this run; remove it, or change mode or operations" $operation)) }}
+{{- end }}
+{{- end }}
+{{- with $launcher.binary }}
+{{- $measures := regexReplaceAll "_perf(_mpi)?$" (base .) "" }}
+{{- $_ := set $check "problems" (append $check.problems "launchers.nccl-test.binary: needs mpirun, which does not start the runs of this chart; leave it empty, as PyTorch measures the same") }}
+{{- if eq $launcher.mode "pairs" }}
+{{- $_ := set $check "problems" (append $check.problems "launchers.nccl-test.binary: measures all GPUs together; leave it empty for mode pairs") }}
+{{- end }}
+{{- if ne (join "," $launcher.operations) $measures }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.nccl-test.operations: %s measures nothing else than %s; use [%s]" $launcher.binary $measures $measures)) }}
+{{- end }}
 {{- end }}
 {{- end }}
 

@@ -54,9 +54,13 @@ export NODE_RANK=$GROUP_RANK MASTER_ADDR=$meeting
 # By this name Lightning knows that the variables above count. Otherwise it asks MPI, and the ranks would meet at the
 # host name of a machine, which no DNS knows, and at a random port.
 export TORCHELASTIC_RUN_ID=$RUN_DIRECTORY
+{{- end }}
+
+{{/* For the start script, which hands on SIGTERM and waits for the parent; and the profiler. */}}
+{{- define "oke-h100.rankProcess" }}
+# Under a profiler the profiler's number stays.
 # shellcheck disable=SC2154
 set -- "${arguments[@]}"
-# For the start script, which hands on SIGTERM and waits for the parent. Under a profiler the profiler's number stays.
 process=/run/chartgen/ranks/$LOCAL_RANK
 [[ -e $process ]] || echo "$$ $PPID" >"$process"
 {{- if .Values.profile.enabled }}
@@ -67,4 +71,18 @@ if [[ " {{ join " " .Values.profile.ranks }} " == *" $RANK "* && -z ${PROFILED-}
     --force-overwrite=true -o "$RUN_DIRECTORY/rank-$RANK" bash /etc/chartgen/rank.sh
 fi
 {{- end }}
+{{- end }}
+
+{{/* Script of every process of the communicator that is made before the program starts. */}}
+{{- define "oke-h100.transportRank" }}
+#!/usr/bin/env bash
+# Does NCCL use the network that the chart promises? The first process of each machine tells.
+set -euo pipefail
+{{- include "oke-h100.rankVariables" . }}
+{{ include "oke-h100.transportLog" . }}
+mkdir -p "${said%/*}"
+if ((LOCAL_RANK == 0)); then rm -f "$said"; fi
+code=0
+python3 -u /etc/chartgen/transport.py meet "$said" || code=$?
+if ((LOCAL_RANK == 0)); then python3 /etc/chartgen/transport.py compare "$said" "$code"; fi
 {{- end }}

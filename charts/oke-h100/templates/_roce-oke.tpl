@@ -53,6 +53,13 @@ env:
 {{- div (mul ($machine.fabric.virtualFunctions | default 0) (include "oke-h100.gpusPerNode" . | int64)) $machine.gpus }}
 {{- end }}
 
+{{/* Adapters that NCCL must find on a machine. */}}
+{{- define "oke-h100.roceDevices" -}}
+{{- if eq .Values.network.mode "sriov" }}{{ include "oke-h100.roceFunctions" . }}
+{{- else }}{{ (include "oke-h100.roceFabric" . | fromYaml).adapters | splitList "," | len }}
+{{- end }}
+{{- end }}
+
 {{/* The file that NCCL reads before its variables. Names of virtual functions are not known before the pod runs. */}}
 {{- define "oke-h100.ncclConf" -}}
 {{- $fabric := include "oke-h100.roceFabric" . | fromYaml }}

@@ -38,9 +38,19 @@ start.sh: {{ include "oke-h100.start" . | toJson }}
 {{- if include "oke-h100.gpu" . }}
 rank.sh: {{ include "oke-h100.rank" . | toJson }}
 {{- end }}
+{{- with include "oke-h100.transport" . }}
+transport.json: {{ . | fromYaml | toRawJson | toJson }}
+transport.py: {{ include "oke-h100.transportProgram" $ | toJson }}
+{{- with include "oke-h100.transportRank" $ | trim }}
+transport.sh: {{ toJson . }}
+{{- end }}
+{{- end }}
 {{- $program := include (printf "oke-h100.launcher.%s.program" .Values.launcher) . | trim }}
 {{- if $program }}
 {{ base (include "oke-h100.launcher" . | fromYaml).program }}: {{ $program | toJson }}
+{{- end }}
+{{- range (include "oke-h100.launcher" . | fromYaml).modules }}
+{{ . }}: {{ include (printf "oke-h100.launcher.%s.%s" $.Values.launcher .) $ | trim | toJson }}
 {{- end }}
 {{- end }}
 

@@ -106,6 +106,7 @@ for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
 # Starts one process. Arguments: the program and its own arguments.
 set -euo pipefail
 {{- include "oke-h100.rankVariables" . }}
+{{- include "oke-h100.rankProcess" . }}
 {{- include (printf "oke-h100.launcher.%s.beforeRank" .Values.launcher) . }}
 exec {{ include "oke-h100.interpreter" (include "oke-h100.launcher" . | fromYaml).program }} "$@"
 {{- end }}

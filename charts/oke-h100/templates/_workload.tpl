@@ -20,6 +20,11 @@ plugins:
 # start on; only a run that has used them up is Failed.
 maxRetry: {{ add1 .Values.run.maxRestarts }}
 policies:
+  {{- if include "oke-h100.transportFails" . }}
+  # NCCL did not get its network: started once more it would not either. The first policy that fits counts.
+  - exitCode: 78
+    action: TerminateJob
+  {{- end }}
   - events: [PodFailed, PodEvicted]
     action: RestartJob
 tasks:
@@ -42,7 +47,7 @@ tasks:
 {{- /* volcano-queue */}}
 queue: {{ .Values.queue.name | default "default" }}
 {{- with .Values.queue.priorityClass }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -65,6 +65,14 @@ pile-dataprep:
   sameAs: nemo-1
   precisions: []
   owns: {}
+nccl-test:
+  task: test
+  processes: gpu
+  program: "/etc/chartgen/program.py"
+  modules: ["collectives.py", "table.py", "tournament.py"]
+  sameAs: megatron-lm
+  precisions: []
+  owns: {}
 {{- end }}
 
 {{/* The chosen launcher, as YAML; its values win over its defaults. */}}

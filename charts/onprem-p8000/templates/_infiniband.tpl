@@ -2,3 +2,11 @@
 {{- define "onprem-p8000.infiniband" -}}
 {{- if and (eq .Values.network.interface "infiniband") (gt (include "onprem-p8000.nodes" . | int64) 1) }}true{{ end }}
 {{- end }}
+
+{{/* Adapters that NCCL must find on a machine; how many a shared resource stands for, nobody says. */}}
+{{- define "onprem-p8000.infinibandDevices" -}}
+{{- if not (include "onprem-p8000.infiniband" .) }}0
+{{- else if hasPrefix "rdma/" .Values.network.resource }}1
+{{- else }}{{ .Values.network.resourceCount | default (include "onprem-p8000.gpusPerNode" .) | int64 }}
+{{- end }}
+{{- end }}

@@ -980,6 +980,627 @@ for ((number = RANK; number < ${#names[@]}; number += WORLD_SIZE)); do
   prepare "$(printf '%02d' "$number")" "${names[number]}"
 done
 {{- end }}
+{{/* nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow */}}
+{{- define "onprem-p8000.launcher.nccl-test.config" }}
+
+{{- end }}
+{{- define "onprem-p8000.launcher.nccl-test.args" }}
+{{- $own := get .Values.launchers "nccl-test" }}
+{{- $floors := dict }}
+{{- $machine := get (include "onprem-p8000.machines" . | fromYaml) .Values.machineType }}
+{{- $whole := eq (include "onprem-p8000.gpusPerNode" . | int64) (int64 $machine.gpus) }}
+{{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
+{{- end }}
+{{- range $operation, $busbw := $own.minBusbw }}
+{{- $_ := set $floors $operation (list (toString $busbw) "0" "launchers.nccl-test.minBusbw") }}
+{{- end }}
+- --mode
+- {{ $own.mode }}
+- --operations
+{{- range $own.operations }}
+- {{ . }}
+{{- end }}
+- --sizes
+- {{ toJson $own.minBytes }}
+- {{ toJson $own.maxBytes }}
+- --factor
+- {{ int64 $own.factor | toString | toJson }}
+- --iterations
+- {{ int64 $own.iterations | toString | toJson }}
+- --warmup
+- {{ int64 $own.warmup | toString | toJson }}
+- --type
+- {{ $own.dataType }}
+- --slow-below
+- {{ int64 $own.slowBelow | toString | toJson }}
+{{- range $operation := $own.operations }}
+{{- with get $floors $operation }}
+- --floor
+- {{ $operation }}
+{{- range . }}
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with $own.binary }}
+- --binary
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- define "onprem-p8000.launcher.nccl-test.env" }}
+# The machine's own name, by which a slow one is told.
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+{{- end }}
+{{- define "onprem-p8000.launcher.nccl-test.mounts" }}
+
+{{- end }}
+{{- define "onprem-p8000.launcher.nccl-test.beforeLaunch" }}
+
+{{- end }}
+{{- define "onprem-p8000.launcher.nccl-test.beforeRank" }}
+
+{{- end }}
+{{- define "onprem-p8000.launcher.nccl-test.program" }}
+"""Measures NCCL between the GPUs of a run, in the columns of nccl-tests, or finds the machine whose pairs are slow.
+
+Needs PyTorch, and torchrun or whoever else tells each process its rank; or a program of nccl-tests, under mpirun.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from collectives import COLLECTIVES, EXACT, Bench, Group
+from table import HEADER, Row, bytes_of, read, size_of, written
+from tournament import Pair, levels, report, rounds
+
+# Two buffers, and a tenth for what NCCL and the comparison need.
+SHARE_OF_MEMORY = 0.45
+# What Kubernetes keeps of a container that failed, and `chartgen status` quotes.
+LAST_WORDS = Path("/dev/termination-log")
+
+
+class Floor(NamedTuple):
+    """Bus bandwidth in GB/s that a collective must reach with messages of so many bytes or more, and who says so."""
+
+    operation: str
+    busbw: float
+    bytes: int
+    source: str
+
+
+def say(text: str) -> None:
+    """Write a line to the pod's log."""
+    print(text, flush=True)  # noqa: T201  the log is what the program prints
+
+
+def arguments() -> argparse.Namespace:
+    """Read the arguments."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mode", choices=("sweep", "pairs"), default="sweep")
+    parser.add_argument("--operations", nargs="+", choices=COLLECTIVES, default=list(COLLECTIVES))
+    parser.add_argument("--sizes", nargs=2, type=bytes_of, metavar=("FROM", "TO"), default=[8, 16 << 30])
+    parser.add_argument("--factor", type=int, default=2)
+    parser.add_argument("--iterations", type=int, default=20)
+    parser.add_argument("--warmup", type=int, default=5)
+    parser.add_argument("--type", choices=EXACT, default="float")
+    parser.add_argument(
+        "--floor", nargs=4, action="append", metavar=("COLLECTIVE", "GB/S", "FROM", "SOURCE"), default=[]
+    )
+    parser.add_argument("--slow-below", type=int, default=80)
+    parser.add_argument("--binary")
+    parser.add_argument("--backend", choices=("nccl", "gloo"), default="nccl")
+    given = parser.parse_args()
+    given.floor = [Floor(name, float(busbw), bytes_of(least), source) for name, busbw, least, source in given.floor]
+    return given
+
+
+def sizes(given: argparse.Namespace) -> Iterator[int]:
+    """Give the sizes from the smallest to the largest."""
+    size, largest = given.sizes
+    while size <= largest:
+        yield size
+        size *= given.factor
+
+
+class Record:
+    """What rank 0 keeps: the rows, in memory and as lines of JSON in the run's directory."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self._path = Path(os.environ["RUN_DIRECTORY"]) / "nccl-test.jsonl"
+        self._path.write_text("", encoding="utf-8")
+
+    def note(self, facts: dict[str, Any]) -> None:
+        """Write a line of JSON."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(facts) + "\n")
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Keep rows."""
+        for row in rows:
+            self.rows.append(row)
+            self.note(asdict(row))
+
+    def judged(self, floor: Floor) -> list[Row]:
+        """Give the rows that a floor is for."""
+        return [row for row in self.rows if row.operation == floor.operation and row.bytes >= floor.bytes]
+
+    def problems(self, floors: list[Floor]) -> Iterator[str]:
+        """Say what is wrong, and which floor was missed by how much."""
+        for operation in dict.fromkeys(row.operation for row in self.rows):
+            bad = [row for row in self.rows if row.operation == operation and row.wrong]
+            if bad:
+                count = f"{bad[0].wrong} elements" if bad[0].wrong > 1 else "an element"
+                yield f"{operation} gives wrong results: {count} of a message of {size_of(bad[0].bytes)}"
+        for floor in floors:
+            best = max(self.judged(floor), key=lambda row: row.busbw, default=None)
+            if best and best.busbw < floor.busbw:
+                told = f"{floor.operation} reaches {best.busbw:.2f} GB/s at {size_of(best.bytes)}"
+                missing = f"{1 - best.busbw / floor.busbw:.1%} below the floor of {floor.busbw:g} GB/s"
+                yield f"{told}, {missing} ({floor.source})"
+
+
+def verdict(record: Record, floors: list[Floor]) -> list[str]:
+    """Give what there is to complain about; a floor for larger messages than were measured is only mentioned."""
+    for floor in floors:
+        if not record.judged(floor):
+            told = f"the floor of {floor.busbw:g} GB/s is for messages of {size_of(floor.bytes)} and more"
+            say(f"# {floor.operation}: {told}, which were not measured")
+    return [f"chartgen: nccl-test: {each}" for each in record.problems(floors)]
+
+
+def sweep(bench: Bench, given: argparse.Namespace, world: Group, record: Record | None) -> list[str]:
+    """Measure all sizes of all collectives on all GPUs; give what rank 0 has to complain about."""
+    for operation in given.operations:
+        if record:
+            say(f"# {operation}\n{HEADER}")
+        for size in sizes(given):
+            rows = bench.measure(operation, size, world)
+            if record and rows:
+                say(written(rows))
+                record.add(rows)
+    return verdict(record, given.floor) if record else []
+
+
+def pairs(bench: Bench, given: argparse.Namespace, world: Group, record: Record | None) -> list[str]:
+    """Measure each pair of machines, as many at a time as there are; give the machines that are slow."""
+    local = int(os.environ["LOCAL_WORLD_SIZE"])
+    machines, own = world.size // local, world.rank // local
+    names: list[Any] = [None] * world.size
+    bench.dist.all_gather_object(names, os.environ["NODE_NAME"])
+    reached: dict[Pair, float] = {}
+    for meeting in rounds(machines):
+        mine = next((pair for pair in meeting if own in pair), None)
+        figures = dict.fromkeys(meeting, 0.0)
+        if mine:
+            ranks = [machine * local + each for machine in mine for each in range(local)]
+            # only the two machines make it, so that rounds of many pairs do not wait for each other
+            handle = bench.dist.new_group(ranks, use_local_synchronization=True)
+            group = Group(len(ranks), ranks.index(world.rank), handle)
+            row = bench.measure(given.operations[0], given.sizes[1], group)[0]
+            bench.dist.destroy_process_group(handle)
+            # all its ranks tell the same; what arrives wrong has reached nothing
+            figures[mine] = 0 if row.wrong else row.busbw / group.size
+        reached |= zip(meeting, bench.total(list(figures.values()), world), strict=True)
+    if not record:
+        return []
+    found = levels(reached, machines)
+    for (one, other), busbw in reached.items():
+        record.note({"pair": [names[one * local], names[other * local]], "busbw": busbw})
+    table, slow = report(names[::local], found, given.slow_below)
+    say("\n".join(table))
+    return slow
+
+
+def measured(given: argparse.Namespace, rank: int) -> list[str]:
+    """Measure with PyTorch."""
+    torch: Any = import_module("torch")
+    dist, device = torch.distributed, torch.device("cpu")
+    if given.backend == "nccl":
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(device)
+    dist.init_process_group(given.backend)
+    world, bench = Group(dist.get_world_size(), rank), Bench(torch, given, device)
+    record = None if rank else Record()
+    bench.total([0], world)  # makes the communicator, which takes memory too
+    if given.backend == "nccl":
+        afford(bench, given)
+    if record:
+        record.note(told := facts(torch, given, world))
+        say("# " + ", ".join(f"{name} {value}" for name, value in told.items()))
+    bench.hold(given.sizes[1])
+    problems = (pairs if given.mode == "pairs" else sweep)(bench, given, world, record)
+    dist.destroy_process_group()
+    return problems
+
+
+def afford(bench: Bench, given: argparse.Namespace) -> None:
+    """Lower the largest size to one of which each GPU holds two messages."""
+    free = bench.torch.tensor(bench.torch.cuda.mem_get_info()[0], device=bench.device)
+    bench.dist.all_reduce(free, bench.dist.ReduceOp.MIN)
+    most = SHARE_OF_MEMORY * int(free)
+    if given.sizes[1] > most:
+        given.sizes[1] = max(size for size in sizes(given) if size <= most)
+
+
+def facts(torch: Any, given: argparse.Namespace, world: Group) -> dict[str, Any]:
+    """Give what the measurements depend on."""
+    found: dict[str, Any] = {"ranks": world.size, "machines": world.size // int(os.environ["LOCAL_WORLD_SIZE"])}
+    found |= {"backend": given.backend, "torch": torch.__version__}
+    if given.backend == "nccl":
+        found |= {"nccl": ".".join(map(str, torch.cuda.nccl.version())), "gpu": torch.cuda.get_device_name()}
+    return {**found, "largest": size_of(given.sizes[1])}
+
+
+def classic(given: argparse.Namespace, rank: int) -> list[str]:
+    """Let a program of nccl-tests measure, which meets the others through MPI; only its first rank prints."""
+    low, high = given.sizes
+    flags = {"-b": low, "-e": high, "-f": given.factor, "-n": given.iterations, "-w": given.warmup, "-d": given.type}
+    argv = [given.binary, *(str(word) for pair in flags.items() for word in pair), "-g", "1", "-c", "1"]
+    if rank:
+        os.execv(given.binary, argv)  # noqa: S606  what the values name, without a shell
+    record = Record()
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        for line in process.stdout or ():
+            say(line.rstrip("\n"))
+            record.add(read(line, given.operations[0]))
+    if process.returncode:
+        sys.exit(f"chartgen: nccl-test: {given.binary} ended with exit code {process.returncode}")
+    return verdict(record, given.floor)
+
+
+def conclude(problems: list[str]) -> None:
+    """End: what is slow or wrong is told last, and is exit code 1 of the rank that tells it."""
+    if problems:
+        say("\n".join(problems))
+    if problems and LAST_WORDS.exists():
+        LAST_WORDS.write_text("\n".join(problems), encoding="utf-8")
+    sys.exit(bool(problems))
+
+
+def main() -> None:
+    """Measure and conclude."""
+    given, rank = arguments(), int(os.environ["RANK"])
+    problems = (classic if given.binary else measured)(given, rank)
+    conclude(problems)
+
+
+if __name__ == "__main__":
+    main()
+{{- end }}
+{{- define "onprem-p8000.launcher.nccl-test.collectives.py" }}
+"""The collectives, as PyTorch does them: how each is timed, and whether what arrives is right.
+
+Sizes, counts and bandwidths are those of nccl-tests (doc/PERFORMANCE.md, src/*.cu).
+"""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from table import Row
+
+# What is sent repeats after this many numbers: a prime, so that no block of a message looks like its neighbour.
+PERIOD = 251
+# Elements that are compared at a time, in rows of PERIOD.
+ROWS = 1 << 18
+# Whole numbers up to here are exact in each number format.
+EXACT = {"float": 1 << 24, "half": 1 << 11, "bfloat16": 1 << 8}
+
+
+@dataclass(frozen=True)
+class Collective:
+    """What is particular to one collective.
+
+    Args:
+        redop: How numbers are joined.
+        trips: Times that a byte crosses the links, but for a rank's own share: the factor of the bus bandwidth.
+        sends_share: Whether a rank sends its share of the message only.
+        receives_share: Whether a rank receives its share only.
+        places: Where the result can go: PyTorch reduces in place, and its alltoall needs a second buffer.
+    """
+
+    redop: str = "none"
+    trips: int = 1
+    sends_share: bool = False
+    receives_share: bool = False
+    places: tuple[str, ...] = ("out", "in")
+
+
+COLLECTIVES = {
+    "all_reduce": Collective("sum", trips=2, places=("in",)),
+    "all_gather": Collective(sends_share=True),
+    "reduce_scatter": Collective("sum", receives_share=True),
+    "alltoall": Collective(places=("out",)),
+}
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ranks that measure together, this process's place among them, and PyTorch's handle; None = all ranks."""
+
+    size: int
+    rank: int
+    handle: Any = None
+
+
+def numbers(rank: int, ranks: int, limit: int) -> list[int]:
+    """Give what a rank sends, over and over: so small that sums of several ranks are exact, however they are made."""
+    apart = -(-4 * ranks // limit)
+    most = min(limit // -(-ranks // apart), 63)
+    told = (1 + (place * (2 * rank + 1) + rank) % most for place in range(PERIOD))
+    return [number if (place + rank) % apart == 0 else 0 for place, number in enumerate(told)]
+
+
+class Bench:
+    """The device of this process, and how it measures."""
+
+    def __init__(self, torch: Any, given: Namespace, device: Any) -> None:
+        self.torch, self.dist, self.given, self.device = torch, torch.distributed, given, device
+        self.dtype, self.limit = getattr(torch, given.type), EXACT[given.type]
+        self.buffers: list[Any] = []
+
+    def hold(self, size: int) -> None:
+        """Make two buffers of this many bytes."""
+        self.buffers = [
+            self.torch.zeros(size // self.dtype.itemsize, dtype=self.dtype, device=self.device) for _ in "io"
+        ]
+
+    def total(self, values: list[float], group: Group) -> list[float]:
+        """Add values of the ranks up, which also makes the ranks wait for each other."""
+        tensor = self.torch.tensor(values, dtype=self.torch.float64, device=self.device)
+        self.dist.all_reduce(tensor, group=group.handle)
+        return list(tensor.tolist())
+
+    def measure(self, operation: str, size: int, group: Group) -> list[Row]:
+        """Measure one size in each place where the result can go; none when it is too small for a share each."""
+        parts = 1 if operation == "all_reduce" else group.size
+        share = size // self.dtype.itemsize // parts
+        places = COLLECTIVES[operation].places if share else ()
+        return [self._measure(operation, place, share, share * parts, group) for place in places]
+
+    def _measure(self, operation: str, place: str, share: int, whole: int, group: Group) -> Row:
+        kind = COLLECTIVES[operation]
+        sent, received = self.buffers[0][:whole], self.buffers[place == "out"][:whole]
+        own = slice(share * group.rank, share * (group.rank + 1))
+        send = sent[own] if kind.sends_share else sent
+        receive = received[own] if kind.receives_share else received
+        call, told = self._call(operation, send, receive, group), numbers(group.rank, group.size, self.limit)
+        self._fill(send, told)
+        spent = self._timed(call, group)
+        # in place, the result of one call is what the next one sends
+        self._fill(send, told)
+        call()
+        bad = sum(self._wrong(*part) for part in self._expected(operation, receive, share, group))
+        spent, wrong = self.total([spent, bad], group)
+        seconds, size = spent / group.size, whole * self.dtype.itemsize
+        algbw = size / seconds / 1e9
+        busbw = algbw * kind.trips * (group.size - 1) / group.size
+        left = (operation, size, share, self.given.type, kind.redop, place)
+        return Row(*left, seconds * 1e6, algbw, busbw, int(wrong))
+
+    def _call(self, operation: str, send: Any, receive: Any, group: Group) -> Callable[[], object]:
+        dist, handle = self.dist, group.handle
+        calls: dict[str, Callable[[], object]] = {
+            "all_reduce": lambda: dist.all_reduce(receive, group=handle),
+            "all_gather": lambda: dist.all_gather_into_tensor(receive, send, group=handle),
+            "reduce_scatter": lambda: dist.reduce_scatter_tensor(receive, send, group=handle),
+            "alltoall": lambda: dist.all_to_all_single(receive, send, group=handle),
+        }
+        return calls[operation]
+
+    def _timed(self, call: Callable[[], object], group: Group) -> float:
+        """Give the seconds of one call when many stand one behind the other."""
+        for _ in range(self.given.warmup):
+            call()
+        self.total([0], group)
+        start = time.perf_counter()
+        for _ in range(self.given.iterations):
+            call()
+        if self.device.type == "cuda":
+            self.torch.cuda.synchronize()
+        return (time.perf_counter() - start) / int(self.given.iterations)
+
+    def _expected(self, operation: str, receive: Any, share: int, group: Group) -> Iterator[tuple[Any, list[int], int]]:
+        """Give the parts of what arrived, with the numbers that repeat in each and the place where they begin."""
+        told = [numbers(rank, group.size, self.limit) for rank in range(group.size)]
+        begin = share * group.rank if operation in ("reduce_scatter", "alltoall") else 0
+        if COLLECTIVES[operation].redop == "sum":
+            yield receive, [sum(each) for each in zip(*told, strict=True)], begin
+        else:
+            yield from ((receive[share * rank : share * (rank + 1)], each, begin) for rank, each in enumerate(told))
+
+    def _tensor(self, repeated: list[int], begin: int) -> Any:
+        at = begin % PERIOD
+        return self.torch.tensor(repeated[at:] + repeated[:at], dtype=self.dtype, device=self.device)
+
+    def _fill(self, part: Any, repeated: list[int]) -> None:
+        table, whole = self._tensor(repeated, 0), len(part) // PERIOD * PERIOD
+        part[:whole].view(-1, PERIOD).copy_(table)
+        part[whole:].copy_(table[: len(part) - whole])
+
+    def _wrong(self, part: Any, repeated: list[int], begin: int) -> int:
+        table, whole = self._tensor(repeated, begin), len(part) // PERIOD * PERIOD
+        blocks = [*part[:whole].view(-1, PERIOD).split(ROWS), part[whole:]]
+        return sum(int((block != table[: block.shape[-1]]).sum()) for block in blocks)
+{{- end }}
+{{- define "onprem-p8000.launcher.nccl-test.table.py" }}
+"""Rows of measurements, in the columns that nccl-tests prints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+HEADER = """\
+#
+#                                                              out-of-place                       in-place
+#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)"""
+UNITS = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement.
+
+    Args:
+        operation: The collective.
+        bytes: Size of the message: what a rank sends or what it receives, whichever is more.
+        count: Elements of it; where each rank has its own share, of one share.
+        type: Number format.
+        redop: How numbers are joined, or none.
+        place: out where the result goes to a second buffer, in where it does not.
+        time: Microseconds of one operation.
+        algbw: Bytes over time, GB/s.
+        busbw: What the links between the GPUs carry, GB/s.
+        wrong: Elements of all ranks that are not what they should be.
+    """
+
+    operation: str
+    bytes: int
+    count: int
+    type: str
+    redop: str
+    place: str
+    time: float
+    algbw: float
+    busbw: float
+    wrong: int
+
+
+def written(rows: list[Row]) -> str:
+    """Write what was measured of one size as one line; no collective here has a root."""
+    row, places = rows[0], {row.place: row for row in rows}
+    left = f"{row.bytes:>12}  {row.count:>12}  {row.type:>8}  {row.redop:>6}  {-1:>6}"
+    return left + _half(places.get("out")) + _half(places.get("in"))
+
+
+def _half(row: Row | None) -> str:
+    if row is None:
+        return f"  {'N/A':>7}  {'N/A':>6}  {'N/A':>6}  {'N/A':>5}"
+    digits = 0 if row.time >= 10000 else 1 if row.time >= 100 else 2
+    return f"  {row.time:>7.{digits}f}  {row.algbw:>6.2f}  {row.busbw:>6.2f}  {row.wrong:>5}"
+
+
+def read(line: str, operation: str) -> list[Row]:
+    """Read a line of nccl-tests; one that is no row gives nothing."""
+    words = line.split()
+    if len(words) != 13 or not words[0].isdigit():
+        return []
+    halves = {"out": words[5:9], "in": words[9:]}
+    return [
+        Row(
+            operation=operation,
+            bytes=int(words[0]),
+            count=int(words[1]),
+            type=words[2],
+            redop=words[3],
+            place=place,
+            time=float(told[0]),
+            algbw=float(told[1]),
+            busbw=float(told[2]),
+            # nccl-tests writes N/A where it does not check
+            wrong=0 if told[3] == "N/A" else int(float(told[3])),
+        )
+        for place, told in halves.items()
+        if told[0] != "N/A"
+    ]
+
+
+def bytes_of(text: str) -> int:
+    """Give the number of a size such as 16Gi."""
+    number = text.rstrip("KMGi")
+    return int(number) << UNITS[text.removeprefix(number)]
+
+
+def size_of(number: int) -> str:
+    """Write a size in the largest unit that gives a whole number."""
+    unit = max((unit for unit, bits in UNITS.items() if number % (1 << bits) == 0), key=UNITS.__getitem__)
+    return f"{number >> UNITS[unit]} {unit}B"
+{{- end }}
+{{- define "onprem-p8000.launcher.nccl-test.tournament.py" }}
+"""Pairs of machines: who meets whom, which machine is slow, and how a run avoids it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+Pair = tuple[int, int]
+
+
+def rounds(machines: int) -> Iterator[list[Pair]]:
+    """Pair each machine with each other, at most one at a time, as in a tournament; of an odd number one pauses."""
+    seats = [*range(machines), *([-1] * (machines % 2))]
+    half = len(seats) // 2
+    for _ in seats[1:]:
+        pairs = zip(seats[:half], reversed(seats[half:]), strict=True)
+        yield [(min(pair), max(pair)) for pair in pairs if -1 not in pair]
+        seats = [seats[0], seats[-1], *seats[1:-1]]
+
+
+def levels(reached: dict[Pair, float], machines: int) -> list[float]:
+    """Give what each machine reaches with the best quarter of its partners: a slow partner must not count against it.
+
+    Args:
+        reached: Bus bandwidth of each pair.
+        machines: How many there are.
+    """
+    own = [sorted(figure for pair, figure in reached.items() if each in pair) for each in range(machines)]
+    return [figures[-(len(figures) // 4 + 1)] for figures in own]
+
+
+def report(names: list[str], found: list[float], percent: int) -> tuple[list[str], list[str]]:
+    """Write what each machine reaches, and which are slow: nothing when none is.
+
+    Args:
+        names: Nodes of the cluster, one for each machine.
+        found: What each reaches, GB/s.
+        percent: A machine is slow below so much of what most machines reach.
+    """
+    usual, width = statistics.median(found), max(map(len, names))
+    table, told, slow = [f"# {'machine':<{width}}  {'busbw':>7}   share"], [], []
+    for name, figure in zip(names, found, strict=True):
+        share = figure / usual
+        table.append(f"  {name:<{width}}  {figure:>7.2f}  {share:>6.1%}")
+        if share < percent / 100:
+            slow.append(name)
+            reached = f"{figure:.2f} GB/s with its partners, {share:.0%} of the {usual:.2f} GB/s of most machines"
+            told.append(f"chartgen: nccl-test: {name} is slow: {reached}")
+    return table, [*told, *avoidance(slow)] if slow else []
+
+
+def avoidance(names: list[str]) -> list[str]:
+    """Write the values that keep a run away from machines; a field selector takes one name each."""
+    return [
+        "chartgen: nccl-test: values that keep a run away from what is slow:",
+        "affinity:",
+        "  nodeAffinity:",
+        "    requiredDuringSchedulingIgnoredDuringExecution:",
+        "      nodeSelectorTerms:",
+        "        - matchFields:",
+        *(f'            - {"{"}key: metadata.name, operator: NotIn, values: ["{name}"]{"}"}' for name in names),
+    ]
+{{- end }}
 
 {{/* Flattens a native configuration into {path: Hydra literal}, as YAML. Takes (list tree prefix). */}}
 {{- define "onprem-p8000.hydra" }}

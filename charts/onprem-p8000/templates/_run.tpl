@@ -38,9 +38,19 @@ start.sh: {{ include "onprem-p8000.start" . | toJson }}
 {{- if include "onprem-p8000.gpu" . }}
 rank.sh: {{ include "onprem-p8000.rank" . | toJson }}
 {{- end }}
+{{- with include "onprem-p8000.transport" . }}
+transport.json: {{ . | fromYaml | toRawJson | toJson }}
+transport.py: {{ include "onprem-p8000.transportProgram" $ | toJson }}
+{{- with include "onprem-p8000.transportRank" $ | trim }}
+transport.sh: {{ toJson . }}
+{{- end }}
+{{- end }}
 {{- $program := include (printf "onprem-p8000.launcher.%s.program" .Values.launcher) . | trim }}
 {{- if $program }}
 {{ base (include "onprem-p8000.launcher" . | fromYaml).program }}: {{ $program | toJson }}
+{{- end }}
+{{- range (include "onprem-p8000.launcher" . | fromYaml).modules }}
+{{ . }}: {{ include (printf "onprem-p8000.launcher.%s.%s" $.Values.launcher .) $ | trim | toJson }}
 {{- end }}
 {{- end }}
 

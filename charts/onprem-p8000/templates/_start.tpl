@@ -83,6 +83,7 @@ for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
 # Starts one process. Arguments: the program and its own arguments.
 set -euo pipefail
 {{- include "onprem-p8000.rankVariables" . }}
+{{- include "onprem-p8000.rankProcess" . }}
 {{- include (printf "onprem-p8000.launcher.%s.beforeRank" .Values.launcher) . }}
 exec {{ include "onprem-p8000.interpreter" (include "onprem-p8000.launcher" . | fromYaml).program }} "$@"
 {{- end }}

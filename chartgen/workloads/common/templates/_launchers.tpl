@@ -8,6 +8,11 @@
 {{- define "<%= chart %>.launcher.<%= launcher.name %>.program" }}
 <%= part(launcher, launcher.own_program) %>
 {{- end }}
+<% for module in launcher.modules %>
+{{- define "<%= chart %>.launcher.<%= launcher.name %>.<%= module %>" }}
+<%= part(launcher, module) %>
+{{- end }}
+<% endfor %>
 <% endfor %>
 
 {{/* Flattens a native configuration into {path: Hydra literal}, as YAML. Takes (list tree prefix). */}}

@@ -38,9 +38,19 @@ start.sh: {{ include "<%= chart %>.start" . | toJson }}
 {{- if include "<%= chart %>.gpu" . }}
 rank.sh: {{ include "<%= chart %>.rank" . | toJson }}
 {{- end }}
+{{- with include "<%= chart %>.transport" . }}
+transport.json: {{ . | fromYaml | toRawJson | toJson }}
+transport.py: {{ include "<%= chart %>.transportProgram" $ | toJson }}
+{{- with include "<%= chart %>.transportRank" $ | trim }}
+transport.sh: {{ toJson . }}
+{{- end }}
+{{- end }}
 {{- $program := include (printf "<%= chart %>.launcher.%s.program" .Values.launcher) . | trim }}
 {{- if $program }}
 {{ base (include "<%= chart %>.launcher" . | fromYaml).program }}: {{ $program | toJson }}
+{{- end }}
+{{- range (include "<%= chart %>.launcher" . | fromYaml).modules }}
+{{ . }}: {{ include (printf "<%= chart %>.launcher.%s.%s" $.Values.launcher .) $ | trim | toJson }}
 {{- end }}
 {{- end }}
 

@@ -26,6 +26,9 @@
   task: <%= launcher.task %>
   processes: <%= launcher.processes %>
   program: <%= launcher.program | quoted %>
+<% if launcher.modules %>
+  modules: <%= launcher.modules | quoted %>
+<% endif %>
 <% if launcher.same_as %>
   sameAs: <%= launcher.same_as %>
 <% else %>

@@ -75,6 +75,7 @@ for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
 # Starts one process. Arguments: the program and its own arguments.
 set -euo pipefail
 {{- include "<%= chart %>.rankVariables" . }}
+{{- include "<%= chart %>.rankProcess" . }}
 {{- include (printf "<%= chart %>.launcher.%s.beforeRank" .Values.launcher) . }}
 exec {{ include "<%= chart %>.interpreter" (include "<%= chart %>.launcher" . | fromYaml).program }} "$@"
 {{- end }}

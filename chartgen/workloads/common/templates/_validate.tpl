@@ -7,7 +7,7 @@
 {{- if and (ne $launcher.task "data") (gt $gpus (int64 $machine.gpus)) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "gpusPerNode: %d is more than the %d GPUs of %s; raise nodes instead" $gpus (int64 $machine.gpus) .Values.machineType)) }}
 {{- end }}
-{{- if ne $launcher.task "data" }}
+{{- if eq $launcher.task "train" }}
 {{- $p := .Values.parallelism }}
 {{- $world := include "<%= chart %>.worldSize" . | int64 }}
 {{- $size := mul $p.tensor $p.pipeline $p.context }}

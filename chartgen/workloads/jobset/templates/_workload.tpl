@@ -12,6 +12,12 @@ successPolicy:
   operator: All
 failurePolicy:
   maxRestarts: {{ .Values.run.maxRestarts | int64 }}
+  {{- if and .Values.run.maxRestarts (include "<%= chart %>.transportFails" .) }}
+  rules:
+    - name: transport
+      action: FailJobSet
+      onJobFailureReasons: [PodFailurePolicy]
+  {{- end }}
 replicatedJobs:
   - name: workload
     replicas: 1

@@ -62,8 +62,16 @@ export MASTER_ADDR=${hosts[0]}
 export OMPI_MCA_plm_rsh_args="${options[*]}" OMPI_MCA_plm_rsh_no_tree_spawn=1 OMPI_MCA_orte_keep_fqdn_hostnames=1
 export PRTE_MCA_plm_ssh_args="${options[*]}" PRTE_MCA_plm_ssh_no_tree_spawn=1 PRTE_MCA_prte_keep_fqdn_hostnames=1
 # With its full path, mpirun finds its own parts on the machines too.
-"$(command -v mpirun)" --allow-run-as-root -np "$((NNODES * GPUS_PER_NODE))" --hostfile /run/chartgen/hosts \
-  --map-by "ppr:$GPUS_PER_NODE:node" --bind-to "$MPI_BIND_TO" -x MASTER_ADDR bash /etc/chartgen/rank.sh &
+launch=(
+  "$(command -v mpirun)" --allow-run-as-root -np "$((NNODES * GPUS_PER_NODE))" --hostfile /run/chartgen/hosts
+  --map-by "ppr:$GPUS_PER_NODE:node" --bind-to "$MPI_BIND_TO" -x MASTER_ADDR bash
+)
+{{- if include "<%= chart %>.transport" . }}
+# Does NCCL use the network that the chart promises? Told before the machines spend time on anything else.
+"${launch[@]}" /etc/chartgen/transport.sh &
+wait "$!"
+{{- end }}
+"${launch[@]}" /etc/chartgen/rank.sh &
 processes=$!
 
 # mpirun would kill the programs within a second. So SIGTERM goes to the start scripts, which let them save. A run that

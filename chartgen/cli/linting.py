@@ -1,0 +1,124 @@
+"""`chartgen lint`: whether charts are sound, for people and for CI."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chartgen.cli.options import complete_target, path_option, read_values, say, values_options, workload_option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chartgen.findings import Finding
+    from chartgen.linter.ladder import Step
+
+_FORMS = ("text", "json", "sarif", "junit", "github")
+_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("charts", nargs=-1, metavar="[PATH|TARGET]...", shell_complete=complete_target)
+@values_options
+@click.option("--presets", type=_PATH, help="Folder of presets, overlays and example sites; default: values.")
+@click.option("--output", type=click.Choice(_FORMS), default="text", show_default=True, help="Form of the findings.")
+@click.option("--output-file", type=_PATH, help="File to write the findings to, instead of the standard output.")
+@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option("--select", multiple=True, metavar="ID,...", help="Rules that count; default: all.")
+@click.option("--ignore", multiple=True, metavar="ID,...", help="Rules that do not count.")
+@click.option("--baseline", type=_PATH, help="File with the findings that are known already; only others count.")
+@click.option("--write-baseline", type=_PATH, help="Write all findings into such a file, and succeed.")
+@click.option("--kubernetes", multiple=True, metavar="X.Y", help="Kubernetes versions; default: oldest and newest.")
+@click.option("--cache/--no-cache", default=True, help="Take what is known of charts that have not changed.")
+@workload_option
+@path_option
+def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> None:
+    """Check charts, of chartgen or of others: files, values, structure, determinism, Helm, schemas, policy, scripts.
+
+    Each chart is checked with no values, with every preset of its target, and with the values given, for the oldest and
+    the newest Kubernetes that it takes. Without PATH or TARGET, the charts of the configuration, of ./charts or the one
+    here. A values file of a chart that people wrote by hand is checked for what is known of such charts. Exit 1 when
+    there is an error, with --strict when there is anything.
+
+    Settings: [tool.chartgen.lint] in pyproject.toml or [lint] in chartgen.toml: charts, presets, select, ignore,
+    kubernetes, strict, baseline. Exceptions: a comment `# chartgen: ignore[ID] reason`.
+
+    \b
+    Examples:
+      chartgen lint gke-a3mega
+      chartgen lint charts/gke-a3mega -f site.yaml --output sarif --output-file lint.sarif
+    """
+    from chartgen.linter.session import Settings, lint_all
+    from chartgen.reports import report
+
+    values = read_values(options)
+    settings = Settings.of(Path.cwd(), charts, path, values, **_given(options))
+    findings = lint_all(settings, _steps)
+    if options["write_baseline"]:
+        _write_baseline(findings, options["write_baseline"])
+        return
+    output, file = options["output"], options["output_file"]
+    if output == "text" and file is None:
+        _show(findings)
+    else:
+        _write(report(findings, output, checked=settings.name), file)
+    failing = findings if settings.config.strict else [found for found in findings if found.severity == "error"]
+    if failing:
+        sys.exit(1)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Give the options that are set, with lists as lists: --select a,b is --select a --select b."""
+    found = {key: options[key] for key in ("presets", "baseline", "strict") if options[key]}
+    for key in ("select", "ignore", "kubernetes"):
+        if options[key]:
+            found[key] = tuple(word.strip() for words in options[key] for word in words.split(",") if word.strip())
+    return {**found, "workload": options["workload"], "cache": options["cache"] and not options["write_baseline"]}
+
+
+def _steps(name: str, steps: Sequence[Step] | None) -> None:
+    """Tell how long each step of a chart took; None for one that has not changed since it was last checked."""
+    if steps is None:
+        say(f"{name}: unchanged")
+        return
+    say(f"{name}: " + ", ".join(f"{step.name} {step.seconds:.2f} s" for step in steps))
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    """Print findings below the file that they stand in, and how many there are."""
+    from chartgen.reports import counts, line_of, place_of
+
+    last = None
+    for found in findings:
+        file = place_of(found)
+        if file != last and file:
+            click.secho(file, bold=True)
+        last = file
+        colour = "red" if found.severity == "error" else "yellow"
+        number = str(found.problem.line) if found.problem.line else "-"
+        click.echo(f"  {number:>5}  {click.style(f'{found.severity:<7}', fg=colour)}  {line_of(found)}")
+    click.echo(counts(findings))
+
+
+def _write(text: str, file: Path | None) -> None:
+    from chartgen.errors import ChartgenError, Problem
+
+    if file is None:
+        click.echo(text, nl=False)
+        return
+    if not file.parent.is_dir():
+        raise ChartgenError(Problem("cannot be written: there is no such folder", file, hint="make the folder first"))
+    file.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _write_baseline(findings: Sequence[Finding], file: Path) -> None:
+    from chartgen.linter.selection import baseline_text
+
+    _write(baseline_text(findings), file)
+    say(f"{file} knows {len(findings)} findings")
+
+
+COMMANDS = (lint,)

@@ -1,0 +1,48 @@
+"""Lint of a chart: a ladder of steps, from its files over Helm's own checks to policy and the scripts in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chartgen.findings import Finding
+from chartgen.linter.ladder import Layers, Subject, examine
+
+if TYPE_CHECKING:
+    from chartgen.chart import Chart
+
+__all__ = ["Layers", "Subject", "examine", "find_presets", "lint"]
+
+
+def lint(chart: Chart, presets: Mapping[str, Layers] | None = None) -> list[Finding]:
+    """Check a chart with no values and with every preset.
+
+    Args:
+        chart: The chart.
+        presets: Name -> values, or their files with the lowest layer first.
+
+    Returns:
+        Everything that was found, sorted by place; an empty list for a clean chart.
+
+    Raises:
+        MissingToolError: There is no fitting Helm.
+    """
+    return examine(Subject(chart, presets=presets or {})).findings
+
+
+def find_presets(chart: str, folder: Path) -> dict[str, list[Path]]:
+    """Find the presets that a folder holds for a chart: preset, overlay, and the example site of the target on top.
+
+    Args:
+        chart: The chart's name, which is its target's.
+        folder: A folder laid out as chartgen's own `values/`.
+
+    Returns:
+        Name of the workload -> values files, lowest layer first.
+    """
+    found = {}
+    for overlay in sorted((folder / chart).glob("*.yaml")):
+        layers = [folder / overlay.name, overlay, folder / f"site.{chart}.example.yaml"]
+        found[overlay.stem] = [layer for layer in layers if layer.is_file()]
+    return found

@@ -1,0 +1,92 @@
+"""What lint found in a chart, kept until the chart, its values, chartgen or Helm change."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import chartgen
+from chartgen.errors import Problem
+from chartgen.findings import Finding
+from chartgen.helm import find_helm
+from chartgen.linter.ladder import Subject
+from chartgen.tools import cache_dir, find_tool
+from chartgen.values import Values
+
+
+def remembered(key: str) -> list[Finding] | None:
+    """Give what was found under a key; None when nothing is known."""
+    try:
+        rows = json.loads(_file(key).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return [_finding(row) for row in rows]
+
+
+def remember(key: str, findings: Iterable[Finding]) -> None:
+    """Keep findings under a key. A cache that cannot be written is none."""
+    rows = [_row(each) for each in findings]
+    file = _file(key)
+    draft = file.with_suffix(f".{os.getpid()}")
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(json.dumps(rows), encoding="utf-8")
+        draft.replace(file)
+
+
+def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
+    """Give the key of a chart and all that its findings depend on.
+
+    Args:
+        subject: The chart.
+        digest: The digest of its folder.
+        folders: The user's own folders of targets and fragments.
+
+    Raises:
+        MissingToolError: There is no fitting Helm.
+    """
+    parts = [digest, str(subject.folder), str(Path.cwd()), *subject.versions, *_values(subject)]
+    parts += _stamps([Path(chartgen.__file__).parent, *folders])
+    parts += _stamps(path for path in (find_helm().executable, find_tool("shellcheck")) if path)
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _values(subject: Subject) -> Iterator[str]:
+    for name, preset in subject.presets.items():
+        yield name
+        if isinstance(preset, Values):
+            yield json.dumps(preset.data, sort_keys=True)
+            preset = [layer.source for layer in preset.layers if isinstance(layer.source, Path)]  # noqa: PLW2901
+        for file in preset:
+            yield f"{file}\0{hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ''}"
+
+
+def _stamps(paths: Iterable[Path]) -> Iterator[str]:
+    """Give what changes when a file does, without reading it."""
+    for path in paths:
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            if "__pycache__" not in file.parts:
+                stat = file.stat()
+                yield f"{file}\0{stat.st_mtime_ns}\0{stat.st_size}"
+
+
+def _file(key: str) -> Path:
+    return cache_dir() / "lint" / f"{key}.json"
+
+
+def _row(finding: Finding) -> dict[str, Any]:
+    problem = finding.problem
+    place = [None if problem.path is None else str(problem.path), isinstance(problem.path, Path)]
+    told = [problem.message, *place, problem.line, problem.column, problem.hint]
+    return {"rule": finding.rule, "problem": told, "severity": finding.severity, "key": finding.key}
+
+
+def _finding(row: dict[str, Any]) -> Finding:
+    message, path, is_path, *rest = row["problem"]
+    problem = Problem(message, Path(path) if is_path else path, *rest)
+    return Finding(row["rule"], problem, row["severity"], row["key"])

@@ -1,0 +1,83 @@
+"""What a repository says about lint: `[tool.chartgen.lint]` in pyproject.toml, or `[lint]` in chartgen.toml."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from chartgen.errors import Problem, UsageError, did_you_mean
+from chartgen.yamltext import read_text, type_name
+
+_FILES = {"chartgen.toml": ("lint",), "pyproject.toml": ("tool", "chartgen", "lint")}
+_LISTS = ("charts", "select", "ignore", "kubernetes")
+
+
+@dataclass(frozen=True)
+class Config:
+    """What a repository says about lint; the command line wins over each.
+
+    Args:
+        charts: Folders of charts, folders with charts in them, or targets, when the command line names none.
+        presets: Folder of presets.
+        select: Rules that count; empty for all.
+        ignore: Rules that do not.
+        kubernetes: Kubernetes versions to render for; empty for the oldest and newest that a chart takes.
+        strict: Whether warnings fail too.
+        baseline: File with the findings that are known already.
+    """
+
+    charts: tuple[str, ...] = ()
+    presets: Path = Path("values")
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    kubernetes: tuple[str, ...] = ()
+    strict: bool = False
+    baseline: Path | None = None
+
+
+def read_config(folder: Path) -> Config:
+    """Read the settings of a folder; the defaults where it has none.
+
+    Raises:
+        UsageError: A file that is no TOML, or a setting that there is not.
+    """
+    for name, keys in _FILES.items():
+        path = folder / name
+        if path.is_file() and (table := _table(path, keys)) is not None:
+            return _config(table, path)
+    return Config()
+
+
+def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
+    # Python 3.10 has no TOML of its own; the package is the same code.
+    toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    try:
+        node: Any = toml.loads(read_text(path))
+    except ValueError as error:
+        raise UsageError(Problem(f"is no TOML: {error}", path)) from None
+    for key in keys:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node if isinstance(node, dict) else None
+
+
+def _config(table: dict[str, Any], path: Path) -> Config:
+    problems = [_problem(key, value, path) for key, value in table.items()]
+    if found := [problem for problem in problems if problem]:
+        raise UsageError(found)
+    fields: dict[str, Any] = {key: tuple(table[key]) for key in _LISTS if key in table}
+    fields |= {key: path.parent / table[key] for key in ("presets", "baseline") if key in table}
+    return Config(**fields, strict=table.get("strict", False))
+
+
+def _problem(key: str, value: Any, path: Path) -> Problem | None:
+    known = (*_LISTS, "presets", "baseline", "strict")
+    if key not in known:
+        return Problem(f"lint has no setting {key!r}", path, hint=did_you_mean(key, known))
+    if key in _LISTS:
+        fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        return None if fits else Problem(f"{key} must be a list of strings, not {type_name(value)}", path)
+    wanted, name = (bool, "true or false") if key == "strict" else (str, "a string")
+    return None if isinstance(value, wanted) else Problem(f"{key} must be {name}, not {type_name(value)}", path)

@@ -1,0 +1,58 @@
+"""README and schema in step with the values: what a chart takes is documented, described and used."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+from chartgen.chart import Chart
+from chartgen.errors import ChartgenError
+from chartgen.findings import Finding
+from chartgen.yamltext import Document, load
+
+# All values at once, as in `toYaml .Values`: then any key may be used.
+_ALL_VALUES = re.compile(r"\.Values(?![\w.])|\.AsMap|index\s+\.Values")
+
+
+def documents(chart: Chart) -> Iterator[Finding]:
+    """Look at the top-level keys of values.yaml: each is used by a template, named in the README, and in the schema."""
+    try:
+        values = load(chart.files.get("values.yaml", ""), "values.yaml")
+    except ChartgenError:
+        return  # Helm tells of it
+    if not isinstance(values.data, dict):
+        return
+    templates = "\n".join(text for path, text in chart.files.items() if "templates/" in path)
+    free = {"global", *_dependencies(chart)}
+    for key in values.data.keys() - free:
+        used = re.search(rf"\.Values\.{re.escape(key)}\b|\"{re.escape(key)}\"", templates)
+        if not used and not _ALL_VALUES.search(templates):
+            yield _about("values-are-used", values, key, "no template uses it", "remove it")
+        if "README.md" in chart.files and not re.search(rf"\b{re.escape(key)}\b", chart.files["README.md"]):
+            yield _about("readme-names-values", values, key, "the README does not name it", "describe it there")
+        if key not in _described(chart, key):
+            yield _about("schema-describes-values", values, key, "the schema does not describe it", "add it there")
+
+
+def _described(chart: Chart, key: str) -> set[str]:
+    """Give the keys that the schema describes; the key itself where there is no schema, or one of another shape."""
+    try:
+        schema = json.loads(chart.files.get("values.schema.json", "null"))
+    except ValueError:
+        return {key}  # Helm tells of it
+    found = schema.get("properties") if isinstance(schema, dict) else None
+    return set(found) if isinstance(found, dict) else {key}
+
+
+def _dependencies(chart: Chart) -> set[str]:
+    """Give the names under which the values of subcharts stand."""
+    head = load(chart.files["Chart.yaml"], "Chart.yaml").data
+    found = head.get("dependencies") if isinstance(head, dict) else None
+    named = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    folders = {path.split("/")[1] for path in chart.files if path.startswith("charts/")}
+    return folders | {str(each.get("alias") or each.get("name")) for each in named}
+
+
+def _about(rule: str, values: Document, key: str, message: str, hint: str) -> Finding:
+    return Finding(rule, values.problem(f"{key}: {message}", (key,), hint), "warning", key)

@@ -1,0 +1,103 @@
+"""The steps that look at rendered objects: each rule on each object, with exceptions and places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from chartgen.chart import Chart
+from chartgen.errors import ChartgenError, Problem
+from chartgen.findings import Complaint, Finding
+from chartgen.linter.ignores import annotated, ignored
+from chartgen.linter.objects import metadata, title
+from chartgen.linter.places import template_line
+from chartgen.linter.rendering import Rendering, told
+from chartgen.linter.rules import RULES, Rule
+from chartgen.manifests import Manifest
+
+
+class Inspection:
+    """Rendered objects, each different one looked at once.
+
+    Args:
+        chart: The chart.
+        renderings: What it rendered to.
+        reasons: Privilege -> its stated reason.
+    """
+
+    steps = tuple(dict.fromkeys(rule.step for rule in RULES if rule.step != "release size"))
+
+    def __init__(self, chart: Chart, renderings: Sequence[Rendering], reasons: Mapping[str, str]) -> None:
+        self.chart, self.reasons = chart, reasons
+        self.broken: list[Finding] = []
+        self.told: set[tuple[object, ...]] = set()
+        self.releases: list[_Release] = []
+        seen: set[tuple[str, str]] = set()
+        for rendering in renderings:
+            self._read(rendering, seen)
+
+    def _read(self, rendering: Rendering, seen: set[tuple[str, str]]) -> None:
+        try:
+            found = rendering.manifests
+        except ChartgenError as error:
+            self.broken += [Finding("helm-template", told(problem, rendering.preset)) for problem in error.problems]
+            return
+        new = [(rendering.kubernetes, each.text) not in seen for each in found]
+        seen.update((rendering.kubernetes, each.text) for each in found)
+        self.releases.append(_Release(rendering.kubernetes, found, new))
+
+    def findings(self, step: str) -> Iterator[Finding]:
+        """Apply the rules of a step."""
+        if step == self.steps[0]:
+            yield from self.broken
+        for rule in RULES:
+            if rule.step == step:
+                for release in self.releases:
+                    yield from self._apply(rule, release)
+
+    def _apply(self, rule: Rule, release: _Release) -> Iterator[Finding]:
+        for manifest, complaint in _complaints(rule, release):
+            if complaint.privilege in self.reasons or rule.id in _ignored(manifest, complaint):
+                continue
+            problem = self._problem(manifest, complaint)
+            # the same template with another preset: only the object's name differs
+            mark = (rule.id, problem.path, problem.line, complaint.message)
+            if mark not in self.told:
+                self.told.add(mark)
+                yield Finding(rule.id, problem, rule.severity)
+
+    def _problem(self, manifest: Manifest, complaint: Complaint) -> Problem:
+        source = manifest.source.partition("/")[2]
+        message = f"{title(manifest.data)}: {complaint.message}"
+        if not source:
+            return Problem(message, hint=complaint.hint)
+        line, _ = manifest.document.position(complaint.at)
+        found = template_line(self.chart, source, manifest.text.split("\n"), line)
+        return Problem(message, found.path, found.line, hint=complaint.hint)
+
+
+class _Release(NamedTuple):
+    """The objects of one rendering, and which of them no earlier one of this Kubernetes version had."""
+
+    kubernetes: str
+    manifests: list[Manifest]
+    new: list[bool]
+
+
+def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[Manifest, Complaint]]:
+    if rule.step == "wiring":
+        for number, complaint in rule.check([each.data for each in release.manifests]):
+            yield release.manifests[number], complaint
+        return
+    for manifest, new in zip(release.manifests, release.new, strict=True):
+        versions = (release.kubernetes,) if rule.step == "kubernetes schemas" else ()
+        for complaint in rule.check(manifest.data, *versions) if new else ():
+            yield manifest, complaint
+
+
+def _ignored(manifest: Manifest, complaint: Complaint) -> set[str]:
+    """Give the rules that the object ignores: by its annotations, or by comments at the place or at what holds it."""
+    lines = manifest.text.split("\n")
+    notes = metadata(manifest.data).get("annotations") or {}
+    places = {manifest.document.position(complaint.at[:depth])[0] for depth in range(len(complaint.at) + 1)}
+    return annotated(notes).union(*(ignored(lines, line) for line in places))

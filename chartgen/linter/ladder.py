@@ -1,0 +1,213 @@
+"""The ladder: one step after another on one chart, each timed, from its files to what its scripts say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from chartgen import manifests
+from chartgen.chart import Chart
+from chartgen.checks import ANNOTATION, check
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.findings import Finding, in_order
+from chartgen.linter.determinism import banned_functions, builds_differ
+from chartgen.linter.documents import documents
+from chartgen.linter.ignores import without_reason
+from chartgen.linter.inspection import Inspection
+from chartgen.linter.kubernetes_schemas import kubernetes_versions
+from chartgen.linter.placing import ignored_there, placed
+from chartgen.linter.reasons import reasons
+from chartgen.linter.rendering import Preset, Renderer, Rendering, told
+from chartgen.linter.size import release_fits
+from chartgen.values import Values, load_values
+from chartgen.yamltext import Plain, load, require_map
+
+Layers: TypeAlias = Values | Sequence[Path]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A chart to lint.
+
+    Args:
+        chart: Its texts.
+        folder: The folder that it was read from; None for one in memory.
+        presets: Name -> values, or their files with the lowest layer first.
+        faults: What is wrong with its files; Helm is not run while there is any.
+        versions: Kubernetes versions to render for; empty for the oldest and newest that the chart takes.
+    """
+
+    chart: Chart
+    folder: Path | None = None
+    presets: Mapping[str, Layers] = field(default_factory=dict)
+    faults: Sequence[Finding] = ()
+    versions: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that was done: its name, how long it took in seconds, and how many findings it had."""
+
+    name: str
+    seconds: float
+    findings: int
+
+
+@dataclass
+class Examination:
+    """What one walk up the ladder has found so far, in which steps, and what Helm has rendered."""
+
+    subject: Subject
+    findings: list[Finding] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    renderings: list[Rendering] = field(default_factory=list)
+
+    def add(self, name: str, findings: Callable[[], Iterable[Finding]]) -> None:
+        """Do a step and time it."""
+        start = time.perf_counter()
+        found = list(findings())
+        self.findings += found
+        self.steps.append(Step(name, time.perf_counter() - start, len(found)))
+
+
+def examine(subject: Subject) -> Examination:
+    """Walk a chart up the whole ladder.
+
+    Args:
+        subject: The chart, and what it is rendered with.
+
+    Returns:
+        The steps that were done, and the findings in order, each where people can mend it.
+
+    Raises:
+        MissingToolError: There is no fitting Helm.
+    """
+    done = Examination(subject)
+    done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
+    if not subject.faults:
+        with _folder(subject) as folder:
+            _climb(done, Renderer(folder))
+    kept = (each for each in reversed(done.findings) if each.rule not in ignored_there(each, subject.chart))
+    done.findings = in_order(placed(each, subject.chart, subject.folder) for each in kept)
+    return done
+
+
+def _climb(done: Examination, renderer: Renderer) -> None:
+    chart, subject = done.subject.chart, done.subject
+    versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
+    work = _Work(renderer, versions, library=_is_library(chart))
+    work.start(Preset())
+    done.add("schema and checks", lambda: _presets(work, subject))
+    done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
+    done.add("README and schema", lambda: [] if _is_ours(chart) else documents(chart))
+    done.add("helm lint", work.linted)
+    done.add("helm template", work.rendered)
+    done.renderings = work.renderings
+    inspection = Inspection(chart, done.renderings, reasons(chart.files.get("README.md", "")))
+    for step in inspection.steps:
+        done.add(step, partial(inspection.findings, step))
+    done.add("release size", lambda: _sizes(done, inspection))
+
+
+def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
+    """Check each preset, and start to render those that fit."""
+    for name, given in subject.presets.items():
+        try:
+            values = given if isinstance(given, Values) else load_values(given)
+            found = check(subject.chart, values)
+        except MissingToolError:
+            raise
+        except ChartgenError as error:
+            yield from (Finding("helm-template", told(problem, Preset(name))) for problem in error.problems)
+            continue
+        yield from found
+        if all(each.severity != "error" for each in found):
+            files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
+            work.start(Preset(name, values.data, files[-1] if files else "values.yaml"))
+
+
+def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
+    largest = max((each.text for each in done.renderings), key=len, default="")
+    yield from release_fits(done.subject.chart, largest)
+    yield from inspection.findings("release size")
+
+
+class _Work:
+    """What Helm is asked for one chart, and what it answered."""
+
+    def __init__(self, renderer: Renderer, versions: Sequence[str], *, library: bool) -> None:
+        self.renderer, self.versions, self.library = renderer, versions, library
+        self.lints: list[Future[list[Finding]]] = []
+        self.templates: list[tuple[Preset, list[Future[Rendering | list[Finding]]]]] = []
+        self.renderings: list[Rendering] = []
+
+    def start(self, preset: Preset) -> None:
+        """Begin to lint and render with values; a library chart has nothing to render."""
+        self.lints.append(self.renderer.lint(preset.data, self.versions[-1]))
+        if not self.library:
+            running = [self.renderer.template(preset, each) for each in self.versions]
+            self.templates.append((preset, running))
+
+    def linted(self) -> Iterator[Finding]:
+        """Give what `helm lint` found."""
+        for lint in self.lints:
+            yield from lint.result()
+
+    def rendered(self) -> Iterator[Finding]:
+        """Give what `helm template` refused, and where two renders of the same differ."""
+        for preset, running in self.templates:
+            texts = set()
+            for template in running:
+                answer = template.result()
+                if isinstance(answer, Rendering):
+                    self.renderings.append(answer)
+                    texts.add(answer.text)
+                else:
+                    yield from answer
+            if texts:
+                yield from self._compared(self.renderings[-1], texts, preset)
+
+    def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> Iterator[Finding]:
+        """Render once more, unless two Kubernetes versions gave the same: then two renders are equal already."""
+        if len(texts) == 1 and len(self.versions) > 1:
+            return
+        again = self.renderer.template(preset, last.kubernetes).result()
+        if isinstance(again, Rendering) and again.text != last.text:
+            yield Finding("renders-are-identical", told(Problem("two renders differ", "Chart.yaml", 1), preset))
+
+
+@contextmanager
+def _folder(subject: Subject) -> Iterator[Path]:
+    if subject.folder:
+        yield subject.folder
+    else:
+        with manifests.written(subject.chart) as folder:
+            yield folder
+
+
+def _ends(versions: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys((versions[0], versions[-1])))
+
+
+def _wanted(chart: Chart) -> str:
+    return str(_head(chart).get("kubeVersion", ""))
+
+
+def _is_ours(chart: Chart) -> bool:
+    """Tell whether README and schema are generated: then the comparison with a new build covers them."""
+    notes = _head(chart).get("annotations")
+    return isinstance(notes, dict) and ANNOTATION in notes
+
+
+def _is_library(chart: Chart) -> bool:
+    return _head(chart).get("type") == "library"
+
+
+def _head(chart: Chart) -> dict[str, Plain]:
+    return require_map(load(chart.files["Chart.yaml"], "Chart.yaml"), "Chart.yaml")

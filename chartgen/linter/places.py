@@ -1,0 +1,115 @@
+"""Where a finding stands in what people write: from a rendered line back to its template, and on to its fragment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from chartgen.chart import Chart
+from chartgen.library import BUILTIN
+from chartgen.target import Target
+from chartgen.yamltext import read_text
+
+# Number of a line -> its pattern, and how many of its letters are fixed.
+Patterns: TypeAlias = dict[int, tuple[re.Pattern[str], int]]
+
+_ACTION = re.compile(r"\{\{.*?\}\}|<%.*?%>")
+# A template line with fewer letters than this, such as `- {{ . }}`, could have made any line.
+_TELLING = 4
+# What the workload kinds share, and what setup charts begin with.
+_SHARED = ("common", "setup")
+
+
+class Line(NamedTuple):
+    """A line of a file."""
+
+    path: str
+    line: int
+
+
+def template_line(chart: Chart, source: str, lines: Sequence[str], line: int) -> Line:
+    """Find the template line that made a rendered line.
+
+    Args:
+        chart: The chart.
+        source: The template that Helm names, relative to the chart.
+        lines: The rendered text.
+        line: 1-based line in it; 0 for none.
+
+    Returns:
+        The line that is likest to it, in the named template before all others; the template's first line when none is.
+    """
+    order = [source, *(path for path in chart.files if path.endswith(".tpl") and path != source)]
+    files = {path: chart.files[path] for path in order if path in chart.files}
+    return _likest(lines, line, files) or Line(source, _first_line(chart.files.get(source, "")))
+
+
+def source_line(target: Target, lines: Sequence[str], line: int) -> tuple[Path, int] | None:
+    """Find the line of a target's fragments, workload kind or launchers that a chart's line was made of.
+
+    Args:
+        target: The target.
+        lines: A text of the composed chart.
+        line: 1-based line in it.
+    """
+    found = _likest(lines, line, {str(path): read_text(path) for path in _sources(target)})
+    return (Path(found.path), found.line) if found else None
+
+
+def _sources(target: Target) -> Iterator[Path]:
+    parts = [*(fragment.path for fragment in target.fragments), *(each.path for each in target.launchers)]
+    kinds = [target.library.find("workload", target.workload), *(BUILTIN / "workloads" / name for name in _SHARED)]
+    for folder in (*parts, *kinds):
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.suffix in (".yaml", ".tpl", ".sh", ".py"):
+                yield path
+
+
+def _likest(lines: Sequence[str], line: int, files: Mapping[str, str]) -> Line | None:
+    """Find the line that says most of what is looked for, and of the lines around it; the first of equals."""
+    if not 0 < line <= len(lines):
+        return None
+    found = [
+        (letters + _around(lines, line, _patterns(text), number), Line(path, number))
+        for path, text in files.items()
+        for number, letters in _alike(lines[line - 1].strip(), _patterns(text))
+    ]
+    return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def _alike(wanted: str, patterns: Patterns) -> Iterator[tuple[int, int]]:
+    for number, (pattern, letters) in patterns.items():
+        if letters >= min(_TELLING, len(wanted)) and pattern.fullmatch(wanted):
+            yield number, letters
+
+
+def _around(lines: Sequence[str], line: int, patterns: Patterns, number: int) -> int:
+    """Count the letters that the lines before and behind have in common."""
+    score = 0
+    for step in (-3, -2, -1, 1, 2, 3):
+        at = line + step
+        if 0 < at <= len(lines) and (near := patterns.get(number + step)) and near[0].fullmatch(lines[at - 1].strip()):
+            score += near[1]
+    return score
+
+
+@lru_cache(maxsize=512)
+def _patterns(text: str) -> Patterns:
+    """Give each line as a pattern, with what the template fills in left open, and the letters that are fixed."""
+    made = {}
+    for number, line in enumerate(text.split("\n"), 1):
+        parts = _ACTION.split(line.strip())
+        if letters := sum(map(len, parts)):
+            made[number] = (re.compile(".*?".join(map(re.escape, parts))), letters)
+    return made
+
+
+def _first_line(text: str) -> int:
+    """Give the first line that is neither blank nor an action or comment of its own."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip() and not line.lstrip().startswith(("{{", "#", "---")):
+            return number
+    return 1

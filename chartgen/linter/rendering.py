@@ -1,0 +1,142 @@
+"""Helm at work for lint: `helm lint` and `helm template` for every preset and Kubernetes version, side by side."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.findings import Finding
+from chartgen.helm import Helm, HelmError, find_helm
+from chartgen.linter.objects import LINT_NAMESPACE
+from chartgen.manifests import Manifest, manifests
+from chartgen.values import to_json
+from chartgen.yamltext import Plain
+
+_RELEASE = "lint"
+# Seconds; a chart of chartgen takes 0.1. Templates can loop for hours without filling memory.
+LIMIT = 60.0
+_HELM_LINE = re.compile(r"^\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)")
+_PLACE = re.compile(r"(?P<path>[\w./-]+\.(?:yaml|yml|tpl|txt)):(?P<line>\d+)(?::\d+)?")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Values that a chart is tried with.
+
+    Args:
+        name: What they are called; empty for no values.
+        data: The values, merged.
+        file: The file to change when the chart refuses them; the chart's own defaults for no values.
+    """
+
+    name: str = ""
+    data: dict[str, Plain] = field(default_factory=dict, compare=False)
+    file: Path | str = "values.yaml"
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """What a chart rendered to.
+
+    Args:
+        preset: The values.
+        kubernetes: The Kubernetes version that the templates saw.
+        text: What Helm printed.
+    """
+
+    preset: Preset
+    kubernetes: str
+    text: str
+
+    @cached_property
+    def manifests(self) -> list[Manifest]:
+        """Its objects.
+
+        Raises:
+            ChartgenError: A document that is no YAML, or no map.
+        """
+        return [each for each in manifests(self.text) if isinstance(each.document.data, dict)]
+
+
+@dataclass(frozen=True)
+class Renderer:
+    """Runs Helm on a chart's folder.
+
+    Args:
+        folder: The chart's folder.
+        helm: The Helm.
+    """
+
+    folder: Path
+    helm: Helm = field(default_factory=find_helm)
+
+    def __post_init__(self) -> None:
+        """Start the threads; each waits for a Helm of its own."""
+        object.__setattr__(self, "pool", ThreadPoolExecutor(min(4, (os.cpu_count() or 1) + 1)))
+
+    pool: ThreadPoolExecutor = field(init=False, repr=False, compare=False)
+
+    def lint(self, values: dict[str, Plain], kubernetes: str) -> Future[list[Finding]]:
+        """Start `helm lint --strict`."""
+        return self.pool.submit(self._lint, values, kubernetes)
+
+    def template(self, preset: Preset, kubernetes: str) -> Future[Rendering | list[Finding]]:
+        """Start `helm template`; gives findings when Helm refuses."""
+        return self.pool.submit(self._template, preset, kubernetes)
+
+    def _lint(self, values: dict[str, Plain], kubernetes: str) -> list[Finding]:
+        try:
+            report = self._run(["lint", "--strict", str(self.folder)], values, kubernetes)
+        except HelmError as error:
+            if not error.stdout:
+                return [Finding("helm-lint", told(problem, Preset("", values))) for problem in error.problems]
+            report = error.stdout
+        found = []
+        for line in report.splitlines():
+            if match := _HELM_LINE.match(line):
+                text = match["text"].replace(f"{self.folder}/", "").replace(str(self.folder), "the chart")
+                path = match["path"].replace(f"{self.folder}/", "").strip()
+                found.append(Finding("helm-lint", _placed(text, path)))
+        return found
+
+    def _template(self, preset: Preset, kubernetes: str) -> Rendering | list[Finding]:
+        command = ["template", _RELEASE, str(self.folder), "--namespace", LINT_NAMESPACE]
+        try:
+            return Rendering(preset, kubernetes, self._run(command, preset.data, kubernetes))
+        except MissingToolError:
+            raise
+        except ChartgenError as error:
+            return [Finding("helm-template", told(problem, preset)) for problem in error.problems]
+
+    def _run(self, command: Sequence[str], values: dict[str, Plain], kubernetes: str) -> str:
+        arguments = [*command, "--kube-version", f"{kubernetes}.0", "--values", "-"]
+        return self.helm.render(arguments, to_json(values), limit=LIMIT)
+
+
+def told(problem: Problem, preset: Preset) -> Problem:
+    """Say with which preset something went wrong, and where: in a template, or else in the preset.
+
+    Args:
+        problem: What Helm said; a path in it begins with the chart's name.
+        preset: The values.
+    """
+    message = f"with {preset.name}: {problem.message}" if preset.name else f"with no values: {problem.message}"
+    if problem.path is None:
+        return Problem(message, preset.file, 1, 0, problem.hint)
+    path = problem.path.partition("/")[2] or problem.path if isinstance(problem.path, str) else problem.path
+    return Problem(message, path, problem.line, problem.column, problem.hint)
+
+
+def _placed(text: str, path: str) -> Problem:
+    """Put what `helm lint` says where it points: the innermost place of a template's error."""
+    places = list(_PLACE.finditer(text))
+    if not places:
+        return Problem(text, path)
+    inner = places[-1]["path"].partition("/")[2] or places[-1]["path"]
+    return Problem(text, inner if "templates/" in inner else path, int(places[-1]["line"]))

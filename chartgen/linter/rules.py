@@ -1,0 +1,150 @@
+"""All rules of lint in one table: the functions that look at objects, and the findings of whole steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from chartgen.findings import Severity
+from chartgen.linter.kubernetes_schemas import kinds_are_known, objects_fit_their_schema
+from chartgen.linter.policy import POLICY
+from chartgen.linter.scripts import scripts_are_sound, scripts_parse
+from chartgen.linter.size import configmaps_fit
+from chartgen.linter.structure import RULES as STRUCTURE
+from chartgen.linter.wiring import WIRING
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule that is a function: its docstring says what it asks for, the hints in its code what to do.
+
+    Args:
+        check: Takes a rendered object, or all objects of a release, and yields what is wrong.
+        step: The step of the ladder that it belongs to.
+        severity: Whether it fails the chart.
+        source: Where the limit comes from; empty when it is chartgen's own.
+    """
+
+    check: Callable[..., Any]
+    step: str
+    severity: Severity = "error"
+    source: str = ""
+
+    @property
+    def id(self) -> str:
+        """The stable id: the function's name with dashes."""
+        return rule_id(self.check)
+
+
+@dataclass(frozen=True)
+class StepRule:
+    """A finding of a whole step, which no single function stands for.
+
+    Args:
+        id: The stable id.
+        meaning: What is looked for, and why.
+        remedy: What to do.
+        source: Where the limit comes from; empty when it is chartgen's own.
+        severity: Whether it fails the chart.
+    """
+
+    id: str
+    meaning: str
+    remedy: str
+    source: str = ""
+    severity: Severity = "error"
+
+
+def rule_id(check: Callable[..., object]) -> str:
+    """Give the stable id of a rule: its name with dashes."""
+    return check.__name__.replace("_", "-")
+
+
+_SCHEMAS = "chartgen/data/schemas.yaml"
+RULES = (
+    *(Rule(check, "structure") for check in STRUCTURE),
+    *(Rule(check, "wiring") for check in WIRING),
+    *(Rule(each.rule, "policy", each.severity) for each in POLICY),
+    Rule(objects_fit_their_schema, "kubernetes schemas", source=_SCHEMAS),
+    Rule(kinds_are_known, "kubernetes schemas", "warning", _SCHEMAS),
+    Rule(scripts_parse, "scripts", source="bash -n"),
+    Rule(scripts_are_sound, "scripts", "warning", "shellcheck --severity=warning"),
+    Rule(configmaps_fit, "release size", source="kubernetes.io, ConfigMaps"),
+)
+
+STEP_RULES = (
+    StepRule(
+        "chart-files",
+        "Helm cannot or must not read a file: a broken Chart.yaml, a link out of the chart, a circle, a huge file.",
+        "mend or remove the file, or copy what a link stands for; while one is left, Helm is not run",
+        "helm.sh/helm/v4, pkg/chart/loader/archive",
+    ),
+    StepRule(
+        "helm-lint",
+        "Helm's own lint, with warnings counted as errors, finds something in the chart.",
+        "mend the file that Helm names",
+        "helm lint --strict",
+    ),
+    StepRule(
+        "helm-template",
+        "Helm cannot render the chart with a preset or for a Kubernetes version, or the chart refuses the values.",
+        "change the value or the template that the message names",
+        "helm template",
+    ),
+    StepRule(
+        "no-banned-functions",
+        "A template calls a function whose result differs from render to render, or between Helm and GitOps tools.",
+        "take what it gives from the values",
+    ),
+    StepRule(
+        "renders-are-identical",
+        "Two renders of the same values differ, so that an upgrade without a change would restart the job.",
+        "remove from the templates what depends on the time, on chance or on a cluster",
+    ),
+    StepRule(
+        "chart-is-as-built",
+        "A chart of a target differs from what chartgen builds: edited by hand, or older than its fragments.",
+        "change the target or a fragment, and build the chart again",
+        severity="warning",
+    ),
+    StepRule(
+        "release-fits",
+        "The chart and its manifests do not fit into the Secret in which Helm keeps a release.",
+        "move data out of the chart, to a volume or an image",
+        "helm.sh, Advanced Helm Techniques, Storage backends",
+    ),
+    StepRule(
+        "values-are-used",
+        "A key of values.yaml is used by no template, so that setting it changes nothing.",
+        "remove the key, or use it",
+        severity="warning",
+    ),
+    StepRule(
+        "readme-names-values",
+        "A key of values.yaml is not in the README, so that users do not find it.",
+        "describe the key in the README",
+        severity="warning",
+    ),
+    StepRule(
+        "schema-describes-values",
+        "A key of values.yaml is not in values.schema.json, so that wrong values of it pass.",
+        "describe the key in the schema",
+        severity="warning",
+    ),
+    StepRule(
+        "ignore-has-reason",
+        "A comment that ignores a rule does not say why; it has no effect.",
+        "write the reason behind the brackets",
+    ),
+)
+
+
+def known_ids() -> set[str]:
+    """Give the ids of all findings that lint can report, those of values included."""
+    from chartgen.checks import CHECKS, SCHEMA
+    from chartgen.linter.handwritten import HANDWRITTEN
+    from chartgen.yamltraps import TRAPS
+
+    functions = {*(each.id for each in CHECKS), *(each.id for each in TRAPS), *(each.id for each in RULES)}
+    return {SCHEMA, *functions, *(each.id for each in STEP_RULES), *(each.id for each in HANDWRITTEN)}

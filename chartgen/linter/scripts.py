@@ -1,0 +1,80 @@
+"""The shell scripts in rendered objects: read by bash without running them, and by shellcheck where it is installed."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from chartgen.findings import Complaint
+from chartgen.linter.objects import Keys, Object, all_containers
+from chartgen.tools import find_tool
+
+_SHELL = re.compile(r"(?:.*/)?(?P<shell>bash|sh)")
+_FIRST_LINE = re.compile(r"#!\s*(?:\S*/env\s+)?\S*?\b(?P<shell>bash|sh)\b")
+_BASH_LINE = re.compile(r"^.*?: line (?P<line>\d+): (?P<text>.*)$", re.MULTILINE)
+_SHELLCHECK_LINE = re.compile(r"^-:(?P<line>\d+):\d+: \w+: (?P<text>.*) \[(?P<code>SC\d+)\]$", re.MULTILINE)
+
+
+class Script(NamedTuple):
+    """A script, the shell that reads it, and where it stands in its object."""
+
+    at: Keys
+    shell: str
+    text: str
+
+
+def scripts(thing: Object) -> Iterator[Script]:
+    """Find the scripts of an object: what containers give to a shell, and what ConfigMaps hold as one."""
+    for container in all_containers(thing):
+        command = [str(word) for word in container.spec.get("command") or ()]
+        words = [*command, *(str(word) for word in container.spec.get("args") or ())]
+        shell = _SHELL.fullmatch(words[0]) if words else None
+        flags = [index for index, word in enumerate(words[:-1]) if re.fullmatch(r"-[a-z]*c[a-z]*", word)]
+        if shell and flags:
+            index = flags[0] + 1
+            at = ("command", index) if index < len(command) else ("args", index - len(command))
+            yield Script((*container.at, *at), shell["shell"], words[index])
+    for name, text in (thing.get("data") or {}).items() if thing.get("kind") == "ConfigMap" else ():
+        if found := _FIRST_LINE.match(str(text)):
+            yield Script(("data", name), found["shell"], str(text))
+        elif str(name).endswith(".sh"):
+            yield Script(("data", name), "bash", str(text))
+
+
+def scripts_parse(thing: Object) -> Iterator[Complaint]:
+    """Every script is one that its shell can read; a container that cannot start holds its GPUs until it gives up."""
+    for script in scripts(thing):
+        for line, text in _bash(script.text):
+            yield Complaint(f"line {line} of {_name(script)}: {text}", "mend the script", script.at)
+
+
+def scripts_are_sound(thing: Object) -> Iterator[Complaint]:
+    """Shellcheck, where it is installed, finds no warning in a script: unquoted words, lost exit codes and the like."""
+    program = find_tool("shellcheck")
+    readable = [script for script in scripts(thing) if not _bash(script.text)]
+    for script in readable if program else ():
+        for line, text in _shellcheck(str(program), script.shell, script.text):
+            yield Complaint(f"line {line} of {_name(script)}: {text}", "mend the script", script.at)
+
+
+def _name(script: Script) -> str:
+    return str(script.at[-1]) if script.at[0] == "data" else ".".join(map(str, script.at[-4:]))
+
+
+@lru_cache(maxsize=256)
+def _bash(text: str) -> tuple[tuple[int, str], ...]:
+    ran = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
+    return tuple((int(match["line"]), match["text"]) for match in _BASH_LINE.finditer(ran.stderr))[:1]
+
+
+@lru_cache(maxsize=256)
+def _shellcheck(program: str, shell: str, text: str) -> tuple[tuple[int, str], ...]:
+    argv = [program, f"--shell={shell}", "--severity=warning", "--format=gcc", "--norc", "-"]
+    ran = subprocess.run(argv, input=text, capture_output=True, text=True, check=False, cwd=Path("/"))
+    return tuple(
+        (int(match["line"]), f"{match['text']} ({match['code']})") for match in _SHELLCHECK_LINE.finditer(ran.stdout)
+    )

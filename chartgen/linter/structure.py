@@ -1,0 +1,227 @@
+"""Structural rules that every rendered object must keep: one small function each, named like its finding's id.
+
+A rule takes a rendered object and yields what is wrong with it. Helm and the API server miss all of these, or report
+them only when machines are already held.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+from chartgen.findings import Complaint
+from chartgen.linter.objects import (
+    LINT_NAMESPACE,
+    Object,
+    all_containers,
+    containers,
+    entries,
+    items,
+    maps,
+    metadata,
+    pods,
+    repeated,
+)
+
+GPU = "nvidia.com/gpu"
+# The longest name that a pod, a Job or a label value may have (Kubernetes: RFC 1123 label).
+NAME_LIMIT = 63
+# https://helm.sh/docs/chart_best_practices/labels/: those marked REC.
+STANDARD_LABELS = (
+    "app.kubernetes.io/name",
+    "app.kubernetes.io/instance",
+    "app.kubernetes.io/managed-by",
+    "helm.sh/chart",
+)
+# Volumes that a webhook's sidecar mounts; no container of the manifest can.
+# https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-sidecar
+_SIDECAR_VOLUMES = ("gke-gcsfuse-",)
+_MOUNTS = ("volumeMounts", "volumeDevices")
+
+
+def mounts_have_volumes(thing: Object) -> Iterator[Complaint]:
+    """Every volumeMount names a volume of its pod; a dangling one is accepted by JobSet and never starts."""
+    for pod in pods(thing):
+        volumes = {volume.get("name") for _, volume in items(pod.spec, "volumes")}
+        for container in containers(pod):
+            for key in _MOUNTS:
+                for index, mount in items(container.spec, key):
+                    if mount.get("name") not in volumes:
+                        name = f"{mount.get('name')!r}, which is no volume of the pod"
+                        message = f"container {container.name} mounts {name}"
+                        yield Complaint(message, "add the volume or remove the mount", (*container.at, key, index))
+
+
+def volumes_are_used(thing: Object) -> Iterator[Complaint]:
+    """Every volume is mounted by a container, or by a sidecar that a webhook adds."""
+    for pod in pods(thing):
+        mounted = [item for each in containers(pod) for key in _MOUNTS for _, item in items(each.spec, key)]
+        used = {mount.get("name") for mount in mounted}
+        for index, volume in items(pod.spec, "volumes"):
+            name = str(volume.get("name"))
+            if name not in used and not name.startswith(_SIDECAR_VOLUMES):
+                yield Complaint(
+                    f"no container mounts volume {name!r}", "mount it or remove it", (*pod.at, "volumes", index)
+                )
+
+
+def unique_environment(thing: Object) -> Iterator[Complaint]:
+    """No container sets a variable twice; server-side apply refuses it (helm issue 31529)."""
+    for container in all_containers(thing):
+        named = (((*container.at, "env", index), entry.get("name")) for index, entry in items(container.spec, "env"))
+        for at, name in repeated(named):
+            yield Complaint(f"container {container.name} sets {name} twice", "keep one of the two", at)
+
+
+def unique_volumes(thing: Object) -> Iterator[Complaint]:
+    """No two volumes of a pod have one name."""
+    for pod in pods(thing):
+        named = (((*pod.at, "volumes", index), volume.get("name")) for index, volume in items(pod.spec, "volumes"))
+        for at, name in repeated(named):
+            yield Complaint(f"two volumes are named {name!r}", "rename one of the two", at)
+
+
+def unique_mount_paths(thing: Object) -> Iterator[Complaint]:
+    """No container mounts two things at one path."""
+    for container in all_containers(thing):
+        mounts = items(container.spec, "volumeMounts")
+        named = (((*container.at, "volumeMounts", index), mount.get("mountPath")) for index, mount in mounts)
+        for at, path in repeated(named):
+            yield Complaint(f"container {container.name} mounts two volumes at {path}", "move one of the two", at)
+
+
+def unique_containers(thing: Object) -> Iterator[Complaint]:
+    """No two containers of a pod, init containers included, have one name."""
+    for pod in pods(thing):
+        for at, name in repeated((container.at, container.spec.get("name")) for container in containers(pod)):
+            yield Complaint(f"two containers are named {name!r}", "rename one of the two", at)
+
+
+def unique_ports(thing: Object) -> Iterator[Complaint]:
+    """No two containers of a pod listen on one port, or name two ports alike: they share one network."""
+    for pod in pods(thing):
+        ports = [
+            ((*container.at, "ports", index), port)
+            for container in containers(pod)
+            for index, port in items(container.spec, "ports")
+        ]
+        numbers = ((at, (port.get("containerPort"), port.get("protocol", "TCP"))) for at, port in ports)
+        for at, (number, _) in repeated(numbers):
+            yield Complaint(f"two containers of the pod have port {number}", "give one of them another port", at)
+        for at, name in repeated((at, port["name"]) for at, port in ports if "name" in port):
+            yield Complaint(f"two ports of the pod are named {name!r}", "rename one of the two", at)
+
+
+def annotations_are_json(thing: Object) -> Iterator[Complaint]:
+    """An annotation that looks like JSON is JSON: network and device plugins drop a broken one without a word."""
+    for at, name, text in entries(thing, "annotations"):
+        if isinstance(text, str) and text.lstrip()[:1] in ("{", "[") and not _is_json(text):
+            yield Complaint(f"annotation {name} looks like JSON but is not", "build it with toJson", at)
+
+
+def names_fit(thing: Object) -> Iterator[Complaint]:
+    """The object's name, with the longest suffix that its controller adds, fits into 63 characters."""
+    name = str(metadata(thing).get("name", ""))
+    for made in (name, *_names_made_of(thing, name)):
+        if len(made) > NAME_LIMIT and thing.get("kind") not in _LONG_NAMES:
+            message = f"name {made} has {len(made)} characters, at most {NAME_LIMIT} fit"
+            yield Complaint(message, "truncate it earlier", ("metadata", "name"))
+
+
+def no_literal_namespace(thing: Object) -> Iterator[Complaint]:
+    """No object names a namespace of its own: `helm --namespace` decides."""
+    namespace = metadata(thing).get("namespace", LINT_NAMESPACE)
+    if namespace != LINT_NAMESPACE:
+        at = ("metadata", "namespace")
+        yield Complaint(f"names the namespace {namespace!r}", "remove it, or use .Release.Namespace", at)
+
+
+def standard_labels(thing: Object) -> Iterator[Complaint]:
+    """Every object has Helm's recommended labels, so that a release can be found and swept by label."""
+    labels = metadata(thing).get("labels") or {}
+    missing = [label for label in STANDARD_LABELS if label not in labels]
+    if missing:
+        at = ("metadata", "labels")
+        yield Complaint(f"lacks the label {', '.join(missing)}", "include the chart's labels helper", at)
+
+
+def quantities_are_text(thing: Object) -> Iterator[Complaint]:
+    """Quantities are quoted: a bare number changes the object at an unchanged upgrade."""
+    found = [entry for key in ("limits", "requests") for entry in entries(thing, key)]
+    found += [
+        ((*at, key), key, node[key])
+        for at, node in maps(thing)
+        for key in ("sizeLimit", "nominalQuota")
+        if node.get(key) is not None
+    ]
+    for at, name, value in found:
+        if isinstance(value, int | float):
+            yield Complaint(f"quantity {name}: {value} is not quoted", "pipe it through quote", at)
+
+
+def gpu_requests_equal_limits(thing: Object) -> Iterator[Complaint]:
+    """Extended resources (GPUs, fabric devices) cannot be overcommitted: a request equals its limit."""
+    for container in all_containers(thing):
+        resources = container.spec.get("resources") or {}
+        limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
+        for name, request in requests.items():
+            if "/" in name and limits.get(name) != request:
+                message = f"container {container.name} requests {name}: {request}, its limit is {limits.get(name)}"
+                yield Complaint(message, "make the two equal", (*container.at, "resources", "requests", name))
+
+
+def gpu_pods_tolerate(thing: Object) -> Iterator[Complaint]:
+    """A pod that asks for GPUs tolerates the taint of GPU machines."""
+    for pod in pods(thing):
+        asks = any(GPU in ((each.spec.get("resources") or {}).get("limits") or {}) for each in containers(pod))
+        keys = [toleration.get("key") for _, toleration in items(pod.spec, "tolerations")]
+        if asks and GPU not in keys and None not in keys:
+            yield Complaint(f"asks for GPUs but does not tolerate {GPU}", "add the toleration", pod.at)
+
+
+def security_context_is_explicit(thing: Object) -> Iterator[Complaint]:
+    """Every container states its securityContext, so that each privilege is a decision."""
+    for container in all_containers(thing):
+        if not container.spec.get("securityContext"):
+            message = f"container {container.name} has no securityContext"
+            yield Complaint(message, "state it, even when restricted", container.at)
+
+
+RULES: tuple[Callable[[Object], Iterator[Complaint]], ...] = (
+    mounts_have_volumes,
+    volumes_are_used,
+    unique_environment,
+    unique_volumes,
+    unique_mount_paths,
+    unique_containers,
+    unique_ports,
+    annotations_are_json,
+    names_fit,
+    no_literal_namespace,
+    standard_labels,
+    quantities_are_text,
+    gpu_requests_equal_limits,
+    gpu_pods_tolerate,
+    security_context_is_explicit,
+)
+
+# Kinds whose names may have 253 characters and become no label and no host name (Kubernetes: DNS subdomain names).
+_LONG_NAMES = frozenset(("CustomResourceDefinition", "ConfigMap", "Secret", "Role", "RoleBinding", "ClusterRole"))
+
+
+def _names_made_of(thing: Object, name: str) -> Iterator[str]:
+    """Give the longest names that the JobSet and Job controllers make: hostnames, which are the longest that matter."""
+    spec = thing.get("spec") or {}
+    if thing.get("kind") == "Job" and spec.get("completionMode") == "Indexed":
+        yield f"{name}-{(spec.get('completions') or 1) - 1}"
+    for _, job in items(spec, "replicatedJobs") if thing.get("kind") == "JobSet" else ():
+        pod_count = job.get("template", {}).get("spec", {}).get("completions") or 1
+        yield f"{name}-{job.get('name')}-{(job.get('replicas') or 1) - 1}-{pod_count - 1}"
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True

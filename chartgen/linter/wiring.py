@@ -1,0 +1,95 @@
+"""Rules for the objects of a release together: one name each, and selectors and ports that meet a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from chartgen.findings import Complaint
+from chartgen.linter.objects import Keys, Object, Pod, containers, items, maps, metadata, pods, repeated
+
+
+class Wired(NamedTuple):
+    """What a rule says of the object with an index."""
+
+    number: int
+    complaint: Complaint
+
+
+def unique_objects(things: Sequence[Object]) -> Iterator[Wired]:
+    """No two objects of a release have one kind and name: the second replaces the first, or the install fails."""
+    names = [(thing.get("kind"), metadata(thing).get("namespace"), metadata(thing).get("name")) for thing in things]
+    for (index, *_), _name in repeated(((index,), name) for index, name in enumerate(names)):
+        message = "stands twice in the release"
+        yield Wired(int(index), Complaint(message, "rename one of the two", ("metadata", "name")))
+
+
+def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
+    """A Service or workload selects pods that the release has: a selector without pods fails without a word."""
+    templates = [template for thing in things for template in _templates(thing)]
+    for index, thing in enumerate(things):
+        at, wanted = _selector(thing)
+        own = list(_templates(thing)) if thing.get("kind") != "Service" else templates
+        if wanted and own and not any(_meets(labels, wanted) for labels, _ in own):
+            told = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))
+            yield Wired(index, Complaint(f"selects pods with {told}, which no pod of the release has", _LABELS, at))
+
+
+def service_ports_are_served(things: Sequence[Object]) -> Iterator[Wired]:
+    """A Service's target port is a port of the pods that it selects, where these state their ports."""
+    templates = [template for thing in things for template in _templates(thing)]
+    for index, thing in enumerate(things):
+        at, wanted = _selector(thing)
+        if thing.get("kind") != "Service" or not wanted:
+            continue
+        served = [_ports(pod) for labels, pod in templates if _meets(labels, wanted)]
+        for number, port in items(thing.get("spec") or {}, "ports"):
+            target = port.get("targetPort", port.get("port"))
+            if any(served) and not any(target in ports for ports in served):
+                message = f"port {target} is no port of the pods that it selects"
+                yield Wired(index, Complaint(message, "name a port of a container", (*at[:1], "ports", number)))
+
+
+WIRING: tuple[Callable[[Sequence[Object]], Iterator[Wired]], ...] = (
+    unique_objects,
+    selectors_match_pods,
+    service_ports_are_served,
+)
+
+_LABELS = "make the selector equal to labels of the pod template"
+
+
+def _templates(thing: Object) -> Iterator[tuple[Object, Pod]]:
+    """Give the labels and the spec of each pod that an object describes."""
+    if thing.get("kind") == "Pod":
+        yield from ((metadata(thing).get("labels") or {}, pod) for pod in pods(thing))
+        return
+    for at, node in maps(thing):
+        spec = node.get("spec")
+        if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
+            yield (node.get("metadata") or {}).get("labels") or {}, Pod((*at, "spec"), spec)
+
+
+def _selector(thing: Object) -> tuple[Keys, Object]:
+    """Give the labels that a Service, or a workload with matchLabels, selects; of what is not sure, none."""
+    selector = (thing.get("spec") or {}).get("selector")
+    if not isinstance(selector, dict):
+        return (), {}
+    if thing.get("kind") == "Service":
+        return ("spec", "selector"), selector
+    labels = selector.get("matchLabels")
+    return ("spec", "selector"), labels if isinstance(labels, dict) else {}
+
+
+def _meets(labels: Object, wanted: Object) -> bool:
+    # JobSet, Volcano and Kubeflow's controllers add labels of their own domain to the pods that they make.
+    ours = {name: value for name, value in wanted.items() if not name.startswith(_CONTROLLERS)}
+    return all(labels.get(name) == value for name, value in ours.items())
+
+
+_CONTROLLERS = ("jobset.sigs.k8s.io/", "batch.kubernetes.io/", "volcano.sh/", "training.kubeflow.org/")
+
+
+def _ports(pod: Pod) -> set[Any]:
+    stated = [port for container in containers(pod) for _, port in items(container.spec, "ports")]
+    return {port.get(key) for port in stated for key in ("name", "containerPort")} - {None}

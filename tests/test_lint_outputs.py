@@ -1,0 +1,201 @@
+"""A repository with one seeded defect for each rule: the same findings in every form; what counts is chosen."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from seeded import SEEDS, SOUND, expected, plant
+
+from chartgen.helm import find_helm
+from chartgen.linter.rules import RULES, STEP_RULES
+
+SEVERITIES = {rule.id: rule.severity for rule in RULES} | {rule.id: rule.severity for rule in STEP_RULES}
+
+
+LONG = f"Job lint-{'t' * 58}: name lint-{'t' * 58}-1 has 65 characters, at most 63 fit"
+
+
+class Repository:
+    """A folder to run `chartgen lint` in, with a cache of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.env = {**os.environ, "CHARTGEN_CACHE": str(root / ".cache"), "CHARTGEN_HELM": str(find_helm().executable)}
+
+    def lint(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "chartgen", "lint", *map(str, arguments)]
+        return subprocess.run(argv, cwd=self.root, env=self.env, capture_output=True, text=True, check=False)
+
+    def rows(self, *arguments: str | Path) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = json.loads(self.lint(*arguments, "--output", "json").stdout)
+        return rows
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """The seeded repository, linted once, so that the tests take what is known of unchanged charts."""
+    root = tmp_path_factory.mktemp("repository")
+    (root / "charts").mkdir()
+    for seed in SEEDS:
+        plant(seed, root / "charts" / seed["rule"])
+    found = Repository(root)
+    assert found.lint().returncode == 1
+    return found
+
+
+def found(rows: Sequence[dict[str, Any]]) -> list[tuple[str, str, int]]:
+    return sorted((row["rule"], row["path"], row["line"]) for row in rows)
+
+
+def seeded(repository: Repository) -> list[tuple[str, str]]:
+    places = [expected(seed, repository.root / "charts" / seed["rule"]) for seed in SEEDS]
+    return sorted((rule, str(Path(path).relative_to(repository.root))) for rule, path, _ in places)
+
+
+def test_exactly_the_seeded_defects_are_found(repository: Repository) -> None:
+    rows = repository.rows("charts")
+    assert [place[:2] for place in found(rows)] == seeded(repository)
+    assert {row["rule"]: row["severity"] for row in rows} == SEVERITIES
+
+
+def test_sarif(repository: Repository) -> None:
+    (run,) = json.loads(repository.lint("--output", "sarif").stdout)["runs"]
+    places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
+    told = [
+        (result["ruleId"], place["artifactLocation"]["uri"], place.get("region", {}).get("startLine", 0))
+        for result, place in zip(run["results"], places, strict=True)
+    ]
+    assert sorted(told) == found(repository.rows())
+    assert {each["id"] for each in run["tool"]["driver"]["rules"]} == set(SEVERITIES)
+
+
+def test_junit(repository: Repository) -> None:
+    suite = ET.fromstring(repository.lint("--output", "junit").stdout)[0]  # noqa: S314
+    cases = sorted((str(case.get("name")), str(case.get("classname"))) for case in suite)
+    assert cases == seeded(repository)
+    errors = sum(severity == "error" for severity in SEVERITIES.values())
+    assert suite.get("failures") == str(errors)
+
+
+def test_github(repository: Repository) -> None:
+    lines = repository.lint("--output", "github").stdout.splitlines()
+    assert len(lines) == len(SEEDS)
+    assert all(line.startswith(("::error file=charts/", "::warning file=charts/")) for line in lines)
+
+
+def test_text_is_grouped_by_file_and_ends_with_the_counts(repository: Repository) -> None:
+    ran = repository.lint("charts/names-fit", "charts/ignore-has-reason")
+    assert ran.stdout.splitlines() == [
+        "charts/ignore-has-reason/templates/job.yaml",
+        "     14  error    ignores a rule without a reason; write the reason behind it [ignore-has-reason]",
+        "charts/names-fit/templates/job.yaml",
+        f"      5  error    {LONG}; truncate it earlier [names-fit]",
+        "2 errors",
+    ]
+    assert ran.stderr.splitlines() == ["> charts/names-fit: unchanged", "> charts/ignore-has-reason: unchanged"]
+
+
+def test_steps_are_named_with_their_times(repository: Repository) -> None:
+    ran = repository.lint("charts/names-fit", "--no-cache")
+    assert ran.stderr.startswith("> charts/names-fit: files 0.0")
+    assert "helm template 0." in ran.stderr
+
+
+def test_a_changed_chart_is_checked_again(repository: Repository) -> None:
+    chart = repository.root / "charts" / "unique-volumes"
+    job = chart / "templates" / "job.yaml"
+    before = job.read_text()
+    job.write_text(before.replace("name: plugin, emptyDir", "name: gke-gcsfuse-cache, emptyDir"))
+    assert repository.rows("charts/unique-volumes") == []
+    job.write_text(before)
+    assert [row["rule"] for row in repository.rows("charts/unique-volumes")] == ["unique-volumes"]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["charts/limits-are-set"], 0),
+        (["charts/limits-are-set", "--strict"], 1),
+        (["charts/names-fit"], 1),
+        (["charts/names-fit", "--ignore", "names-fit"], 0),
+        (["charts/names-fit", "--select", "unique-ports,unique-volumes"], 0),
+        (["charts/names-fit", "--select", "names-fits"], 2),
+        (["charts/nothing"], 2),
+        (["charts/names-fit", "--kubernetes", "1.2"], 2),
+    ],
+    ids=str,
+)
+def test_exit_codes(options: list[str], code: int, repository: Repository) -> None:
+    assert repository.lint(*options).returncode == code
+
+
+def test_unknown_rule_is_named(repository: Repository) -> None:
+    ran = repository.lint("charts/names-fit", "--ignore", "names-fits")
+    assert ran.stderr == "error: no rule is named 'names-fits'; did you mean names-fit or release-fits?\n"
+
+
+def test_baseline_hides_what_is_known_and_nothing_else(repository: Repository) -> None:
+    charts = ["charts/names-fit", "charts/unique-volumes"]
+    assert repository.lint("charts/names-fit", "--write-baseline", "known.json").returncode == 0
+    assert [row["rule"] for row in repository.rows(*charts, "--baseline", "known.json")] == ["unique-volumes"]
+
+
+def test_configuration_of_the_repository(repository: Repository) -> None:
+    settings = repository.root / "chartgen.toml"
+    settings.write_text('[lint]\ncharts = ["charts/names-fit", "charts/unique-ports"]\nignore = ["names-fit"]\n')
+    assert [row["rule"] for row in repository.rows()] == ["unique-ports"]
+    settings.write_text('[lint]\nchart = ["charts"]\nignore = "names-fit"\n')
+    assert repository.lint().stderr == (
+        "error: "
+        f"{settings}: ignore must be a list of strings, not text\n"
+        f"error: {settings}: lint has no setting 'chart'; did you mean charts?\n"
+    )
+    settings.unlink()
+    project = repository.root / "pyproject.toml"
+    project.write_text('[tool.chartgen.lint]\ncharts = ["charts/limits-are-set"]\nstrict = true\n')
+    assert repository.lint().returncode == 1
+    project.unlink()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "      - name: installer",
+            "      # chartgen: ignore[images-are-pinned] a mirror pins it\n      - name: installer",
+        ),
+        (
+            "        image: example.com/installer:latest",
+            "        image: example.com/installer:latest # chartgen: ignore[images-are-pinned] pinned by a mirror",
+        ),
+        ("{{- /* A", "{{- /* chartgen: ignore[images-are-pinned] a mirror pins it */}}\n{{- /* A"),
+        (
+            "apiVersion: batch/v1",
+            "# chartgen: ignore[images-are-pinned, names-fit] a mirror pins it\napiVersion: batch/v1",
+        ),
+        ("  annotations:", '  annotations:\n    ignore-check.kube-linter.io/latest-tag: "a mirror pins it"'),
+    ],
+    ids=["what holds it", "same line", "template comment elsewhere", "object", "annotation"],
+)
+def test_exceptions_stated_in_the_chart(old: str, new: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    seed = next(seed for seed in SEEDS if seed["rule"] == "images-are-pinned")
+    plant(seed, tmp_path / "chart")
+    job = tmp_path / "chart" / "templates" / "job.yaml"
+    assert old in job.read_text()
+    job.write_text(job.read_text().replace(old, new, 1))
+    left = [row["rule"] for row in Repository(tmp_path).rows("chart")]
+    assert left == (["images-are-pinned"] if "elsewhere" in request.node.name else [])
+
+
+def test_a_chart_in_the_working_directory_is_found(tmp_path: Path) -> None:
+    shutil.copytree(SOUND, tmp_path / "chart")
+    assert Repository(tmp_path / "chart").lint("--no-cache").stdout == "no findings\n"

@@ -1,0 +1,104 @@
+"""Each rule of lint finds its seeded defect, at the place where people mend it, and no other rule is needed for it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from seeded import SEEDS, SOUND, expected, plant
+
+from chartgen.findings import Finding
+from chartgen.linter import Subject, inspection, ladder
+from chartgen.linter.files import read_chart
+from chartgen.linter.inspection import Inspection
+from chartgen.linter.ladder import Examination, examine
+from chartgen.linter.reasons import reasons
+from chartgen.linter.rules import RULES, STEP_RULES
+
+FUNCTIONS = {rule.id for rule in RULES}
+named = pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed["rule"])
+
+
+def examined(folder: Path) -> Examination:
+    read = read_chart(folder)
+    return examine(Subject(read.chart, folder, faults=read.findings))
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Examination]]:
+    """Every seeded chart, and what a walk up the ladder finds in it."""
+    root = tmp_path_factory.mktemp("repository")
+    for seed in SEEDS:
+        plant(seed, root / seed["rule"])
+    with ThreadPoolExecutor(2) as pool:
+        done = list(pool.map(examined, [root / seed["rule"] for seed in SEEDS]))
+    return {seed["rule"]: (root / seed["rule"], each) for seed, each in zip(SEEDS, done, strict=True)}
+
+
+def test_there_is_a_seed_for_every_rule() -> None:
+    rules = FUNCTIONS | {rule.id for rule in STEP_RULES}
+    assert sorted(seed["rule"] for seed in SEEDS) == sorted(rules)
+
+
+def test_sound_chart_has_no_findings(tmp_path: Path) -> None:
+    preset = tmp_path / "long.yaml"
+    preset.write_text("steps: 1000000")
+    read = read_chart(SOUND)
+    done = examine(Subject(read.chart, SOUND, {"long": [preset]}, read.findings))
+    assert done.findings == []
+    assert [step.name for step in done.steps] == [
+        *("files", "schema and checks", "determinism", "README and schema", "helm lint", "helm template"),
+        *("structure", "wiring", "policy", "kubernetes schemas", "scripts", "release size"),
+    ]
+
+
+@named
+def test_seeded_defect_is_the_only_finding(
+    seed: dict[str, Any], repository: dict[str, tuple[Path, Examination]]
+) -> None:
+    folder, done = repository[seed["rule"]]
+    (finding,) = done.findings
+    rule, path, line = expected(seed, folder)
+    assert (finding.rule, str(finding.problem.path)) == (rule, path)
+    assert seed["says"] in finding.problem.message
+    assert line in (None, finding.problem.line)
+    assert "\n" not in str(finding)
+
+
+@pytest.mark.parametrize("seed", [seed for seed in SEEDS if seed["rule"] in FUNCTIONS], ids=lambda seed: seed["rule"])
+def test_without_its_rule_the_defect_passes(
+    seed: dict[str, Any], repository: dict[str, tuple[Path, Examination]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, done = repository[seed["rule"]]
+    assert {each.rule for each in looked_at(done)} == {seed["rule"]}
+    monkeypatch.setattr(inspection, "RULES", tuple(rule for rule in RULES if rule.id != seed["rule"]))
+    assert looked_at(done) == []
+
+
+def looked_at(done: Examination) -> list[Finding]:
+    """Apply the rules on objects once more to what Helm rendered."""
+    chart = done.subject.chart
+    again = Inspection(chart, done.renderings, reasons(chart.files.get("README.md", "")))
+    return [each for step in dict.fromkeys(rule.step for rule in RULES) for each in again.findings(step)]
+
+
+STEPS = {
+    "no-banned-functions": "banned_functions",
+    "chart-is-as-built": "builds_differ",
+    "values-are-used": "documents",
+    "readme-names-values": "documents",
+    "schema-describes-values": "documents",
+    "ignore-has-reason": "without_reason",
+    "release-fits": "release_fits",
+}
+
+
+@pytest.mark.parametrize("rule", STEPS)
+def test_without_its_step_the_defect_passes(
+    rule: str, repository: dict[str, tuple[Path, Examination]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, _ = repository[rule]
+    monkeypatch.setattr(ladder, STEPS[rule], lambda *_: [])
+    assert examined(folder).findings == []

@@ -1,0 +1,460 @@
+"""The launcher nccl-test: what its program measures and concludes, on local processes that stand for machines.
+
+Where PyTorch is installed the program runs as it does on GPUs, through the chart's start script and torchrun, with
+gloo in place of NCCL.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lab import Machine, run
+from rendered import Objects, arguments, rendered
+
+from chartgen.compat import lock
+from chartgen.library import BUILTIN
+
+FOLDER = BUILTIN / "launchers" / "nccl-test"
+sys.path.insert(0, str(FOLDER))
+
+import collectives  # noqa: E402
+import program  # noqa: E402
+import table  # noqa: E402
+import tournament  # noqa: E402
+
+needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed: pip install torch")
+HEADER = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time"
+# Two p5.48xlarge machines: aws-samples/awsome-distributed-training @ 7217859, micro-benchmarks/nccl-tests/README.md.
+GENUINE = "  2147483648   536870912   float   sum   -1   9197.5  233.49  437.79   0   9195.2  233.54  437.89   0"
+FLOOR = "NVIDIA/aicr @ bc05c6b, recipes/overlays/h100-eks-ubuntu-training.yaml"
+
+
+def own(*sets: str, nodes: int) -> Objects:
+    """The objects of a run on local processes."""
+    keys = (f"launchers.nccl-test.{flag}" for flag in sets)
+    return run("launcher=nccl-test", f"nodes={nodes}", *keys, json=('launchers.nccl-test.args=["--backend", "gloo"]',))
+
+
+def flags(found: Objects) -> dict[str, list[str]]:
+    """The program's options with their values, those of one name one behind the other."""
+    options: dict[str, list[str]] = {}
+    name = ""
+    for word in arguments(found)[1:]:
+        name = word if word.startswith("--") else name
+        options.setdefault(name, []).extend([] if word.startswith("--") else [word])
+    return options
+
+
+# -- what the chart passes
+
+
+def test_the_default_is_a_sweep_of_all_collectives() -> None:
+    assert flags(run("launcher=nccl-test")) == {
+        "--mode": ["sweep"],
+        "--operations": ["all_reduce", "all_gather", "reduce_scatter", "alltoall"],
+        "--sizes": ["8", "16Gi"],
+        "--factor": ["2"],
+        "--iterations": ["20"],
+        "--warmup": ["5"],
+        "--type": ["float"],
+        "--slow-below": ["80"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("sets", "expected"),
+    [
+        (("nodes=2",), ["all_reduce", "300", "2Gi", FLOOR]),
+        (("nodes=1",), None),
+        (("nodes=2", "gpusPerNode=4"), None),
+        (("nodes=2", "machineType=p5e.48xlarge"), None),
+        (("nodes=4", "launchers.nccl-test.mode=pairs"), None),
+        (
+            ("nodes=1", "launchers.nccl-test.minBusbw.all_reduce=450"),
+            ["all_reduce", "450", "0", "launchers.nccl-test.minBusbw"],
+        ),
+        (
+            ("nodes=2", "launchers.nccl-test.minBusbw.all_reduce=0"),
+            ["all_reduce", "0", "0", "launchers.nccl-test.minBusbw"],
+        ),
+    ],
+)
+def test_floors_are_published_for_whole_machines_and_the_user_has_the_last_word(
+    sets: tuple[str, ...], expected: list[str] | None
+) -> None:
+    found = rendered("launcher=nccl-test", *sets, files=(), name="eks-p5", workload="jobset")
+    assert flags(found).get("--floor") == expected
+
+
+def test_the_page_lists_the_published_floors() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "how-to" / "nccl-test.md").read_text()
+    rows = [
+        "| " + " | ".join(str(row[key]) for key in ("machine", "busbw", "bytes", "source")) + " |"
+        for row in lock()["floors"]
+    ]
+    assert [line for line in page.splitlines() if line in rows] == rows
+    assert {row["operation"] for row in lock()["floors"]} == {"all_reduce"}
+
+
+def test_the_model_of_a_preset_does_not_count() -> None:
+    found = rendered("launcher=nccl-test", "nodes=3")
+    assert arguments(found)[0] == "/etc/chartgen/program.py"
+
+
+def test_nccl_tests_own_program_goes_with_mpirun() -> None:
+    sets = ("launchers.nccl-test.binary=/opt/nccl/all_gather_perf", "launchers.nccl-test.operations={all_gather}")
+    found = rendered("launcher=nccl-test", *sets, files=(), name="oke-h100")
+    (worker,) = (
+        task["template"]["spec"]["containers"][0]
+        for each in found
+        if each["kind"] == "Job"
+        for task in each["spec"]["tasks"]
+        if task["name"] == "mpiworker"
+    )
+    assert worker["args"][-2:] == ["--binary", "/opt/nccl/all_gather_perf"]
+
+
+# -- rows, pairs and numbers
+
+
+def test_rows_of_nccl_tests_are_read_and_written_as_they_are() -> None:
+    rows = table.read(GENUINE, "all_reduce")
+    assert [(each.place, each.busbw) for each in rows] == [("out", 437.79), ("in", 437.89)]
+    assert table.written(rows).split() == GENUINE.split()
+    assert [table.read(line, "all_reduce") for line in (HEADER, "# Avg bus bandwidth    : 52.9753", "")] == [[], [], []]
+
+
+def test_a_place_that_cannot_be_measured_is_not_available() -> None:
+    single = table.Row("alltoall", 1 << 20, 1 << 10, "half", "none", "out", 12345.6, 0.085, 0.0797, 3)
+    expected = "1048576 1024 half none -1 12346 0.09 0.08 3 N/A N/A N/A N/A"
+    assert table.written([single]).split() == expected.split()
+    assert [(each.place, each.time, each.wrong) for each in table.read(table.written([single]), "alltoall")] == [
+        ("out", 12346, 3)
+    ]
+
+
+@pytest.mark.parametrize(("text", "number"), [("8", 8), ("64Ki", 65536), ("16Gi", 17179869184), ("100", 100)])
+def test_sizes_are_read(text: str, number: int) -> None:
+    assert table.bytes_of(text) == number
+
+
+@pytest.mark.parametrize("machines", range(2, 34))
+def test_in_a_tournament_each_pair_meets_once_and_no_machine_twice_in_a_round(machines: int) -> None:
+    rounds = list(tournament.rounds(machines))
+    met = sorted(pair for meeting in rounds for pair in meeting)
+    assert met == [(one, other) for one in range(machines) for other in range(one + 1, machines)]
+    assert len(rounds) == machines - 1 + machines % 2
+    assert all(len({each for pair in meeting for each in pair}) == 2 * len(meeting) for meeting in rounds)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "slow"),
+    [
+        ([400, 400, 100], ["node-2"]),
+        ([400] * 7 + [300], ["node-7"]),
+        ([400] * 7 + [330], []),
+        ([100, 400, 400, 100, 400, 400], ["node-0", "node-3"]),
+        ([400, 410, 390, 405], []),
+    ],
+)
+def test_a_machine_is_slow_when_its_pairs_are(speeds: list[float], slow: list[str]) -> None:
+    pairs = {pair: min(speeds[each] for each in pair) for meeting in tournament.rounds(len(speeds)) for pair in meeting}
+    found = tournament.levels(pairs, len(speeds))
+    _, told = tournament.report([f"node-{each}" for each in range(len(speeds))], found, 80)
+    assert [line.split()[2] for line in told if " is slow: " in line] == slow
+    assert bool(told) == bool(slow)
+
+
+def test_one_slow_pair_of_two_good_machines_names_nobody() -> None:
+    pairs = {pair: 400.0 for meeting in tournament.rounds(8) for pair in meeting} | {(2, 5): 20.0}
+    _, told = tournament.report([str(each) for each in range(8)], tournament.levels(pairs, 8), 80)
+    assert told == []
+
+
+def test_the_report_names_the_machine_and_the_values_that_avoid_it() -> None:
+    lines, told = tournament.report(["gke-a", "gke-bad", "gke-c"], [400.0, 100.0, 396.0], 80)
+    assert lines == [
+        "# machine    busbw   share",
+        "  gke-a     400.00  101.0%",
+        "  gke-bad   100.00   25.3%",
+        "  gke-c     396.00  100.0%",
+    ]
+    assert told == [
+        "chartgen: nccl-test: gke-bad is slow: 100.00 GB/s with its partners, 25% of the 396.00 GB/s of most machines",
+        "chartgen: nccl-test: values that keep a run away from what is slow:",
+        "affinity:",
+        "  nodeAffinity:",
+        "    requiredDuringSchedulingIgnoredDuringExecution:",
+        "      nodeSelectorTerms:",
+        "        - matchFields:",
+        '            - {key: metadata.name, operator: NotIn, values: ["gke-bad"]}',
+    ]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 16, 255, 257, 1000])
+@pytest.mark.parametrize("kind", sorted(collectives.EXACT))
+def test_sums_are_exact_in_every_number_format(ranks: int, kind: str) -> None:
+    limit = collectives.EXACT[kind]
+    sent = [collectives.numbers(rank, ranks, limit) for rank in range(ranks)]
+    assert max(map(sum, zip(*sent, strict=True))) <= limit
+    assert all(any(each) for each in sent)
+    assert sent[0] != sent[1]
+
+
+# -- verdicts
+
+
+def verdicts(folder: Path, monkeypatch: pytest.MonkeyPatch, rows: list[table.Row], *floors: program.Floor) -> list[str]:
+    """What the program says of rows."""
+    monkeypatch.setenv("RUN_DIRECTORY", str(folder))
+    record = program.Record()
+    record.add(rows)
+    return program.verdict(record, list(floors))
+
+
+def row(operation: str, size: int, busbw: float, *, wrong: int = 0) -> table.Row:
+    """A row of which only these count."""
+    return table.Row(operation, size, size // 4, "float", "sum", "in", 1.0, busbw, busbw, wrong)
+
+
+def test_a_floor_is_judged_by_the_best_of_the_sizes_that_it_is_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [row("all_reduce", 1 << 30, 290), row("all_reduce", 2 << 30, 241.25), row("all_reduce", 4 << 30, 240)]
+    floor = program.Floor("all_reduce", 300, 2 << 30, FLOOR)
+    below = f"chartgen: nccl-test: all_reduce reaches 241.25 GB/s at 2 GiB, 19.6% below the floor of 300 GB/s ({FLOOR})"
+    assert verdicts(tmp_path, monkeypatch, rows, floor) == [below]
+    assert verdicts(tmp_path, monkeypatch, rows, floor._replace(busbw=241)) == []
+    assert capsys.readouterr().out == ""
+    assert verdicts(tmp_path, monkeypatch, rows[:1], floor) == []
+    unjudged = "# all_reduce: the floor of 300 GB/s is for messages of 2 GiB and more, which were not measured\n"
+    assert capsys.readouterr().out == unjudged
+    assert verdicts(tmp_path, monkeypatch, rows, floor._replace(operation="alltoall")) == []
+
+
+def test_wrong_results_are_told_with_the_smallest_message_that_shows_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [row("alltoall", 8, 1), row("alltoall", 1 << 20, 1, wrong=7), row("alltoall", 2 << 20, 1, wrong=1)]
+    told = "chartgen: nccl-test: alltoall gives wrong results: 7 elements of a message of 1 MiB"
+    assert verdicts(tmp_path, monkeypatch, rows) == [told]
+
+
+def test_the_verdict_is_what_kubernetes_keeps_of_the_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "termination-log"
+    kept.touch()
+    monkeypatch.setattr(program, "LAST_WORDS", kept)
+    with pytest.raises(SystemExit) as ended:
+        program.conclude(["chartgen: nccl-test: one", "chartgen: nccl-test: two"])
+    assert ended.value.code == 1
+    assert kept.read_text() + "\n" == capsys.readouterr().out == "chartgen: nccl-test: one\nchartgen: nccl-test: two\n"
+    with pytest.raises(SystemExit) as ended:
+        program.conclude([])
+    assert ended.value.code == 0
+
+
+# -- a program of nccl-tests in the image
+
+
+CLASSIC = f"""#!/usr/bin/env bash
+echo "$@" >"$0.$RANK"
+[[ $RANK == 0 ]] || exit 0
+echo '# Collective test starting: all_reduce_perf'
+echo '{HEADER}'
+echo '{GENUINE}'
+exit "${{CODE:-0}}"
+"""
+
+
+def classic(folder: Path, *argv: str, rank: int = 0, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the launcher's program as mpirun's process of a rank, with a stand-in for all_reduce_perf."""
+    binary = folder / "all_reduce_perf"
+    binary.write_text(CLASSIC)
+    binary.chmod(0o755)
+    options = ("--operations", "all_reduce", "--sizes", "8", "2Gi", "--binary", str(binary), *argv)
+    variables = {"PATH": "/usr/bin:/bin", "RANK": str(rank), "RUN_DIRECTORY": str(folder), "CODE": str(code)}
+    command = [sys.executable, str(FOLDER / "program.py"), *options]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_program_of_nccl_tests_measures_and_its_rows_are_kept(tmp_path: Path) -> None:
+    done = classic(tmp_path, "--floor", "all_reduce", "300", "2Gi", FLOOR)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert GENUINE in done.stdout.splitlines()
+    expected = "-b 8 -e 2147483648 -f 2 -n 20 -w 5 -d float -g 1 -c 1\n"
+    assert (tmp_path / "all_reduce_perf.0").read_text() == expected
+    kept = [json.loads(line) for line in (tmp_path / "nccl-test.jsonl").read_text().splitlines()]
+    assert [(each["place"], each["busbw"], each["bytes"]) for each in kept] == [
+        ("out", 437.79, 2 << 30),
+        ("in", 437.89, 2 << 30),
+    ]
+
+
+def test_other_ranks_become_the_program_of_nccl_tests(tmp_path: Path) -> None:
+    done = classic(tmp_path, rank=5)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (tmp_path / "all_reduce_perf.5").exists()
+    assert not (tmp_path / "nccl-test.jsonl").exists()
+
+
+def test_a_program_of_nccl_tests_fails_below_the_floor_and_when_it_fails(tmp_path: Path) -> None:
+    done = classic(tmp_path, "--floor", "all_reduce", "450", "0", "launchers.nccl-test.minBusbw")
+    assert done.returncode == 1
+    below = "2.7% below the floor of 450 GB/s (launchers.nccl-test.minBusbw)"
+    assert done.stdout.splitlines()[-1] == f"chartgen: nccl-test: all_reduce reaches 437.89 GB/s at 2 GiB, {below}"
+    failed = classic(tmp_path, code=3)
+    assert failed.returncode == 1
+    assert failed.stderr == f"chartgen: nccl-test: {tmp_path}/all_reduce_perf ended with exit code 3\n"
+
+
+# -- the real program: each machine is a start script with torchrun
+
+
+# Stands for torchrun where its agent, which imports PyTorch once more on each machine, is not what is tested.
+LIGHT = """
+export RANK=$NODE_RANK WORLD_SIZE=$NNODES LOCAL_RANK=0 LOCAL_WORLD_SIZE=1
+echo $$ >"$RUN_DIRECTORY/pid"
+until [[ $1 == --no-python ]]; do shift; done
+shift
+exec "$@"
+"""
+
+
+class Cluster:
+    """Machines of a run, each a folder with one process, whose programs meet on this machine."""
+
+    def __init__(self, folder: Path, found: Objects, names: tuple[str, ...], *, light: bool = False) -> None:
+        self.found = found
+        self.machines = [Machine(folder / name) for name in names]
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        torchrun = LIGHT if light else f'exec {sys.executable} -m torch.distributed.run "$@"'
+        for machine, name in zip(self.machines, names, strict=True):
+            for command, body in {"torchrun": torchrun, "python3": f'exec {sys.executable} "$@"'}.items():
+                path = machine.folder / "bin" / command
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(f"#!/usr/bin/env bash\n{body}\n")
+                path.chmod(0o755)
+            machine.variables |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "NODE_NAME": name}
+            machine.variables |= {"GPUS_PER_NODE": "1", "OMP_NUM_THREADS": "1"}
+        self.running: list[subprocess.Popen[str]] = []
+
+    def start(self) -> None:
+        """Start all machines."""
+        self.running = [machine.start(self.found, rank=rank) for rank, machine in enumerate(self.machines)]
+
+    def finish(self) -> tuple[list[int], list[str]]:
+        """Wait for all machines; give their exit codes and logs. One that hangs is stopped."""
+        late = threading.Timer(120, self.stop)
+        late.start()
+        logs = [process.communicate()[0] for process in self.running]
+        late.cancel()
+        return [process.returncode for process in self.running], logs
+
+    def stop(self) -> None:
+        """Stop all machines as Kubernetes does."""
+        for process in self.running:
+            process.terminate()
+
+    def record(self) -> list[dict[str, Any]]:
+        """What rank 0 has left in the run's directory so far."""
+        found = self.machines[0].folder.rglob("nccl-test.jsonl")
+        return [json.loads(line) for path in found for line in path.read_text().splitlines()]
+
+
+@contextmanager
+def slowed(cluster: Cluster, machine: int) -> Iterator[None]:
+    """Stop a machine's program again and again from outside: it does everything right, and late."""
+    done = threading.Event()
+
+    def pulses() -> None:
+        # not while the programs start, which takes long enough
+        while not cluster.record() and not done.wait(0.02):
+            pass
+        (file,) = cluster.machines[machine].folder.rglob("pid")
+        pid = int(file.read_text())
+        while cluster.running[machine].poll() is None and not done.wait(0.005):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+                done.wait(0.03)
+                os.kill(pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=pulses)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@needs_torch
+def test_a_sweep_of_two_machines_measures_and_checks_everything(tmp_path: Path) -> None:
+    sets = ("maxBytes=64Ki", "factor=16", "iterations=2", "warmup=1", "dataType=bfloat16")
+    cluster = Cluster(tmp_path, own(*sets, nodes=2), ("node-a", "node-b"))
+    cluster.start()
+    codes, logs = cluster.finish()
+    assert codes == [0, 0], logs
+    head, *rows = cluster.record()
+    assert (head["ranks"], head["machines"], head["backend"], head["largest"]) == (2, 2, "gloo", "64 KiB")
+    sizes = [8, 128, 2048, 32768]
+    measured = [(each["operation"], each["place"], each["bytes"], each["count"]) for each in rows]
+    halves = [(size, size // 4) for size in sizes]
+    assert measured == [
+        *(("all_reduce", "in", size, size // 2) for size in sizes),
+        *(("all_gather", place, *half) for half in halves for place in ("out", "in")),
+        *(("reduce_scatter", place, *half) for half in halves for place in ("out", "in")),
+        *(("alltoall", "out", *half) for half in halves),
+    ]
+    assert {each["wrong"] for each in rows} == {0}
+    for each in rows:
+        assert each["algbw"] == pytest.approx(each["bytes"] / each["time"] / 1e3)
+        assert each["busbw"] == pytest.approx(each["algbw"] * (1 if each["operation"] == "all_reduce" else 0.5))
+    printed = [table.read(line, "") for line in logs[0].splitlines()]
+    assert sum(map(len, printed)) == len(rows)
+    assert "NCCL" not in logs[1]
+
+
+@needs_torch
+def test_below_the_floor_the_run_fails_and_says_by_how_much(tmp_path: Path) -> None:
+    sets = ("maxBytes=64Ki", "minBytes=64Ki", "iterations=2", "minBusbw.all_reduce=5000", "operations={all_reduce}")
+    cluster = Cluster(tmp_path, own(*sets, nodes=2), ("node-a", "node-b"))
+    cluster.start()
+    codes, logs = cluster.finish()
+    assert codes[0] == 1
+    (line,) = (line for line in logs[0].splitlines() if line.startswith("chartgen: nccl-test: "))
+    (only,) = cluster.record()[1:]
+    below = f"{1 - only['busbw'] / 5000:.1%} below the floor of 5000 GB/s (launchers.nccl-test.minBusbw)"
+    assert line == f"chartgen: nccl-test: all_reduce reaches {only['busbw']:.2f} GB/s at 64 KiB, {below}"
+
+
+@needs_torch
+def test_pairs_find_the_slow_machine_and_say_how_to_avoid_it(tmp_path: Path) -> None:
+    sets = ("mode=pairs", "operations={all_reduce}", "maxBytes=1Mi", "iterations=400", "slowBelow=50")
+    names = ("node-a", "node-b", "node-bad", "node-d")
+    cluster = Cluster(tmp_path, own(*sets, nodes=4), names, light=True)
+    cluster.start()
+    with slowed(cluster, 2):
+        codes, logs = cluster.finish()
+    assert codes[0] == 1, logs
+    told = logs[0].splitlines()
+    (line,) = (line for line in told if " is slow: " in line)
+    assert line.startswith("chartgen: nccl-test: node-bad is slow: ")
+    assert '            - {key: metadata.name, operator: NotIn, values: ["node-bad"]}' in told
+    pairs = [tuple(each["pair"]) for each in cluster.record()[1:]]
+    assert sorted(pairs) == [(one, other) for at, one in enumerate(names) for other in names[at + 1 :]]
