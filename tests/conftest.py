@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +18,13 @@ CONTROLLERS = ("cloud-kinds", "cloud-storage", "jobset", "kueue", "volcano", "tr
 
 
 def pytest_configure() -> None:
-    """Take Ctrl-C again: a shell that runs CI in the background ignores it, and what ignores it hands that on."""
+    """Make the tests' processes as a developer's shell would.
+
+    A shell that runs CI in the background ignores Ctrl-C, and what ignores it hands that on. Programs of the
+    development tools, such as shellcheck, stand beside the interpreter.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 
 @pytest.fixture(scope="session")

@@ -135,7 +135,7 @@ def test_a_killed_rank_ends_the_run_and_is_named_last(two: Run) -> None:
     pids = {
         int(path.parent.name)
         for path in Path("/proc").glob("[0-9]*/cmdline")
-        if path.read_bytes().startswith(b"python3\0-u\0" + str(two.trainer).encode())
+        if b"python3\0-u\0" + str(two.trainer).encode() in path.read_bytes()
     }
     victim = next(pid for pid in pids if b"\0RANK=1\0" in b"\0" + Path(f"/proc/{pid}/environ").read_bytes())
     os.kill(victim, signal.SIGKILL)

@@ -54,7 +54,7 @@ def test_every_layout_passes_every_check(preset: str, gpus: int) -> None:
     assert len(set(map(sizes, found))) == len(found)
     for layout in found:
         candidate = changed(job, layout.values)
-        claims = [claim for check in CHECKS for claim in check.rule(candidate)]
+        claims = [claim for check in CHECKS if "train" in check.tasks for claim in check.rule(candidate)]
         # a preset alone has no storage, which no layout can mend
         assert [claim for claim in claims if not claim.key.startswith("storage.")] == []
         model_parallel = layout.tensor * layout.pipeline * layout.context

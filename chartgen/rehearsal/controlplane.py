@@ -229,9 +229,10 @@ class ControlPlane:
 def stages(run_seconds: float) -> list[dict[str, Any]]:
     """Give kwok's stages: pods start at once, stop in a second and, when a Job owns them, succeed after a while.
 
-    Those that prepare data succeed at once, so that what needs the data can follow.
+    Those that prepare data succeed at once, so that what needs the data can follow. Those that a Job still counts fail
+    when they are stopped, as under a kubelet: a Job with a podFailurePolicy waits for that before it lets them go.
     """
-    seconds = {"pod-complete": run_seconds, "pod-delete": 1.0}
+    seconds = {"pod-complete": run_seconds, "pod-delete": 1.0, "pod-stop": 1.0}
     found = engines.documents("kwok", "stages.json")
     complete = next(stage for stage in found if stage["metadata"]["name"] == "pod-complete")
     data = copy.deepcopy(complete)
@@ -239,14 +240,30 @@ def stages(run_seconds: float) -> list[dict[str, Any]]:
     for stage, operator in ((complete, "NotIn"), (data, "In")):
         condition = {"key": '.metadata.labels["app.kubernetes.io/component"]', "operator": operator, "values": ["data"]}
         stage["spec"]["selector"]["matchExpressions"].append(condition)
-    found.append(data)
+    found += [data, _stop_stage(complete)]
     for stage in found:
         name, delay = stage["metadata"]["name"], stage["spec"].get("delay")
-        if delay and name.startswith("pod-"):
+        if delay is not None and name.startswith("pod-"):
             delay["durationMilliseconds"] = int(seconds.get(name, 0.0) * 1000)
             delay.pop("jitterDurationMilliseconds", None)  # an upper bound of 5 s, so it would cut a longer delay
             delay.pop("jitterDurationFrom", None)  # the whole grace period, when a pod is deleted
     return found
+
+
+def _stop_stage(complete: dict[str, Any]) -> dict[str, Any]:
+    """Make the stage of pods that are stopped and held by a finalizer, from that of pods that succeed."""
+    status = complete["spec"]["next"]["statusTemplate"]
+    for success, failure in (("exitCode: 0", "exitCode: 143"), ("Completed", "Error"), ("Succeeded", "Failed")):
+        status = status.replace(success, failure)
+    held = [{"key": f".metadata.{name}", "operator": "Exists"} for name in ("deletionTimestamp", "finalizers")]
+    running = {"key": ".status.phase", "operator": "In", "values": ["Running"]}
+    spec = {
+        "resourceRef": complete["spec"]["resourceRef"],
+        "selector": {"matchExpressions": [*held, running]},
+        "delay": {},
+        "next": {"statusTemplate": status},
+    }
+    return {**complete, "metadata": {"name": "pod-stop"}, "spec": spec}
 
 
 def service_account_key() -> str:
