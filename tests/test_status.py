@@ -137,18 +137,21 @@ def test_a_queue_that_does_not_exist(run: Any, machines: ControlPlane) -> None:
 def test_a_stopped_queue_drains_a_running_run(run: Any, machines: ControlPlane) -> None:
     running(machines, run(manifests.jobset("drained", 1, queue="told-small", pool=POOL)))
     machines.cluster.patch(CLUSTER_QUEUE, "told-small", {"spec": {"stopPolicy": "HoldAndDrain"}})
-    found = until(machines, "drained", lambda it: it.phase == "queued" and len(it.causes) == 2 and not it.pods)
-    assert found.causes == (
-        Cause(
-            "it was evicted (ClusterQueueStopped): The ClusterQueue is stopped",
-            "it resumes from its last checkpoint once it is admitted",
-        ),
-        Cause(
-            "queue told-small: ClusterQueue told-small is stopped (stopPolicy HoldAndDrain)",
-            "ask who stopped it; `kubectl patch clusterqueue told-small` with spec.stopPolicy None starts it",
-        ),
+    stopped = Cause(
+        "queue told-small: ClusterQueue told-small is stopped (stopPolicy HoldAndDrain)",
+        "ask who stopped it; `kubectl patch clusterqueue told-small` with spec.stopPolicy None starts it",
     )
-    machines.cluster.patch(CLUSTER_QUEUE, "told-small", {"spec": {"stopPolicy": "None"}})
+    try:
+        found = until(machines, "drained", lambda it: it.phase == "queued" and stopped in it.causes and not it.pods)
+        assert found.causes == (
+            Cause(
+                "it was evicted (ClusterQueueStopped): The ClusterQueue is stopped",
+                "it resumes from its last checkpoint once it is admitted",
+            ),
+            stopped,
+        )
+    finally:
+        machines.cluster.patch(CLUSTER_QUEUE, "told-small", {"spec": {"stopPolicy": "None"}})
     running(machines, "drained")
 
 

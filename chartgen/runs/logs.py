@@ -102,6 +102,9 @@ def follow_logs(
             lines.put(None)
         except ChartgenError as error:
             lines.put(error)
+        except Exception:
+            if not stop.is_set():  # else the reader has gone, and closed the connection
+                raise
 
     for source in sources:
         threading.Thread(target=collect, args=(source,), daemon=True).start()

@@ -55,6 +55,11 @@ _KUEUE = (
         r"the machines of flavor \2 have the taint \1, which the pods do not tolerate",
         "add it to `tolerations`; no waiting helps",
     ),
+    _wording(  # for a moment, until Kueue has looked at it again
+        r"The (LocalQueue|ClusterQueue) is stopped",
+        r"its \1 is stopped",
+        "ask who stopped it; spec.stopPolicy None starts it",
+    ),
     _wording(
         r"(LocalQueue|ClusterQueue) (\S+) doesn't exist",
         r"there is no \1 \2",
