@@ -8,11 +8,11 @@ from typing import Any
 
 from chartgen.chart import Chart
 from chartgen.checks import effective_values, validate
+from chartgen.cluster import QUEUE_LABEL
 from chartgen.errors import ChartgenError
 from chartgen.manifests import objects, render
 from chartgen.values import Values
 
-_QUEUE = "kueue.x-k8s.io/queue-name"
 _COMPONENT = "app.kubernetes.io/component"
 _CONTAINER = "kubectl.kubernetes.io/default-container"
 _SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
@@ -164,7 +164,7 @@ def _workers(item: dict[str, Any]) -> Workers | None:
     (pod, count), metadata = known(item["spec"]), item["metadata"]
     if group == "batch.volcano.sh":
         return Workers(metadata["name"], "Volcano Job", pod, count, item["spec"].get("queue", ""))
-    return Workers(metadata["name"], item["kind"], pod, count, metadata.get("labels", {}).get(_QUEUE, ""))
+    return Workers(metadata["name"], item["kind"], pod, count, metadata.get("labels", {}).get(QUEUE_LABEL, ""))
 
 
 def _job(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:

@@ -13,11 +13,13 @@ import os
 import re
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import cached_property
 from typing import Any
 
 from chartgen.chart import Chart
 from chartgen.cluster import CONFIG_MAP, SECRET, Cluster, Kind, Object
 from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.manifests import objects
 
 # Labels that Helm gives to all that it keeps (pkg/storage/driver/secrets.go).
 _OWNER = {"owner": "helm"}
@@ -25,6 +27,9 @@ _DRIVERS = {"": SECRET, "secret": SECRET, "secrets": SECRET, "configmap": CONFIG
 # Helm writes nanoseconds, and `Z` or an offset; Python 3.10 reads neither.
 _TIME = re.compile(r"(?P<whole>[-0-9]+T[:0-9]+)(?:\.(?P<fraction>\d+))?(?P<zone>Z|[-+]\d\d:\d\d)")
 _TARGET = "chartgen/target"
+# What Helm writes on each object that it makes (pkg/action/validate.go).
+OWNER_ANNOTATION = "meta.helm.sh/release-name"
+_OWNER_NAMESPACE = "meta.helm.sh/release-namespace"
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,11 @@ class Record:
     server_side: bool = False
     stored: str = ""
     content: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def objects(self) -> list[Object]:
+        """The objects of its manifest."""
+        return objects(self.manifest)
 
 
 def read_records(cluster: Cluster, release: str, namespace: str) -> list[Record]:
@@ -104,6 +114,12 @@ def storage_kind() -> Kind:
         problem = f"HELM_DRIVER={driver} keeps releases outside the cluster, where chartgen cannot read them"
         raise MissingToolError(Problem(problem, hint="use secret, Helm's default, or configmap"))
     return _DRIVERS[driver]
+
+
+def is_owned(item: Object, release: str, namespace: str) -> bool:
+    """Tell whether Helm made a live object for a release."""
+    annotations = item["metadata"].get("annotations") or {}
+    return (annotations.get(OWNER_ANNOTATION), annotations.get(_OWNER_NAMESPACE)) == (release, namespace)
 
 
 def read_time(text: str) -> datetime:

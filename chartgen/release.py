@@ -133,8 +133,18 @@ def uninstall(name: str, place: Place | None = None) -> Release:
     """
     place = place or Place()
     found = status(name, place)
-    _helm(place).run(["uninstall", name, "--namespace", place.namespace])
+    remove(name, place)
     return found
+
+
+def remove(name: str, place: Place) -> None:
+    """Let Helm uninstall a release of which the caller knows that it exists.
+
+    Raises:
+        ChartgenError: Helm refuses.
+        MissingToolError: Helm or the cluster is missing.
+    """
+    _helm(place).run(["uninstall", name, "--namespace", place.namespace])
 
 
 def status(name: str, place: Place | None = None) -> Release:

@@ -8,17 +8,21 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import manifests
+import pytest
 from tiny import CHART_YAML
 
 from chartgen.chart import Chart
 from chartgen.cluster import CONFIG_MAP, JOB, JOBSET, POD, Cluster, Object, wait_for
 from chartgen.records import Record, read_records
+from chartgen.rehearsal import engines
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.release import Place, Release
 from chartgen.rollout import Removal, Rollout, execute, prepare, prepare_rollback, survey, uninstall
 
@@ -158,6 +162,21 @@ def site(cluster: Cluster, kubeconfig: Path, helm: Path, namespace: str) -> Iter
             del os.environ["CHARTGEN_HELM"]
         else:
             os.environ["CHARTGEN_HELM"] = before
+
+
+@contextmanager
+def rolling(plane: ControlPlane) -> Iterator[ControlPlane]:
+    """Give the machines on which the charts of `small` run, and remove them at the end."""
+    names = create_machines(plane.cluster, [manifests.pool("roll", 4)])
+    yield plane
+    delete_machines(plane.cluster, names)
+
+
+def site_of(request: pytest.FixtureRequest, plane: ControlPlane, prefix: str) -> AbstractContextManager[Site]:
+    """Give a test its own namespace; the fixture's parameter, when it has one, names the Helm."""
+    helm = getattr(request, "param", "helm")
+    namespace = f"{prefix}-{helm}-{abs(hash(request.node.name)) % 10**8}"
+    return site(plane.cluster, plane.kubeconfig, engines.require(helm), namespace)
 
 
 def small(kind: str = "jobset", **options: Any) -> Chart:

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from releases import RELEASE, Site, site, small
+from releases import RELEASE, Site, site_of, small
 from rendered import VALUES, chart, fit_schema
 
 from chartgen import release
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.manifests import objects, render
 from chartgen.records import Record, read_records, restore_chart
-from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.runs.progress import progress_of
 from chartgen.values import Values, load_values
@@ -24,8 +23,7 @@ LINES = [f"iteration {number}/ 100 | elapsed time per iteration (ms): 20000.0 |"
 
 @pytest.fixture(params=["helm", "helm3"])
 def here(request: pytest.FixtureRequest, plane: ControlPlane) -> Iterator[Site]:
-    helm = engines.require(request.param)
-    with site(plane.cluster, plane.kubeconfig, helm, f"records-{request.param}-{len(request.node.name)}") as found:
+    with site_of(request, plane, "records") as found:
         yield found
 
 

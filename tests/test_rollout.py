@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import manifests
 import pytest
-from releases import RELEASE, Site, run_chart, site, small
+from releases import RELEASE, Site, rolling, run_chart, site_of, small
 
 from chartgen.cluster import JOB, JOBSET, POD, WORKLOAD, wait_for
 from chartgen.errors import ChartgenError
-from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.runs.objects import outcome
 
 pytestmark = pytest.mark.engines
@@ -23,16 +20,13 @@ pytestmark = pytest.mark.engines
 
 @pytest.fixture(scope="module")
 def machines(plane: ControlPlane) -> Iterator[ControlPlane]:
-    names = create_machines(plane.cluster, [manifests.pool("roll", 4)])
-    yield plane
-    delete_machines(plane.cluster, names)
+    with rolling(plane) as found:
+        yield found
 
 
 @pytest.fixture(params=["helm", "helm3"])
 def here(request: pytest.FixtureRequest, machines: ControlPlane) -> Iterator[Site]:
-    helm: Path = engines.require(request.param)
-    namespace = f"roll-{request.param}-{abs(hash(request.node.name)) % 10**8}"
-    with site(machines.cluster, machines.kubeconfig, helm, namespace) as found:
+    with site_of(request, machines, "roll") as found:
         yield found
 
 

@@ -9,13 +9,11 @@ from pathlib import Path
 import manifests
 import pytest
 from click.testing import Result
-from releases import RELEASE, Site, run_chart, site, small
+from releases import RELEASE, Site, rolling, run_chart, site_of, small
 from userlib import chartgen
 
 from chartgen.cluster import CLAIM
-from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
 
 pytestmark = pytest.mark.engines
 VALUES = Path(__file__).parent.parent / "values"
@@ -28,16 +26,14 @@ GPT = tuple(
 
 @pytest.fixture(scope="module")
 def machines(plane: ControlPlane) -> Iterator[ControlPlane]:
-    names = create_machines(plane.cluster, [manifests.pool("roll", 4)])
-    yield plane
-    delete_machines(plane.cluster, names)
+    with rolling(plane) as found:
+        yield found
 
 
 @pytest.fixture
 def here(request: pytest.FixtureRequest, machines: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setenv("KUBECONFIG", str(machines.kubeconfig))
-    namespace = f"cli-{abs(hash(request.node.name)) % 10**8}"
-    with site(machines.cluster, machines.kubeconfig, engines.require("helm"), namespace) as found:
+    with site_of(request, machines, "cli") as found:
         yield found
 
 

@@ -17,14 +17,14 @@ from typing import Any
 import manifests
 import pytest
 from killed import run_killed
-from releases import RELEASE, Site, run_chart, site, small
+from releases import RELEASE, Site, rolling, run_chart, site, site_of, small
 
 from chartgen.chart import Chart
 from chartgen.cluster import CONFIG_MAP, JOBSET, LEASE, SECRET, wait_for
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
+from chartgen.rehearsal.machines import create_machines
 from chartgen.rollout.lock import Lock, lease_name
 
 pytestmark = pytest.mark.engines
@@ -33,16 +33,13 @@ LONG_AGO = "2026-01-01T00:00:00.000000Z"
 
 @pytest.fixture(scope="module")
 def machines(plane: ControlPlane) -> Iterator[ControlPlane]:
-    names = create_machines(plane.cluster, [manifests.pool("roll", 4)])
-    yield plane
-    delete_machines(plane.cluster, names)
+    with rolling(plane) as found:
+        yield found
 
 
 @pytest.fixture(params=["helm", "helm3"])
 def here(request: pytest.FixtureRequest, machines: ControlPlane) -> Iterator[Site]:
-    helm: Path = engines.require(request.param)
-    namespace = f"fault-{request.param}-{abs(hash(request.node.name)) % 10**8}"
-    with site(machines.cluster, machines.kubeconfig, helm, namespace) as found:
+    with site_of(request, machines, "fault") as found:
         yield found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from chartgen.chart import Chart
@@ -28,7 +28,7 @@ from chartgen.values import Values
 from chartgen.yamltext import load, require_map
 from chartgen.yamltraps import traps
 
-__all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "place", "validate"]
+__all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "place", "raise_errors", "validate"]
 
 CHECKS: tuple[Check, ...] = (
     *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *TRAINING, *SECRETS),
@@ -68,7 +68,16 @@ def validate(chart: Chart, values: Values) -> None:
     Raises:
         ChartgenError: At least one value does not fit.
     """
-    errors = [found.problem for found in check(chart, values) if found.severity == "error"]
+    raise_errors(check(chart, values))
+
+
+def raise_errors(found: Iterable[Finding]) -> None:
+    """Raise all errors among findings at once; warnings are left out.
+
+    Raises:
+        ChartgenError: There is at least one.
+    """
+    errors = [each.problem for each in found if each.severity == "error"]
     if errors:
         raise ChartgenError(errors)
 

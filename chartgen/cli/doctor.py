@@ -15,6 +15,7 @@ from chartgen.cli.options import (
     context_option,
     find_chart,
     namespace_option,
+    open_place,
     output_option,
     path_option,
     read_values,
@@ -50,12 +51,11 @@ def doctor(target: str | None, namespace: str, context: str | None, output: str,
       chartgen doctor gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
       chartgen doctor --context my-cluster
     """
-    from chartgen.cluster import connect
     from chartgen.doctor import examine_cluster
 
-    with connect(context=context) as cluster:
-        place = namespace or cluster.namespace
-        found = _release(cluster, target, place, **options) if target else examine_cluster(cluster, place)
+    with open_place(context, namespace) as (cluster, place):
+        where = place.namespace
+        found = _release(cluster, target, where, **options) if target else examine_cluster(cluster, where)
     _show(found, output)
     if any(each.status == "fail" for each in found):
         sys.exit(1)

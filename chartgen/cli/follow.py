@@ -180,6 +180,7 @@ class _Screen:
         self._drawn = 0
 
     def show(self, readout: Readout) -> None:
+        """Draw a readout in place of the one before."""
         from chartgen.runs.telling import describe
 
         size = shutil.get_terminal_size()
@@ -201,6 +202,7 @@ class _Lines:
         self._when = 0.0
 
     def show(self, readout: Readout) -> None:
+        """Print a readout, when it says something new."""
         from chartgen.runs.telling import describe, summarize
 
         line, state, now = summarize(readout), summarize(readout, progress=False), time.monotonic()

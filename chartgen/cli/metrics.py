@@ -13,6 +13,7 @@ from chartgen.cli.options import (
     context_option,
     find_chart,
     namespace_option,
+    open_place,
     path_option,
     read_values,
     say,
@@ -141,7 +142,6 @@ def _is_release(logs: tuple[str, ...]) -> bool:
 
 def _open_release(release: str, options: dict[str, Any]) -> tuple[Log, list[tuple[str, Any]]]:
     """Read the logs of a release's first and last rank, and its values."""
-    from chartgen.cluster import connect
     from chartgen.metrics.jobs import facts_of_release
     from chartgen.metrics.log import read_streams
     from chartgen.records import read_records, restore_chart
@@ -150,8 +150,8 @@ def _open_release(release: str, options: dict[str, Any]) -> tuple[Log, list[tupl
     from chartgen.values import Values
 
     check_name(release)
-    with connect(context=options["context"]) as cluster:
-        namespace = options["namespace"] or cluster.namespace
+    with open_place(options["context"], options["namespace"]) as (cluster, place):
+        namespace = place.namespace
         records = read_records(cluster, release, namespace)
         if not records:
             problem = f"there is no file and no release {release} in namespace {namespace}"

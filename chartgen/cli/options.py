@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from chartgen.chart import Chart
+    from chartgen.cluster import Cluster
     from chartgen.findings import Finding
     from chartgen.library import Library
     from chartgen.plan import Plan
+    from chartgen.release import Place
     from chartgen.values import Values
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -88,6 +91,16 @@ def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *
         return Chart.read(Path(name))
     make = compose_interface if values_only else compose
     return make(load_target(name, library(path)), workload)
+
+
+@contextmanager
+def open_place(context: str | None, namespace: str) -> Iterator[tuple[Cluster, Place]]:
+    """Connect to the cluster of --context, and give its place for Helm; the namespace is the context's by default."""
+    from chartgen.cluster import connect
+    from chartgen.release import Place
+
+    with connect(context=context) as cluster:
+        yield cluster, Place(namespace or cluster.namespace, context=context)
 
 
 def say(line: str) -> None:

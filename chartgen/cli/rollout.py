@@ -1,11 +1,10 @@
-"""`chartgen install`, `upgrade`, `diff`, `rollback`, `history` and `uninstall`: releases, changed safely."""
+"""`chartgen install`, `upgrade`, `rollback` and `uninstall`: releases, changed safely."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from chartgen.cli.options import (
     context_option,
     find_chart,
     namespace_option,
+    open_place,
     output_option,
     path_option,
     read_values,
@@ -29,14 +29,10 @@ from chartgen.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chartgen.chart import Chart
     from chartgen.cluster import Cluster
-    from chartgen.diff import Change
     from chartgen.doctor import Diagnosis
-    from chartgen.records import Record
     from chartgen.release import Place, Release
     from chartgen.rollout import Rollout
-    from chartgen.values import Values
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where nobody can answer.")
 _PHASES = ("queued", "running", "finished")
@@ -114,86 +110,10 @@ def rollback(release: str, revision: int | None, again: str, *, yes: bool, **opt
     """
     from chartgen.rollout import prepare_rollback
 
-    with _connection(options) as (cluster, place):
+    with open_place(options["context"], options["namespace"]) as (cluster, place):
         rollout = prepare_rollback(cluster, place, release, revision, again=again)
         _ask(rollout, yes=yes)
         _execute(rollout, cluster, place, options)
-
-
-@click.command()
-@click.argument("release")
-@values_options
-@click.option("--target", help="Another target than the release's; without -f with the release's values.")
-@click.option("--revision", type=click.IntRange(min=1), help="Compare with this revision instead of the last one.")
-@workload_option
-@namespace_option
-@context_option
-@output_option
-@path_option
-def diff(release: str, target: str | None, revision: int | None, **options: Any) -> None:
-    """Show what an upgrade to these values would change, field by field, and what happens to the run.
-
-    \b
-    Examples:
-      chartgen diff my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml --set steps=200
-      chartgen diff my-run --target oke-h100 -f values/gpt3-175b.yaml
-    """
-    from chartgen.checks import validate
-    from chartgen.diff import compare, effect
-    from chartgen.manifests import objects, render
-    from chartgen.plan import find_workers
-    from chartgen.rollout import survey
-
-    values = read_values(options)
-    with _connection(options) as (cluster, place):
-        state = survey(cluster, release, place.namespace)
-        record = state.find(revision)
-        values = values if values.layers else _release_values(record.values)
-        chart = _chart_for(record, target, options)
-        validate(chart, values)
-        rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
-    old = objects(record.manifest)
-    workers = find_workers(old)
-    words = effect(old, rendered, state.outcome(workers.name) if workers else "")
-    _show_changes(compare(old, rendered), words, options["output"])
-
-
-@click.command()
-@click.argument("release")
-@namespace_option
-@context_option
-@output_option
-def history(release: str, **options: Any) -> None:
-    """List the revisions of a release that Helm keeps, with their runs.
-
-    \b
-    Example:
-      chartgen history my-run
-    """
-    from chartgen.manifests import objects
-    from chartgen.plan import find_workers
-    from chartgen.rollout import survey
-
-    with _connection(options) as (cluster, place):
-        state = survey(cluster, release, place.namespace)
-    state.find(None)
-    rows = []
-    for record in state.records:
-        workers = find_workers(objects(record.manifest))
-        rows.append(
-            {
-                "revision": record.revision,
-                "updated": record.updated.isoformat(timespec="seconds"),
-                "status": record.status,
-                "chart": f"{record.chart}-{record.chart_version}",
-                "run": workers.name if workers else "",
-                "description": record.description,
-            }
-        )
-    if options["output"] == "json":
-        click.echo(json.dumps(rows, indent=2))
-    else:
-        _show_rows(rows)
 
 
 @click.command()
@@ -210,7 +130,7 @@ def uninstall(release: str, **options: Any) -> None:
     """
     from chartgen.rollout import uninstall as act
 
-    with _connection(options) as (cluster, place):
+    with open_place(options["context"], options["namespace"]) as (cluster, place):
         removal = act(cluster, place, release, progress=say)
     if options["output"] == "json":
         click.echo(json.dumps(asdict(removal), indent=2))
@@ -221,7 +141,7 @@ def uninstall(release: str, **options: Any) -> None:
 
 
 def _roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
-    from chartgen.checks import check, validate
+    from chartgen.checks import check, raise_errors
     from chartgen.manifests import objects, render
     from chartgen.plan import plan_objects
     from chartgen.release import check_name
@@ -231,11 +151,12 @@ def _roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], Non
     check_name(release)
     values = read_values(options)
     chart = find_chart(options["target"], options["path"], options["workload"])
+    found = check(chart, values)
     # a setup chart takes the values of its run chart, whose checks are not its own
     if not chart.name.endswith("-setup"):
-        show_warnings(check(chart, values))
-    validate(chart, values)
-    with _connection(options) as (cluster, place):
+        show_warnings(found)
+    raise_errors(found)
+    with open_place(options["context"], options["namespace"]) as (cluster, place):
         rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
         if plan := plan_objects(chart, values, rendered, release, place.namespace):
             show_plan(plan)
@@ -316,51 +237,4 @@ def _show(release: Release, rollout: Rollout, output: str) -> None:
     )
 
 
-def _show_changes(changes: list[Change], words: str, output: str) -> None:
-    from chartgen.diff import describe
-
-    if output == "json":
-        click.echo(json.dumps({"effect": words, "changes": [asdict(change) for change in changes]}, indent=2))
-        return
-    colours = {"+": "green", "-": "red", "~": "yellow"}
-    for line in describe(changes):
-        click.secho(line, fg=colours.get(line[0]))
-    click.echo(words or ("nothing changes" if not changes else ""))
-
-
-def _show_rows(rows: list[dict[str, Any]]) -> None:
-    """Print rows as a table with a head."""
-    table = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
-
-
-def _chart_for(record: Record, target: str | None, options: dict[str, Any]) -> Chart:
-    """Give the chart to compare with: of the target asked for, or of the release's own."""
-    from chartgen.errors import ChartgenError, Problem
-
-    if not (target or record.target):
-        hint = "name the chart's folder with --target"
-        raise ChartgenError(Problem(f"chart {record.chart} of release {record.name} is not of chartgen", hint=hint))
-    own = record.chart.removeprefix(record.target).removeprefix("-") if not target else ""
-    return find_chart(target or record.target, options["path"], options["workload"] or own or None)
-
-
-def _release_values(values: dict[str, Any]) -> Values:
-    from chartgen.values import load_values
-
-    return load_values(set_json=[json.dumps(values)] if values else ())
-
-
-@contextmanager
-def _connection(options: dict[str, Any]) -> Iterator[tuple[Cluster, Place]]:
-    """Connect to the cluster of --context, and give its place for Helm; the namespace is the context's by default."""
-    from chartgen.cluster import connect
-    from chartgen.release import Place
-
-    with connect(context=options["context"]) as cluster:
-        yield cluster, Place(options["namespace"] or cluster.namespace, context=options["context"])
-
-
-COMMANDS = (install, upgrade, rollback, diff, history, uninstall)
+COMMANDS = (install, upgrade, rollback, uninstall)

@@ -7,6 +7,9 @@ from typing import Any, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
 
+INSTANCE_LABEL = "app.kubernetes.io/instance"  # of everything that a release makes: the release's name
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # of a run that asks for a queue of Kueue
+
 
 @dataclass(frozen=True)
 class Kind:

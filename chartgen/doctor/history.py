@@ -7,19 +7,17 @@ from collections.abc import Iterator
 from chartgen.cluster import Object
 from chartgen.doctor.diagnosis import Sign, warned
 from chartgen.doctor.patient import Patient
-from chartgen.manifests import objects
-from chartgen.records import Record
+from chartgen.records import OWNER_ANNOTATION, Record
 from chartgen.runs.objects import outcome
 
 # Helm's words for what a command that was killed leaves (pkg/release/common/status.go).
 _UNFINISHED = {"pending-install", "pending-upgrade", "pending-rollback", "uninstalling"}
-# What Helm writes on each object that it makes (pkg/action/validate.go); runs of Argo CD and Flux may have none.
-_MADE_BY_HELM = "meta.helm.sh/release-name"
 
 
 def orphans(patient: Patient) -> Iterator[Sign]:
     """Every run that Helm made is one of the last revision; Helm itself looks at no other when it uninstalls."""
-    made = [run for run in patient.runs if _MADE_BY_HELM in run["metadata"].get("annotations", {})]
+    # runs of Argo CD and Flux may not have it
+    made = [run for run in patient.runs if OWNER_ANNOTATION in run["metadata"].get("annotations", {})]
     for run in made:
         record = _record_of(patient, run)
         if record is None or record is not patient.records[-1]:
@@ -39,7 +37,7 @@ def _record_of(patient: Patient, run: Object) -> Record | None:
     """Give the newest record that holds a run."""
     key = (run["kind"], run["metadata"]["name"])
     for record in reversed(patient.records):
-        if key in {(item["kind"], item["metadata"]["name"]) for item in objects(record.manifest)}:
+        if key in {(item["kind"], item["metadata"]["name"]) for item in record.objects}:
             return record
     return None
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from chartgen.cluster import CONFIG_MAP, POD, Kind, Object
+from chartgen.cluster import CONFIG_MAP, INSTANCE_LABEL, POD, Kind, Object
 from chartgen.doctor.diagnosis import Sign, failed, passed, warned
 from chartgen.doctor.kueue import flavors_of
 from chartgen.doctor.patient import Patient, peek
@@ -23,7 +23,6 @@ from chartgen.doctor.selectors import (
     why_unusable,
 )
 
-_INSTANCE = "app.kubernetes.io/instance"
 # What an autoscaler leaves in a cluster: a status (kubernetes/autoscaler, cluster-autoscaler/FAQ.md), or its own kind
 # (karpenter.sh, Concepts); a run for which Kueue asks for machines says how long it wants them (GKE, Flex Start).
 _AUTOSCALER = "cluster-autoscaler-status"
@@ -193,7 +192,7 @@ def _free(node: Object, used: dict[str, list[Pods]]) -> dict[str, Fraction]:
 
 def _is_own(patient: Patient, pod: Object) -> bool:
     metadata = pod["metadata"]
-    own = metadata.get("labels", {}).get(_INSTANCE) == patient.release
+    own = metadata.get("labels", {}).get(INSTANCE_LABEL) == patient.release
     return bool(own and metadata["namespace"] == patient.namespace)
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from chartgen.chart import Chart
 from chartgen.checks import target_of
-from chartgen.cluster import NODE, Cluster, ClusterError, Kind, Object
+from chartgen.cluster import NODE, QUEUE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.doctor.pods import Pods, is_run, pods_of
 from chartgen.records import Record, read_records
 from chartgen.runs.objects import find_runs, outcome
@@ -18,7 +18,6 @@ from chartgen.values import Values
 
 T = TypeVar("T")
 
-_QUEUE = "kueue.x-k8s.io/queue-name"
 # What the API server says when the caller may not (k8s.io/apiserver, pkg/endpoints/handlers/responsewriters/errors.go);
 # an admission webhook that refuses has the same status code and other words.
 _DENIED = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"')
@@ -85,7 +84,7 @@ class Patient:
     @cached_property
     def queue(self) -> str:
         """The Kueue queue that the run asks for; empty = none."""
-        return str((self.run or {"metadata": {}})["metadata"].get("labels", {}).get(_QUEUE, ""))
+        return str((self.run or {"metadata": {}})["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
 
     @property
     def setup(self) -> str:

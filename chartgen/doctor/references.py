@@ -41,38 +41,33 @@ def secrets(patient: Patient) -> Iterator[Sign]:
 def pull_secrets(patient: Patient) -> Iterator[Sign]:
     """Secrets for pulling images exist."""
     names = {each["name"] for pods in patient.pods for each in pods.spec.get("imagePullSecrets", ())}
-    for name in sorted(names):
-        if patient.get(SECRET, name) is None:
-            text = f"there is no image pull secret {name} in namespace {patient.namespace}"
-            make = (
-                f"create secret docker-registry {name} --docker-server=... --docker-username=... --docker-password=..."
-            )
-            yield failed(text, f"kubectl --namespace {patient.namespace} {make}")
-        else:
-            yield passed(f"image pull secret {name} exists")
+    make = "create secret docker-registry {} --docker-server=... --docker-username=... --docker-password=..."
+    yield from _existing(patient, SECRET, "image pull secret", names, make)
 
 
 def config_maps(patient: Patient) -> Iterator[Sign]:
     """ConfigMaps that the pods read and the release does not make exist."""
     volumes = [volume.get("configMap", {}) for pods in patient.pods for volume in pods.spec.get("volumes", ())]
     named = {each["name"] for each in [*volumes, *_sources(patient, "configMap")] if each and not each.get("optional")}
-    for name in sorted(name for name in named if not patient.makes("ConfigMap", name)):
-        if patient.get(CONFIG_MAP, name) is None:
-            text = f"there is no ConfigMap {name} in namespace {patient.namespace}"
-            yield failed(text, f"kubectl --namespace {patient.namespace} create configmap {name} --from-file=...")
-        else:
-            yield passed(f"ConfigMap {name} exists")
+    others = {name for name in named if not patient.makes("ConfigMap", name)}
+    yield from _existing(patient, CONFIG_MAP, "ConfigMap", others, "create configmap {} --from-file=...")
 
 
 def service_account(patient: Patient) -> Iterator[Sign]:
     """The account of the pods exists; without it no pod is made."""
     names = {pods.spec["serviceAccountName"] for pods in patient.pods if pods.spec.get("serviceAccountName")}
-    for name in sorted(name for name in names if not patient.makes("ServiceAccount", name)):
-        if patient.get(_ACCOUNT, name) is None:
-            text = f"there is no service account {name} in namespace {patient.namespace}"
-            yield failed(text, f"kubectl --namespace {patient.namespace} create serviceaccount {name}")
+    others = {name for name in names if not patient.makes("ServiceAccount", name)}
+    yield from _existing(patient, _ACCOUNT, "service account", others, "create serviceaccount {}")
+
+
+def _existing(patient: Patient, kind: Kind, what: str, names: set[str], make: str) -> Iterator[Sign]:
+    """Look for objects of the namespace; `make` is what kubectl is told to make one of a name."""
+    for name in sorted(names):
+        if patient.get(kind, name) is None:
+            text = f"there is no {what} {name} in namespace {patient.namespace}"
+            yield failed(text, f"kubectl --namespace {patient.namespace} {make.format(name)}")
         else:
-            yield passed(f"service account {name} exists")
+            yield passed(f"{what} {name} exists")
 
 
 def priority_classes(patient: Patient) -> Iterator[Sign]:

@@ -6,14 +6,14 @@ import copy
 import re
 from collections.abc import Iterable, Iterator
 
-from chartgen.cluster import JOB, POD, Cluster, ClusterError, Object
+from chartgen.cluster import JOB, POD, QUEUE_LABEL, Cluster, ClusterError, Object
 from chartgen.errors import Problem
 from chartgen.plan import find_workers
-from chartgen.rollout.state import OWNER_ANNOTATION, State, is_owned
+from chartgen.records import OWNER_ANNOTATION, is_owned
+from chartgen.rollout.state import State
 
 _HELM = "helm"  # the field manager of Helm 4 (pkg/kube/client.go)
 _CONFLICT = re.compile(r'conflicts? with "(?P<manager>[^"]+)"[^:]*:(?P<fields>.*)', re.DOTALL)
-_QUEUE = "kueue.x-k8s.io/queue-name"
 _QUOTA = "exceeded quota"
 
 
@@ -59,7 +59,7 @@ def _refusals(cluster: Cluster, item: Object, state: State) -> Iterator[Problem]
     except ClusterError as error:
         yield _problem(name, error)
         return
-    if item.get("spec", {}).get("suspend") is not None and _QUEUE in item["metadata"].get("labels", {}):
+    if item.get("spec", {}).get("suspend") is not None and QUEUE_LABEL in item["metadata"].get("labels", {}):
         hint = "leave `suspend` out: Kueue owns it, and writing it evicts the run"
         yield Problem(f"{name} writes `suspend` and asks for a queue", hint=hint)
 

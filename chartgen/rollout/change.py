@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from chartgen import release as releases
-from chartgen.diff import Change, compare, effect
+from chartgen.diff import Change, compare
 from chartgen.errors import ChartgenError, Problem
 from chartgen.manifests import objects, render
 from chartgen.plan import find_workers
@@ -22,7 +22,7 @@ from chartgen.records import Record, restore_chart, storage_kind
 from chartgen.rollout.acceptance import refusals
 from chartgen.rollout.lock import Lock
 from chartgen.rollout.objects import remove_runs, sweep
-from chartgen.rollout.state import FINISHED, REPLACING, State, survey
+from chartgen.rollout.state import FINISHED, REPLACING, State, run_of, survey
 
 if TYPE_CHECKING:
     from chartgen.chart import Chart
@@ -102,8 +102,7 @@ def prepare(
     _check_existence(state, action)
     if rendered is None:
         rendered = objects(render(chart, release, place.namespace, values, cluster.version))
-    new, old = list(rendered), state.manifest()
-    workers = find_workers(old)
+    new, old = list(rendered), state.objects
     found = Rollout(
         action=action,
         chart=chart,
@@ -111,7 +110,7 @@ def prepare(
         objects=new,
         state=state,
         changes=compare(old, new),
-        effect=effect(old, new, state.outcome(workers.name) if workers else ""),
+        effect=state.effect(old, new),
         findings=list(state.findings()),
     )
     _check_not_over(found)
@@ -136,12 +135,12 @@ def prepare_rollback(
         ChartgenError: There is no such revision, or its run has finished and `again` is empty.
     """
     state = survey(cluster, release, place.namespace)
-    record = _earlier(state, place, revision)
+    record = _earlier(state, revision)
     values: dict[str, Any] = dict(record.values)
     if again:
         values["run"] = {**values.get("run", {}), "again": again}
     found = prepare(cluster, place, restore_chart(record), release, values, action="rollback")
-    if found.state.outcome(found.run) == "finished" and found.run != _run_of(state.base):
+    if found.state.outcome(found.run) == "finished" and found.run != run_of(state.base):
         hint = "run it once more with --again WORD"
         message = f"the run of revision {record.revision}, {found.run}, has finished already"
         raise ChartgenError(Problem(message, hint=hint))
@@ -182,14 +181,13 @@ def _check_existence(state: State, action: str) -> None:
         hint = f"use `chartgen upgrade`, or `chartgen uninstall {state.release}` first"
         raise ChartgenError(Problem(f"release {state.release} already exists", hint=hint))
     if action != "install" and state.last is None:
-        problem = f"there is no release {state.release} in namespace {state.namespace}"
-        raise ChartgenError(Problem(problem, hint="use `chartgen install`"))
+        raise state.absent("use `chartgen install`")
 
 
 def _check_not_over(rollout: Rollout) -> None:
     """Refuse to start a run again that ended and whose object is gone, by its time to live or by hand."""
     state, run = rollout.state, rollout.run
-    installed = state.base is not None and run and run == _run_of(state.base) and state.base is state.last
+    installed = state.base is not None and run and run == run_of(state.base) and state.base is state.last
     live = any(_name(item) == run and "deletionTimestamp" not in item["metadata"] for item in state.runs)
     if installed and not live and run not in state.notes.get(REPLACING, ()):
         hint = "to run it once more, say so with --set run.again=<word>"
@@ -197,9 +195,9 @@ def _check_not_over(rollout: Rollout) -> None:
         raise ChartgenError(Problem(problem, hint=hint))
 
 
-def _earlier(state: State, place: Place, revision: int | None) -> Record:
+def _earlier(state: State, revision: int | None) -> Record:
     if not state.records:
-        raise ChartgenError(f"there is no release {state.release} in namespace {place.namespace}")
+        raise state.absent()
     complete = [record for record in state.records if record.status in ("deployed", "superseded")]
     if revision is None:
         complete = [record for record in complete if record is not state.base]
@@ -214,17 +212,12 @@ def _earlier(state: State, place: Place, revision: int | None) -> Record:
     raise ChartgenError(Problem(f"release {state.release} has no installed revision {revision}", hint=hint))
 
 
-def _run_of(record: Record | None) -> str:
-    workers = find_workers(objects(record.manifest)) if record else None
-    return workers.name if workers else ""
-
-
 def _clear(rollout: Rollout, cluster: Cluster, place: Place, progress: Progress) -> None:
     """Take away what stops Helm: an unfinished uninstall, and revisions that were begun and never ended."""
     state = rollout.state
     if state.uninstalling:
         progress("finishing the uninstall that never ended")
-        releases.uninstall(state.release, place)
+        releases.remove(state.release, place)
         return
     for record in state.stuck:
         progress(f"dropping revision {record.revision} ({record.status}); its objects are taken over")

@@ -28,6 +28,7 @@ _RENEW = 4.0  # seconds between renewals: three may fail
 # A Lease this old is dead, whatever the difference of two clocks.
 _LONG_DEAD = timedelta(minutes=5)
 _NOTES = "chartgen/notes"
+_LABELS = {"app.kubernetes.io/managed-by": "chartgen"}
 
 
 def lease_name(release: str) -> str:
@@ -182,9 +183,6 @@ class Lock:
     def _spec(self) -> dict[str, Any]:
         now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return {"holderIdentity": self._holder, "leaseDurationSeconds": int(DURATION), "renewTime": now}
-
-
-_LABELS = {"app.kubernetes.io/managed-by": "chartgen"}
 
 
 def _holder(lease: Object) -> str:

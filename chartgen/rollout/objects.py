@@ -6,13 +6,13 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from chartgen.cluster import CONFIG_MAP, Cluster, ClusterError, Kind, Object
+from chartgen.cluster import CONFIG_MAP, INSTANCE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.errors import ChartgenError, Problem
-from chartgen.rollout.state import State, is_owned, pods_of
+from chartgen.records import is_owned
+from chartgen.rollout.state import State, pods_of
 from chartgen.runs.objects import RUN_KINDS
 from chartgen.tools import Progress
 
-_INSTANCE = "app.kubernetes.io/instance"
 _POLICY = "helm.sh/resource-policy"
 _GRACE_BEYOND = 120.0  # seconds beyond the pods' own grace period: images unmount, kubelets report
 _SAY_EVERY = 10.0
@@ -77,7 +77,7 @@ def sweep(cluster: Cluster, rendered: Iterable[Object], state: State) -> Iterato
 def leftovers(cluster: Cluster, kind: Kind, state: State) -> list[Object]:
     """Give the live objects of a kind that Helm made for a release and that nobody is deleting."""
     namespace = state.namespace if kind.namespaced else ""
-    found = cluster.list(kind, namespace=namespace, labels={_INSTANCE: state.release})
+    found = cluster.list(kind, namespace=namespace, labels={INSTANCE_LABEL: state.release})
     return [
         item
         for item in found

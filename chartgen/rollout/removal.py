@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 
 from chartgen import release as releases
 from chartgen.cluster import CLAIM, Cluster
-from chartgen.errors import ChartgenError, Problem
-from chartgen.manifests import objects
 from chartgen.plan import find_workers
 from chartgen.records import storage_kind
 from chartgen.rollout.lock import Lock
 from chartgen.rollout.objects import is_kept, leftovers, remove_runs, sweep
-from chartgen.rollout.state import State, survey
+from chartgen.rollout.state import LIST_HINT, State, survey
 
 if TYPE_CHECKING:
     from chartgen.release import Place
@@ -55,8 +53,7 @@ def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progres
     releases.check_name(release)
     found = survey(cluster, release, place.namespace)
     if not (found.records or found.runs or found.touched):
-        problem = f"there is no release {release} in namespace {place.namespace}"
-        raise ChartgenError(Problem(problem, hint="`helm list --all-namespaces` shows what there is"))
+        raise found.absent(LIST_HINT)
     with Lock(cluster, release, place.namespace, "uninstall", progress) as lock:
         state = survey(cluster, release, place.namespace)
         for finding in state.findings():
@@ -64,7 +61,7 @@ def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progres
         # Runs first: Helm deletes the last revision's objects only, and forgets the others with its records.
         remove_runs(cluster, state.runs, state.namespace, check=lock.check, progress=progress)
         kept = _kept(cluster, state)
-        for name in sweep(cluster, state.manifest(), state):
+        for name in sweep(cluster, state.objects, state):
             progress(f"removed {name}, which no revision held any more")
         _forget(cluster, state, place)
         lock.remove()
@@ -78,13 +75,13 @@ def _forget(cluster: Cluster, state: State, place: Place) -> None:
     for record in state.stuck if left else []:
         cluster.delete(storage_kind(), record.stored, state.namespace)
     if state.records:
-        releases.uninstall(state.release, place)
+        releases.remove(state.release, place)
 
 
 def _kept(cluster: Cluster, state: State) -> list[str]:
     """Say what stays: objects that are kept on purpose, claims that the run used, and where its outputs are."""
     kept = [f"claim {_name(item)}" for item in leftovers(cluster, CLAIM, state) if is_kept(item)]
-    workers = find_workers(objects(state.last.manifest)) if state.last else None
+    workers = find_workers(state.last.objects) if state.last else None
     if workers:
         volumes = workers.pod["spec"].get("volumes", ())
         claims = [

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chartgen.cluster import POD, Cluster, Object
+from chartgen.diff import effect
 from chartgen.errors import ChartgenError, Problem
-from chartgen.manifests import objects
-from chartgen.records import Record, read_records
+from chartgen.plan import find_workers
+from chartgen.records import Record, is_owned, read_records
 from chartgen.rollout.lock import read_notes
 from chartgen.runs.objects import find_runs, outcome
 
-OWNER_ANNOTATION = "meta.helm.sh/release-name"
-_OWNER_NAMESPACE = "meta.helm.sh/release-namespace"
+LIST_HINT = "`helm list --all-namespaces` shows what there is"
 _STUCK = {"pending-install", "pending-upgrade", "pending-rollback"}
 REPLACING = "replacing"  # note: runs that a command deletes to make room for a new one
 FINISHED = "finished"  # note: runs that had finished when they were replaced
@@ -73,8 +73,7 @@ class State:
             ChartgenError: There is no such release, or Helm does not keep this revision.
         """
         if not self.records:
-            problem = f"there is no release {self.release} in namespace {self.namespace}"
-            raise ChartgenError(Problem(problem, hint="`helm list --all-namespaces` shows what there is"))
+            raise self.absent(LIST_HINT)
         if revision is None:
             return self.base or self.records[-1]
         for record in self.records:
@@ -84,9 +83,20 @@ class State:
         problem = f"release {self.release} has no revision {revision}"
         raise ChartgenError(Problem(problem, hint=f"Helm keeps {known}"))
 
-    def manifest(self) -> list[Object]:
-        """Give the objects of the base revision; none before the first."""
-        return objects(self.base.manifest) if self.base else []
+    @property
+    def objects(self) -> list[Object]:
+        """The objects of the base revision; none before the first."""
+        return self.base.objects if self.base else []
+
+    def effect(self, before: Iterable[Object], after: Iterable[Object]) -> str:
+        """Say what the step from one render to another does to the run, as it stands."""
+        before = list(before)
+        workers = find_workers(before)
+        return effect(before, after, self.outcome(workers.name) if workers else "")
+
+    def absent(self, hint: str = "") -> ChartgenError:
+        """Give the error that there is no such release."""
+        return ChartgenError(Problem(f"there is no release {self.release} in namespace {self.namespace}", hint=hint))
 
     def run(self, name: str) -> Object | None:
         """Give a live run by its name; None when there is none."""
@@ -124,10 +134,10 @@ def survey(cluster: Cluster, release: str, namespace: str) -> State:
     return State(release, namespace, tuple(records), tuple(runs), notes or {}, touched=notes is not None)
 
 
-def is_owned(item: Object, release: str, namespace: str) -> bool:
-    """Tell whether Helm made a live object for this release."""
-    annotations = item["metadata"].get("annotations") or {}
-    return (annotations.get(OWNER_ANNOTATION), annotations.get(_OWNER_NAMESPACE)) == (release, namespace)
+def run_of(record: Record | None) -> str:
+    """Give the name of the run that a revision holds; empty when it runs nothing."""
+    workers = find_workers(record.objects) if record else None
+    return workers.name if workers else ""
 
 
 def pods_of(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Object]:

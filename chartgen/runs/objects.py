@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from chartgen.cluster import JOB, JOBSET, POD, PYTORCHJOB, VOLCANO_JOB, Cluster, Object
+from chartgen.cluster import INSTANCE_LABEL, JOB, JOBSET, POD, PYTORCHJOB, VOLCANO_JOB, Cluster, Object
 
-_INSTANCE = "app.kubernetes.io/instance"
 RUN_KINDS = (JOBSET, PYTORCHJOB, VOLCANO_JOB, JOB)
 # Kinds that own the pods of a run: a JobSet's belong to its Jobs, and both kinds of Job have one name.
 _POD_OWNERS = {"Job", "PyTorchJob"}
@@ -17,7 +16,7 @@ _VOLCANO_FAILED = {"Failed", "Aborted", "Terminated"}  # final phases of a Volca
 
 def find_runs(cluster: Cluster, release: str, namespace: str, *, deleting: bool = False) -> list[Object]:
     """Give the release's own runs, without the Jobs of a JobSet, and without those that are `deleting`."""
-    labels = {_INSTANCE: release}
+    labels = {INSTANCE_LABEL: release}
     # The API leaves out kind and version of built-in objects in lists.
     found = [
         {"kind": kind.name, "apiVersion": kind.api_version, **item}
@@ -37,7 +36,7 @@ def each_pod(
     cluster: Cluster, release: str, namespace: str, labels: Mapping[str, str] | None = None
 ) -> Iterator[Object]:
     """Give the same pods one by one, or those with some more labels; no more than a page of them is held."""
-    for pod in cluster.each(POD, namespace=namespace, labels={_INSTANCE: release, **(labels or {})}):
+    for pod in cluster.each(POD, namespace=namespace, labels={INSTANCE_LABEL: release, **(labels or {})}):
         if _POD_OWNERS & set(owners(pod)) and "deletionTimestamp" not in pod["metadata"]:
             yield pod
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from chartgen.cluster import EVENT, POD_GROUP, WORKLOAD, WORKLOAD_V1BETA1, Cluster, Object
+from chartgen.cluster import EVENT, POD_GROUP, QUEUE_LABEL, WORKLOAD, WORKLOAD_V1BETA1, Cluster, Object
 from chartgen.runs.objects import is_volcano
 
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 _GANG = "tasks in gang"  # what Volcano's gang plugin says of every waiting PodGroup, whatever the cause
 # Words of Volcano 1.14 (plugins overcommit, proportion and capacity) for a gang that it does not let in.
 _VOLCANO_WORDS = (

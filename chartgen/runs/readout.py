@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from chartgen.cluster import Cluster, ClusterError, Object
+from chartgen.cluster import QUEUE_LABEL, Cluster, ClusterError, Object
 from chartgen.records import Record, read_records, read_time
 from chartgen.runs.causes import Cause
 from chartgen.runs.events import events_of
@@ -16,7 +16,6 @@ from chartgen.runs.objects import expected_pods, find_runs, is_volcano, outcome
 from chartgen.runs.podlogs import last_lines
 from chartgen.runs.progress import progress_of
 from chartgen.runs.queueing import why_queued
-from chartgen.runs.queues import QUEUE_LABEL
 from chartgen.runs.recorded import Revision, record_causes, revision_of, why_absent
 from chartgen.runs.squad import Squad, muster
 from chartgen.runs.starting import why_not_started
