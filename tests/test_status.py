@@ -109,7 +109,7 @@ def test_a_full_queue_says_what_is_short_by_how_much_and_who_is_before(run: Any,
     assert cause(machines, "waits", f"queue {POOL}: 8 more") == expected
     time.sleep(1.1)  # Kueue orders by the time of creation, which has whole seconds
     run(manifests.jobset("later", 4, queue=POOL, pool=POOL))
-    found = until(machines, "later", lambda it: len(it.causes) == 2)
+    found = until(machines, "later", lambda it: len(it.causes) == 2 and " more " in it.causes[0].text)
     assert found.phase == "queued"
     assert [each.text for each in found.causes] == [
         f"queue {POOL}: 24 more nvidia.com/gpu needed than flavor {POOL} has free",

@@ -54,6 +54,9 @@ _COMMANDS = {
 }
 
 
+_INTERRUPTED = 130  # 128 + SIGINT, as shells count
+
+
 class _Group(click.Group):
     """Imports a command when it is asked for; prints chartgen's errors, a line each, with their exit code."""
 
@@ -74,6 +77,8 @@ class _Group(click.Group):
             return super().invoke(ctx)
         except ChartgenError as error:
             found = error
+        except KeyboardInterrupt:
+            sys.exit(_INTERRUPTED)
         except BrokenPipeError:
             raise  # whoever reads the output has seen enough; click ends quietly
         except OSError as error:

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from chartgen.cluster import Cluster
     from chartgen.runs.readout import Readout
 
-_INTERRUPTED = 130  # 128 + SIGINT, as shells count
 _QUIET = 60.0  # seconds between two plain lines that differ in the step only
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _CLEAR = "\x1b[{}F\x1b[J"  # ECMA-48: up to the first line, then erase to the end of the screen
@@ -147,16 +146,12 @@ def wait(release: str, namespace: str, context: str | None, phase: str, timeout:
 
 @contextmanager
 def _connection(release: str, context: str | None) -> Iterator[Cluster]:
-    """Connect; Ctrl-C ends the command quietly."""
     from chartgen.cluster import connect
     from chartgen.release import check_name
 
     check_name(release)
-    try:
-        with connect(context=context) as cluster:
-            yield cluster
-    except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+    with connect(context=context) as cluster:
+        yield cluster
 
 
 def _follow(cluster: Cluster, release: str, namespace: str, output: str) -> None:
