@@ -14,7 +14,7 @@ from bench import CHARTGEN, PRESET, ROOT, TARGET, Figure, interleave, run_once
 
 from chartgen.tools import find_tool
 
-# All steps of lint, with two Kubernetes versions and the chart's defaults too, against one lint and one template.
+# All steps of lint, for two Kubernetes versions, against one lint and one template.
 RATIO = 3.0
 # Seconds on 2 cores, for every chart with every preset.
 REPOSITORY = 60.0
@@ -29,8 +29,8 @@ def measure(rounds: int) -> list[Figure]:
     with tempfile.TemporaryDirectory() as cache:
         os.environ |= {"CHARTGEN_HELM": str(helm), "CHARTGEN_CACHE": cache}
         commands = {
-            "lint": [CHARTGEN, "lint", chart, *files, "--presets", cache, "--no-cache"],
-            "unchanged": [CHARTGEN, "lint", chart, *files, "--presets", cache],
+            "lint": [CHARTGEN, "lint", chart, *files, "--no-cache"],
+            "unchanged": [CHARTGEN, "lint", chart, *files],
             "helm lint": [str(helm), "lint", "--strict", chart, *files],
             "helm template": [str(helm), "template", "bench", chart, *files],
         }

@@ -108,6 +108,26 @@ def test_templates_that_never_end(chart: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "values.yaml:1: with no values: helm lint did not end within 1 s [helm-lint]" in found
 
 
+def test_a_chart_that_needs_values_is_tried_with_those_of_the_call_or_of_its_ci_folder(
+    chart: Path, tmp_path: Path
+) -> None:
+    job = chart / JOB
+    job.write_text(
+        job.read_text().replace('{{ "now" | quote }}', '{{ required "give a word" ((.Values.global).word) | quote }}')
+    )
+    refused = lint(chart)
+    assert refused.returncode == 1
+    assert "with no values: " in refused.stdout
+    assert "give a word" in refused.stdout
+    (tmp_path / "site.yaml").write_text("global: {word: hello}\n")
+    assert lint(chart, "-f", tmp_path / "site.yaml").returncode == 0
+    (chart / "ci").mkdir()
+    (chart / "ci/usual-values.yaml").write_text("global: {word: hello}\n")
+    assert lint(chart).returncode == 0
+    (chart / "ci/odd-values.yaml").write_text("global: {}\n")
+    assert "with odd: " in lint(chart).stdout
+
+
 def test_values_of_another_chart(chart: Path, tmp_path: Path) -> None:
     values = tmp_path / "values.yaml"
     values.write_text("replicaCount: 3\n")

@@ -38,8 +38,8 @@ _PATH = click.Path(path_type=Path)
 def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> None:
     """Check charts, of chartgen or of others: files, values, structure, determinism, Helm, schemas, policy, scripts.
 
-    Each chart is checked with no values, with every preset of its target, and with the values given, for the oldest and
-    the newest Kubernetes that it takes. Without PATH or TARGET, the charts of the configuration, of ./charts or the one
+    Each chart is checked with the values given, or else with none and with every preset of its target, for the oldest
+    and the newest Kubernetes that it takes. Without PATH or TARGET, the charts of the configuration, of ./charts or the one
     here. A values file of a chart that people wrote by hand is checked for what is known of such charts. Exit 1 when
     there is an error, with --strict when there is anything.
 

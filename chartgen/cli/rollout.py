@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import asdict
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -157,6 +159,8 @@ def _roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], Non
         show_warnings(found)
     raise_errors(found)
     with open_place(options["context"], options["namespace"]) as (cluster, place):
+        # what installs is imported while Helm renders: a tenth of the whole command
+        threading.Thread(target=import_module, args=("pyhelm3",), daemon=True).start()
         rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
         if plan := plan_objects(chart, values, rendered, release, place.namespace):
             show_plan(plan)

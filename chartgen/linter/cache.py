@@ -50,7 +50,7 @@ def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
     Raises:
         MissingToolError: There is no fitting Helm.
     """
-    parts = [digest, str(subject.folder), str(Path.cwd()), *subject.versions, *_values(subject)]
+    parts = [digest, str(subject.folder), str(Path.cwd()), str(subject.bare), *subject.versions, *_values(subject)]
     parts += _stamps([Path(chartgen.__file__).parent, *folders])
     parts += _stamps(path for path in (find_helm().executable, find_tool("shellcheck")) if path)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()

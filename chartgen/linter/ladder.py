@@ -39,6 +39,7 @@ class Subject:
         chart: Its texts.
         folder: The folder that it was read from; None for one in memory.
         presets: Name -> values, or their files with the lowest layer first.
+        bare: Whether it is tried with no values too.
         faults: What is wrong with its files; Helm is not run while there is any.
         versions: Kubernetes versions to render for; empty for the oldest and newest that the chart takes.
     """
@@ -46,6 +47,7 @@ class Subject:
     chart: Chart
     folder: Path | None = None
     presets: Mapping[str, Layers] = field(default_factory=dict)
+    bare: bool = True
     faults: Sequence[Finding] = ()
     versions: Sequence[str] = ()
 
@@ -102,7 +104,8 @@ def _climb(done: Examination, renderer: Renderer) -> None:
     chart, subject = done.subject.chart, done.subject
     versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
     work = _Work(renderer, versions, library=_is_library(chart))
-    work.start(Preset())
+    if subject.bare:
+        work.start(Preset())
     done.add("schema and checks", lambda: _presets(work, subject))
     done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
     done.add("README and schema", lambda: [] if _is_ours(chart) else documents(chart))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from chartgen.linter.config import Config, read_config
 from chartgen.linter.files import read_chart
 from chartgen.linter.handwritten import lint_values
 from chartgen.linter.kubernetes_schemas import kubernetes_versions
-from chartgen.linter.ladder import Layers, Step, Subject, examine
+from chartgen.linter.ladder import Step, Subject, examine
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
 from chartgen.target import load_target
@@ -111,13 +111,15 @@ def _lint(name: str, settings: Settings, tell: Told) -> Iterator[Finding]:
         yield from lint_values(load_file(path))
     else:
         for chart in _composed(name, settings):
-            yield from _examined(Subject(chart, None, _presets(chart.name, settings)), "", settings, tell)
+            yield from _examined(_subject(chart, settings), "", settings, tell)
 
 
 def _folder(path: Path, settings: Settings, tell: Told) -> Iterator[Finding]:
     read = read_chart(path)
-    presets = _presets(read.chart.name, settings) or _values_of_ci(path)
-    yield from _examined(Subject(read.chart, path, presets, read.findings), read.digest, settings, tell)
+    subject = replace(_subject(read.chart, settings), folder=path, faults=read.findings)
+    if not subject.presets and (presets := _values_of_ci(path)):
+        subject = replace(subject, presets=presets, bare=False)
+    yield from _examined(subject, read.digest, settings, tell)
 
 
 def _examined(subject: Subject, digest: str, settings: Settings, tell: Told) -> list[Finding]:
@@ -145,15 +147,16 @@ def _composed(name: str, settings: Settings) -> Iterator[Chart]:
         yield setup
 
 
-def _presets(chart: str, settings: Settings) -> Mapping[str, Layers]:
-    found: dict[str, Layers] = dict(find_presets(chart.removesuffix("-setup"), settings.config.presets))
-    if settings.values.layers:
-        found[" + ".join(str(layer.source) for layer in settings.values.layers)] = settings.values
-    return found
+def _subject(chart: Chart, settings: Settings) -> Subject:
+    """Try a chart with the values of the call and nothing else, as Helm does; else with none and with every preset."""
+    if given := settings.values.layers:
+        presets = {" + ".join(str(layer.source) for layer in given): settings.values}
+        return Subject(chart, presets=presets, bare=False)
+    return Subject(chart, presets=find_presets(chart.name.removesuffix("-setup"), settings.config.presets))
 
 
-def _values_of_ci(path: Path) -> Mapping[str, Layers]:
-    """Give the values that chart-testing tries a chart with: ci/*-values.yaml."""
+def _values_of_ci(path: Path) -> dict[str, list[Path]]:
+    """Give the values that chart-testing tries a chart with, in place of none: ci/*-values.yaml."""
     return {file.stem.removesuffix("-values"): [file] for file in sorted(path.glob("ci/*-values.yaml"))}
 
 
