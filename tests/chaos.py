@@ -60,8 +60,11 @@ class Chaos:
     def operate(self, release: str, seed: int) -> None:
         """Do one random thing to a release, and kill it or not."""
         rng = random.Random(seed)
-        installed = "deployed" in [record.status for record in read_records(self.cluster, release, NAMESPACE)]
-        action = rng.choices(["upgrade", "uninstall"], [5, 1])[0] if installed else "install"
+        statuses = [record.status for record in read_records(self.cluster, release, NAMESPACE)]
+        action = "install"
+        if "deployed" in statuses:
+            returns = 2 if "superseded" in statuses else 0
+            action = rng.choices(["upgrade", "rollback", "uninstall"], [5, returns, 1])[0]
         if rng.random() < 0.7:
             self.steps[release] = rng.randrange(10**6)
         change = rng.randrange(CHANGES) if rng.random() < KILLED else 10**6

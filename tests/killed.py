@@ -81,7 +81,7 @@ def _main() -> None:
     from chartgen.chart import Chart
     from chartgen.cluster import connect
     from chartgen.release import Place
-    from chartgen.rollout import execute, prepare, uninstall
+    from chartgen.rollout import execute, prepare, prepare_rollback, uninstall
 
     order = json.load(sys.stdin)
     place = Place(order["namespace"], Path(order["kubeconfig"]))
@@ -91,8 +91,11 @@ def _main() -> None:
             _arm(order["change"], order["delay"])
             uninstall(cluster, place, order["release"], progress=say)
             return
-        chart = Chart.read(Path(order["chart"]))
-        rollout = prepare(cluster, place, chart, order["release"], order["values"], action=order["action"])
+        if order["action"] == "rollback":
+            rollout = prepare_rollback(cluster, place, order["release"])
+        else:
+            chart = Chart.read(Path(order["chart"]))
+            rollout = prepare(cluster, place, chart, order["release"], order["values"], action=order["action"])
         _arm(order["change"], order["delay"])
         execute(rollout, cluster, place, progress=say)
 
