@@ -9,12 +9,13 @@ import tempfile
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import TextIO
 
 from rendered import NAMESPACE, RELEASE, Objects, fit_schema
 from userlib import composed, write
 
 from chartgen.chart import Chart
-from chartgen.execution import plan_execution, prepare, start
+from chartgen.execution import Execution, kill, plan_execution, prepare, start
 from chartgen.manifests import objects, render
 from chartgen.plan import find_workers
 from chartgen.values import load_values
@@ -81,6 +82,7 @@ class Machine:
     folder: Path
     variables: dict[str, str] = field(default_factory=dict)
     nccl: str = ""
+    started: Execution | None = None
 
     def program(self, name: str, body: str = "") -> Path:
         """Put a recorder on PATH (or, with slashes in its name, into the image) and give the file it writes."""
@@ -92,7 +94,14 @@ class Machine:
         path.chmod(0o755)
         return record
 
-    def start(self, found: Objects, variables: dict[str, str] | None = None, *, rank: int = 0) -> subprocess.Popen[str]:
+    def start(
+        self,
+        found: Objects,
+        variables: dict[str, str] | None = None,
+        *,
+        rank: int = 0,
+        stdout: int | TextIO = subprocess.PIPE,
+    ) -> subprocess.Popen[str]:
         """Start the container's command as the pod of this number, with more variables."""
         (self.folder / NCCL_LOG).write_text(self.nccl)
         workers = find_workers(found)
@@ -106,8 +115,14 @@ class Machine:
             places={"/opt": self.folder / "image/opt"},
         )
         prepare(planned)
+        self.started = planned
         image = {"PATH": os.environ["PATH"]}
-        return start(planned, image, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        return start(planned, image, stdout=stdout, stderr=subprocess.STDOUT)
+
+    def kill(self) -> None:
+        """Kill what is left of the container."""
+        if self.started:
+            kill(self.started)
 
     def finish(self, found: Objects, variables: dict[str, str] | None = None, *, rank: int = 0) -> tuple[int, str]:
         """Run the container's command to its end, with more variables; give exit code and log."""

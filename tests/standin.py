@@ -1,7 +1,8 @@
 """Stand-ins for a training image on a machine without torch: torchrun, torch's communicator, and a small trainer.
 
 They do what the real ones do to a start script. torchrun starts the processes with their variables, passes SIGTERM on,
-kills what is left after its own patience (30 s in torch 2.11, 1 s here), ends all when one fails and then names it.
+kills what is left after its own patience (30 s in torch 2.11, 1 s here), ends all when one fails and then names it, and
+waits for the other machines when all have ended.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ def end(patience):
     for process in processes:
         process.kill()
 def stop(*_):
+    print("torchrun got SIGTERM", flush=True)
     end(1)
     sys.exit(1)
 signal.signal(signal.SIGTERM, stop)
@@ -41,6 +43,8 @@ if failed is not None:
     print("Root Cause (first observed failure):", "[0]:", f"  rank      : {who}",
           f"  exitcode  : {code} (pid: {processes[failed].pid})", "=" * 60, sep="\\n", file=sys.stderr)
     sys.exit(1)
+if "meet" not in sys.argv:
+    time.sleep(float(os.environ.get("OTHERS_SECONDS", "0")))
 """
 TORCH = """
 import os

@@ -121,6 +121,25 @@ def test_sigterm_waits_for_a_long_save_and_the_next_start_goes_on(two: Run) -> N
     assert sorted(first) == sorted(step + 1 for step in saved)
 
 
+@pytest.mark.parametrize(("seconds", "told"), [("2", False), ("60", True)])
+def test_torchrun_may_wait_for_the_other_machines_but_not_for_long(two: Run, seconds: str, *, told: bool) -> None:
+    machine = two.start(0, "steps=100000", "nodes=1", OTHERS_SECONDS=seconds)
+    machine.wait_for("iteration 2")
+    machine.process.send_signal(signal.SIGTERM)
+    # what torchrun ends with when it gets SIGTERM too, 1, tells nothing of the processes, which have saved
+    assert machine.end() == 143
+    assert ("torchrun got SIGTERM" in machine.log) is told
+    assert "rank 1 saved" in machine.log
+
+
+def test_a_save_that_fails_is_no_stop(two: Run) -> None:
+    machine = two.start(0, "steps=100000", "nodes=1", SAVE_SECONDS="nan")
+    machine.wait_for("iteration 2")
+    machine.process.send_signal(signal.SIGTERM)
+    assert machine.end() == 1
+    assert "ValueError" in machine.log
+
+
 def test_after_the_grace_period_nothing_is_left(two: Run) -> None:
     machine = two.start(0, "steps=100000", "nodes=1", "run.gracePeriodSeconds=1", SAVE_SECONDS="600")
     machine.wait_for("iteration 2")

@@ -5,6 +5,7 @@ Sizes, counts and bandwidths are those of nccl-tests (doc/PERFORMANCE.md, src/*.
 
 from __future__ import annotations
 
+import re
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -19,6 +20,12 @@ PERIOD = 251
 ROWS = 1 << 18
 # Whole numbers up to here are exact in each number format.
 EXACT = {"float": 1 << 24, "half": 1 << 11, "bfloat16": 1 << 8}
+# What gloo says of a collective and of a number format that it does not know (ProcessGroupGloo.cpp, ProcessGroup.hpp).
+_UNKNOWN = re.compile(r"(no|not) support|[Ii]nvalid scalar type")
+
+
+class UnsupportedError(Exception):
+    """What the image's PyTorch cannot measure."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +78,13 @@ class Bench:
     def __init__(self, torch: Any, given: Namespace, device: Any) -> None:
         self.torch, self.dist, self.given, self.device = torch, torch.distributed, given, device
         self.dtype, self.limit = getattr(torch, given.type), EXACT[given.type]
+        # not of the dtype: PyTorch before 2.1 cannot tell it there
+        self.width = torch.zeros((), dtype=self.dtype).element_size()
         self.buffers: list[Any] = []
 
     def hold(self, size: int) -> None:
         """Make two buffers of this many bytes."""
-        self.buffers = [
-            self.torch.zeros(size // self.dtype.itemsize, dtype=self.dtype, device=self.device) for _ in "io"
-        ]
+        self.buffers = [self.torch.zeros(size // self.width, dtype=self.dtype, device=self.device) for _ in "io"]
 
     def total(self, values: list[float], group: Group) -> list[float]:
         """Add values of the ranks up, which also makes the ranks wait for each other."""
@@ -86,11 +93,21 @@ class Bench:
         return list(tensor.tolist())
 
     def measure(self, operation: str, size: int, group: Group) -> list[Row]:
-        """Measure one size in each place where the result can go; none when it is too small for a share each."""
+        """Measure one size in each place where the result can go; none when it is too small for a share each.
+
+        Raises:
+            UnsupportedError: The backend does not have this collective, or not for these numbers; all ranks find that.
+        """
         parts = 1 if operation == "all_reduce" else group.size
-        share = size // self.dtype.itemsize // parts
+        share = size // self.width // parts
         places = COLLECTIVES[operation].places if share else ()
-        return [self._measure(operation, place, share, share * parts, group) for place in places]
+        try:
+            return [self._measure(operation, place, share, share * parts, group) for place in places]
+        except RuntimeError as error:
+            if not _UNKNOWN.search(str(error)):
+                raise
+            what = f"{operation} of {self.given.type} with {self.given.backend} of PyTorch {self.torch.__version__}"
+            raise UnsupportedError(f"{what} cannot be measured: {error}") from error
 
     def _measure(self, operation: str, place: str, share: int, whole: int, group: Group) -> Row:
         kind = COLLECTIVES[operation]
@@ -106,7 +123,7 @@ class Bench:
         call()
         bad = sum(self._wrong(*part) for part in self._expected(operation, receive, share, group))
         spent, wrong = self.total([spent, bad], group)
-        seconds, size = spent / group.size, whole * self.dtype.itemsize
+        seconds, size = spent / group.size, whole * self.width
         algbw = size / seconds / 1e9
         busbw = algbw * kind.trips * (group.size - 1) / group.size
         left = (operation, size, share, self.given.type, kind.redop, place)

@@ -14,10 +14,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from collectives import COLLECTIVES, EXACT, Bench, Group
+from collectives import COLLECTIVES, EXACT, Bench, Group, UnsupportedError
 from table import HEADER, Row, bytes_of, read, size_of, written
 from tournament import Pair, levels, report, rounds
 
@@ -25,6 +26,7 @@ from tournament import Pair, levels, report, rounds
 SHARE_OF_MEMORY = 0.45
 # What Kubernetes keeps of a container that failed, and `chartgen status` quotes.
 LAST_WORDS = Path("/dev/termination-log")
+PREFIX = "chartgen: nccl-test: "
 
 
 class Floor(NamedTuple):
@@ -114,24 +116,30 @@ def verdict(record: Record, floors: list[Floor]) -> list[str]:
         if not record.judged(floor):
             told = f"the floor of {floor.busbw:g} GB/s is for messages of {size_of(floor.bytes)} and more"
             say(f"# {floor.operation}: {told}, which were not measured")
-    return [f"chartgen: nccl-test: {each}" for each in record.problems(floors)]
+    return [f"{PREFIX}{each}" for each in record.problems(floors)]
 
 
 def sweep(bench: Bench, given: argparse.Namespace, world: Group, record: Record | None) -> list[str]:
     """Measure all sizes of all collectives on all GPUs; give what rank 0 has to complain about."""
+    missing = []
     for operation in given.operations:
         if record:
             say(f"# {operation}\n{HEADER}")
-        for size in sizes(given):
-            rows = bench.measure(operation, size, world)
-            if record and rows:
-                say(written(rows))
-                record.add(rows)
-    return verdict(record, given.floor) if record else []
+        try:
+            for size in sizes(given):
+                rows = bench.measure(operation, size, world)
+                if record and rows:
+                    say(written(rows))
+                    record.add(rows)
+        except UnsupportedError as error:
+            missing.append(f"{PREFIX}{error}")
+    return missing + verdict(record, given.floor) if record else []
 
 
 def pairs(bench: Bench, given: argparse.Namespace, world: Group, record: Record | None) -> list[str]:
     """Measure each pair of machines, as many at a time as there are; give the machines that are slow."""
+    if "use_local_synchronization" not in signature(bench.dist.new_group).parameters:
+        raise UnsupportedError(f"mode pairs needs PyTorch 2.1 or newer, the image has {bench.torch.__version__}")
     local = int(os.environ["LOCAL_WORLD_SIZE"])
     machines, own = world.size // local, world.rank // local
     names: list[Any] = [None] * world.size
@@ -214,7 +222,7 @@ def classic(given: argparse.Namespace, rank: int) -> list[str]:
             say(line.rstrip("\n"))
             record.add(read(line, given.operations[0]))
     if process.returncode:
-        sys.exit(f"chartgen: nccl-test: {given.binary} ended with exit code {process.returncode}")
+        sys.exit(f"{PREFIX}{given.binary} ended with exit code {process.returncode}")
     return verdict(record, given.floor)
 
 
@@ -230,7 +238,10 @@ def conclude(problems: list[str]) -> None:
 def main() -> None:
     """Measure and conclude."""
     given, rank = arguments(), int(os.environ["RANK"])
-    problems = (classic if given.binary else measured)(given, rank)
+    try:
+        problems = (classic if given.binary else measured)(given, rank)
+    except UnsupportedError as error:
+        problems = [f"{PREFIX}{error}"]
     conclude(problems)
 
 
