@@ -21,6 +21,7 @@ from chartgen.defaults import Part, check_parts, join_parts, place_of, with_defa
 from chartgen.documented import Row
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.fragment import Fragment, check_combination
+from chartgen.kubelinter import exceptions
 from chartgen.launcher import Launcher
 from chartgen.library import BUILTIN
 from chartgen.schema import validate
@@ -252,6 +253,7 @@ class _Composer:
             "kind": self.workload,
             "version": __version__,
             "compat": lock,
+            "exceptions": exceptions(self.target.fragments),
             "slot": self._slot,
             "part": self._part,
             "common": lambda name: read_text(COMMON / name),
