@@ -9,6 +9,7 @@ from typing import Any
 
 from chartgen.checks import CHECKS, effective_values
 from chartgen.checks.capacity import Change, changed, load_of
+from chartgen.checks.divisors import divisors
 from chartgen.checks.job import Job
 from chartgen.checks.memory import Memory, model_parameters
 from chartgen.composer import compose
@@ -133,7 +134,7 @@ def _candidates(job: Job) -> Iterator[Change]:
 
 
 def _divisors(most: int, number: int) -> list[int]:
-    return [size for size in range(1, most + 1) if number % size == 0]
+    return [size for size in divisors(number) if size <= most]
 
 
 def _change(tensor: int, pipeline: int, virtual_pipeline: int, context: int, micro_batch: int) -> Change:

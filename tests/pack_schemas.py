@@ -1,6 +1,7 @@
-"""Packs the Kubernetes and CRD schemas of chartgen/data/schemas.yaml, which lint uses: `make schemas`.
+"""Packs the Kubernetes and CRD schemas of chartgen/data/schemas.yaml, which lint uses, and SARIF's: `make schemas`.
 
-Go fetches the modules and checks their sums. Descriptions and what only tools read are left out.
+Go fetches the modules and checks their sums; git fetches the commits of what is no module.
+Descriptions and what only tools read are left out.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,10 @@ import chartgen
 from chartgen.yamltext import load_file
 
 DATA = Path(chartgen.__file__).parent / "data"
+# What lint's SARIF is tested with; the standard's first errata, which mend the schema alone.
+SARIF = Path(__file__).parent / "data" / "sarif-2.1.0.json.gz"
+SARIF_SOURCE = {"repository": "github.com/oasis-tcs/sarif-spec", "commit": "e0583813964ec43cea53b6b531b402866095ed1f"}
+SARIF_SCHEMA = "sarif-2.1/schema/sarif-schema-2.1.0.json"
 DROPPED = ("description", "title", "example", "externalDocs", "default", "format")
 TYPES = {
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": ["string", "number"]},
@@ -31,6 +38,22 @@ def module(name: str, version: str) -> Path:
         argv = ["go", "mod", "download", "-json", f"{name}@{version}"]
         ran = subprocess.run(argv, cwd=folder, check=True, capture_output=True, text=True)
     return Path(json.loads(ran.stdout)["Dir"])
+
+
+@contextmanager
+def sources(entry: dict[str, Any]) -> Iterator[Path]:
+    """Give the folder with an entry's sources, for the time of a `with` block."""
+    if "module" in entry:
+        yield module(entry["module"], entry["version"])
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for argv in (
+            ["init", "--quiet"],
+            ["fetch", "--quiet", "--depth=1", f"https://{entry['repository']}", entry["commit"]],
+            ["checkout", "--quiet", "FETCH_HEAD"],
+        ):
+            subprocess.run(["git", *argv], cwd=folder, check=True, capture_output=True)
+        yield Path(folder)
 
 
 def lean(schema: Any, *, names: bool = False) -> Any:
@@ -49,15 +72,17 @@ def lean(schema: Any, *, names: bool = False) -> Any:
     kept = {}
     for key, value in schema.items():
         if key == "$ref" and not names:
-            kept[key] = value.rpartition("/")[2]
+            kept[key] = value.rpartition("/")[2]  # the definitions stand beside the kinds
         elif key == "enum" and not names:
             kept[key] = value
         elif names or (key not in DROPPED and (not key.startswith("x-") or key == KEEP)):
-            kept[key] = lean(value, names=not names and key in ("properties", "patternProperties"))
+            kept[key] = lean(value, names=not names and key in MAPS)
     return kept
 
 
+MAPS = ("properties", "patternProperties", "definitions")
 KEEP = "x-kubernetes-preserve-unknown-fields"
+_EVERY = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
 
 
 def kubernetes(folder: Path) -> dict[str, Any]:
@@ -94,6 +119,8 @@ def definitions(folder: Path, patterns: list[str]) -> dict[str, Any]:
         for version in crd["spec"]["versions"]:
             name = f"{crd['spec']['group']}/{version['name']}/{crd['spec']['names']['kind']}"
             kinds[name] = lean(version["schema"]["openAPIV3Schema"])
+            # known without being named (apiextensions.k8s.io, structural schemas)
+            kinds[name]["properties"] = _EVERY | kinds[name].get("properties", {})
     return {"kinds": kinds}
 
 
@@ -101,13 +128,18 @@ def main() -> None:
     """Write chartgen/data/schemas/*.json.gz."""
     table: Any = load_file(DATA / "schemas.yaml").data
     for entry in table["schemas"]:
-        folder = module(entry["module"], entry["version"])
-        packed = definitions(folder, entry["crds"]) if "crds" in entry else kubernetes(folder)
-        data = json.dumps(packed, separators=(",", ":"), sort_keys=True).encode()
-        target = DATA / "schemas" / f"{entry['name']}.json.gz"
-        target.parent.mkdir(exist_ok=True)
-        target.write_bytes(gzip.compress(data, 9, mtime=0))
-        sys.stdout.write(f"{target.name}: {len(packed['kinds'])} kinds, {target.stat().st_size:,} bytes\n")
+        with sources(entry) as folder:
+            packed = definitions(folder, entry["crds"]) if "crds" in entry else kubernetes(folder)
+        write(DATA / "schemas" / f"{entry['name']}.json.gz", packed)
+    with sources(SARIF_SOURCE) as folder:
+        write(SARIF, lean(json.loads((folder / SARIF_SCHEMA).read_text())))
+
+
+def write(path: Path, packed: dict[str, Any]) -> None:
+    """Write data so that equal data give equal bytes."""
+    data = json.dumps(packed, separators=(",", ":"), sort_keys=True).encode()
+    path.write_bytes(gzip.compress(data, 9, mtime=0))
+    sys.stdout.write(f"{path.name}: {len(packed.get('kinds', ()))} kinds, {path.stat().st_size:,} bytes\n")
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ def test_command_line(arguments: list[str], code: int, line: str) -> None:
     [
         ("network:\n  subnetworks[]: vpc1\n", '2:3: unknown key "subnetworks[]" in network'),
         ("node: 4\n", '1:1: unknown key "node"'),
-        ("nodes: four\n", '1:1: nodes must be a whole number of at least 1, not "four"'),
+        ("nodes: four\n", '1:1: nodes must be a whole number from 1 to 100000, not "four"'),
         ("nodes: [4\n", "2:1: invalid YAML: did not find expected ',' or ']'"),
         ("nodes: 4\nsteps: 5\nnodes: 5\n", "3:1: duplicate key 'nodes'"),
         ("- nodes: 4\n", "1:1: a values file must be a map of keys, not a list"),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from chartgen.cluster import SECRET, connect
+from chartgen.cluster import CONFIG_MAP, SECRET, connect
 from chartgen.errors import MissingToolError, UsageError
 from chartgen.rehearsal.controlplane import ControlPlane
 
@@ -103,3 +103,14 @@ def test_a_wrong_token_is_refused(plane: ControlPlane, tmp_path: Path) -> None:
     (tmp_path / "config").write_text(json.dumps(config))
     with pytest.raises(Exception, match="refuses access: Unauthorized"):
         connect(kubeconfig=tmp_path / "config")
+
+
+@pytest.mark.engines
+def test_any_text_arrives_as_it_is(plane: ControlPlane) -> None:
+    """An apply is read as YAML, which does not take all escapes of JSON."""
+    text = 'caf\u00e9 \U0001d594 \x7f \x85 \u2028 \ufeff "a\\b" \t\n{{ x }}'
+    item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "any-text"}, "data": {"a": text}}
+    plane.cluster.apply([item], namespace="default")
+    found = plane.cluster.get(CONFIG_MAP, "any-text", "default")
+    assert found
+    assert found["data"] == {"a": text}

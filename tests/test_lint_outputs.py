@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +15,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from jsonschema import Draft4Validator
 from seeded import SEEDS, SOUND, expected, plant
 
 from chartgen.helm import find_helm
@@ -22,6 +25,19 @@ SEVERITIES = {rule.id: rule.severity for rule in RULES} | {rule.id: rule.severit
 
 
 LONG = f"Job lint-{'t' * 58}: name lint-{'t' * 58}-1 has 65 characters, at most 63 fit"
+
+
+_ANNOTATION = re.compile(
+    r"::(?P<level>error|warning) file=(?P<file>[^,]+)(?:,line=(?P<line>\d+))?(?:,col=\d+)?,title=(?P<rule>[^:]+)::.+"
+)
+_START_LINE = "runs.0.results.0.locations.0.physicalLocation.region.startLine"
+
+
+def misfits(log: dict[str, Any]) -> list[str]:
+    """Name the places of a SARIF log that do not fit the standard's schema, as tests/pack_schemas.py packed it."""
+    text = gzip.decompress((Path(__file__).parent / "data" / "sarif-2.1.0.json.gz").read_bytes()).decode()
+    schema = json.loads(text.replace('"$ref":"', '"$ref":"#/definitions/'))
+    return sorted(".".join(map(str, error.absolute_path)) for error in Draft4Validator(schema).iter_errors(log))
 
 
 class Repository:
@@ -68,7 +84,9 @@ def test_exactly_the_seeded_defects_are_found(repository: Repository) -> None:
 
 
 def test_sarif(repository: Repository) -> None:
-    (run,) = json.loads(repository.lint("--output", "sarif").stdout)["runs"]
+    log = json.loads(repository.lint("--output", "sarif").stdout)
+    assert misfits(log) == []
+    (run,) = log["runs"]
     places = [result["locations"][0]["physicalLocation"] for result in run["results"]]
     told = [
         (result["ruleId"], place["artifactLocation"]["uri"], place.get("region", {}).get("startLine", 0))
@@ -78,18 +96,34 @@ def test_sarif(repository: Repository) -> None:
     assert {each["id"] for each in run["tool"]["driver"]["rules"]} == set(SEVERITIES)
 
 
+def test_sarif_is_held_to_its_schema(repository: Repository) -> None:
+    log = json.loads(repository.lint("charts/names-fit", "--output", "sarif").stdout)
+    (result,) = log["runs"][0]["results"]
+    result["locations"][0]["physicalLocation"]["region"]["startLine"] = 0
+    result["level"] = "fatal"
+    del result["message"]
+    assert misfits(log) == ["runs.0.results.0", "runs.0.results.0.level", _START_LINE]
+
+
 def test_junit(repository: Repository) -> None:
-    suite = ET.fromstring(repository.lint("--output", "junit").stdout)[0]  # noqa: S314
+    suites = ET.fromstring(repository.lint("--output", "junit").stdout)  # noqa: S314
+    (suite,) = suites
     cases = sorted((str(case.get("name")), str(case.get("classname"))) for case in suite)
+    assert (suites.tag, suite.tag, {case.tag for case in suite}) == ("testsuites", "testsuite", {"testcase"})
     assert cases == seeded(repository)
     errors = sum(severity == "error" for severity in SEVERITIES.values())
-    assert suite.get("failures") == str(errors)
+    assert (suite.get("tests"), suite.get("failures")) == (str(len(cases)), str(errors))
+    failed = {str(case.get("name")) for case in suite if case.find("failure") is not None}
+    assert failed == {rule for rule, severity in SEVERITIES.items() if severity == "error"}
 
 
 def test_github(repository: Repository) -> None:
     lines = repository.lint("--output", "github").stdout.splitlines()
-    assert len(lines) == len(SEEDS)
-    assert all(line.startswith(("::error file=charts/", "::warning file=charts/")) for line in lines)
+    told = [_ANNOTATION.fullmatch(line) for line in lines]
+    places = [(each["rule"], each["file"], int(each["line"] or 0)) for each in told if each]
+    assert sorted(places) == found(repository.rows())
+    assert {each["rule"]: each["level"] for each in told if each} == SEVERITIES
+    assert len(places) == len(lines)
 
 
 def test_text_is_grouped_by_file_and_ends_with_the_counts(repository: Repository) -> None:
@@ -140,7 +174,8 @@ def test_exit_codes(options: list[str], code: int, repository: Repository) -> No
 
 def test_unknown_rule_is_named(repository: Repository) -> None:
     ran = repository.lint("charts/names-fit", "--ignore", "names-fits")
-    assert ran.stderr == "error: no rule is named 'names-fits'; did you mean names-fit or release-fits?\n"
+    near = "names-fit or release-fits or names-of-volumes"
+    assert ran.stderr == f"error: no rule is named 'names-fits'; did you mean {near}?\n"
 
 
 def test_baseline_hides_what_is_known_and_nothing_else(repository: Repository) -> None:

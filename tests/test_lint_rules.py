@@ -46,7 +46,7 @@ def test_sound_chart_has_no_findings(tmp_path: Path) -> None:
     preset = tmp_path / "long.yaml"
     preset.write_text("steps: 1000000")
     read = read_chart(SOUND)
-    done = examine(Subject(read.chart, SOUND, {"long": [preset]}, read.findings))
+    done = examine(Subject(read.chart, SOUND, presets={"long": [preset]}, faults=read.findings))
     assert done.findings == []
     assert [step.name for step in done.steps] == [
         *("files", "schema and checks", "determinism", "README and schema", "helm lint", "helm template"),
@@ -92,7 +92,16 @@ STEPS = {
     "schema-describes-values": "documents",
     "ignore-has-reason": "without_reason",
     "release-fits": "release_fits",
+    "helm-lint": "_Work.linted",
+    "helm-template": "_Work.rendered",
+    "renders-are-identical": "_Work._compared",
 }
+# Its findings come with the chart, as reading the folder gave them.
+READING = "chart-files"
+
+
+def test_every_step_rule_is_left_out_once() -> None:
+    assert {*STEPS, READING} == {rule.id for rule in STEP_RULES}
 
 
 @pytest.mark.parametrize("rule", STEPS)
@@ -100,5 +109,10 @@ def test_without_its_step_the_defect_passes(
     rule: str, repository: dict[str, tuple[Path, Examination]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, _ = repository[rule]
-    monkeypatch.setattr(ladder, STEPS[rule], lambda *_: [])
+    monkeypatch.setattr(f"{ladder.__name__}.{STEPS[rule]}", lambda *_: [])
     assert examined(folder).findings == []
+
+
+def test_without_reading_the_files_the_defect_passes(repository: dict[str, tuple[Path, Examination]]) -> None:
+    folder, _ = repository[READING]
+    assert examine(Subject(read_chart(folder).chart, folder)).findings == []

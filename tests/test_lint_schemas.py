@@ -10,13 +10,16 @@ from typing import Any
 import pytest
 from rendered import VALUES
 
+from chartgen.apitypes import kind_schema, kubernetes_versions
 from chartgen.chart import Chart
 from chartgen.linter import find_presets
-from chartgen.linter.kubernetes_schemas import kind_schema, kubernetes_versions, objects_fit_their_schema
+from chartgen.linter.kubernetes_schemas import kinds_are_known, objects_fit_their_schema
 from chartgen.manifests import objects, render
 from chartgen.rehearsal import engines
 from chartgen.values import load_values
+from chartgen.yamltext import load_file
 
+SCHEMAS = VALUES.parent / "chartgen" / "data"
 CHARTS = [Chart.read(path.parent) for path in sorted(VALUES.parent.glob("charts/*/Chart.yaml"))]
 JOB: dict[str, Any] = {
     "apiVersion": "batch/v1",
@@ -37,6 +40,18 @@ JOBSET: dict[str, Any] = {
     "kind": "JobSet",
     "metadata": {"name": "a"},
     "spec": {"replicatedJobs": [{"name": "a", "template": {"spec": JOB["spec"]}}]},
+}
+DOMAIN: dict[str, Any] = {
+    "apiVersion": "resource.nvidia.com/v1beta1",
+    "kind": "ComputeDomain",
+    "metadata": {"name": "a"},
+    "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "a"}, "allocationMode": "All"}},
+}
+NETWORK: dict[str, Any] = {
+    "apiVersion": "k8s.cni.cncf.io/v1",
+    "kind": "NetworkAttachmentDefinition",
+    "metadata": {"name": "a", "annotations": {"k8s.v1.cni.cncf.io/resourceName": "example.com/nic"}},
+    "spec": {"config": "{}"},
 }
 
 
@@ -76,6 +91,17 @@ def told(thing: dict[str, Any]) -> list[str]:
             {"restartStrategy": "Later"},
             "spec.failurePolicy.restartStrategy: is 'Later'; use Recreate or BlockingRecreate",
         ),
+        (DOMAIN, ["spec", "nodes"], 2, "spec.nodes: is no field of the API; did you mean numNodes?"),
+        (DOMAIN, ["spec", "numNodes"], None, "spec: lacks the field numNodes; add it"),
+        (
+            DOMAIN,
+            ["spec", "channel", "allocationMode"],
+            "One",
+            "spec.channel.allocationMode: is 'One'; use All or Single",
+        ),
+        (NETWORK, ["spec", "config"], {}, "spec.config: must be a string, not an object; "),
+        (NETWORK, ["spec", "conf"], "", "spec.conf: is no field of the API; did you mean config?"),
+        (NETWORK, ["speck"], {}, "speck: is no field of the API; did you mean spec?"),
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
@@ -84,6 +110,23 @@ def test_faults(thing: dict[str, Any], at: list[str | int], value: Any, message:
     found = told(changed(thing, at, value))
     assert len(found) == 1
     assert found[0].startswith(message)
+
+
+@pytest.mark.parametrize("thing", [JOB, JOBSET, DOMAIN, NETWORK], ids=lambda thing: thing["kind"])
+def test_kinds_that_are_known(thing: dict[str, Any]) -> None:
+    assert list(kinds_are_known(thing, "1.36")) == []
+    (unknown,) = kinds_are_known({**thing, "kind": "Widget"}, "1.36")
+    assert unknown.message.endswith("Widget is not served by Kubernetes 1.36")
+
+
+def test_every_pack_names_its_source_and_its_version() -> None:
+    table = load_file(SCHEMAS / "schemas.yaml").data
+    assert isinstance(table, dict)
+    entries: Any = table["schemas"]
+    packs = {path.name.partition(".json")[0] for path in (SCHEMAS / "schemas").iterdir()}
+    assert {entry["name"] for entry in entries} == packs
+    assert all(entry["version"].startswith("v") for entry in entries)
+    assert all("module" in entry or len(entry["commit"]) == 40 for entry in entries)
 
 
 @pytest.mark.parametrize(

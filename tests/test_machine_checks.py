@@ -153,6 +153,35 @@ WRONG = [
         ("oke-h100", [f"machineType={shape}", "network.mode=sriov"], "virtual-functions", "network.mode", "no virtual")
         for shape in ("BM.GPU.RTXPRO.8", "BM.GPU.GB200.4", "BM.GPU.GB300.4")
     ),
+    # devices
+    (
+        "gke-a3mega",
+        [f"{RESOURCES}.requests.example\\.com/fpga=1"],
+        "devices-are-whole",
+        f"{RESOURCES}.requests",
+        "example.com/fpga 1 is not its limit",
+    ),
+    (
+        "gke-a3mega",
+        [f"{RESOURCES}.requests.hugepages-2Mi=1Gi", f"{RESOURCES}.limits.hugepages-2Mi=2Gi"],
+        "devices-are-whole",
+        f"{RESOURCES}.requests.hugepages-2Mi",
+        "hugepages-2Mi 1Gi is not its limit",
+    ),
+    (
+        "gke-a3mega",
+        [f"{RESOURCES}.limits.example\\.com/fpga=500m"],
+        "devices-are-whole",
+        f"{RESOURCES}.limits",
+        "example.com/fpga 500m is no whole number",
+    ),
+    (
+        "gke-a3mega",
+        [f"{RESOURCES}.limits.memory=-1Gi"],
+        "readable-quantities",
+        f"{RESOURCES}.limits.memory",
+        "'-1Gi' is not a quantity",
+    ),
     # between machines
     ("onprem-p8000", ["nodes=2"], "network-between-machines", "network.interface", "none leaves TCP to 2 machines"),
 ]
@@ -163,7 +192,8 @@ RIGHT = [
     ("gke-a3mega", [f"{RESOURCES}.requests.cpu=207500m", f"{RESOURCES}.requests.memory=1500Gi"]),
     # a limit above the machine's is legal: only requests have to fit
     ("gke-a3mega", [f"{RESOURCES}.requests.cpu=64", f"{RESOURCES}.limits.cpu=512"]),
-    ("gke-a3mega", [f"{RESOURCES}.requests.example\\.com/fpga=1"]),
+    ("gke-a3mega", [f"{RESOURCES}.limits.example\\.com/fpga=1"]),
+    ("gke-a3mega", [f"{RESOURCES}.{kind}.example\\.com/fpga=2" for kind in ("requests", "limits")]),
     # what programs without GPUs run on is not known
     ("gke-a3mega", ["launcher=download", "launchers.download.resources.requests.memory=4Ti"]),
     ("eks-p5", ["network.hugePages=5120Mi", f"{RESOURCES}.requests.memory=32000Mi"]),

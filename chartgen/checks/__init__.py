@@ -14,6 +14,7 @@ from chartgen.checks.job import Job
 from chartgen.checks.machine import MACHINE
 from chartgen.checks.measuring import MEASURING
 from chartgen.checks.platform import PLATFORM
+from chartgen.checks.pods import PODS
 from chartgen.checks.preparation import PREPARATION
 from chartgen.checks.program import PROGRAM
 from chartgen.checks.schema import check_values, effective_values, place
@@ -31,7 +32,7 @@ from chartgen.yamltraps import traps
 __all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "place", "raise_errors", "validate"]
 
 CHECKS: tuple[Check, ...] = (
-    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *TRAINING, *SECRETS),
+    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *TRAINING, *SECRETS, *PODS),
     # what the charts refuse too, for those who only use Helm
     *(*PROGRAM, *PREPARATION, *MEASURING, *PLATFORM),
 )
@@ -118,5 +119,7 @@ def _claims(job: Job, chart: Chart, values: Values) -> Iterator[Finding]:
 
 def _placed(claim: Claim, chart: Chart, values: Values) -> Problem:
     """Put a claim where the user set its value, or else the first of the others that count, or else the default."""
-    key = next((key for key in (claim.key, *claim.also) if values.sets(tuple(key.split(".")))), claim.key)
-    return Problem(f"{claim.key}: {claim.message}", *place(chart, values, key.split(".")), claim.hint)
+    paths = [claim.at[:depth] for depth in range(len(claim.at), 0, -1)] or [tuple(claim.key.split("."))]
+    paths += [tuple(key.split(".")) for key in claim.also]
+    path = next((each for each in paths if values.sets(each)), paths[0])
+    return Problem(f"{claim.key}: {claim.message}", *place(chart, values, path), claim.hint)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 
 from chartgen.checks.claim import Check, Claim
+from chartgen.checks.divisors import divisors
 from chartgen.checks.experts import EXPERTS
 from chartgen.checks.images import can
 from chartgen.checks.job import Job
@@ -78,7 +79,7 @@ def layers_of_a_stage(job: Job) -> Iterator[Claim]:
 
 
 def _nearest_divisor(number: int, wanted: int) -> int:
-    return min((size for size in range(1, number + 1) if number % size == 0), key=lambda size: abs(size - wanted))
+    return min(divisors(number), key=lambda size: abs(size - wanted))
 
 
 def virtual_needs_pipeline(job: Job) -> Iterator[Claim]:
@@ -95,7 +96,7 @@ def heads_of_a_gpu(job: Job) -> Iterator[Claim]:
 
 
 def _largest_divisor(number: int, job: Job) -> int:
-    return max(size for size in range(1, job.parallel("tensor") + 1) if number % size == 0)
+    return max(size for size in divisors(number) if size <= job.parallel("tensor"))
 
 
 def key_value_heads(job: Job) -> Iterator[Claim]:
@@ -129,7 +130,7 @@ def width_of_a_gpu(job: Job) -> Iterator[Claim]:
     for name, sharing in (("hiddenSize", "tensor"), ("ffnHiddenSize", _feed_forward(job))):
         size, parts = job.model(name), job.parallel(sharing)
         if size % parts:
-            fits = max(part for part in range(1, parts + 1) if size % part == 0)
+            fits = max(part for part in divisors(size) if part <= parts)
             message = f"{name} {size} cannot be divided by tensor {parts}"
             yield Claim(f"parallelism.{sharing}", message, f"use {fits}", ("parallelism.tensor",))
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from chartgen.checks.job import Job
 from chartgen.findings import Severity
+from chartgen.yamltext import Keys
 
 Rule: TypeAlias = "Callable[[Job], Iterator[Claim]]"
 
@@ -21,12 +22,15 @@ class Claim:
         message: What is wrong, with the numbers in it.
         hint: What to do instead: a working alternative where one is known.
         also: Keys that play a part; the finding stands at the first of all that the user has set.
+        at: The key path of `key` where its dots do not tell, as below a list; the finding stands at the nearest key
+            that the user has set.
     """
 
     key: str
     message: str
     hint: str
     also: tuple[str, ...] = ()
+    at: Keys = ()
 
 
 @dataclass(frozen=True)

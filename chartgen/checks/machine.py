@@ -40,10 +40,11 @@ def exceeds(asked: str, offered: str) -> bool:
 
 
 def readable_quantities(job: Job) -> Iterator[Claim]:
-    """The API server refuses requests and limits that are not quantities such as 64, 500m or 512Gi."""
+    """The API server refuses requests and limits that are not quantities such as 64, 500m or 512Gi, or are negative."""
     for kind in ("requests", "limits"):
         for name, text in _asked(job, kind).items():
-            if quantity(text) is None:
+            size = quantity(text)
+            if size is None or size < 0:
                 yield Claim(_key(job, kind, name), f"{name} {text!r} is not a quantity", "use one such as 64 or 512Gi")
 
 
@@ -54,6 +55,19 @@ def requests_within_limits(job: Job) -> Iterator[Claim]:
         if exceeds(text, limits.get(name, text)):
             message = f"{name} {text} is more than its limit {limits[name]}"
             yield Claim(_key(job, "requests", name), message, f"use {limits[name]} or less, or raise the limit")
+
+
+def devices_are_whole(job: Job) -> Iterator[Claim]:
+    """Devices come as wholes, and they and huge pages for good: the API server wants a request equal to its limit."""
+    requests, limits = _asked(job, "requests"), _asked(job, "limits")
+    for name, text in _requested(job).items():
+        if name == _GPU or not ("/" in name or name.startswith("hugepages-")):
+            continue
+        size, key = quantity(text), _key(job, "requests" if name in requests else "limits", name)
+        if "/" in name and size is not None and size % 1:
+            yield Claim(key, f"{name} {text} is no whole number", "use one")
+        elif name not in limits or exceeds(limits[name], text):
+            yield Claim(key, f"{name} {text} is not its limit", f"set limits to {name}: {text} too")
 
 
 def requests_of_the_machine(job: Job) -> Iterator[Claim]:
@@ -206,6 +220,7 @@ _RESOURCES = "kubernetes.io, Resource Management for Pods and Containers"
 MACHINE = (
     Check(readable_quantities, "kubernetes/apimachinery, pkg/api/resource/quantity.go", tasks=_ALL),
     Check(requests_within_limits, _RESOURCES, tasks=_ALL),
+    Check(devices_are_whole, f"{_RESOURCES}, extended resources", tasks=_ALL),
     Check(requests_of_the_machine, _RESOURCES, tasks=_RUNS),
     Check(gpus_are_counted_once, "kubernetes.io, Schedule GPUs", "warning", _RUNS),
     Check(shared_memory_of_the_machine, "Kubernetes API, core/v1 EmptyDirVolumeSource", tasks=_RUNS),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from chartgen.checks.claim import Check, Claim
 from chartgen.checks.compat import fragments
+from chartgen.checks.divisors import divisors
 from chartgen.checks.job import Job
 
 _UNMOUNTED = ("pvc://", "nfs://", "disk://", "memory://")
@@ -56,7 +57,7 @@ def slices_of_the_machines(job: Job) -> Iterator[Claim]:
     """Kueue places a run in slices of equal size."""
     size = job.values.get("topology", {}).get("sliceSize")
     if "kueue" in fragments(job) and size and job.nodes % size:
-        near = max(each for each in range(1, min(size, job.nodes) + 1) if job.nodes % each == 0)
+        near = max(each for each in divisors(job.nodes) if each <= size)
         yield Claim("topology.sliceSize", f"{size} does not divide {job.nodes} machines", f"use {near}", ("nodes",))
 
 

@@ -39,9 +39,9 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> Non
     """Check charts, of chartgen or of others: files, values, structure, determinism, Helm, schemas, policy, scripts.
 
     Each chart is checked with the values given, or else with none and with every preset of its target, for the oldest
-    and the newest Kubernetes that it takes. Without PATH or TARGET, the charts of the configuration, of ./charts or the one
-    here. A values file of a chart that people wrote by hand is checked for what is known of such charts. Exit 1 when
-    there is an error, with --strict when there is anything.
+    and the newest Kubernetes that it takes. Without PATH or TARGET, the charts of the configuration, of ./charts or the
+    one here. A values file of a chart that people wrote by hand is checked for what is known of such charts. Exit 1
+    when there is an error, with --strict when there is anything.
 
     Settings: [tool.chartgen.lint] in pyproject.toml or [lint] in chartgen.toml: charts, presets, select, ignore,
     kubernetes, strict, baseline. Exceptions: a comment `# chartgen: ignore[ID] reason`.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from chartgen.cluster.kinds import Object
 from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.values import to_json
 
 if TYPE_CHECKING:
     import httpx2
@@ -60,7 +60,8 @@ class Transport:
         *,
         content_type: str = "application/json",
     ) -> Any:
-        content = None if body is None else json.dumps(body)
+        # some bodies are read as YAML, which knows no pairs of surrogates
+        content = None if body is None else to_json(body)
         headers = {"Accept": "application/json", **({"Content-Type": content_type} if content else {})}
         reply = self._request(method, path, params=params, content=content, headers=headers)
         if reply.status_code < 400:

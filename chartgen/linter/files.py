@@ -11,11 +11,12 @@ from typing import NamedTuple
 from chartgen.chart import Chart
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
-from chartgen.yamltext import load, require_map
+from chartgen.yamltext import Document, Keys, load, require_map
 
 # Helm's own limits (helm.sh/helm/v4 pkg/chart/loader/archive: MaxDecompressedFileSize, MaxDecompressedChartSize).
 LARGEST_FILE = 5 * 1024 * 1024
 LARGEST_CHART = 100 * 1024 * 1024
+_FOLDER = "file://"
 
 
 class Folder(NamedTuple):
@@ -57,6 +58,7 @@ def read_chart(path: Path) -> Folder:
         message = f"holds {total / 1e6:.0f} MB, Helm reads at most {LARGEST_CHART / 1e6:.0f} MB"
         findings.append(Finding("chart-files", Problem(message, "Chart.yaml", hint="move data out of the chart")))
     name = _name(files.get("Chart.yaml", ""), path, findings)
+    findings += _circles(path)
     return Folder(Chart(name, dict(sorted(files.items()))), findings, digest.hexdigest())
 
 
@@ -67,6 +69,35 @@ def _name(head: str, path: Path, findings: list[Finding]) -> str:
     except ChartgenError as error:
         findings += [Finding("chart-files", problem) for problem in error.problems]
         return path.resolve().name
+
+
+def _circles(path: Path) -> Iterator[Finding]:
+    """Find subcharts in folders of their own that lead back to the chart: Helm would pack it into itself."""
+    chart = path.resolve()
+    for keys, folder, head in _subcharts(chart):
+        seen, left = set[Path](), [folder]
+        while left:
+            each = left.pop()
+            if each not in seen:
+                seen.add(each)
+                left += [further for _, further, _ in _subcharts(each)]
+        if chart in seen:
+            message = "the subchart depends on this chart in turn"
+            problem = head.problem(message, keys, "let one of the two do without the other")
+            yield Finding("chart-files", problem)
+
+
+def _subcharts(chart: Path) -> Iterator[tuple[Keys, Path, Document]]:
+    """Give the folders that a chart's dependencies are in, with their places; none where Chart.yaml is broken."""
+    try:
+        head = load((chart / "Chart.yaml").read_text(encoding="utf-8"), "Chart.yaml")
+        listed = require_map(head, "Chart.yaml").get("dependencies")
+    except (OSError, UnicodeDecodeError, ChartgenError):
+        return
+    for index, entry in enumerate(listed if isinstance(listed, list) else ()):
+        place = str(entry.get("repository", "")) if isinstance(entry, dict) else ""
+        if place.startswith(_FOLDER):
+            yield ("dependencies", index), (chart / place.removeprefix(_FOLDER)).resolve(), head
 
 
 def _walk(path: Path) -> Iterator[Path]:

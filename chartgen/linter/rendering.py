@@ -22,6 +22,8 @@ _RELEASE = "lint"
 # Seconds; a chart of chartgen takes 0.1. Templates can loop for hours without filling memory.
 LIMIT = 60.0
 _HELM_LINE = re.compile(r"^\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)")
+# A thousand times for templates that include each other, before the sentence that matters.
+_CALLS = re.compile(r'(?:(?:template: \S+: )?executing "[^"\n]*" at <[^\n]*?>: error calling \w+: ){4,}')
 _PLACE = re.compile(r"(?P<path>[\w./-]+\.(?:yaml|yml|tpl|txt)):(?P<line>\d+)(?::\d+)?")
 
 
@@ -126,7 +128,7 @@ def told(problem: Problem, preset: Preset) -> Problem:
         problem: What Helm said; a path in it begins with the chart's name.
         preset: The values.
     """
-    message = f"with {preset.name}: {problem.message}" if preset.name else f"with no values: {problem.message}"
+    message = f"with {preset.name or 'no values'}: {_CALLS.sub('', problem.message)}"
     if problem.path is None:
         return Problem(message, preset.file, 1, 0, problem.hint)
     path = problem.path.partition("/")[2] or problem.path if isinstance(problem.path, str) else problem.path
@@ -135,7 +137,7 @@ def told(problem: Problem, preset: Preset) -> Problem:
 
 def _placed(text: str, path: str) -> Problem:
     """Put what `helm lint` says where it points: the innermost place of a template's error."""
-    places = list(_PLACE.finditer(text))
+    places, text = list(_PLACE.finditer(text)), _CALLS.sub("", text)
     if not places:
         return Problem(text, path)
     inner = places[-1]["path"].partition("/")[2] or places[-1]["path"]

@@ -8,10 +8,10 @@ karpenter.sh/do-not-disrupt: "true"
 {{- if eq .mode "unconstrained" }}
 kueue.x-k8s.io/podset-unconstrained-topology: "true"
 {{- else if .mode }}
-kueue.x-k8s.io/podset-{{ .mode }}-topology: {{ .level }}
+kueue.x-k8s.io/podset-{{ .mode }}-topology: {{ .level | quote }}
 {{- end }}
 {{- if .sliceSize }}
-kueue.x-k8s.io/podset-slice-required-topology: {{ .sliceLevel }}
+kueue.x-k8s.io/podset-slice-required-topology: {{ .sliceLevel | quote }}
 kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
@@ -61,9 +61,9 @@ hugepages-2Mi: {{ . | quote }}
 {{- if include "eks-p5.gpu" . }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
-kueue.x-k8s.io/queue-name: {{ .Values.queue.name }}
+kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
 {{- with .Values.queue.priorityClass }}
-kueue.x-k8s.io/priority-class: {{ . }}
+kueue.x-k8s.io/priority-class: {{ . | quote }}
 {{- end }}
 {{- with .Values.run.deadlineSeconds }}
 kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
@@ -201,7 +201,7 @@ spec:
     {{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "eks-p5.storeVolume" (list $ $role))) }}
     - name: {{ $role }}
       persistentVolumeClaim:
-        claimName: {{ include "eks-p5.storeName" $store.from }}
+        claimName: {{ include "eks-p5.storeName" $store.from | quote }}
     {{- end }}
     {{- end }}
     {{- /* storage-nfs */}}

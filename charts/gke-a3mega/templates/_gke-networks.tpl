@@ -13,8 +13,8 @@ common beginning, or listed one by one.
 {{- end }}
 {{- range $i, $name := $names }}
 {{- $network := index $vpcs $i }}
-- name: {{ $name }}
-  vpc: {{ $network.vpc }}
-  subnet: {{ $network.subnet | default $network.vpc }}
+- name: {{ $name | quote }}
+  vpc: {{ $network.vpc | quote }}
+  subnet: {{ $network.subnet | default $network.vpc | quote }}
 {{- end }}
 {{- end }}

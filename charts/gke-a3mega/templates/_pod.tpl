@@ -27,10 +27,10 @@ gke-gcsfuse/ephemeral-storage-limit: "0"
 {{- if eq .mode "unconstrained" }}
 kueue.x-k8s.io/podset-unconstrained-topology: "true"
 {{- else if .mode }}
-kueue.x-k8s.io/podset-{{ .mode }}-topology: {{ .level }}
+kueue.x-k8s.io/podset-{{ .mode }}-topology: {{ .level | quote }}
 {{- end }}
 {{- if .sliceSize }}
-kueue.x-k8s.io/podset-slice-required-topology: {{ .sliceLevel }}
+kueue.x-k8s.io/podset-slice-required-topology: {{ .sliceLevel | quote }}
 kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
@@ -117,9 +117,9 @@ nvidia.com/gpu: {{ include "gke-a3mega.gpusPerNode" . | quote }}
 {{- if include "gke-a3mega.gpu" . }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
-kueue.x-k8s.io/queue-name: {{ .Values.queue.name }}
+kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
 {{- with .Values.queue.priorityClass }}
-kueue.x-k8s.io/priority-class: {{ . }}
+kueue.x-k8s.io/priority-class: {{ . | quote }}
 {{- end }}
 {{- with .Values.run.deadlineSeconds }}
 kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
@@ -314,7 +314,7 @@ spec:
     {{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "gke-a3mega.storeVolume" (list $ $role))) }}
     - name: {{ $role }}
       persistentVolumeClaim:
-        claimName: {{ include "gke-a3mega.storeName" $store.from }}
+        claimName: {{ include "gke-a3mega.storeName" $store.from | quote }}
     {{- end }}
     {{- end }}
     {{- /* storage-nfs */}}

@@ -25,7 +25,7 @@ spec:
   {{- with .Values.imagePullSecrets }}
   imagePullSecrets:
     {{- range . }}
-    - name: {{ . }}
+    - name: {{ . | quote }}
     {{- end }}
   {{- end }}
   {{- if include "oke-h100.gpu" . }}

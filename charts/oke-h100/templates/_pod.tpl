@@ -111,9 +111,9 @@ nvidia.com/rdma-vf: {{ include "oke-h100.roceFunctions" . | quote }}
 {{- if include "oke-h100.gpu" . }}
 {{- /* roce-oke */}}
 - name: GLOO_SOCKET_IFNAME
-  value: {{ .Values.network.interface }}
+  value: {{ .Values.network.interface | quote }}
 - name: TP_SOCKET_IFNAME
-  value: {{ .Values.network.interface }}
+  value: {{ .Values.network.interface | quote }}
 {{- $fabric := include "oke-h100.roceFabric" . | fromYaml }}
 {{- range $name, $value := get (include "oke-h100.roceSettings" . | fromYaml).env $fabric.settings }}
 - name: {{ $name }}
@@ -184,7 +184,7 @@ spec:
     {{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "oke-h100.storeVolume" (list $ $role))) }}
     - name: {{ $role }}
       persistentVolumeClaim:
-        claimName: {{ include "oke-h100.storeName" $store.from }}
+        claimName: {{ include "oke-h100.storeName" $store.from | quote }}
     {{- end }}
     {{- end }}
     {{- /* storage-nfs */}}

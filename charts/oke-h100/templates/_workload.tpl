@@ -45,7 +45,7 @@ tasks:
       {{- include "oke-h100.pod" . | nindent 6 }}
 {{- if include "oke-h100.gpu" . }}
 {{- /* volcano-queue */}}
-queue: {{ .Values.queue.name | default "default" }}
+queue: {{ .Values.queue.name | default "default" | quote }}
 {{- with .Values.queue.priorityClass }}
 priorityClassName: {{ . | quote }}
 {{- end }}

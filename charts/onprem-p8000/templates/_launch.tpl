@@ -5,21 +5,25 @@
 CHARTGEN_PROCESSES=$(mktemp -d)
 export CHARTGEN_PROCESSES
 
-# Kubernetes' SIGTERM goes to the processes, which save and end. torchrun, which would kill them 30 s later whatever time
-# the pod has, hears of it when they have ended, or when there are none yet.
+# Kubernetes' SIGTERM goes to the processes, which save and end. torchrun would kill them 30 s later whatever time the pod
+# has, so it hears of SIGTERM at once only when there are no processes yet. Else it ends by itself when those of the other
+# machines have ended too; where it still waits for them after 10 s it is told, and its exit code says nothing of its own.
 command=
 stopped=
+ended=
 # shellcheck disable=SC2329
 stop() {
-  local file pid
+  local file pid tries=0
   stopped=yes
   shopt -s nullglob
   for file in "$CHARTGEN_PROCESSES"/*; do kill -TERM "$(<"$file")" || true; done
   for file in "$CHARTGEN_PROCESSES"/*; do
     pid=$(<"$file")
     while kill -0 "$pid"; do sleep 0.2; done
+    tries=50 ended=yes
   done
-  kill -TERM "$command" || true
+  while ((tries-- > 0)) && kill -0 "$command"; do sleep 0.2; done
+  kill -TERM "$command" || ended=
 } 2>/dev/null
 trap stop TERM
 
@@ -32,6 +36,7 @@ run() {
   # A trap interrupts wait; the exit code that counts is that of the command.
   while kill -0 "$command" 2>/dev/null; do wait "$command" || true; done
   wait "$command" || code=$?
+  if [[ -n $ended ]]; then exit 143; fi
   if [[ -n $stopped ]]; then exit "$((code ? code : 143))"; fi
   return "$code"
 }

@@ -1060,10 +1060,11 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from collectives import COLLECTIVES, EXACT, Bench, Group
+from collectives import COLLECTIVES, EXACT, Bench, Group, UnsupportedError
 from table import HEADER, Row, bytes_of, read, size_of, written
 from tournament import Pair, levels, report, rounds
 
@@ -1071,6 +1072,7 @@ from tournament import Pair, levels, report, rounds
 SHARE_OF_MEMORY = 0.45
 # What Kubernetes keeps of a container that failed, and `chartgen status` quotes.
 LAST_WORDS = Path("/dev/termination-log")
+PREFIX = "chartgen: nccl-test: "
 
 
 class Floor(NamedTuple):
@@ -1160,24 +1162,30 @@ def verdict(record: Record, floors: list[Floor]) -> list[str]:
         if not record.judged(floor):
             told = f"the floor of {floor.busbw:g} GB/s is for messages of {size_of(floor.bytes)} and more"
             say(f"# {floor.operation}: {told}, which were not measured")
-    return [f"chartgen: nccl-test: {each}" for each in record.problems(floors)]
+    return [f"{PREFIX}{each}" for each in record.problems(floors)]
 
 
 def sweep(bench: Bench, given: argparse.Namespace, world: Group, record: Record | None) -> list[str]:
     """Measure all sizes of all collectives on all GPUs; give what rank 0 has to complain about."""
+    missing = []
     for operation in given.operations:
         if record:
             say(f"# {operation}\n{HEADER}")
-        for size in sizes(given):
-            rows = bench.measure(operation, size, world)
-            if record and rows:
-                say(written(rows))
-                record.add(rows)
-    return verdict(record, given.floor) if record else []
+        try:
+            for size in sizes(given):
+                rows = bench.measure(operation, size, world)
+                if record and rows:
+                    say(written(rows))
+                    record.add(rows)
+        except UnsupportedError as error:
+            missing.append(f"{PREFIX}{error}")
+    return missing + verdict(record, given.floor) if record else []
 
 
 def pairs(bench: Bench, given: argparse.Namespace, world: Group, record: Record | None) -> list[str]:
     """Measure each pair of machines, as many at a time as there are; give the machines that are slow."""
+    if "use_local_synchronization" not in signature(bench.dist.new_group).parameters:
+        raise UnsupportedError(f"mode pairs needs PyTorch 2.1 or newer, the image has {bench.torch.__version__}")
     local = int(os.environ["LOCAL_WORLD_SIZE"])
     machines, own = world.size // local, world.rank // local
     names: list[Any] = [None] * world.size
@@ -1260,7 +1268,7 @@ def classic(given: argparse.Namespace, rank: int) -> list[str]:
             say(line.rstrip("\n"))
             record.add(read(line, given.operations[0]))
     if process.returncode:
-        sys.exit(f"chartgen: nccl-test: {given.binary} ended with exit code {process.returncode}")
+        sys.exit(f"{PREFIX}{given.binary} ended with exit code {process.returncode}")
     return verdict(record, given.floor)
 
 
@@ -1276,7 +1284,10 @@ def conclude(problems: list[str]) -> None:
 def main() -> None:
     """Measure and conclude."""
     given, rank = arguments(), int(os.environ["RANK"])
-    problems = (classic if given.binary else measured)(given, rank)
+    try:
+        problems = (classic if given.binary else measured)(given, rank)
+    except UnsupportedError as error:
+        problems = [f"{PREFIX}{error}"]
     conclude(problems)
 
 
@@ -1291,6 +1302,7 @@ Sizes, counts and bandwidths are those of nccl-tests (doc/PERFORMANCE.md, src/*.
 
 from __future__ import annotations
 
+import re
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator
@@ -1305,6 +1317,12 @@ PERIOD = 251
 ROWS = 1 << 18
 # Whole numbers up to here are exact in each number format.
 EXACT = {"float": 1 << 24, "half": 1 << 11, "bfloat16": 1 << 8}
+# What gloo says of a collective and of a number format that it does not know (ProcessGroupGloo.cpp, ProcessGroup.hpp).
+_UNKNOWN = re.compile(r"(no|not) support|[Ii]nvalid scalar type")
+
+
+class UnsupportedError(Exception):
+    """What the image's PyTorch cannot measure."""
 
 
 @dataclass(frozen=True)
@@ -1357,13 +1375,13 @@ class Bench:
     def __init__(self, torch: Any, given: Namespace, device: Any) -> None:
         self.torch, self.dist, self.given, self.device = torch, torch.distributed, given, device
         self.dtype, self.limit = getattr(torch, given.type), EXACT[given.type]
+        # not of the dtype: PyTorch before 2.1 cannot tell it there
+        self.width = torch.zeros((), dtype=self.dtype).element_size()
         self.buffers: list[Any] = []
 
     def hold(self, size: int) -> None:
         """Make two buffers of this many bytes."""
-        self.buffers = [
-            self.torch.zeros(size // self.dtype.itemsize, dtype=self.dtype, device=self.device) for _ in "io"
-        ]
+        self.buffers = [self.torch.zeros(size // self.width, dtype=self.dtype, device=self.device) for _ in "io"]
 
     def total(self, values: list[float], group: Group) -> list[float]:
         """Add values of the ranks up, which also makes the ranks wait for each other."""
@@ -1372,11 +1390,21 @@ class Bench:
         return list(tensor.tolist())
 
     def measure(self, operation: str, size: int, group: Group) -> list[Row]:
-        """Measure one size in each place where the result can go; none when it is too small for a share each."""
+        """Measure one size in each place where the result can go; none when it is too small for a share each.
+
+        Raises:
+            UnsupportedError: The backend does not have this collective, or not for these numbers; all ranks find that.
+        """
         parts = 1 if operation == "all_reduce" else group.size
-        share = size // self.dtype.itemsize // parts
+        share = size // self.width // parts
         places = COLLECTIVES[operation].places if share else ()
-        return [self._measure(operation, place, share, share * parts, group) for place in places]
+        try:
+            return [self._measure(operation, place, share, share * parts, group) for place in places]
+        except RuntimeError as error:
+            if not _UNKNOWN.search(str(error)):
+                raise
+            what = f"{operation} of {self.given.type} with {self.given.backend} of PyTorch {self.torch.__version__}"
+            raise UnsupportedError(f"{what} cannot be measured: {error}") from error
 
     def _measure(self, operation: str, place: str, share: int, whole: int, group: Group) -> Row:
         kind = COLLECTIVES[operation]
@@ -1392,7 +1420,7 @@ class Bench:
         call()
         bad = sum(self._wrong(*part) for part in self._expected(operation, receive, share, group))
         spent, wrong = self.total([spent, bad], group)
-        seconds, size = spent / group.size, whole * self.dtype.itemsize
+        seconds, size = spent / group.size, whole * self.width
         algbw = size / seconds / 1e9
         busbw = algbw * kind.trips * (group.size - 1) / group.size
         left = (operation, size, share, self.given.type, kind.redop, place)

@@ -10,10 +10,10 @@ k8s.v1.cni.cncf.io/networks: {{ join "," .Values.network.attachments | quote }}
 {{- if eq .mode "unconstrained" }}
 kueue.x-k8s.io/podset-unconstrained-topology: "true"
 {{- else if .mode }}
-kueue.x-k8s.io/podset-{{ .mode }}-topology: {{ .level }}
+kueue.x-k8s.io/podset-{{ .mode }}-topology: {{ .level | quote }}
 {{- end }}
 {{- if .sliceSize }}
-kueue.x-k8s.io/podset-slice-required-topology: {{ .sliceLevel }}
+kueue.x-k8s.io/podset-slice-required-topology: {{ .sliceLevel | quote }}
 kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
@@ -57,9 +57,9 @@ nvidia.com/gpu: {{ include "onprem-p8000.gpusPerNode" . | quote }}
 {{- if include "onprem-p8000.gpu" . }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
-kueue.x-k8s.io/queue-name: {{ .Values.queue.name }}
+kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
 {{- with .Values.queue.priorityClass }}
-kueue.x-k8s.io/priority-class: {{ . }}
+kueue.x-k8s.io/priority-class: {{ . | quote }}
 {{- end }}
 {{- with .Values.run.deadlineSeconds }}
 kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
@@ -197,7 +197,7 @@ spec:
     {{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "onprem-p8000.storeVolume" (list $ $role))) }}
     - name: {{ $role }}
       persistentVolumeClaim:
-        claimName: {{ include "onprem-p8000.storeName" $store.from }}
+        claimName: {{ include "onprem-p8000.storeName" $store.from | quote }}
     {{- end }}
     {{- end }}
     {{- /* storage-nfs */}}

@@ -23,7 +23,7 @@ name: -workload-0-<four digits>-<five letters>.
 {{/* Labels that select the release's pods; they never change within a release. */}}
 {{- define "<%= chart %>.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "<%= chart %>.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end }}
 
 {{/* Labels of every object. */}}
@@ -44,7 +44,7 @@ serviceAccountName: {{ . | quote }}
 {{- with .Values.imagePullSecrets }}
 imagePullSecrets:
   {{- range . }}
-  - name: {{ . }}
+  - name: {{ . | quote }}
   {{- end }}
 {{- end }}
 {{- end }}

@@ -7,11 +7,11 @@ an object without properties takes anything), and an object of 400 lines takes 2
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 from chartgen.errors import did_you_mean
-from chartgen.linter.objects import Keys
+from chartgen.yamltext import Keys
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
@@ -32,7 +32,18 @@ class Fault(NamedTuple):
     hint: str = ""
 
 
-def faults(data: Any, schema: dict[str, Any], definitions: dict[str, Any], at: Keys = ()) -> Iterator[Fault]:
+# What the fields of one type must be to one another: takes an object that fits, and yields faults with places in it.
+Relation: TypeAlias = "Callable[[dict[str, Any]], Iterator[Fault]]"
+_NO_RELATIONS: Mapping[str, Relation] = {}
+
+
+def faults(
+    data: Any,
+    schema: dict[str, Any],
+    definitions: dict[str, Any],
+    at: Keys = (),
+    relations: Mapping[str, Relation] = _NO_RELATIONS,
+) -> Iterator[Fault]:
     """Find where data does not fit a schema.
 
     Args:
@@ -40,20 +51,33 @@ def faults(data: Any, schema: dict[str, Any], definitions: dict[str, Any], at: K
         schema: A structural schema; `$ref` holds a name of `definitions`.
         definitions: Name -> schema.
         at: Where the data stand.
+        relations: Name of a definition -> what its fields must be to one another, looked at once each of them fits.
     """
+    asked = []
     while "$ref" in schema:
+        asked += [relations[schema["$ref"]]] if schema["$ref"] in relations else []
         schema = definitions[schema["$ref"]]
     if data is None:  # Kubernetes reads a null as a field that is left out
         return
     if not _fits_type(data, schema):
-        yield Fault(at, f"must be {_told(schema['type'])}, not {_kind(data)}")
+        yield Fault(at, f"must be {_told(schema['type'])}, not {_kind(data)}", _use(schema))
         return
-    yield from _bounds(data, schema, at)
+    found = [*_bounds(data, schema, at), *_below(data, schema, definitions, at, relations)]
+    yield from found
+    for relation in asked if not found else ():
+        yield from (fault._replace(at=(*at, *fault.at)) for fault in relation(data))
+
+
+def _below(
+    data: Any, schema: dict[str, Any], definitions: dict[str, Any], at: Keys, relations: Mapping[str, Relation]
+) -> Iterator[Fault]:
     if isinstance(data, dict):
-        yield from _fields(data, schema, definitions, at)
+        yield from _fields(data, schema, definitions, at, relations)
     elif isinstance(data, list) and "items" in schema:
         for index, item in enumerate(data):
-            yield from faults(item, schema["items"], definitions, (*at, index))
+            if item is None:
+                yield Fault((*at, index), "is null", "remove it")
+            yield from faults(item, schema["items"], definitions, (*at, index), relations)
 
 
 def spelled(at: Keys) -> str:
@@ -61,16 +85,24 @@ def spelled(at: Keys) -> str:
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in at).lstrip(".") or "the object"
 
 
-def _fields(data: dict[str, Any], schema: dict[str, Any], definitions: dict[str, Any], at: Keys) -> Iterator[Fault]:
+def _fields(
+    data: dict[str, Any],
+    schema: dict[str, Any],
+    definitions: dict[str, Any],
+    at: Keys,
+    relations: Mapping[str, Relation],
+) -> Iterator[Fault]:
     named, others = schema.get("properties", {}), schema.get("additionalProperties")
     for key in schema.get("required", ()):
         if data.get(key) is None:
             yield Fault(at, f"lacks the field {key}", "add it")
     for key, value in data.items():
+        if "propertyNames" in schema:
+            yield from _bounds(key, schema["propertyNames"], (*at, key))
         if key in named:
-            yield from faults(value, named[key], definitions, (*at, key))
+            yield from faults(value, named[key], definitions, (*at, key), relations)
         elif isinstance(others, dict):
-            yield from faults(value, others, definitions, (*at, key))
+            yield from faults(value, others, definitions, (*at, key), relations)
         elif named and others is None and not schema.get(_KEEP):
             yield Fault((*at, key), "is no field of the API", did_you_mean(key, named) or "remove it")
 
@@ -86,12 +118,18 @@ def _fits_type(data: Any, schema: dict[str, Any]) -> bool:
 
 def _bounds(data: Any, schema: dict[str, Any], at: Keys) -> Iterator[Fault]:
     if "enum" in schema and data not in schema["enum"]:
-        yield Fault(at, f"is {data!r}", "use " + " or ".join(map(str, schema["enum"])))
+        yield Fault(at, f"is {data!r}", "use " + " or ".join(str(each) for each in schema["enum"] if each != ""))
     if isinstance(data, str) and "pattern" in schema and not _matches(schema["pattern"], data):
-        yield Fault(at, f"{data!r} does not match {schema['pattern']}")
+        message = f"is {data!r}" if "title" in schema else f"{data!r} does not match {schema['pattern']}"
+        yield Fault(at, message, _use(schema))
     for name, (measure, fits) in _LIMITS.items():
         if name in schema and isinstance(data, _MEASURED[name]) and not fits(measure(data), schema[name]):
-            yield Fault(at, f"is beyond {name} {schema[name]}")
+            yield Fault(at, f"is beyond {name} {schema[name]}", _use(schema))
+
+
+def _use(schema: dict[str, Any]) -> str:
+    """Say what to write instead, where a schema's title tells."""
+    return f"use {schema['title']}" if "title" in schema else ""
 
 
 def _matches(pattern: str, text: str) -> bool:
