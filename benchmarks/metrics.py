@@ -1,7 +1,7 @@
 """Speed and memory of `chartgen metrics` against its budgets: the second part of `make bench`.
 
 Logs are written as the frameworks write them: 200 MB of which most is the talk of NCCL and of data loaders, as in a run
-with NCCL_DEBUG=INFO, and 200 MB of nothing but steps, which is half a million of them.
+with NCCL_DEBUG=INFO, and 200 MB of nothing but steps, which is half a million of them and more.
 """
 
 from __future__ import annotations
@@ -48,6 +48,26 @@ def dllogger(number: int) -> str:
     return f"DLLL {json.dumps(record)}\n"
 
 
+def bridge(number: int) -> str:
+    """The lines of Megatron-Bridge: its own, and that of Megatron-LM."""
+    return (
+        f"Step Time : {3 + number * 7919 % 100 / 100:.2f}s GPU utilization: 478.0MODEL_TFLOP/s/GPU\n{megatron(number)}"
+    )
+
+
+def of_pod(number: int) -> str:
+    """A line of Megatron-LM as kubectl logs --prefix --timestamps writes it."""
+    seconds = f"{number // 60 % 60:02d}:{number % 60:02d}.{number * 7919 % 10**9:09d}"
+    return f"[pod/my-run-workload-0-0-x7k2p/train] 2026-02-06T{number // 3600 % 24:02d}:{seconds}Z {megatron(number)}"
+
+
+def mllog(number: int) -> str:
+    """A line of MLPerf."""
+    record = {"namespace": "", "time_ms": 1000 * BEGIN + 3000 * number, "event_type": "POINT_IN_TIME"}
+    record |= {"key": "tracked_stats", "value": {"throughput": 2.5 + number * 7919 % 100 / 100}}
+    return f":::MLLOG {json.dumps(record | {'metadata': {'file': 'train.py', 'lineno': 176, 'step': 8 * number}})}\n"
+
+
 def mixed(number: int) -> str:
     """One step in 20 lines."""
     return talk(number) if number % 20 else megatron(number // 20 + 1)
@@ -67,11 +87,19 @@ def measure(folder: Path) -> list[Figure]:
     """Time whole processes on large logs, and on one of 50 steps."""
     busy = write(folder / "mixed.log", mixed, SIZE)
     dense = write(folder / "steps.log", megatron, SIZE)
+    json_lines = write(folder / "dllogger.log", dllogger, SIZE)
+    pairs = write(folder / "bridge.log", bridge, SIZE)
+    pod = write(folder / "pod.log", of_pod, SIZE)
+    samples = write(folder / "mllog.log", mllog, SIZE)
     small = write(folder / "small.log", mixed, SMALL)
     commands = {
         "mixed": [CHARTGEN, "metrics", busy],
         "small": [CHARTGEN, "metrics", small],
         "steps": [CHARTGEN, "metrics", dense],
+        "dllogger": [CHARTGEN, "metrics", json_lines],
+        "bridge": [CHARTGEN, "metrics", pairs],
+        "pod": [CHARTGEN, "metrics", pod],
+        "mllog": [CHARTGEN, "metrics", samples],
         "wc": ["wc", "-l", busy],
         "grep": ["grep", "-c", "elapsed time per iteration", busy],
     }
@@ -89,6 +117,10 @@ def figures(runs: dict[str, list[Run]]) -> list[Figure]:
     return [
         Figure("chartgen metrics, 200 MB of which 5 % of lines are steps", seconds["mixed"], 5, "s"),
         Figure("chartgen metrics, 200 MB of steps only", seconds["steps"], 5, "s"),
+        Figure("chartgen metrics, 200 MB of DLLogger lines", seconds["dllogger"], 5, "s"),
+        Figure("  the same, kubectl logs --prefix --timestamps", seconds["pod"], 5, "s"),
+        Figure("  the same, MLPerf", seconds["mllog"], None, "s"),
+        Figure("  the same, Megatron-Bridge, each step in two lines", seconds["bridge"], None, "s"),
         Figure("  200 MB / wc -l of the same file", seconds["mixed"] / seconds["wc"], None, "x"),
         Figure("  200 MB / grep -c of the same file", seconds["mixed"] / seconds["grep"], None, "x"),
         Figure("peak memory, 200 MB of which 5 % of lines are steps", memory["mixed"], 60, "MB"),

@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+import trainlogs as logs
+from click.testing import CliRunner
 from userlib import chartgen
 
+from chartgen.cli import main
 from chartgen.metrics.bandwidth import size_of
-from chartgen.metrics.readers.nccl import read_rows
+from chartgen.metrics.log import read_streams
+from chartgen.metrics.readers.nccl import TableReader
 
 HEAD = "#       size     count   type   redop   root   time   algbw   busbw #wrong   time   algbw   busbw #wrong"
 # Two p5.48xlarge machines, each line with what mpirun puts before it, and spaces left out:
@@ -37,7 +41,7 @@ OURS = f"""\
 
 
 def test_a_log_of_nccl_tests_is_read() -> None:
-    rows = read_rows(CLASSIC.splitlines())
+    rows = TableReader().read(CLASSIC.encode())
     assert [(row.operation, row.place, row.bytes, row.busbw) for row in rows] == [
         ("", "out", 1 << 30, 313.29),
         ("", "in", 1 << 30, 313.29),
@@ -55,7 +59,7 @@ def test_a_log_of_nccl_tests_is_read() -> None:
     ],
 )
 def test_the_collective_is_known_by_whatever_names_it(name: str) -> None:
-    rows = read_rows([f"0: {name}", *CLASSIC.replace("[1,0]<stdout>", "0").splitlines()])
+    rows = TableReader().read(f"0: {name}\n{CLASSIC.replace('[1,0]<stdout>:', '0: ')}".encode())
     assert {row.operation for row in rows} == {"alltoall"}
     assert len(rows) == 4
 
@@ -71,6 +75,56 @@ def test_the_best_of_each_collective_is_told(tmp_path: Path) -> None:
             "alltoall       339.46 GB/s busbw at 16 GiB out of place, 25,305 us, 2 elements wrong",
         ],
     )
+
+
+@pytest.mark.parametrize("content", [OURS, CLASSIC, f"{'talk of a program' * 50_000}\n{OURS}"])
+def test_the_standard_input_and_a_folder_are_read_as_a_file_is(content: str, tmp_path: Path) -> None:
+    (tmp_path / "0.log").write_text("another rank, which prints no table\n")
+    (tmp_path / "1.log").write_text(content)
+    read = chartgen("metrics", tmp_path / "1.log").stdout
+    assert "GB/s busbw at" in read
+    assert chartgen("metrics", tmp_path).stdout == read
+    assert CliRunner().invoke(main, ["metrics", "-"], input=content).stdout == read
+
+
+def test_the_name_may_stand_a_long_way_before_the_table() -> None:
+    talk = f"{'NCCL INFO Channel 00/08 : 0 1 2 3':<99}\n".encode()
+    log = read_streams([("net", [b"# Collective test starting: all_gather_perf\n", talk * 4000, CLASSIC.encode()])])
+    assert {row.operation for row in log.bandwidths} == {"all_gather"}
+
+
+def test_a_test_before_training_does_not_hide_the_training(tmp_path: Path) -> None:
+    log = tmp_path / "both.log"
+    log.write_text(CLASSIC + logs.megatron(logs.steps([7.0] * 30)))
+    ran = chartgen("metrics", log)
+    assert "30 steps, 1 to 30" in ran.stdout
+    assert "network     collective     437.89 GB/s busbw at 2 GiB in place, 9,195 us" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "named"),
+    [
+        (["--report", "x.html"], "--report"),
+        (["--baseline", "published:llama2-70b"], "--baseline"),
+        (["--run", "2"], "--run"),
+        (["--prometheus"], "--prometheus"),
+        (["--output", "csv"], "--output csv"),
+    ],
+)
+def test_what_a_test_of_the_network_does_not_have(option: list[str], named: str, tmp_path: Path) -> None:
+    log = tmp_path / "net.log"
+    log.write_text(CLASSIC)
+    ran = chartgen("metrics", log, *option)
+    said = f"error: a test of the network has no {named}; --output json has all rows, --plot draws them\n"
+    assert (ran.exit_code, ran.stdout, ran.stderr) == (2, "", said)
+
+
+def test_a_test_of_the_network_is_no_baseline(tmp_path: Path) -> None:
+    (tmp_path / "net.log").write_text(CLASSIC)
+    (tmp_path / "run.log").write_text(logs.megatron(logs.steps([7.0] * 30)))
+    ran = chartgen("metrics", tmp_path / "run.log", "--baseline", tmp_path / "net.log")
+    said = f"error: {tmp_path / 'net.log'}: has no training steps, but a test of the network\n"
+    assert (ran.exit_code, ran.stderr) == (1, said)
 
 
 def test_all_rows_are_there_as_json(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from click.testing import CliRunner, Result
 
 from chartgen.cli import main
 from chartgen.metrics.live import progress_line
+from chartgen.metrics.panels import Panel
+from chartgen.metrics.svg import Scale
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN = logs.steps([20.0, 12.0, *[7.125, 7.25] * 14])
@@ -94,6 +96,17 @@ def test_csv_has_every_step_as_the_log_has_it(folder: Path) -> None:
 def test_the_standard_input() -> None:
     result = metrics("-", "--window", "all", stdin=logs.megatron(RUN).encode())
     assert result.stdout.splitlines()[0] == "log         -: Megatron-LM, 30 steps, 1 to 30 of 100"
+
+
+def test_one_run_of_a_log_of_two(folder: Path) -> None:
+    first, second = (logs.megatron_arguments(num_layers=layers) for layers in (80, 32))
+    (folder / "two.log").write_text(
+        first + logs.megatron(RUN[:20]) + second + logs.megatron(RUN, begin=logs.BEGIN + 900)
+    )
+    for option, steps in ((["--run", "1"], 20), (["--run", "2"], 30), ([], 30)):
+        assert json.loads(metrics("two.log", *option, "--output", "json").stdout)["steps"]["logged"] == steps
+    (folder / "before.log").write_text(logs.megatron(RUN))
+    assert metrics("two.log", "--run", "2", "--baseline", "before.log").exit_code == 0
 
 
 @pytest.mark.usefixtures("folder")
@@ -198,11 +211,38 @@ def test_the_report_is_one_page_that_loads_nothing(folder: Path) -> None:
     reader = Reader(page)
     assert (reader.open, reader.loads) == ([], [])
     assert "url(" not in page
-    assert page.count("<svg ") == 3
+    assert page.count("<svg class") == 3
     assert "restart at step 25" in page
     assert "checkpoint of step 20" in page
     assert "steps that were done again" in page
     assert "prefers-color-scheme: dark" in page
+
+
+def test_many_checkpoints_are_drawn_in_part_and_that_is_said(folder: Path) -> None:
+    saved = "saving checkpoint at iteration {} to /outputs/c\n"
+    (folder / "run.log").write_text(
+        logs.megatron(logs.steps([7.0] * 150)) + "".join(saved.format(step) for step in range(1, 151))
+    )
+    assert metrics("run.log", "--report", "run.html").exit_code == 0
+    page = (folder / "run.html").read_text()
+    assert page.count("checkpoint of step ") == 2 * 50  # in each of two panels
+    assert "checkpoint, 1 of 3 drawn" in page
+
+
+def test_steps_that_were_done_again_are_shaded(folder: Path) -> None:
+    again = logs.megatron(logs.steps([7.0] * 20, first=25), begin=logs.BEGIN + 900)
+    (folder / "run.log").write_text(logs.megatron(RUN) + again)
+    assert metrics("run.log", "--report", "run.html", "--plot", "run.svg").exit_code == 0
+    assert "<title>steps 25 to 30 were done again</title>" in (folder / "run.html").read_text()
+    assert "steps that were done again" in (folder / "run.svg").read_text()
+
+
+def test_a_line_beyond_the_axis_is_cut_off_not_bent() -> None:
+    panel = Panel("loss", [], ("#000", "#fff"), low=0.0, high=1.0, cut=True)
+    scale = Scale((0, 10), panel)
+    top, bottom = scale.y(1.0), scale.y(0.0)
+    assert scale.y(1.5) < top < bottom < scale.y(-0.5)
+    assert scale.y(1e30) == scale.y(2.0)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -261,6 +301,7 @@ def test_logs_that_cannot_be_read(name: str, folder: Path) -> None:
         (["run.log", "--baseline", "gone.json"], 1, "gone.json: there is no such log; name a file, a folder, or -"),
         (["run.log", "--plot", "run.doc"], 2, "run.doc is no picture; name it .png, .svg, .pdf"),
         (["none"], 1, "none: the folder has no files"),
+        (["run.log", "--run", "2"], 2, "run.log: there is no run 2: the log holds 1 run; runs are told apart by"),
     ],
 )  # fmt: skip
 def test_bad_requests(arguments: list[str], code: int, error: str, folder: Path) -> None:
@@ -269,6 +310,38 @@ def test_bad_requests(arguments: list[str], code: int, error: str, folder: Path)
     assert result.exit_code == code
     assert result.stderr.startswith(f"error: {error}")
     assert result.stderr.count("\n") == 1
+
+
+def test_a_word_that_is_no_file_is_taken_for_a_release_and_that_is_said(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(folder / "none"))
+    result = metrics("run-log")
+    assert result.exit_code == 3
+    assert result.stderr.splitlines()[0] == "> there is no file run-log, so it was taken for a release"
+    assert result.stderr.splitlines()[1].startswith("error: ")
+
+
+def test_dates_and_numbers_that_cannot_be(folder: Path) -> None:
+    wild = logs.megatron(RUN[:1]).replace("iteration        1/", f"iteration {'9' * 30}/")
+    wild += logs.nemo2(RUN[:1]).replace("iteration 1/", f"iteration {'9' * 30}/")
+    deep = f'DLLL {{"step": 1, "data": {"[" * 100_000}\n'
+    (folder / "wild.log").write_text("2026-99-99 25:61:00 starting\n" + wild + deep + logs.megatron(RUN))
+    result = metrics("wild.log", "--output", "json")
+    assert json.loads(result.stdout)["stepSeconds"]["mean"] == 7.1875
+    assert "warning: 2 lines cannot be read, the first is: Training epoch 0, iteration 999" in result.stderr
+
+
+def test_an_event_file_with_a_record_that_is_none(folder: Path) -> None:
+    for name, message in {"short": b"\x09abc", "varint": b"\x10\xff"}.items():
+        (folder / f"{name}.tfevents").write_bytes(logs.record(message))
+        result = metrics(f"{name}.tfevents")
+        said = f"error: {name}.tfevents: has a record that is no TensorBoard event\n"
+        assert (result.exit_code, result.stderr) == (1, said)
+    negative = logs.field(2, 0, logs.varint((1 << 64) - 1))
+    value = logs.field(1, 2, logs.field(1, 2, b"iteration-time") + logs.field(2, 5, b"\0\0\0@"))
+    (folder / "negative.tfevents").write_bytes(logs.record(negative + logs.field(5, 2, value)))
+    assert metrics("negative.tfevents").exit_code == 0
 
 
 def test_an_event_file_that_is_none(folder: Path) -> None:
@@ -281,7 +354,7 @@ def test_an_event_file_that_is_none(folder: Path) -> None:
 def test_lines_that_cannot_be_read_are_counted(folder: Path) -> None:
     (folder / "run.log").write_text(logs.megatron(RUN).replace("(ms): 7125.0", "(ms): 7125.0[default3]:NCCL", 1))
     result = metrics("run.log")
-    assert result.stderr.startswith("warning: 1 lines cannot be read, the first is:  [2026-02-02 02:40:")
+    assert result.stderr.startswith("warning: 1 line cannot be read, the first is:  [2026-02-02 02:40:")
     assert "29 steps" in result.stdout
 
 

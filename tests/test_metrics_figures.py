@@ -143,6 +143,11 @@ def test_the_result_of_the_oke_guide() -> None:
     assert round(found.speed.tflops["full"]) == 510
 
 
+@pytest.mark.parametrize(("steps", "planned"), [(10, 0), (30, 30), (100, 100)])
+def test_values_of_a_shorter_run_do_not_tell_how_long_this_one_is(steps: int, planned: int) -> None:
+    assert figures(logs.nemo_list(OKE), steps=steps).planned == planned
+
+
 @pytest.mark.parametrize(("peak", "mfu"), [("bf16", 0.70069), ("", 0.35035), ("fp8", 0.35035), ("1978", 0.35035)])
 def test_the_result_of_the_a3_mega_guide(peak: str, mfu: float) -> None:
     """seed 003: its command names no precision, so its MFU is of the BF16 peak: twice that of a run in FP8."""
@@ -339,15 +344,49 @@ def test_a_batch_that_grows_counts_with_its_mean() -> None:
     assert found.notices[0].message.startswith("the batch grows within the window")
 
 
+_SAVED = (
+    "[2026-02-02 02:43:00.0] saving checkpoint at iteration      20 to /outputs/c\n"
+    "[2026-02-02 02:43:30.0] successfully saved checkpoint from iteration      20 to /outputs/c\n"
+)
+FIRST_RUN = (
+    logs.megatron_arguments(num_layers=80)
+    + logs.megatron(logs.steps([9.0] * 20)).replace("loss: 8.9", "loss: nan |x: 8.9")
+    + _SAVED
+    + logs.megatron_arguments(num_layers=80)
+    + logs.megatron(logs.steps([9.0] * 5, first=21), begin=logs.BEGIN + 300)
+)
+SECOND_RUN = logs.megatron_arguments(num_layers=32) + logs.megatron(logs.steps([2.0] * 20), begin=logs.BEGIN + 500)
+TWO_RUNS = FIRST_RUN + SECOND_RUN
+
+
 def test_two_runs_in_one_file() -> None:
-    content = logs.megatron_arguments(num_layers=80) + logs.megatron(logs.steps([9.0] * 20))
-    content += logs.megatron_arguments(num_layers=32) + logs.megatron(logs.steps([2.0] * 20), begin=logs.BEGIN + 500)
-    found = figures(content)
+    found = figures(TWO_RUNS)
     assert found.times
     assert (found.times.mean, found.facts.get("layers"), found.timeline.steps) == (2.0, 32, 20)
+    assert (found.timeline.checkpoints.saved, found.timeline.wall, found.odd) == (0, 40, {})
     assert str(found.notices[0]) == (
-        "the log holds 2 runs with different settings; this is the last; name a log of its own for each run"
+        "the log holds 2 runs with different settings; this is the last; --run N chooses, 1 to 2"
     )
+
+
+def test_the_first_of_two_runs_is_as_if_it_were_alone() -> None:
+    found = read_out(read(TWO_RUNS), Wanted(window="all", run=1))
+    alone = figures(FIRST_RUN)
+    assert (found.times, found.timeline, found.odd, found.loss) == (
+        alone.times,
+        alone.timeline,
+        alone.odd,
+        alone.loss,
+    )
+    assert (found.facts.get("layers"), found.timeline.steps, found.timeline.wall) == (80, 25, 345)
+    assert (found.timeline.checkpoints.saved, [restart.lost for restart in found.timeline.restarts]) == (1, [0])
+    assert read_out(read(TWO_RUNS), Wanted(run=2)).notices == figures(TWO_RUNS, window="").notices[1:]
+
+
+@pytest.mark.parametrize(("content", "run", "held"), [(TWO_RUNS, 3, "2 runs"), (RESTARTED, 2, "1 run")])
+def test_a_run_that_the_log_does_not_hold(content: str, run: int, held: str) -> None:
+    with pytest.raises(UsageError, match=f"there is no run {run}: the log holds {held}; runs are told apart by"):
+        read_out(read(content), Wanted(run=run))
 
 
 def test_a_clock_that_goes_back() -> None:

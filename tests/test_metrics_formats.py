@@ -101,6 +101,16 @@ def test_automodel_gives_a_step_time_once_the_batch_is_known(tmp_path: Path) -> 
     assert found.memory == pytest.approx(33.95 * 1024**3 / 1e9)
 
 
+@pytest.mark.parametrize("speed", ["nan", "inf", "0.0"])
+def test_a_speed_that_is_no_number_does_not_hide_its_step(speed: str, tmp_path: Path) -> None:
+    content = logs.automodel(RUN, tokens=1e6, gpus=8)
+    (told,) = [line for line in content.splitlines() if "| step 3 |" in line]
+    wild = f"{told[: told.index('tps ')]}tps {speed}({speed}/gpu) | num_label_tokens 4040"
+    log = read(tmp_path, content.replace(told, wild))
+    assert (list(log.track.numbers), log.broken) == ([*range(1, 11)], 0)
+    assert figures(log).facts.get("gpus") == 8
+
+
 def test_the_megatron_lines_of_the_eks_guide(tmp_path: Path) -> None:
     """Old lines: no time, no loss while the loss scale is still too high."""
     rest = "| learning rate: 0.000E+00 | global batch size:   288 | loss scale: 4294967296.0 "
@@ -157,6 +167,12 @@ def test_mlperf_gives_the_time_to_train(tmp_path: Path) -> None:
     assert found.facts.get("lora") is True
     assert found.facts.get("batch") == 8
     assert list(found.log.track.numbers) == [48 * number for number in range(1, 11)]
+
+
+def test_a_batch_of_nothing_makes_no_steps_of_samples(tmp_path: Path) -> None:
+    content = logs.mlperf(RUN).replace('"value": 8,', '"value": 0,') + logs.mlperf(RUN)
+    log = read(tmp_path, content)
+    assert (len(log.track), log.broken) == (10, 10)
 
 
 def test_numbers_that_are_none_are_told_not_dropped(tmp_path: Path) -> None:

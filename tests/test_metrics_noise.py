@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import re
+import time
 import tracemalloc
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
+import pytest
 import trainlogs as logs
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from chartgen.metrics.events import Checkpoint, Step, Steps
 from chartgen.metrics.lines import split_blocks
-from chartgen.metrics.log import Log, read_streams
+from chartgen.metrics.log import Collector, Log, read_streams
+from chartgen.metrics.prefix import read_prefix, read_prefixes
 from chartgen.metrics.readout import Readout, Wanted, read_out
+from chartgen.metrics.scan import Scanner
 from chartgen.metrics.shapes import as_dict
 
 SECONDS = [20.5, 8.25, 7.5, 7.25, 7.0, 7.25, 7.5, 7.25, 7.0, 7.25, 7.75, 7.25]
@@ -57,6 +64,227 @@ def shown(log: Log) -> dict[str, object]:
 
 PLAIN = {name: shown(read([content.encode()])) for name, content in LOGS.items()}
 names = st.sampled_from(sorted(LOGS))
+
+
+SAVED = "[2026-02-02 02:49:00.0] saving checkpoint at iteration      70 to /outputs/c"
+FAMILIES = {"bridge": "bridge", "bars": "nemo", "nemo2": "nemo", "dllogger": "dllogger", "automodel": "automodel"}
+FAMILIES |= {"megatron": "megatron", "megatron old": "megatron", "mlperf": "mlperf", "mlperf new": "mlperf"}
+MANY = logs.steps([7 + at % 97 / 100 for at in range(150)])
+LONG = {
+    "megatron": logs.megatron(MANY),
+    "megatron old": "".join(line[29:] for line in logs.megatron(MANY).splitlines(keepends=True)),
+    "dllogger": logs.dllogger(MANY),
+    "nemo2": logs.nemo2(MANY),
+    "bars": logs.nemo_bars(MANY, drawn=2).replace("\r", "\n").lstrip(),
+    "automodel": logs.automodel(MANY, tokens=1e6, gpus=8),
+    "bridge": logs.bridge(MANY),
+    "mlperf": logs.text(line for line in logs.mlperf(MANY).splitlines() if "tracked_stats" in line),
+    "mlperf new": logs.text(
+        logs.mllog(
+            "tracked_stats",
+            logs.BEGIN + number,
+            {"throughput": 1.5, "train_step_time": seconds},
+            step=number * 8,
+            samples_count=number * 16,
+        )
+        for number, seconds, _ in MANY
+    ),
+}
+BATCH = logs.text([logs.mllog("global_batch_size", logs.BEGIN, 8)])
+# What stands before the lines of one process: the same, but for a time.
+CONSTANT = (
+    "",
+    "0: ",
+    "[default0]:",
+    "[1,0]<stdout>:",
+    "retraining/0 [default0]:",
+    "[pod/my-run-workload-0-0-x7k2p/train] ",
+)
+TIMED = ("{time}Z ", "[pod/my-run-workload-0-0-x7k2p/train] {time}123Z ", "{time}Z 3: ")
+# What stands in a log in place of a number, or between two of them.
+PARTS = (
+    *(
+        "nan",
+        "-nan",
+        "NaN",
+        "inf",
+        "-inf",
+        "Infinity",
+        "-Infinity",
+        "1e3",
+        "-2.5E-1",
+        "1.",
+        ".5",
+        "01",
+        "+1",
+        "1_0",
+        "0",
+        "-0",
+    ),
+    *("", " ", "null", "true", '"7.5"', '"a\\"b"', "[1, 2]", '{"x": 1}', "9" * 25, "9" * 400, "1e999", "x", ", ", "}"),
+    *("|", "2026-99-99 02:40", "DLLL {", "heckpoint ", "\u00e4", "\x00", ": ", "=", "]", "[default3]:"),
+)
+
+
+def told(content: bytes, family: str, *, at_once: bool) -> list[object]:
+    """All that a log tells: read as a whole, and line by line. json reads -0 as 0."""
+    scanner = Scanner()
+    if not at_once:
+        reader = scanner._readers.find(family)
+        scanner._readers._open[family] = reader._replace(read_many=None)
+    collector = Collector()
+    for events in scanner.scan([BATCH.encode(), *split_blocks([content])]):
+        collector.take(events)
+    track = collector.log("log", scanner).track
+    starts = [*track.attempts()] if len(track) else []
+    known = ((name, track.column(name)) for name in sorted(track.columns))
+    columns = {name: [repr(value + 0) for value in column or ()] for name, column in known}
+    told = [track.family, [*track.numbers], [*map(repr, track.when)], columns, track.odd, track.planned, starts]
+    return [*told, scanner.broken, collector.sections]
+
+
+def prefixed(name: str, prefix: str) -> list[str]:
+    """Give the lines of a log, written a little more than a second after each other."""
+    lines = enumerate(LONG[name].splitlines())
+    times = (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(logs.BEGIN + at)) + f".{at:06d}" for at in range(500))
+    return [prefix.format(time=when) + line for (_, line), when in zip(lines, times, strict=False)]
+
+
+@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("prefix", [*CONSTANT, *TIMED])
+def test_usual_lines_are_read_at_once(name: str, prefix: str) -> None:
+    content = logs.text(prefixed(name, prefix)).encode()
+    assert told(content, FAMILIES[name], at_once=True) == told(content, FAMILIES[name], at_once=False)
+    ((_, rank, event), *_), *_ = Scanner().scan(split_blocks([content]))
+    assert rank == read_prefix(content).rank
+    if name == "bars" and prefix in TIMED:  # a bar that is drawn twice has two times
+        assert isinstance(event, Step)
+    else:
+        assert isinstance(event, Steps)
+        assert len(event.numbers) == 150
+
+
+TIMES = b"2026-02-02T02:41:00Z 2026-02-02T02:41:01Z "
+
+
+@pytest.mark.parametrize("other", [b"", b"1: ", TIMES[:21], TIMES[:20] + b"+01:00 "])
+def test_lines_with_different_prefixes_are_not_of_one_process(other: bytes) -> None:
+    assert read_prefixes(b"0: x\n" + other + b"x\n", 2) is None
+
+
+def test_of_two_times_in_a_prefix_the_last_counts() -> None:
+    assert read_prefixes((TIMES + b"x\n") * 2, 2) is None
+    assert read_prefix(TIMES).when == read_prefix(TIMES[21:]).when
+
+
+def test_the_lines_of_a_rank_are_counted_on() -> None:
+    block = logs.text(prefixed("bridge", "[default0]:")).encode()
+    steps = [event for events in Scanner().scan([block, block]) for _, _, event in events]
+    assert [each.numbers[0] for each in steps if isinstance(each, Steps)] == [1, 151]
+
+
+def test_of_two_objects_with_one_name_the_last_counts() -> None:
+    content = LONG["dllogger"].replace('"data": {', '"data": {"TFLOPS_per_GPU": 1.5}, "data": {').encode()
+    assert told(content, "dllogger", at_once=True) == told(content, "dllogger", at_once=False)
+
+
+def test_a_rank_has_one_name_with_and_without_a_space() -> None:
+    assert read_prefix(b"[default0]:x").rank == read_prefix(b"[default0]: x").rank
+
+
+PAIRS = logs.text(
+    line
+    for pair in zip(LONG["bridge"].splitlines(), LONG["megatron"].splitlines(), strict=True)
+    for line in (*pair, *([SAVED] if " 70/" in pair[1] else []))
+)
+
+
+def test_two_families_that_take_turns_are_read_at_once_too() -> None:
+    scanner = Scanner()
+    (events,) = scanner.scan(split_blocks([PAIRS.encode()]))
+    assert [type(event) for _, _, event in events] == [Steps, Checkpoint, Steps]
+    tagged = PAIRS.replace("\n", "\n[default0]:").removesuffix("[default0]:")
+    assert [*map(type, events)] == [*map(type, *Scanner().scan([f"[default0]:{tagged}".encode()]))]
+    log = read([PAIRS.encode()])
+    assert (len(log.track), log.track.family, log.track.columns["tflops"][149]) == (150, "megatron", 663.5)
+    assert [(each.step, each.section) for each in log.checkpoints] == [(70, 0)]
+    again = read([(CONFIG + PAIRS + CONFIG + PAIRS.replace("02:4", "04:4")).encode()])
+    assert [(attempt.begin, attempt.section) for attempt in again.track.attempts()] == [(0, 0), (150, 1)]
+
+
+PIECE = re.compile(r"[-+\d.]+(?:[eE][-+]\d+)?|[:|,=\"{}\[\]] ?")
+# Which piece of a line of MLPerf is the speed: a step may be told without one.
+AT_SPEED = [found[0] for found in PIECE.finditer(LONG["mlperf new"])].index("1.5")
+PLACES = st.sampled_from([range(150), range(1), range(149, 150), range(40, 43)])
+
+
+@given(
+    st.sampled_from(sorted(LONG)),
+    st.sampled_from(["", *CONSTANT, *TIMED]),
+    st.integers(0, 80),
+    st.sampled_from(PARTS),
+    PLACES,
+)
+@example("dllogger", "", 38, "01", range(150))
+@example("dllogger", "", 38, "9" * 400, range(150))
+@example("nemo2", "", 14, "nan", range(1))
+@example("automodel", "", 21, "9" * 400, range(150))
+@example("automodel", "", 21, "nan", range(1))
+@example("megatron", "{time}Z 3: ", 5, "99", range(150))
+@example("megatron old", "[default0]:", 5, "0", range(149, 150))
+@example("mlperf new", "", AT_SPEED, "0", range(40, 43))
+@example("bridge", "", 1, "-nan", range(40, 43))
+@settings(deadline=None, max_examples=400)
+def test_lines_read_at_once_tell_what_they_tell_one_by_one(
+    name: str, prefix: str, which: int, part: str, chosen: range
+) -> None:
+    """In some lines, or in all, a number or a sign between two of them is another text."""
+    lines = prefixed(name, prefix)
+    for at in chosen:
+        found = [*PIECE.finditer(lines[at])]
+        start, end = found[which % len(found)].span()
+        lines[at] = lines[at][:start] + part + lines[at][end:]
+    content = logs.text(lines).encode()
+    assert told(content, FAMILIES[name], at_once=True) == told(content, FAMILIES[name], at_once=False)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+# How a line begins -> where its values are, their names, and a record of a step.
+JSON_LINES: dict[str, tuple[str, str, list[str], Callable[[int], dict[str, object]]]] = {
+    "dllogger": (
+        "DLLL ",
+        "data",
+        ["reduced_train_loss", "train_step_timing in s", "grad_norm", "grad-norm", "lr", "step", "\u00e4", 'a"b'],
+        lambda step: {"timestamp": str(logs.BEGIN + step), "type": "LOG", "step": step},
+    ),
+    "mlperf": (
+        ":::MLLOG ",
+        "value",
+        ["throughput", "train_step_time", "max_memory_usage", "key", "\u00e4", 'a"b'],
+        lambda step: {"time_ms": 1000 * step, "key": "tracked_stats", "metadata": {"step": 16 * step, "line": 7}},
+    ),
+}
+
+
+@given(st.sampled_from(sorted(JSON_LINES)), st.lists(st.floats() | JSON, max_size=3), st.booleans(), st.data())
+@settings(deadline=None, max_examples=300)
+def test_json_at_once_agrees_with_json(family: str, others: list[object], escaped: bool, data: st.DataObject) -> None:
+    head, place, known, record_of = JSON_LINES[family]
+    values = data.draw(st.dictionaries(st.sampled_from(known), st.floats(0.5, 9) | JSON, min_size=1))
+    order = data.draw(st.permutations([*record_of(0), place]))
+    lines = []
+    for step in range(150):
+        own = dict[str, object](values)
+        if step in (0, 70) and others:
+            own[next(iter(own))] = others[0]
+        record = {**record_of(step), place: own}
+        lines.append(f"{head}{json.dumps({name: record[name] for name in order}, ensure_ascii=escaped)}")
+    content = logs.text(lines).encode(errors="replace")
+    assert told(content, family, at_once=True) == told(content, family, at_once=False)
 
 
 @given(names, st.lists(st.integers(0, 5000), max_size=30))

@@ -12,7 +12,6 @@ from typing import Any
 from chartgen.checks.claim import Check, Claim
 from chartgen.checks.job import Job
 from chartgen.errors import did_you_mean
-from chartgen.limits import type_faults
 from chartgen.strvals import dotted
 from chartgen.yamltext import Keys
 
@@ -29,17 +28,21 @@ _LISTS = {"tolerations": "Toleration", "extraVolumes": "Volume", "extraVolumeMou
 def parts_of_the_pod(job: Job) -> Iterator[Claim]:
     """Affinity, tolerations, volumes and mounts go into pods as they are, where Kubernetes has rules of its own."""
     affinity = job.values["affinity"]
-    # without any part given, Kubernetes' types are not read
-    found = list(type_faults(affinity, "Affinity", ("affinity",))) if affinity else []
-    for key, name in _LISTS.items():
-        for index, item in enumerate(job.values[key]):
-            found += type_faults(item, name, (key, index))
-    for fault in found:
-        yield _claim(fault.at, fault.message, fault.hint)
+    given: list[tuple[Any, str, Keys]] = [(affinity, "Affinity", ("affinity",))] if affinity else []
+    given += [(item, _LISTS[key], (key, index)) for key in _LISTS for index, item in enumerate(job.values[key])]
+    if not given:
+        return
+    from chartgen.limits import type_faults  # and Kubernetes' types with it
+
+    for each in given:
+        for fault in type_faults(*each):
+            yield _claim(fault.at, fault.message, fault.hint)
 
 
 def names_of_volumes(job: Job) -> Iterator[Claim]:
     """Volumes of a pod have names of their own: the chart's are taken, and so is every name that stands twice."""
+    if not job.values["extraVolumes"]:
+        return  # reading the slots takes as long as all other checks
     taken = {*_keys(job, "volumes.yaml"), "start", *job.values["storage"]}
     for index, volume in enumerate(job.values["extraVolumes"]):
         name = volume["name"]
@@ -50,6 +53,8 @@ def names_of_volumes(job: Job) -> Iterator[Claim]:
 
 def mounts_of_volumes(job: Job) -> Iterator[Claim]:
     """What is mounted is a volume of the pod, at a path where nothing else is mounted."""
+    if not job.values["extraVolumeMounts"]:
+        return
     own = {*_keys(job, "volumes.yaml", always=True), "start", *_stored(job)}
     known = own | {volume["name"] for volume in job.values["extraVolumes"]}
     taken = {*_keys(job, "volumeMounts.yaml"), _START, *_stores(job)}
@@ -65,9 +70,9 @@ def mounts_of_volumes(job: Job) -> Iterator[Claim]:
 
 def propagation_of_mounts(job: Job) -> Iterator[Claim]:
     """Only a privileged container hands its mounts on to its machine."""
-    privileged = "privileged" in _keys(job, "securityContext.yaml", always=True)
     for index, mount in enumerate(job.values["extraVolumeMounts"]):
-        if mount.get("mountPropagation") == "Bidirectional" and not privileged:
+        shared = mount.get("mountPropagation") == "Bidirectional"
+        if shared and "privileged" not in _keys(job, "securityContext.yaml", always=True):
             message = "Bidirectional is for privileged containers, and this one is not"
             yield _claim(("extraVolumeMounts", index, "mountPropagation"), message, "use HostToContainer or None")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +18,13 @@ from chartgen.cli.options import (
     say,
     values_options,
 )
-from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.errors import MissingToolError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from chartgen.cluster import Cluster
     from chartgen.metrics.compare import Comparison
     from chartgen.metrics.log import Log
+    from chartgen.metrics.readers.nccl import Bandwidth
     from chartgen.metrics.readout import Readout, Wanted
-    from chartgen.runs.members import Member
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 # Option -> fact that it tells.
@@ -54,6 +52,7 @@ _COUNT = click.IntRange(min=1)
 @click.option("--machines", type=_COUNT, help="Machines of the run, for the cost.")
 @click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"]), help="Precision.")
 @click.option("--window", default="", metavar="FIRST:LAST", help="Steps to look at, both included, or all.")
+@click.option("--run", type=_COUNT, metavar="N", help="Of several runs in a log the Nth; default: the last.")
 @click.option(
     "--attention",
     type=click.Choice(["full", "causal"]),
@@ -100,9 +99,10 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
     fail_below, baseline = options["fail_below"], options["baseline"]
     if fail_below is not None and not baseline:
         raise UsageError(Problem("--fail-below compares with a baseline", hint="give --baseline too"))
-    if _is_bandwidth(logs, output, options):
-        return
     log, facts = _open_release(logs[0], options) if _is_release(logs) else (read_logs(logs), [])
+    if not len(log.track):
+        _show_bandwidths(log.bandwidths, "prometheus" if prometheus else output, options)
+        return
     wanted = _wanted(options, facts)
     found = read_out(log, wanted)
     compared = _compare(found, baseline, wanted) if baseline else None
@@ -116,22 +116,25 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
         sys.exit(1)
 
 
-def _is_bandwidth(logs: tuple[str, ...], output: str, options: dict[str, Any]) -> bool:
-    """Tell what a test of the network measured; any other log is left to the rest."""
-    from chartgen.metrics.bandwidth import bandwidth_dict, bandwidth_lines, find_bandwidths, plot_bandwidths
+def _show_bandwidths(rows: list[Bandwidth], form: str, options: dict[str, Any]) -> None:
+    """Tell what a test of the network measured."""
+    from chartgen.metrics.bandwidth import bandwidth_dict, bandwidth_lines, plot_bandwidths
 
-    rows = find_bandwidths(logs)
-    if rows and output == "json":
+    refused = [f"--{name}" for name in ("report", "baseline", "run") if options[name]]
+    refused += [f"--{form}" if form == "prometheus" else f"--output {form}"] if form not in ("text", "json") else []
+    if refused:
+        problem = f"a test of the network has no {', '.join(refused)}"
+        raise UsageError(Problem(problem, hint="--output json has all rows, --plot draws them"))
+    if form == "json":
         import json
 
         click.echo(json.dumps(bandwidth_dict(rows), indent=2))
     else:
         for line in bandwidth_lines(rows):
             click.echo(line)
-    if rows and options["plot"]:
-        plot_bandwidths(rows, options["plot"])
+    if options["plot"]:
+        plot_bandwidths(rows, options["plot"], options["theme"])
         say(f"wrote {options['plot']}")
-    return bool(rows)
 
 
 def _is_release(logs: tuple[str, ...]) -> bool:
@@ -141,37 +144,17 @@ def _is_release(logs: tuple[str, ...]) -> bool:
 
 
 def _open_release(release: str, options: dict[str, Any]) -> tuple[Log, list[tuple[str, Any]]]:
-    """Read the logs of a release's first and last rank, and its values."""
-    from chartgen.metrics.jobs import facts_of_release
-    from chartgen.metrics.log import read_streams
-    from chartgen.records import read_records, restore_chart
     from chartgen.release import check_name
-    from chartgen.runs.logs import find_sources
-    from chartgen.values import Values
+    from chartgen.runs.measured import read_release
 
     check_name(release)
-    with open_place(options["context"], options["namespace"]) as (cluster, place):
-        namespace = place.namespace
-        records = read_records(cluster, release, namespace)
-        if not records:
-            problem = f"there is no file and no release {release} in namespace {namespace}"
-            raise ChartgenError(Problem(problem, hint="name a log, or another namespace with -n"))
-        facts = facts_of_release(restore_chart(records[-1]), Values(records[-1].values))
-        members = [source.member for source in find_sources(cluster, release, namespace)]
-        log = read_streams((each.name, _pod_text(cluster, each, namespace)) for each in members)
-    return log, [(f"release {release}", facts)]
-
-
-def _pod_text(cluster: Cluster, member: Member, namespace: str) -> Iterator[bytes]:
-    """Give the log of a pod; a pod that cannot be asked does not hide the others."""
-    from chartgen.cluster import ClusterError
-    from chartgen.runs.podlogs import pod_log
-
     try:
-        for line in pod_log(cluster, member, namespace, timestamps="true"):
-            yield f"{line}\n".encode()
-    except ClusterError as error:
-        say(str(error))
+        with open_place(options["context"], options["namespace"]) as (cluster, place):
+            log, facts = read_release(cluster, release, place.namespace, progress=say)
+    except MissingToolError:
+        say(f"there is no file {release}, so it was taken for a release")
+        raise
+    return log, [(f"release {release}", facts)]
 
 
 def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]]) -> Wanted:
@@ -191,7 +174,7 @@ def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]]) -> Wanted:
         sources.append((name, {key: value for key, value in model.items() if key != "sequenceLength"}))
     if any(options[name] for name in ("files", "set_values", "set_strings", "set_json", "set_files")):
         sources.append(("the values", _values(options)))
-    keys = ("window", "attention", "peak", "price")
+    keys = ("window", "attention", "peak", "price", "run")
     return Wanted(**{key: options[key] for key in keys}, facts=sources)
 
 
@@ -235,6 +218,11 @@ def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[
 
         for line in lines(found):
             click.echo(line)
+        if found.log.bandwidths:
+            from chartgen.metrics.bandwidth import bandwidth_lines
+
+            for line in bandwidth_lines(found.log.bandwidths):
+                click.echo(f"{'network':<11} {line}")
         if compared:
             click.echo(f"{'baseline':<11} {compared.sentence}")
             for note in compared.notes:

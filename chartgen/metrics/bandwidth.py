@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chartgen.errors import MissingToolError, Problem, UsageError
-from chartgen.metrics.lines import STDIN, find_logs, read_blocks
+from chartgen.errors import MissingToolError, Problem
 from chartgen.metrics.panels import BLUE, GREEN, ORANGE, RED
-from chartgen.metrics.readers.nccl import MARK, Bandwidth, read_rows
+from chartgen.metrics.plot import check_kind, style
+from chartgen.metrics.readers.nccl import Bandwidth
 
-_KINDS = (".png", ".svg", ".pdf")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 _PLACES = {"out": "out of place", "in": "in place"}
 _UNITS = ("B", "KiB", "MiB", "GiB")
-
-
-def find_bandwidths(places: Sequence[str]) -> list[Bandwidth]:
-    """Read one log of a test of the network; another log, several and the standard input have none.
-
-    Raises:
-        ChartgenError: The log cannot be read.
-    """
-    if len(places) != 1 or places[0] == STDIN or not Path(places[0]).is_file():
-        return []
-    (place,) = find_logs(places)
-    blocks = read_blocks(place)
-    first = next(blocks, b"")
-    if MARK not in first:
-        return []
-    text = b"".join(chain((first,), blocks)).decode(errors="replace")
-    return read_rows(text.splitlines())
 
 
 def best(rows: Sequence[Bandwidth]) -> list[Bandwidth]:
@@ -64,35 +49,41 @@ def size_of(number: int) -> str:
     return f"{number / (1 << 10 * power):g} {_UNITS[power]}"
 
 
-def plot_bandwidths(rows: Sequence[Bandwidth], path: Path) -> None:
+def plot_bandwidths(rows: Sequence[Bandwidth], path: Path, theme: str = "light") -> None:
     """Draw the bus bandwidth over the sizes, a line for each collective and place.
 
     Args:
         rows: What was measured.
         path: File to write: .png, .svg or .pdf.
+        theme: light or dark.
 
     Raises:
         MissingToolError: matplotlib is not installed.
         UsageError: It is another kind of file.
     """
-    if path.suffix not in _KINDS:
-        raise UsageError(Problem(f"{path.name} is no picture", hint=f"name it {', '.join(_KINDS)}"))
+    check_kind(path)
     try:
+        from matplotlib import rc_context
         from matplotlib.figure import Figure
     except ImportError as error:
         hint = "pip install 'chartgen[plots]'"
         raise MissingToolError(Problem("pictures need matplotlib", hint=hint)) from error
-    figure = Figure(figsize=(10, 5), layout="constrained")
-    axes = figure.subplots()
+    with rc_context(style(theme)):
+        figure = Figure(figsize=(10, 5), layout="constrained")
+        _draw(figure.subplots(), rows, dark=theme == "dark")
+        figure.savefig(path, dpi=130)
+
+
+def _draw(axes: Axes, rows: Sequence[Bandwidth], *, dark: bool) -> None:
     courses: dict[tuple[str, str], list[Bandwidth]] = {}
     for row in rows:
         courses.setdefault((row.operation, row.place), []).append(row)
-    colours = dict(zip(dict.fromkeys(row.operation for row in rows), (BLUE, ORANGE, GREEN, RED), strict=False))
+    colours = dict(zip(dict.fromkeys(row.operation for row in rows), cycle((BLUE, ORANGE, GREEN, RED)), strict=False))
     for (operation, place), course in courses.items():
         line = "-" if place == "out" else "--"
         name = f"{operation} {_PLACES[place]}"
         sizes, figures = [row.bytes for row in course], [row.busbw for row in course]
-        axes.plot(sizes, figures, line, color=colours[operation][0], marker=".", label=name)
+        axes.plot(sizes, figures, line, color=colours[operation][dark], marker=".", label=name)
     axes.set_xscale("log", base=2)
     ticks = sorted({row.bytes for row in rows})[::3]
     axes.set_xticks(ticks, [size_of(each) for each in ticks], fontsize=8)
@@ -101,4 +92,3 @@ def plot_bandwidths(rows: Sequence[Bandwidth], path: Path) -> None:
     axes.set_ylim(bottom=0)
     axes.grid(visible=True, linewidth=0.5)
     axes.legend(frameon=False)
-    figure.savefig(path, dpi=130)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import date
 
 from chartgen.metrics.events import NEVER
@@ -26,12 +27,19 @@ def read_time(text: bytes, start: int = 0, end: int = 64) -> float:
     if match is None:
         return NEVER
     minute, seconds, zone = match.groups()
-    whole = minute_of(minute) + float(seconds.replace(b",", b"."))
+    try:
+        whole = minute_of(minute) + float(seconds.replace(b",", b"."))
+    except ValueError:
+        return NEVER  # it only looks like a time
     return whole - _offset(zone) if zone else whole
 
 
 def minute_of(text: bytes) -> int:
-    """Give the first second of a minute such as 2026-02-06 20:55."""
+    """Give the first second of a minute such as 2026-02-06 20:55.
+
+    Raises:
+        ValueError: There is no such minute.
+    """
     found = _MINUTES.get(text)
     if found is None:
         if len(_MINUTES) >= _KEPT:
@@ -39,6 +47,16 @@ def minute_of(text: bytes) -> int:
         days = date.fromisoformat(text[:10].decode()).toordinal() - _EPOCH
         found = _MINUTES[text] = days * 86400 + int(text[11:13]) * 3600 + int(text[14:16]) * 60
     return found
+
+
+def times_of(minutes: Sequence[bytes], seconds: Sequence[bytes]) -> list[float]:
+    """Join minutes such as 2026-02-06 20:55, or nothing, and their seconds to seconds of an epoch.
+
+    Raises:
+        ValueError: One is no time.
+    """
+    begun = {minute: minute_of(minute) if minute else NEVER for minute in set(minutes)}
+    return [begun[minute] + float(second or 0) for minute, second in zip(minutes, seconds, strict=True)]
 
 
 def _offset(zone: bytes) -> int:

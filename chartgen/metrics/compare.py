@@ -106,4 +106,4 @@ def _earlier(baseline: str, wanted: Wanted) -> dict[str, Any]:
             data = None  # DLLogger names its log so, too
         if isinstance(data, dict) and data.get("form") == FORM:
             return data
-    return as_dict(read_out(read_logs([baseline]), wanted))
+    return as_dict(read_out(read_logs([baseline]), wanted._replace(run=None)))

@@ -64,12 +64,14 @@ class Checkpoint(NamedTuple):
         step: The step; -1 = not told.
         when: When, in seconds of an epoch; nan = not told.
         seconds: How long it took; nan = not told.
+        section: How many configurations were printed before it.
     """
 
     sign: str
     step: int
     when: float
     seconds: float = NEVER
+    section: int = 0
 
 
 class Setting(NamedTuple):
@@ -101,11 +103,13 @@ class Mark(NamedTuple):
         kind: run_start, run_stop or eval.
         when: When; nan = not told.
         text: What it says: `success`, `aborted`, or a number.
+        section: How many configurations were printed before it.
     """
 
     kind: str
     when: float
     text: str = ""
+    section: int = 0
 
 
 Event: TypeAlias = Step | Steps | Timings | Checkpoint | Setting | Start | Mark

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,13 +59,13 @@ def read_blocks(place: str) -> Iterator[bytes]:
     try:
         with _open(place) as read:
             yield from split_blocks(iter(lambda: read(_BLOCK), b""), place)
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError) as error:
         text = (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".")
         raise ChartgenError(Problem(f"cannot be read: {text}", place)) from error
 
 
 def split_blocks(pieces: Iterable[bytes], place: str = STDIN) -> Iterator[bytes]:
-    """Cut pieces of a log, of any size, where lines end; a last line without an end counts as a whole one.
+    """Join and cut pieces of a log where lines end; a last line without an end counts as a whole one.
 
     Raises:
         ChartgenError: It is no text.
@@ -75,17 +74,18 @@ def split_blocks(pieces: Iterable[bytes], place: str = STDIN) -> Iterator[bytes]
     size = 0
     for piece in pieces:
         text = piece.replace(b"\r", b"\n")
+        rest.append(text)
+        size += len(text)
         end = text.rfind(b"\n") + 1
-        if end:
-            yield b"".join((*rest, text[:end]))
-            rest, size = [], 0
-        rest.append(text[end:])
-        size += len(text) - end
-        if size > _LONGEST:
+        if end and size >= _BLOCK:
+            rest[-1] = text[:end]
+            yield b"".join(rest)
+            rest, size = [text[end:]], len(text) - end
+        elif size > _LONGEST:
             problem = f"has no line end within {_LONGEST >> 20} MB, so it is no log"
             raise ChartgenError(Problem(problem, place, hint="name the program's text log"))
     if last := b"".join(rest):
-        yield last + b"\n"
+        yield last if last.endswith(b"\n") else last + b"\n"
 
 
 @contextmanager
@@ -97,9 +97,13 @@ def _open(place: str) -> Iterator[Callable[[int], bytes]]:
     with Path(place).open("rb") as stream:
         if stream.seekable() and _is_packed(stream):
             import gzip
+            import zlib
 
             with gzip.open(stream) as unpacked:
-                yield unpacked.read
+                try:
+                    yield unpacked.read
+                except zlib.error as error:
+                    raise OSError(str(error)) from error
         else:
             yield stream.read
 

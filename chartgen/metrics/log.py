@@ -5,8 +5,10 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from itertools import filterfalse
 from math import inf, isfinite, isnan
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.events import NEVER, Checkpoint, Event, Mark, Setting, Start, Step, Steps, Timings
@@ -14,6 +16,9 @@ from chartgen.metrics.lines import STDIN, find_logs, is_events, read_blocks, spl
 from chartgen.metrics.readers import FAMILIES
 from chartgen.metrics.scan import Scanner
 from chartgen.metrics.track import Track
+
+if TYPE_CHECKING:
+    from chartgen.metrics.readers.nccl import Bandwidth
 
 # Their times are seconds of an epoch, whatever zone the first lines of the log are written in.
 _EPOCH = ("dllogger", "mlperf", "tensorboard")
@@ -44,6 +49,8 @@ class Log:
         #: Lines that look like known ones but cannot be read, and the first of them.
         self.broken = 0
         self.first_broken = ""
+        #: What tests of the network measured.
+        self.bandwidths: list[Bandwidth] = []
 
 
 class Collector:
@@ -85,10 +92,10 @@ class Collector:
             if family in _EPOCH and not self.begun <= event.when:
                 self.begun = event.when
         elif isinstance(event, Checkpoint):
-            self.checkpoints.append(event)
+            self.checkpoints.append(event._replace(section=len(self.sections) - 1))
             self._ended = later(self._ended, event.when)
         elif isinstance(event, Mark):
-            self.marks.append(event)
+            self.marks.append(event._replace(section=len(self.sections) - 1))
             self._ended = later(self._ended, event.when)
         elif isinstance(event, Timings):
             # a list holds the whole run, so the last one of a log counts
@@ -110,6 +117,7 @@ class Collector:
         if scanner is not None:
             log.begun = self.begun if track.family in _EPOCH else scanner.begun
             log.size, log.broken, log.first_broken = scanner.size, scanner.broken, scanner.first_broken
+            log.bandwidths = scanner.bandwidths
         return log
 
 
@@ -166,10 +174,10 @@ def join(logs: list[Log]) -> Log:
     """Join the logs of one run: of ranks that ran side by side one counts, later starts go behind earlier ones.
 
     Raises:
-        ChartgenError: None of them has a step.
+        ChartgenError: None of them has a step, or a table of a test of the network.
     """
     if not len(logs[0].track):
-        raise _nothing(logs)
+        return _of_tests(logs)
     ordered = sorted(logs, key=lambda log: (_first(log.track.when), log.track.numbers[0]))
     whole = ordered[0]
     for log in ordered[1:]:
@@ -185,6 +193,7 @@ def join(logs: list[Log]) -> Log:
     whole.places = tuple(place for log in logs for place in log.places)
     whole.size = sum(log.size for log in logs)
     whole.broken = sum(log.broken for log in logs)
+    whole.bandwidths = [row for log in logs for row in log.bandwidths]
     return whole
 
 
@@ -194,6 +203,14 @@ def _follows(later_one: Track, earlier: Track) -> bool:
     if isfinite(begin) and not isnan(end):
         return begin >= end
     return later_one.numbers[0] > earlier.numbers[0]
+
+
+def _of_tests(logs: list[Log]) -> Log:
+    tested = [log for log in logs if log.bandwidths]
+    if not tested:
+        raise _nothing(logs)
+    tested[0].bandwidths = [row for log in tested for row in log.bandwidths]
+    return tested[0]
 
 
 def _nothing(logs: list[Log]) -> ChartgenError:
@@ -207,11 +224,11 @@ def _nothing(logs: list[Log]) -> ChartgenError:
 
 
 def _first(times: array[float]) -> float:
-    return next((time for time in times if not isnan(time)), inf)
+    return next(filterfalse(isnan, times), inf)
 
 
 def _last(times: array[float]) -> float:
-    return next((time for time in reversed(times) if not isnan(time)), NEVER)
+    return next(filterfalse(isnan, reversed(times)), NEVER)
 
 
 def later(one: float, other: float) -> float:
@@ -219,16 +236,11 @@ def later(one: float, other: float) -> float:
     return other if isnan(one) else one if isnan(other) else max(one, other)
 
 
-def kept(track: Track, begin: int = 0) -> Iterator[range]:
-    """Give the indices of the steps that count in the end: those that a later start did again are left out.
-
-    Args:
-        track: The steps.
-        begin: Index of the first step that belongs to the run.
-    """
+def kept(track: Track) -> Iterator[range]:
+    """Give the indices of the steps that count in the end: those that a later start did again are left out."""
     limit: float = inf
     ranges = []
-    for attempt in reversed([each for each in track.attempts() if each.begin >= begin]):
+    for attempt in reversed([*track.attempts()]):
         end = bisect_left(track.numbers, limit, attempt.begin, attempt.end)
         ranges.append(range(attempt.begin, end))
         limit = min(limit, track.numbers[attempt.begin])

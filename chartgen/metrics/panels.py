@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from chartgen.metrics.courses import Course, courses
 from chartgen.metrics.readout import Readout
-from chartgen.metrics.series import Bin, Course, courses
+from chartgen.metrics.series import Bin
 
 # Colours that people with any colour vision tell apart (M. Okabe and K. Ito, Color Universal Design, 2008), each for a
 # light and for a dark ground; marks differ in form, too.
@@ -18,6 +20,8 @@ BLUE, ORANGE, GREEN, RED = (
 )
 # More bins than a picture has columns would only be drawn over one another.
 _BINS = 600
+# More marks of a kind would run into one another.
+_MARKS = 60
 
 
 @dataclass(frozen=True)
@@ -47,13 +51,17 @@ class Marks:
 
     Args:
         restarts: First steps of later starts.
+        lost: First and last of the steps that were done again, for each start.
         checkpoints: Steps that were saved.
         odd: Steps with a loss that is nan or infinite.
+        apart: restart, checkpoint or odd -> 1, or more where only each second one, third one and so on is drawn.
     """
 
-    restarts: tuple[int, ...]
-    checkpoints: tuple[int, ...]
-    odd: tuple[int, ...]
+    restarts: Sequence[int]
+    lost: Sequence[tuple[int, int]]
+    checkpoints: Sequence[int]
+    odd: Sequence[int]
+    apart: Mapping[str, int]
 
 
 def panels(found: Readout) -> list[Panel]:
@@ -65,27 +73,35 @@ def panels(found: Readout) -> list[Panel]:
 
 def marks(found: Readout) -> Marks:
     """Give the steps to mark."""
-    numbers = set(found.log.track.numbers[found.begin :])
+    numbers = set(found.log.track.numbers)
     saved = {sign.step for sign in found.log.checkpoints if sign.sign in ("start", "saved", "end")}
-    restarts = tuple(restart.step for restart in found.timeline.restarts)
-    return Marks(restarts, tuple(sorted(saved & numbers)), found.odd.get("loss", ()))
+    restarts = found.timeline.restarts
+    lost = [(restart.step, restart.step + restart.lost - 1) for restart in restarts if restart.lost]
+    kinds: dict[str, Sequence[int]] = {
+        "restart": [restart.step for restart in restarts],
+        "checkpoint": sorted(saved & numbers),
+        "odd": found.odd.get("loss", ()),
+    }
+    apart = {kind: math.ceil(len(steps) / _MARKS) or 1 for kind, steps in kinds.items()}
+    few = {kind: steps[:: apart[kind]] for kind, steps in kinds.items()}
+    return Marks(few["restart"], lost, few["checkpoint"], few["odd"], apart)
 
 
-def legend(happened: Marks, shown: list[Panel]) -> dict[str, str]:
+def legend(happened: Marks) -> dict[str, str]:
     """Explain the marks that a picture has: restart, lost, checkpoint or odd -> what it says."""
-    lost = any(course.lost for panel in shown for course in panel.courses)
-    kinds: dict[str, tuple[object, str]] = {
+    kinds: dict[str, tuple[Sequence[object], str]] = {
         "restart": (happened.restarts, "restart"),
-        "lost": (lost, "steps that were done again"),
+        "lost": (happened.lost, "steps that were done again"),
         "checkpoint": (happened.checkpoints, "checkpoint"),
         "odd": (happened.odd, "loss is no number"),
     }
-    return {kind: text for kind, (there, text) in kinds.items() if there}
+    words = {kind: f", 1 of {apart} drawn" for kind, apart in happened.apart.items() if apart > 1}
+    return {kind: text + words.get(kind, "") for kind, (there, text) in kinds.items() if there}
 
 
 def axis_title(found: Readout) -> str:
     """Name the axis of the steps, and say what a line and its bands are where a point is several steps."""
-    if len(found.log.track) - found.begin <= _BINS:
+    if len(found.log.track) <= _BINS:
         return "step"
     return "step (line: median of neighbouring steps; dark band: 90 % of them; light band: all)"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import MissingToolError, Problem, UsageError
+from chartgen.metrics.courses import Course
 from chartgen.metrics.panels import Marks, Panel, axis_title, legend, marks, panels
 from chartgen.metrics.readout import Readout
-from chartgen.metrics.series import Course
 from chartgen.metrics.text import rows
 
 if TYPE_CHECKING:
@@ -19,9 +19,13 @@ _KINDS = (".png", ".svg", ".pdf")
 # Ground, ink, grid.
 _GROUNDS = {"light": ("#ffffff", "#222222", "#d8d8d8"), "dark": ("#15181c", "#e6e6e6", "#3a3f46")}
 _DASHES = (0, (4, 3))
+# Of what stands behind the steps that were done again.
+_SHADE = 0.12
+# Of the bands of all steps, and of most, on a light and on a dark ground.
+_BANDS = (("least", "most", (0.15, 0.35)), ("low", "high", (0.3, 0.45)))
 _LOOKS: dict[str, dict[str, Any]] = {
     "restart": {"linestyle": _DASHES, "linewidth": 1.0},
-    "lost": {"linestyle": ":", "linewidth": 1.0},
+    "lost": {"marker": "s", "markersize": 9, "linestyle": "", "alpha": _SHADE},
     "checkpoint": {"marker": "^", "markersize": 4, "linestyle": ""},
     "odd": {"marker": "x", "linestyle": ""},
 }
@@ -41,8 +45,7 @@ def plot(found: Readout, path: Path, theme: str = "light") -> None:
         MissingToolError: matplotlib is not installed.
         UsageError: It is another kind of file, or the log has too few steps for a picture.
     """
-    if path.suffix not in _KINDS:
-        raise UsageError(Problem(f"{path.name} is no picture", hint=f"name it {', '.join(_KINDS)}"))
+    check_kind(path)
     shown = panels(found)
     if not shown:
         raise UsageError(Problem("a picture needs two steps or more"))
@@ -52,7 +55,7 @@ def plot(found: Readout, path: Path, theme: str = "light") -> None:
     except ImportError as error:
         hint = "pip install 'chartgen[plots]', or use --report, which needs nothing"
         raise MissingToolError(Problem("pictures need matplotlib", hint=hint)) from error
-    with rc_context(_style(theme)):
+    with rc_context(style(theme)):
         figure = Figure(figsize=(10, 1.1 + 1.9 * len(shown)), layout="constrained")
         axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
         happened = marks(found)
@@ -61,11 +64,22 @@ def plot(found: Readout, path: Path, theme: str = "light") -> None:
         axes[-1].set_xlabel(axis_title(found))
         axes[-1].xaxis.set_major_formatter("{x:,.0f}")
         figure.suptitle(_title(found), x=0.01, ha="left", fontsize=11)
-        _explain(figure, legend(happened, shown), _GROUNDS[theme][1])
+        _explain(figure, legend(happened), _GROUNDS[theme][1])
         figure.savefig(path, dpi=130)
 
 
-def _style(theme: str) -> dict[Any, Any]:
+def check_kind(path: Path) -> None:
+    """Refuse a file that is no picture.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if path.suffix not in _KINDS:
+        raise UsageError(Problem(f"{path.name} is no picture", hint=f"name it {', '.join(_KINDS)}"))
+
+
+def style(theme: str) -> dict[Any, Any]:
+    """Give matplotlib's settings for a light or dark ground."""
     ground, ink, grid = _GROUNDS[theme]
     inks = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
     grounds = dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), ground)
@@ -75,7 +89,9 @@ def _style(theme: str) -> dict[Any, Any]:
 
 def _draw(axes: Axes, panel: Panel, happened: Marks, ink: str, *, dark: bool) -> None:
     for course in panel.courses:
-        _course(axes, course, panel.colours[dark])
+        _course(axes, course, panel.colours[dark], dark=dark)
+    for first, last in happened.lost:
+        axes.axvspan(first, last, color=ink, alpha=_SHADE, linewidth=0)
     for step in happened.restarts:
         axes.axvline(step, color=ink, linestyle=_DASHES, linewidth=1.0)
     place = axes.get_xaxis_transform()
@@ -91,14 +107,14 @@ def _draw(axes: Axes, panel: Panel, happened: Marks, ink: str, *, dark: bool) ->
         axes.set_title("a few steps are beyond the axis", loc="right", fontsize=8)
 
 
-def _course(axes: Axes, course: Course, colour: str) -> None:
+def _course(axes: Axes, course: Course, colour: str, *, dark: bool) -> None:
     steps = [each.step for each in course.bins]
     if course.lost:
         axes.plot(steps, [each.middle for each in course.bins], color=colour, linewidth=0.8, linestyle=":")
         return
-    for low, high, strength in (("least", "most", 0.15), ("low", "high", 0.3)):
+    for low, high, strength in _BANDS:
         lows, highs = ([getattr(each, name) for each in course.bins] for name in (low, high))
-        axes.fill_between(steps, lows, highs, color=colour, alpha=strength, linewidth=0)
+        axes.fill_between(steps, lows, highs, color=colour, alpha=strength[dark], linewidth=0)
     marker = "o" if len(steps) == 1 else ""
     axes.plot(steps, [each.middle for each in course.bins], color=colour, linewidth=1.3, marker=marker, markersize=3)
 

@@ -8,14 +8,18 @@ kubectl logs --prefix writes `[pod/NAME/CONTAINER] `, --timestamps an RFC 3339 t
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from math import isnan
 from typing import NamedTuple
 
-from chartgen.metrics.clock import read_time
+from chartgen.metrics.clock import read_time, times_of
 from chartgen.metrics.events import NEVER
 
+_TIME = rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) "
+# As kubectl writes it, of which a column of times is made.
+_UTC = rb"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d(?:\.\d{1,9})?)Z "
 _PREFIX = re.compile(
-    rb"(?:(?P<time>\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)) )"
+    rb"(?P<time>" + _TIME + rb")"
     rb"|(?P<pod>\[pod/[^\]]+\] ?)"
     rb"|(?P<rank>[\w/.-]* ?\[default\d+\]: ?|\[\d+,\d+\]<\w+>: ?|\d+: )"
 )
@@ -36,6 +40,22 @@ class Prefix(NamedTuple):
     when: float
     rank: bytes
     size: int
+
+
+class Lines(NamedTuple):
+    """Many lines that one process wrote, without what stands before them.
+
+    Args:
+        text: The lines.
+        total: How many they are; empty ones do not count.
+        when: When each was written; None = no prefix tells.
+        rank: Who wrote them, as in a Prefix.
+    """
+
+    text: bytes
+    total: int
+    when: Sequence[float] | None = None
+    rank: bytes = b""
 
 
 NONE = Prefix(NEVER, b"", 0)
@@ -62,5 +82,30 @@ def read_prefix(line: bytes) -> Prefix:
         if match["time"]:
             when = read_time(match["time"])
         else:
-            rank += re.sub(_RANDOM, rb"\1\2", match[0])
+            rank += re.sub(_RANDOM, rb"\1\2", match[0]).rstrip()
     return Prefix(when, rank, size) if size else NONE
+
+
+def read_prefixes(text: bytes, count: int) -> Lines | None:
+    """Take away what stands before each of many lines; None when it is not the same but for a time.
+
+    Args:
+        text: The lines.
+        count: How many they are; empty ones do not count.
+
+    Raises:
+        ValueError: A prefix has something that only looks like a time.
+    """
+    first = text[: text.find(b"\n")]
+    prefix = read_prefix(first)
+    if not prefix.size:
+        return Lines(text, count)
+    parts = re.split(_TIME, first[: prefix.size])
+    timed = not isnan(prefix.when)
+    rows = re.findall(rb"(?m)^%s(.*)" % _UTC.join(map(re.escape, parts)), text)
+    if len(parts) != 1 + timed or len(rows) != count:
+        return None
+    if not timed:
+        return Lines(b"\n".join(rows), count, None, prefix.rank)
+    minutes, seconds, lines = zip(*rows, strict=True)
+    return Lines(b"\n".join(lines), count, times_of(minutes, seconds), prefix.rank)

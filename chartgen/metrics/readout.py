@@ -5,16 +5,20 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.facts import Facts, Notice, agree
 from chartgen.metrics.figures import Speed, Times, missing, speed_of, times_of
 from chartgen.metrics.log import Log, kept
+from chartgen.metrics.select import choose_run
 from chartgen.metrics.settings import facts_of
-from chartgen.metrics.timeline import Cost, Timeline, cost_of, timeline_of
+from chartgen.metrics.timeline import Timeline, timeline_of
 from chartgen.metrics.window import Window, window_of
 
 if TYPE_CHECKING:
+    from chartgen.metrics.cost import Cost
     from chartgen.metrics.flops import Attention
     from chartgen.metrics.peak import Peak
 
@@ -31,6 +35,7 @@ class Wanted(NamedTuple):
         peak: Number format or TFLOPS that the MFU is a share of; empty = the run's precision.
         price: Price of a machine for an hour; None = no cost.
         facts: What tells facts beside the log, and the facts.
+        run: Which run of a log of several, from 1; None = the last.
     """
 
     window: str = ""
@@ -38,6 +43,7 @@ class Wanted(NamedTuple):
     peak: str = ""
     price: float | None = None
     facts: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    run: int | None = None
 
 
 class Loss(NamedTuple):
@@ -60,8 +66,7 @@ class Readout(NamedTuple):
     """The figures of a run; None where the log or a fact does not tell them.
 
     Args:
-        log: What the logs tell.
-        begin: Index of the run's first step in the log.
+        log: What the logs tell of the run.
         facts: Model, batch and machines.
         window: The steps that step time, speed and loss are of.
         times: Step times.
@@ -81,7 +86,6 @@ class Readout(NamedTuple):
     """
 
     log: Log
-    begin: int
     facts: Facts
     window: Window
     times: Times | None
@@ -101,25 +105,32 @@ class Readout(NamedTuple):
 
     @property
     def planned(self) -> int:
-        """Steps of the whole run; 0 when nobody tells."""
-        return self.log.track.planned or int(self.facts.get("steps") or 0)
+        """Steps of the whole run; 0 when nobody tells, or the values are of a shorter run."""
+        told = int(self.facts.get("steps") or 0)
+        return self.log.track.planned or (told if told >= self.log.track.numbers[-1] else 0)
 
 
 def read_out(log: Log, wanted: Wanted) -> Readout:
     """Work out all figures of a run.
 
     Args:
-        log: What its logs tell; of several runs in it the last one counts.
+        log: What its logs tell.
         wanted: What the user asks for.
 
     Raises:
-        UsageError: The window, the peak or the GPU is none.
-        ChartgenError: The window has no steps.
+        UsageError: The window, the peak or the GPU is none, or there is no such run.
+        ChartgenError: The log or the window has no steps.
     """
-    begin, section, notices = _last_run(log)
+    if not len(log.track):
+        raise ChartgenError(Problem("has no training steps, but a test of the network", log.places[0]))
+    log, section, notices = choose_run(log, wanted.run)
     if log.broken:
-        notices.append(Notice(f"{log.broken:,} lines cannot be read, the first is: {log.first_broken}"))
-    window = window_of(log.track, wanted.window, begin)
+        notices.append(
+            Notice(
+                f"{log.broken:,} line{'' if log.broken == 1 else 's'} cannot be read, the first is: {log.first_broken}"
+            )
+        )
+    window = window_of(log.track, wanted.window)
     batch, uneven = _batch(window)
     measured = {} if uneven or batch is None else {"batch": round(batch)}
     known = agree([*wanted.facts, ("the log", facts_of(section)), ("the steps of the log", measured)])
@@ -127,23 +138,22 @@ def read_out(log: Log, wanted: Wanted) -> Readout:
     if uneven:
         known = known._replace(known={**known.known, "batch": batch})
         notices.append(Notice(f"the batch grows within the window; figures are of its mean, {batch:,.1f} samples"))
-    return _figures(log, begin, window, known, wanted, notices)
+    return _figures(log, window, known, wanted, notices)
 
 
-def _figures(log: Log, begin: int, window: Window, facts: Facts, wanted: Wanted, notices: list[Notice]) -> Readout:
+def _figures(log: Log, window: Window, facts: Facts, wanted: Wanted, notices: list[Notice]) -> Readout:
     times = times_of(window)
     seconds = times.mean if times else _derived(window, facts)
     speed = speed_of(seconds, window, facts)
-    timeline, backwards = timeline_of(log, window, times.median if times else seconds, begin)
+    timeline, backwards = timeline_of(log, window, times.median if times else seconds)
     conventions = speed.tflops or {}
     attention = "given" if "given" in conventions else wanted.attention
     peak = _peak(wanted.peak, facts) if conventions else None
-    cost = cost_of(wanted.price, facts, timeline.wall, speed.tokens) if wanted.price is not None else None
+    cost = _cost(wanted.price, facts, timeline, speed) if wanted.price is not None else None
     absent = [each for each in (peak, cost) if isinstance(each, Notice)]
     peak = None if isinstance(peak, Notice) else peak
     return Readout(
         log=log,
-        begin=begin,
         facts=facts,
         window=window,
         times=times,
@@ -153,11 +163,11 @@ def _figures(log: Log, begin: int, window: Window, facts: Facts, wanted: Wanted,
         peak=peak,
         mfu=conventions[attention] / peak.tflops if peak else None,
         loss=_loss(window),
-        totals={name: round(sum(_run(log, begin, name))) for name in ("skipped", "nans") if name in log.track.columns},
-        odd=_odd(log, begin),
-        memory=max(_run(log, begin, "memory"), default=None),
+        totals={name: round(sum(_run(log, name))) for name in ("skipped", "nans") if name in log.track.columns},
+        odd=_odd(log),
+        memory=max(_run(log, "memory"), default=None),
         joules=window.mean("energy"),
-        cost=cost if isinstance(cost, Cost) else None,
+        cost=None if isinstance(cost, Notice) else cost,
         score=_score(log),
         notices=[*notices, *backwards, *missing(speed, facts), *absent, *_doubts(speed, peak)],
     )
@@ -167,6 +177,12 @@ def _peak(wanted: str, facts: Facts) -> Peak | Notice:
     from chartgen.metrics.peak import find_peak
 
     return find_peak(wanted, facts)
+
+
+def _cost(price: float, facts: Facts, timeline: Timeline, speed: Speed) -> Cost | Notice:
+    from chartgen.metrics.cost import cost_of
+
+    return cost_of(price, facts, timeline.wall, speed.tokens)
 
 
 def _doubts(speed: Speed, peak: Peak | None) -> list[Notice]:
@@ -179,22 +195,6 @@ def _doubts(speed: Speed, peak: Peak | None) -> list[Notice]:
         problem = f"the program counts {logged:,.1f} TFLOPS/GPU, which no convention gives"
         return [Notice(problem, "are model, batch and GPUs this run's?")]
     return []
-
-
-def _last_run(log: Log) -> tuple[int, Mapping[str, str], list[Notice]]:
-    """Find where the last run of a log begins: where a configuration contradicts the one before it."""
-    begin, runs, section = 0, 1, log.sections[0]
-    for attempt in log.track.attempts():
-        own = log.sections[attempt.section]
-        found = agree([("then", facts_of(section)), ("now", facts_of(own))])
-        if found.notices:
-            begin, runs = attempt.begin, runs + 1
-        if own:
-            section = own
-    if runs == 1:
-        return 0, section, []
-    hint = "name a log of its own for each run"
-    return begin, section, [Notice(f"the log holds {runs} runs with different settings; this is the last", hint)]
 
 
 def _batch(window: Window) -> tuple[float | None, bool]:
@@ -220,25 +220,23 @@ def _loss(window: Window) -> Loss | None:
     values = window.values("loss")
     if not values:
         return None
-    # sums of a straight line, in one pass so that a long run needs no more memory
-    x = y = xx = xy = 0.0
-    for step, value in window.rows("loss"):
-        at = step - window.first
-        x, y, xx, xy = x + at, y + value, xx + at * at, xy + at * value
+    first = window.first
+    steps = array("d", [step - first for step, _ in window.rows("loss")])
+    # sums of a straight line
+    x, y, xx, xy = sum(steps), sum(values), sum(map(mul, steps, steps)), sum(map(mul, steps, values))
     spread = len(values) * xx - x * x
     slope = (len(values) * xy - x * y) / spread * 1000 if spread else 0.0
     return Loss(values[0], values[-1], min(values), slope)
 
 
-def _run(log: Log, begin: int, name: str) -> array[float]:
+def _run(log: Log, name: str) -> array[float]:
     """Give a column over the steps that count in the end, without what is no number."""
-    return Window(log.track, tuple(kept(log.track, begin))).values(name)
+    return Window(log.track, tuple(kept(log.track))).values(name)
 
 
-def _odd(log: Log, begin: int) -> dict[str, tuple[int, ...]]:
+def _odd(log: Log) -> dict[str, tuple[int, ...]]:
     numbers = log.track.numbers
-    found = {name: tuple(numbers[at] for at in indices if at >= begin) for name, indices in log.track.odd.items()}
-    return {name: steps for name, steps in found.items() if steps}
+    return {name: tuple(numbers[at] for at in indices) for name, indices in log.track.odd.items() if indices}
 
 
 def _score(log: Log) -> tuple[float, str] | None:

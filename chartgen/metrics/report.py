@@ -13,23 +13,26 @@ from chartgen.metrics.svg import draw
 from chartgen.metrics.text import rows
 
 _STYLE = """
-:root { color-scheme: light dark; --ground: #fff; --ink: #222; --soft: #666; --grid: #ddd; }
-@media (prefers-color-scheme: dark) { :root { --ground: #15181c; --ink: #e6e6e6; --soft: #a0a6ad; --grid: #3a3f46; } }
+:root { color-scheme: light dark; --ground: #fff; --ink: #222; --soft: #666; --grid: #ddd; --all: .15; --most: .3; }
+@media (prefers-color-scheme: dark) { :root { --ground: #15181c; --ink: #e6e6e6; --soft: #a0a6ad; --grid: #3a3f46;
+  --all: .35; --most: .45; } }
 body { background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 62rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-svg { display: block; width: 100%; height: auto; margin: .5rem 0; }
+body > svg { display: block; width: 100%; height: auto; margin: .5rem 0; }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .25rem .5rem;
-  border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; } th { font-weight: 600; white-space: nowrap; }
+  border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
+th { font-weight: 600; white-space: nowrap; width: 12rem; }
 .notice { border-left: 4px solid var(--ink); padding-left: .75rem; } .soft { color: var(--soft); }
 .grid { stroke: var(--grid); stroke-width: 1; } .tick { fill: var(--soft); font-size: 11px; } .end { text-anchor: end; }
 .middle { text-anchor: middle; } .title { fill: var(--ink); font-size: 13px; font-weight: 600; }
 .line, .lost { fill: none; stroke: var(--c); stroke-width: 1.6; stroke-linejoin: round; }
-.lost { stroke-width: 1; stroke-dasharray: 1.5 2.5; } .all { fill: var(--c); opacity: .15; }
-.most { fill: var(--c); opacity: .3; } .mark { fill: var(--ink); } .odd { stroke: var(--ink); stroke-width: 2; }
+.lost { stroke-width: 1; stroke-dasharray: 1.5 2.5; } .again { fill: var(--ink); opacity: .12; }
+.all { fill: var(--c); opacity: var(--all); } .most { fill: var(--c); opacity: var(--most); }
+.mark { fill: var(--ink); } .odd { stroke: var(--ink); stroke-width: 2; }
 .restart { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; }
 """
-_SIGNS = {"restart": "\u2506", "lost": "\u2508", "checkpoint": "\u25b2", "odd": "\u2715"}
+_SIGNS = {"restart": "\u2506", "lost": "\u2591", "checkpoint": "\u25b2", "odd": "\u2715"}
 
 
 def page(found: Readout) -> str:
@@ -68,12 +71,12 @@ def _colours(shown: list[Panel]) -> str:
 
 def _pictures(found: Readout) -> Iterator[str]:
     shown, happened = panels(found), marks(found)
-    numbers = found.log.track.numbers[found.begin :]
+    numbers = found.log.track.numbers
     steps = (min(numbers), max(numbers))
     for index, panel in enumerate(shown):
         yield draw(panel, happened, steps, index)
     if shown:
-        signs = [f"{_SIGNS[kind]} {text}" for kind, text in legend(happened, shown).items()]
+        signs = [f"{_SIGNS[kind]} {text}" for kind, text in legend(happened).items()]
         yield f'<p class="soft">{escape("; ".join([axis_title(found), *signs]))}</p>'
 
 

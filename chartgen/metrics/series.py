@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from chartgen.metrics.log import kept
 from chartgen.metrics.readout import Readout
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
@@ -32,18 +31,6 @@ class Bin(NamedTuple):
     most: float
 
 
-class Course(NamedTuple):
-    """A column over the steps of one start.
-
-    Args:
-        bins: The steps, in bins.
-        lost: Whether a later start did these steps again.
-    """
-
-    bins: list[Bin]
-    lost: bool
-
-
 def bins(steps: Sequence[int], values: Sequence[float], most: int) -> list[Bin]:
     """Put neighbouring steps together until there are few enough; a value that stands out stays visible.
 
@@ -64,29 +51,6 @@ def _bin(steps: Sequence[int], values: Sequence[float]) -> Bin:
     rank = (len(ordered) - 1) * 0.05
     low, high = ordered[math.ceil(rank)], ordered[-1 - math.ceil(rank)]
     return Bin(middle, ordered[0], min(low, high), ordered[len(ordered) // 2], max(low, high), ordered[-1])
-
-
-def courses(found: Readout, name: str, most: int) -> list[Course]:
-    """Give a column in bins, apart for each start of the run; empty when the log does not tell it.
-
-    Args:
-        found: The run.
-        name: Name of the column.
-        most: Bins of all starts together.
-    """
-    track = found.log.track
-    column = track.column(name)
-    if column is None:
-        return []
-    attempts = [attempt for attempt in track.attempts() if attempt.begin >= found.begin]
-    size = math.ceil((len(track) - found.begin) / most)
-    drawn = []
-    for attempt, counted in zip(attempts, kept(track, found.begin), strict=True):
-        for part, lost in ((counted, False), (range(counted.stop, attempt.end), True)):
-            if len(part):
-                steps, values = track.numbers[part.start : part.stop], column[part.start : part.stop]
-                drawn.append(Course(bins(steps, values, math.ceil(len(part) / size)), lost))
-    return drawn
 
 
 def sparkline(found: Readout, name: str, width: int = 60) -> str:

@@ -20,7 +20,7 @@ def as_dict(found: Readout) -> dict[str, Any]:
         "format": found.log.track.family,
         "facts": dict(found.facts.known),
         "steps": {
-            "logged": len(found.log.track) - found.begin,
+            "logged": len(found.log.track),
             "counted": timeline.steps,
             "last": found.log.track.numbers[-1],
             "planned": found.planned or None,
@@ -62,11 +62,7 @@ def csv_lines(found: Readout) -> Iterator[str]:
     columns = {name: column for name in sorted(track.columns) if (column := track.column(name)) is not None}
     odd = {name: set(track.odd.get(name, ())) for name in columns}
     yield ",".join(["step", "time", "start", *columns])
-    start = 0
-    for attempt in track.attempts():
-        if attempt.begin < found.begin:
-            continue
-        start += 1
+    for start, attempt in enumerate(track.attempts(), 1):
         for index in range(attempt.begin, attempt.end):
             cells = [_cell(column[index], known=index in odd[name]) for name, column in columns.items()]
             when = _cell(track.when[index], known=False)

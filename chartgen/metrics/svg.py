@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from chartgen.metrics.courses import Course
 from chartgen.metrics.panels import Marks, Panel
-from chartgen.metrics.series import Bin, Course
+from chartgen.metrics.series import Bin
 
 _WIDTH, _HEIGHT = 960, 190
 # Around the plot: left, right, top, bottom.
@@ -31,8 +32,8 @@ class Scale:
         return _LEFT + (step - self._first) / self._span * (_WIDTH - _LEFT - _RIGHT)
 
     def y(self, value: float) -> float:
-        """Give the place of a value; those beyond the axis lie on its edge."""
-        share = (min(max(value, self._low), self._high) - self._low) / (self._high - self._low)
+        """Give the place of a value; those far beyond the axis lie just outside of it."""
+        share = min(max((value - self._low) / (self._high - self._low), -1.0), 2.0)
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 
 
@@ -46,9 +47,13 @@ def draw(panel: Panel, happened: Marks, steps: tuple[int, int], number: int) -> 
         number: Which of the page's colours it has.
     """
     scale = Scale(steps, panel)
+    width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     parts = [
         *_grid(panel, scale, steps),
+        # an inner picture cuts off what is beyond its edge
+        f'<svg x="{_LEFT}" y="{_TOP}" width="{width}" height="{height}" viewBox="{_LEFT} {_TOP} {width} {height}">',
         *(part for course in panel.courses for part in _course(course, scale)),
+        "</svg>",
         *_marks(panel, happened, scale),
         f'<text class="title" x="{_LEFT}" y="15">{escape(panel.title)}</text>',
     ]
@@ -59,7 +64,7 @@ def draw(panel: Panel, happened: Marks, steps: tuple[int, int], number: int) -> 
 
 
 def _grid(panel: Panel, scale: Scale, steps: tuple[int, int]) -> Iterator[str]:
-    for value in ticks(panel.low, panel.high, 4):
+    for value in ticks(panel.low, panel.high, 6):
         y = scale.y(value)
         yield f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4:.1f}">{value:,.6g}</text>'
@@ -70,10 +75,10 @@ def _grid(panel: Panel, scale: Scale, steps: tuple[int, int]) -> Iterator[str]:
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """Choose round numbers between two: 1, 2 or 5 times a power of ten apart, `most` at most and one more."""
+    """Choose round numbers between two: 1, 2, 2.5 or 5 times a power of ten apart, `most` at most and one more."""
     rough = (high - low) / most or 1.0
     power = 10.0 ** math.floor(math.log10(rough))
-    size = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999)
+    size = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= rough * 0.999)
     first = math.ceil(low / size)
     return [round(index * size, 12) for index in range(first, math.floor(high / size) + 1)]
 
@@ -111,6 +116,10 @@ def _band(run: Sequence[Bin], scale: Scale, low: str, high: str) -> str:
 
 def _marks(panel: Panel, happened: Marks, scale: Scale) -> Iterator[str]:
     bottom = _HEIGHT - _BOTTOM
+    for first, last in happened.lost:
+        x = scale.x(first)
+        place = f'x="{x:.1f}" y="{_TOP}" width="{scale.x(last) - x:.1f}" height="{bottom - _TOP}"'
+        yield f'<rect class="again" {place}><title>steps {first:,} to {last:,} were done again</title></rect>'
     for step in happened.restarts:
         x = scale.x(step)
         line = f'<line class="restart" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}">'
@@ -120,7 +129,7 @@ def _marks(panel: Panel, happened: Marks, scale: Scale) -> Iterator[str]:
         path = f"M{x - 4:.1f},{bottom - 3} h8 l-4,-7 z"
         yield f'<path class="mark" d="{path}"><title>checkpoint of step {step:,}</title></path>'
     if panel.title == "loss":
-        for step in happened.odd[:200]:
+        for step in happened.odd:
             x = scale.x(step)
             path = f"M{x - 4:.1f},{_TOP + 4} l8,8 m0,-8 l-8,8"
             yield f'<path class="odd" d="{path}"><title>the loss of step {step:,} is no number</title></path>'

@@ -31,8 +31,8 @@ def lines(found: Readout) -> Iterator[str]:
 def _log(found: Readout) -> str:
     numbers, places = found.log.track.numbers, found.log.places
     name = places[0] if len(places) == 1 else f"{len(places)} files"
-    count = len(found.log.track) - found.begin
-    steps = f"{count:,} step{'' if count == 1 else 's'}, {min(numbers[found.begin :]):,} to {numbers[-1]:,}"
+    count = len(found.log.track)
+    steps = f"{count:,} step{'' if count == 1 else 's'}, {min(numbers):,} to {numbers[-1]:,}"
     return f"{name}: {FAMILIES[found.log.track.family]}, {steps}{f' of {found.planned:,}' if found.planned else ''}"
 
 
@@ -51,7 +51,7 @@ def _speed(found: Readout) -> Iterator[tuple[str, str]]:
         yield "step time", f"{times.mean:.4f} s mean, {times.median:.4f} s median; {spread}"
         if times.outlying:
             far = ", ".join(f"{value:.4g} s at step {step:,}" for step, value in times.outliers[:3])
-            yield "outliers", f"{times.outlying}: {far}{', ...' if times.outlying > 3 else ''}"
+            yield "outliers", f"{times.outlying:,}: {far}{', ...' if times.outlying > 3 else ''}"
     if speed.tokens and speed.tokens_per_gpu:
         yield "speed", f"{speed.tokens:,.0f} tokens/s, {speed.tokens_per_gpu:,.1f} tokens/s/GPU"
     elif speed.tokens_per_gpu:
@@ -79,7 +79,8 @@ def _training(found: Readout) -> Iterator[tuple[str, str]]:
         yield "skipped", f"{found.totals.get('skipped', 0):,} steps skipped, {found.totals.get('nans', 0):,} with nan"
     for name, steps in found.odd.items():
         where = ", ".join(f"{step:,}" for step in steps[:5]) + (", ..." if len(steps) > 5 else "")
-        yield "no number", f"{_NAMES.get(name, name)} is nan or infinite at {len(steps):,} steps: {where}"
+        count = f"{len(steps):,} step{'' if len(steps) == 1 else 's'}"
+        yield "no number", f"{_NAMES.get(name, name)} is nan or infinite at {count}: {where}"
     if found.memory is not None:
         yield "memory", f"{found.memory:.1f} GB of a GPU at most"
     if found.joules is not None:

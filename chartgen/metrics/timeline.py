@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import filterfalse, pairwise
+from operator import le
 from typing import NamedTuple
 
 from chartgen.metrics.events import Checkpoint
-from chartgen.metrics.facts import Facts, Notice
+from chartgen.metrics.facts import Notice
 from chartgen.metrics.log import Log, kept, later
 from chartgen.metrics.window import Window
 
@@ -70,7 +71,7 @@ class Timeline(NamedTuple):
     checkpoints: Checkpoints
 
 
-def timeline_of(log: Log, window: Window, median: float | None, begin: int = 0) -> tuple[Timeline, list[Notice]]:
+def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timeline, list[Notice]]:
     """Work out where the time of a run went.
 
     Goodput counts useful steps at their median time, so that a slow step is not useful only because it took long.
@@ -81,26 +82,25 @@ def timeline_of(log: Log, window: Window, median: float | None, begin: int = 0) 
         log: What the logs tell.
         window: The steps that the median is of.
         median: Median time of a step in seconds; None when it is not told.
-        begin: Index of the first step of the run.
     """
     track = log.track
-    notices = _backwards(log, begin)
-    begun = _begun(log, begin)
+    notices = _backwards(log)
+    begun = _begun(log)
     wall = _positive(log.ended - begun) if not notices else None
-    steps = sum(_steps(window, each) for each in kept(track, begin))
+    steps = sum(_steps(window, each) for each in kept(track))
     # steps of one time to the last digit may come out a little above the wall time
     goodput = min(steps * median / wall, 1.0) if wall and median else None
-    first = None if begin else _positive(track.when[0] - begun)
-    found = Timeline(wall, first, steps, _restarts(log, begin), goodput, checkpoints_of(log.checkpoints))
+    first = _positive(track.when[0] - begun) if math.isfinite(log.begun) else None
+    found = Timeline(wall, first, steps, _restarts(log), goodput, checkpoints_of(log.checkpoints))
     return found, notices
 
 
-def _begun(log: Log, begin: int) -> float:
+def _begun(log: Log) -> float:
     """Tell when a run began: with the log, but not after its own first step; with that when another run came before."""
     column = log.track.column("seconds")
-    took = column[begin] if column and math.isfinite(column[begin]) else 0.0
-    first = log.track.when[begin] - took
-    return first if begin or log.begun > first else log.begun
+    took = column[0] if column and math.isfinite(column[0]) else 0.0
+    first = log.track.when[0] - took
+    return log.begun if log.begun <= first else first
 
 
 def _steps(window: Window, indices: range) -> int:
@@ -115,22 +115,24 @@ def _positive(seconds: float) -> float | None:
     return seconds if seconds > 0 and math.isfinite(seconds) else None
 
 
-def _backwards(log: Log, begin: int) -> list[Notice]:
+def _backwards(log: Log) -> list[Notice]:
     when, latest = log.track.when, -math.inf
-    for index in range(begin, len(when)):
-        if when[index] < latest - _SLACK:
-            back = f"{latest - when[index]:,.0f} s at step {log.track.numbers[index]:,}"
+    told = [*filterfalse(math.isnan, when)]
+    if all(map(le, told, told[1:])):  # as most logs are: told in a quarter of the time
+        return []
+    for index, time in enumerate(when):
+        if time < latest - _SLACK:
+            back = f"{latest - time:,.0f} s at step {log.track.numbers[index]:,}"
             hint = "wall time and goodput are left out; name the logs of one run, each once"
             return [Notice(f"the clock goes back by {back}", hint)]
-        latest = max(latest, when[index])
+        latest = max(latest, time)
     return []
 
 
-def _restarts(log: Log, begin: int) -> tuple[Restart, ...]:
+def _restarts(log: Log) -> tuple[Restart, ...]:
     track = log.track
-    attempts = [each for each in track.attempts() if each.begin >= begin]
     found = []
-    for before, after in pairwise(attempts):
+    for before, after in pairwise(track.attempts()):
         step, reached = track.numbers[after.begin], track.numbers[before.end - 1]
         pause = _positive(track.when[after.begin] - track.when[before.end - 1])
         found.append(Restart(step, max(reached - step + 1, 0), pause))
@@ -163,35 +165,3 @@ def checkpoints_of(signs: Sequence[Checkpoint]) -> Checkpoints:
 
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
-
-
-class Cost(NamedTuple):
-    """What a run cost at a price for a machine and hour, in the currency of that price.
-
-    Args:
-        total: Of the wall time; None = not told.
-        per_billion_tokens: At the speed of the window; None = not known.
-        machines: Machines.
-        price: Price of a machine for an hour.
-    """
-
-    total: float | None
-    per_billion_tokens: float | None
-    machines: int
-    price: float
-
-
-def cost_of(price: float, facts: Facts, wall: float | None, tokens: float | None) -> Cost | Notice:
-    """Work out the cost of a run.
-
-    Args:
-        price: Of a machine for an hour.
-        facts: How many machines there are.
-        wall: Wall time in seconds; None = not told.
-        tokens: Tokens a second; None = not known.
-    """
-    machines = facts.get("machines")
-    if not machines:
-        return Notice("the cost is not known without the machines", "give --machines, or values with -f")
-    rate = price * machines / 3600
-    return Cost(rate * wall if wall else None, rate / tokens * 1e9 if tokens else None, machines, price)

@@ -76,6 +76,8 @@ class Track:
                 self._fill(at, step)
                 return
             self._starts.append((len(numbers), section))
+        elif section != self._starts[-1][1]:
+            self._starts.append((len(numbers), section))  # started again where it had ended: no step was lost
         if len(numbers) >= _MOST:
             raise ChartgenError(Problem(f"more than {_MOST:,} steps", hint="name the logs of one run"))
         numbers.append(number)
@@ -91,7 +93,8 @@ class Track:
             section: How many configurations were printed before them.
         """
         index, names = len(self.numbers), list(steps.columns)
-        if not index or names != self._names or self._filled != index or steps.numbers[0] <= self.numbers[-1]:
+        goes_on = index and section == self._starts[-1][1] and steps.numbers[0] > self.numbers[-1]
+        if not goes_on or names != self._names or self._filled != index:
             self._add_each(steps, section)
             return
         self.numbers.extend(steps.numbers)
@@ -183,3 +186,20 @@ class Track:
                 told = {name: column[index] for name, column in columns.items()}
                 self._add_values({n: v for n, v in told.items() if not isnan(v) or index in odd.get(n, ())})
         self.planned = other.planned or self.planned
+
+    def part(self, begin: int, end: int) -> Track:
+        """Give the steps of some starts.
+
+        Args:
+            begin: Index of the first step of one start.
+            end: Index behind the last step of the same start, or of a later one.
+        """
+        part = Track(self.family)
+        part.numbers, part.when = self.numbers[begin:end], self.when[begin:end]
+        # of how many steps an earlier run was to be is not kept
+        part.planned = self.planned if end == len(self) else 0
+        part.columns = {name: column[begin:end] for name in self.columns if (column := self.column(name)) is not None}
+        for name, indices in self.odd.items():
+            part.odd[name] = array("q", [at - begin for at in indices if begin <= at < end])
+        part._starts = [(start - begin, section) for start, section in self._starts if begin <= start < end]
+        return part

@@ -56,8 +56,10 @@ class Window:
         column, numbers = self.track.column(name), self.track.numbers
         if column is not None:
             for each in self.ranges:
-                pairs = zip(numbers[each.start : each.stop], column[each.start : each.stop], strict=True)
-                yield from (pair for pair in pairs if -math.inf < pair[1] < math.inf)
+                values = column[each.start : each.stop]
+                pairs = zip(numbers[each.start : each.stop], values, strict=True)
+                whole = math.isfinite(sum(values))
+                yield from pairs if whole else (pair for pair in pairs if -math.inf < pair[1] < math.inf)
 
     def values(self, name: str) -> array[float]:
         """Give the values that are numbers."""
@@ -71,8 +73,8 @@ class Window:
 
     def rate(self, name: str) -> float | None:
         """Give the mean of a speed over the time of the steps, which is its harmonic mean; None when none is told."""
-        speeds = [value for value in self.values(name) if value > 0]
-        return len(speeds) / math.fsum(1 / value for value in speeds) if speeds else None
+        seconds = [1 / value for value in self.values(name) if value > 0]
+        return len(seconds) / math.fsum(seconds) if seconds else None
 
     def mean(self, name: str) -> float | None:
         """Give the mean of a column, each line weighing as many steps as it stands for; None when it has no number."""
@@ -93,39 +95,34 @@ def interval_of(track: Track) -> int:
     return max(distances[len(distances) // 2], 1) if distances else 1
 
 
-def steady(track: Track, begin: int = 0) -> Window:
-    """Give all steps that count but the first ones of each start: ten, or a fifth of a short one.
-
-    Args:
-        track: The steps.
-        begin: Index of the first step of the run.
-    """
+def steady(track: Track) -> Window:
+    """Give all steps that count but the first ones of each start: ten, or a fifth of a short one."""
     ranges, skipped = [], 0
-    for each in kept(track, begin):
+    for each in kept(track):
         skip = min(_WARM_UP, len(each) // _SHARE)
         skipped += skip
         ranges.append(range(each.start + skip, each.stop))
     return Window(track, tuple(each for each in ranges if len(each)), skipped)
 
 
-def between(track: Track, first: int, last: int, begin: int = 0) -> Window:
+def between(track: Track, first: int, last: int) -> Window:
     """Give the steps from one number to another, both included.
 
     Raises:
         ChartgenError: The log has none of them.
     """
     ranges = []
-    for each in kept(track, begin):
+    for each in kept(track):
         start = bisect_left(track.numbers, first, each.start, each.stop)
         ranges.append(range(start, bisect_right(track.numbers, last, start, each.stop)))
     ranges = [each for each in ranges if len(each)]
     if not ranges:
-        found = f"the log has {min(track.numbers[begin:])} to {max(track.numbers[begin:])}"
+        found = f"the log has {min(track.numbers)} to {max(track.numbers)}"
         raise ChartgenError(Problem(f"no steps between {first} and {last}: {found}", hint="give another --window"))
     return Window(track, tuple(ranges))
 
 
-def window_of(track: Track, text: str, begin: int = 0) -> Window:
+def window_of(track: Track, text: str) -> Window:
     """Read a window as users write it: FIRST:LAST in steps, both included, `all`, or nothing for the steady part.
 
     Raises:
@@ -133,10 +130,10 @@ def window_of(track: Track, text: str, begin: int = 0) -> Window:
         ChartgenError: The log has no such steps.
     """
     if not text:
-        return steady(track, begin)
+        return steady(track)
     if text == "all":
-        return Window(track, tuple(each for each in kept(track, begin) if len(each)))
+        return Window(track, tuple(each for each in kept(track) if len(each)))
     first, colon, last = text.partition(":")
     if not (colon and (first or "0").isdigit() and (last or "0").isdigit()):
         raise UsageError(Problem(f"{text!r} is no window", hint="write FIRST:LAST in steps, both included, or all"))
-    return between(track, int(first or 0), int(last) if last else 1 << 62, begin)
+    return between(track, int(first or 0), int(last) if last else 1 << 62)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple, TypeAlias
 
-from chartgen.metrics.events import Event, Steps
-from chartgen.metrics.prefix import Prefix
+from chartgen.metrics.events import Event
+from chartgen.metrics.prefix import Lines, Prefix
 
 Read: TypeAlias = Callable[[bytes, Prefix], Sequence[Event]]
-ReadMany: TypeAlias = Callable[[bytes, int, int, int], Steps | None]
+ReadMany: TypeAlias = Callable[[Lines], Sequence[Event]]
 
 
 class Reader(NamedTuple):
@@ -21,8 +21,7 @@ class Reader(NamedTuple):
 
     Args:
         read: Reads a line: its bytes without the end, and what stands before it.
-        read_many: Reads all lines of a text between two places at once, if it has exactly so many; None when some need
-            a closer look.
+        read_many: Reads many lines at once; gives nothing, or raises ValueError, when some need a closer look.
     """
 
     read: Read
@@ -55,6 +54,10 @@ MARKERS = {
 }
 # First lines of a configuration: Megatron-LM's and NeMo 1's.
 STARTS = {b"- arguments -----": "config", b"* Experiment configuration *": "config"}
+# Families of which a line may open a configuration: what stands before and behind it is not of one start.
+SEQUENTIAL = frozenset(("config", "dllogger", "mlperf"))
+# Stands in the head of every table of nccl-tests; see nccl.py.
+TABLE = b"algbw   busbw"
 # Lines of a configuration. Each name in config.py contains one of these; to search for a few bytes is much faster than
 # to search for any of 25 names.
 SETTINGS = dict.fromkeys(

@@ -8,23 +8,30 @@ nemo_automodel/recipes/llm/train_ft.py (log_train_metrics).
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Sequence
+from math import isfinite
 
+from chartgen.metrics.clock import times_of
 from chartgen.metrics.events import Event, Setting, Step
-from chartgen.metrics.prefix import Prefix, written
+from chartgen.metrics.prefix import Lines, Prefix, written
 from chartgen.metrics.readers import Reader
+from chartgen.metrics.readers.columns import NUMBER, STEP, scaled, steps_of
 
-_N = rb"([-+\d.eE]+|nan|inf)"
-_LINE = re.compile(
-    rb"step (\d+) \| epoch \d+ \| loss %s \| grad_norm %s \| lr \S+ \| mem %s GiB \| tps %s\(%s/gpu\)"
-    % (_N, _N, _N, _N, _N)
+_TEXT = rb"step (%s) \| epoch \d+ \| loss (%s) \| grad_norm (%s) \| lr \S+ \| mem (%s) GiB \| tps (%s)\((%s)/gpu\)"
+_LINE = re.compile(_TEXT % (rb"\d+", *[NUMBER] * 5))
+# As Automodel's own logging begins a line; with anything else before it, lines are read one by one.
+_LINES = re.compile(
+    rb"(?m)^(?:(\d{4}-\d\d-\d\d \d\d:\d\d):(\d\d(?:\.\d{1,9})?) \| \w+ \| \w+ \| )?"
+    + _TEXT % (STEP, *[NUMBER] * 5)
+    + rb" \| num_label_tokens"
 )
 _GIB = 1024**3 / 1e9
 
 
 def open_reader() -> Reader:
     """Give the reader of a log's lines."""
-    return Reader(read)
+    return Reader(read, read_many)
 
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
@@ -36,4 +43,24 @@ def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
     when = written(prefix, line, match.start())
     values = {"loss": loss, "gradient": gradient, "memory": memory * _GIB, "tokens": own}
     step = Step(int(match[1]), when, values)
-    return (step, Setting("world_size", str(round(speed / own)))) if own > 0 else (step,)
+    return (step, *_gpus(speed, own))
+
+
+def read_many(lines: Lines) -> Sequence[Event]:
+    """Give the steps of many lines."""
+    rows = _LINES.findall(lines.text)
+    if len(rows) != lines.total:
+        return ()
+    minutes, seconds, numbers, losses, gradients, memory, speeds, own = zip(*rows, strict=True)
+    when = times_of(minutes, seconds) if lines.when is None else lines.when
+    names, texts = ("loss", "gradient", "memory", "tokens"), (losses, gradients, memory, own)
+    steps = steps_of(array("q", map(int, numbers)), when, names, texts)
+    whole = array("d", map(float, speeds))
+    if steps is None or not all(map(isfinite, (*whole, *steps.columns["tokens"]))) or min(steps.columns["tokens"]) <= 0:
+        return ()
+    steps.columns["memory"] = scaled(steps.columns["memory"], _GIB)
+    return (steps, *_gpus(whole[-1], steps.columns["tokens"][-1]))
+
+
+def _gpus(speed: float, own: float) -> tuple[Setting, ...]:
+    return (Setting("world_size", str(round(speed / own))),) if own > 0 and isfinite(speed / own) else ()

@@ -7,19 +7,23 @@ NVIDIA-NeMo/Megatron-Bridge @ 067f987, src/megatron/bridge/training/utils/train_
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Sequence
 
 from chartgen.metrics.events import Event, Step
-from chartgen.metrics.prefix import Prefix
+from chartgen.metrics.prefix import Lines, Prefix
 from chartgen.metrics.readers import Reader
+from chartgen.metrics.readers.columns import NUMBER, steps_of
 
-_NUMBER = rb"([-+\d.eE]+|nan|inf)"
-_LINE = re.compile(rb"Step Time : +" + _NUMBER + rb"s GPU utilization: +" + _NUMBER + rb"(?:MODEL_)?TFLOP/s/GPU")
+_TEXT = rb"Step Time : +(%s)s GPU utilization: +(%s)(?:MODEL_)?TFLOP/s/GPU" % (NUMBER, NUMBER)
+_LINE = re.compile(_TEXT)
+_LINES = re.compile(rb"(?m)^" + _TEXT)
 
 
 def open_reader() -> Reader:
     """Give the reader of a log's lines."""
-    return Reader(BridgeReader().read)
+    reader = BridgeReader()
+    return Reader(reader.read, reader.read_many)
 
 
 class BridgeReader:
@@ -35,3 +39,14 @@ class BridgeReader:
             return ()
         number = self._seen[prefix.rank] = self._seen.get(prefix.rank, 0) + 1
         return (Step(number, prefix.when, {"seconds": float(match[1]), "tflops": float(match[2])}),)
+
+    def read_many(self, lines: Lines) -> Sequence[Event]:
+        """Give the steps of many lines."""
+        rows = _LINES.findall(lines.text)
+        if len(rows) != lines.total:
+            return ()
+        first = self._seen.get(lines.rank, 0) + 1
+        numbers = array("q", range(first, first + lines.total))
+        steps = steps_of(numbers, lines.when, ("seconds", "tflops"), [*zip(*rows, strict=True)])
+        self._seen[lines.rank] = first + lines.total - 1
+        return (steps,) if steps else ()

@@ -12,9 +12,11 @@ from math import isnan
 from typing import Any
 
 from chartgen.metrics.events import NEVER, Event, Setting, Start, Step
-from chartgen.metrics.prefix import Prefix
+from chartgen.metrics.prefix import Lines, Prefix
 from chartgen.metrics.readers import Reader
-from chartgen.metrics.readers.pairs import values_of
+from chartgen.metrics.readers.columns import Layout, Layouts
+from chartgen.metrics.readers.objects import INTEGER, NUMBER, learn
+from chartgen.metrics.readers.pairs import NAMES, steps_of_pairs, values_of
 
 _CONFIG = "PARAMETER"
 # What stands behind the object, another rank's line for example, is not looked at.
@@ -23,7 +25,18 @@ _decode = json.JSONDecoder().raw_decode
 
 def open_reader() -> Reader:
     """Give the reader of a log's lines."""
-    return Reader(read)
+    layouts = Layouts(_learn)
+
+    def read_many(lines: Lines) -> Sequence[Event]:
+        columns = layouts.columns(lines)
+        if not columns:
+            return ()
+        numbers, own = columns.pop("step"), columns.pop("timestamp", None)
+        when = [*map(float, own)] if own and lines.when is None else lines.when
+        steps = steps_of_pairs(numbers, when, columns)
+        return (steps,) if steps else ()
+
+    return Reader(read, read_many)
 
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
@@ -43,3 +56,18 @@ def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
 
 def _text(value: Any) -> str:
     return "None" if value is None else str(value)
+
+
+def _learn(line: bytes) -> Layout | None:
+    layout = learn(line, b"DLLL ", _wanted)
+    names = [NAMES.get(name, name) for name in layout[1]] if layout else []
+    usual = "step" in names and {*names} - {"step", "timestamp"} and len({*names}) == len(names)
+    return layout if usual else None
+
+
+def _wanted(place: tuple[str, ...], value: bytes) -> bytes | None:
+    if place == ("step",):
+        return INTEGER
+    if place == ("timestamp",):
+        return b'"%s"' % NUMBER if value.startswith(b'"') else NUMBER
+    return NUMBER if place[0] == "data" and place[-1] in NAMES else None

@@ -13,16 +13,15 @@ import re
 from array import array
 from collections.abc import Sequence
 from math import isnan
-from operator import lt
-from typing import NamedTuple
 
-from chartgen.metrics.clock import minute_of
-from chartgen.metrics.events import NEVER, Event, Step, Steps
-from chartgen.metrics.prefix import Prefix
+from chartgen.metrics.clock import minute_of, times_of
+from chartgen.metrics.events import NEVER, Event, Step
+from chartgen.metrics.prefix import Lines, Prefix
 from chartgen.metrics.readers import Reader
+from chartgen.metrics.readers.columns import STEP, Layout, Layouts, steps_of
 
 _ELAPSED = b"elapsed time per iteration (ms)"
-_HEAD = rb"(?:\[(\d{4}-\d\d-\d\d \d\d:\d\d):(\d\d(?:\.\d+)?)\] +)?iteration +(\d+)/ *(\d+|infinity) \|"
+_HEAD = rb"(?:\[(\d{4}-\d\d-\d\d \d\d:\d\d):(\d\d(?:\.\d+)?)\] +)?iteration +(%s)/ *(%s|infinity) \|" % (STEP, STEP)
 _NUMBER = re.compile(_HEAD)
 _NOTHING = re.compile(rb"(?!)")
 _MEMORY = re.compile(rb"\(after (\d+) iterations\) memory \(MB\).*?max allocated: ([\d.]+)")
@@ -42,70 +41,70 @@ _FIELDS = {
 
 def open_reader() -> Reader:
     """Give the reader of a log's lines."""
-    reader = MegatronReader()
-    return Reader(reader.read, reader.read_many)
+    layouts = Layouts(_learn)
 
+    def read_many(lines: Lines) -> Sequence[Event]:
+        columns = layouts.columns(lines)
+        return _steps(columns, lines.when) if columns else ()
 
-class _Layout(NamedTuple):
-    """The fields of a line: most lines of a run have the same ones, so one pattern reads a whole line at once."""
-
-    pattern: re.Pattern[bytes]
-    line: re.Pattern[bytes]
-    names: tuple[str, ...]
+    return Reader(MegatronReader().read, read_many)
 
 
 class MegatronReader:
-    """Remembers the layout of the line before."""
+    """Remembers the layout of the line before: most lines have it, and one expression reads a whole line at once."""
 
     def __init__(self) -> None:
-        self._layout = _Layout(_NOTHING, _NOTHING, ())
+        self._pattern, self._names = _NOTHING, tuple[str, ...]()
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
         """Give the step of a line; of a line that was cut off, the fields that are whole."""
-        match = self._layout.pattern.search(line)
+        match = self._pattern.search(line)
         if match is None:
             head = _NUMBER.search(line)
             if head is None:
                 return _memory(line, prefix)
-            self._layout = _layout(line[head.end() : line.rfind(b"|") + 1])
-            match = self._layout.pattern.search(line)
-        if match is None or "milliseconds" not in self._layout.names:
+            pattern, self._names = _fields(line[head.end() : line.rfind(b"|") + 1])
+            self._pattern = re.compile(pattern)
+            match = self._pattern.search(line)
+        if match is None or "milliseconds" not in self._names:
             return ()
         minute, seconds, number, planned, *texts = match.groups()
-        values = dict(zip(self._layout.names, map(float, texts), strict=True))
+        values = dict(zip(self._names, map(float, texts), strict=True))
         values["seconds"] = values.pop("milliseconds") / 1000
         when = prefix.when
         if isnan(when):
             when = minute_of(minute) + float(seconds) if minute else NEVER
         return (Step(int(number), when, values, _planned(planned)),)
 
-    def read_many(self, text: bytes, start: int, end: int, count: int) -> Steps | None:
-        """Give the steps of many lines without prefixes that have the layout of the one before."""
-        rows = self._layout.line.findall(text, start, end)
-        if len(rows) != count or "milliseconds" not in self._layout.names:
-            return None
-        minutes, seconds, numbers, planned, *texts = zip(*rows, strict=True)
-        steps = array("q", map(int, numbers))
-        try:
-            columns = {
-                name: array("d", map(float, column)) for name, column in zip(self._layout.names, texts, strict=True)
-            }
-        except ValueError:
-            return None
-        if not all(map(lt, steps, steps[1:])):
-            return None
-        columns["seconds"] = array("d", [value / 1000 for value in columns.pop("milliseconds")])
-        times = zip(minutes, seconds, strict=True)
-        when = array("d", [minute_of(minute) + float(second) if minute else NEVER for minute, second in times])
-        return Steps(steps, when, columns, _planned(planned[-1]))
+
+def _learn(line: bytes) -> Layout | None:
+    """Learn the layout of a line without a prefix, which would tell another time or another process."""
+    head = re.match(rb" ?" + _HEAD, line)
+    if head is None:
+        return None
+    pattern, names = _fields(line[head.end() : line.rfind(b"|") + 1])
+    whole = re.compile(rb"(?m)^ ?" + pattern)
+    return (whole, ("minute", "second", "number", "planned", *names)) if "milliseconds" in names else None
+
+
+def _steps(columns: dict[str, Sequence[bytes]], told: Sequence[float] | None) -> Sequence[Event]:
+    minutes, seconds = columns.pop("minute"), columns.pop("second")
+    when = times_of(minutes, seconds) if told is None else told
+    numbers = array("q", map(int, columns.pop("number")))
+    planned = next(filter(None, map(_planned, reversed(columns.pop("planned")))), 0)
+    steps = steps_of(numbers, when, [*columns], [*columns.values()], planned)
+    if steps is None:
+        return ()
+    steps.columns["seconds"] = array("d", [value / 1000 for value in steps.columns.pop("milliseconds")])
+    return (steps,)
 
 
 def _planned(text: bytes) -> int:
     return 0 if text == b"infinity" else int(text)
 
 
-def _layout(fields: bytes) -> _Layout:
-    """Learn the fields of a line: each ends in a bar."""
+def _fields(fields: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Give what matches all fields of a line, each of which ends in a bar, and the names of those that are read."""
     pattern, names = _HEAD, list[str]()
     for field in fields.split(b"|")[:-1]:
         name, colon, _ = field.partition(b":")
@@ -113,11 +112,11 @@ def _layout(fields: bytes) -> _Layout:
         if known and known not in names:
             names.append(known)
             # some forks add their own mean behind a slash
-            pattern += re.escape(name + colon) + rb" *([^ |/]+)[^|]*\|"
+            pattern += re.escape(name + colon) + rb" *([^ |/\n]+)[^|\n]*\|"
         else:
-            pattern += re.escape(name) + rb"[^|]*\|"
-    # without a prefix, which would tell another time or another process
-    return _Layout(re.compile(pattern), re.compile(rb"(?m)^ ?" + pattern), tuple(names))
+            pattern += re.escape(name) + rb"[^|\n]*\|"
+    # a line with more fields, of which the one before was cut off, has another layout
+    return pattern + rb"(?![^\n]*\|)", tuple(names)
 
 
 def _memory(line: bytes, prefix: Prefix) -> Sequence[Event]:

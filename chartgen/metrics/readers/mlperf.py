@@ -8,21 +8,35 @@ mlcommons/training_results_v5.0, llama2_70b_lora/result_*.txt.
 from __future__ import annotations
 
 import json
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
 from chartgen.metrics.events import Event, Mark, Setting, Start, Step
-from chartgen.metrics.prefix import Prefix
+from chartgen.metrics.prefix import Lines, Prefix
 from chartgen.metrics.readers import Reader
+from chartgen.metrics.readers.columns import Layout, Layouts, steps_of
+from chartgen.metrics.readers.objects import INTEGER, NUMBER, learn
 
 # Key of MLPerf -> setting that means the same elsewhere.
 _SETTINGS = {"global_batch_size": "global_batch_size", "max_sequence_length": "seq_length", "lora_rank": "lora_rank"}
+# What is read of lines that count samples; nothing else is read many lines at once.
+_WANTED = {
+    ("time_ms",): NUMBER,
+    ("key",): b'("tracked_stats")',
+    ("value", "throughput"): NUMBER,
+    ("value", "train_step_time"): NUMBER,
+    ("value", "max_memory_usage"): NUMBER,
+    ("metadata", "step"): INTEGER,
+    ("metadata", "samples_count"): INTEGER,
+}
 _decode = json.JSONDecoder().raw_decode
 
 
 def open_reader() -> Reader:
     """Give the reader of a log's lines."""
-    return Reader(MlperfReader().read)
+    reader = MlperfReader()
+    return Reader(reader.read, reader.read_many)
 
 
 class MlperfReader:
@@ -30,6 +44,7 @@ class MlperfReader:
 
     def __init__(self) -> None:
         self._batch = 1
+        self._layouts = Layouts(_learn)
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
         """Give the events of a line; a line that was cut off gives none."""
@@ -60,3 +75,25 @@ class MlperfReader:
         if "max_memory_usage" in value:
             values["memory"] = float(value["max_memory_usage"])
         return (Step(int(count) // self._batch, when, values),)
+
+    def read_many(self, lines: Lines) -> Sequence[Event]:
+        """Give the steps of many lines that count samples."""
+        columns = self._layouts.columns(lines)
+        speeds = [*map(float, columns.get("throughput", ()))]
+        if not speeds or not all(speeds):
+            return ()
+        counts = columns.get("step") or columns["samples_count"]
+        values: dict[str, Sequence[bytes | float]] = {"samples": counts, "batch": [self._batch] * len(counts)}
+        values["seconds"] = columns.get("train_step_time") or [self._batch / speed for speed in speeds]
+        if "max_memory_usage" in columns:
+            values["memory"] = columns["max_memory_usage"]
+        numbers = array("q", [int(count) // self._batch for count in counts])
+        when = [float(time) / 1000 for time in columns["time_ms"]]
+        steps = steps_of(numbers, when, [*values], [*values.values()])
+        return (steps,) if steps else ()
+
+
+def _learn(line: bytes) -> Layout | None:
+    layout = learn(line, b":::MLLOG ", lambda place, _: _WANTED.get(place))
+    names = {*layout[1]} if layout else set[str]()
+    return layout if {"time_ms", "key", "throughput"} <= names and names & {"step", "samples_count"} else None

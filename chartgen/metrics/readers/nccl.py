@@ -7,16 +7,13 @@ before each table, a program of nccl-tests in its own first line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
-# Stands in the head of every table.
-MARK = b"algbw   busbw"
+from chartgen.metrics.prefix import read_prefix
+
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
 # `# all_reduce`, `# Collective test starting: all_reduce_perf`, or the call of the program in a job's log
 _NAME = re.compile(rf"(?:^#\s*|/|:\s+|\s)({'|'.join(_COLLECTIVES)})(?:_perf(?:_mpi)?)?(?:\s|$)")
-# What kubectl, mpirun and srun put before a line.
-_BEFORE = re.compile(r"^(?:\S*\d\d:\d\d:\d\d\S*\s+|\[[\d,]+\]<stdout>:|\d+:\s)\s*")
 
 
 class Bandwidth(NamedTuple):
@@ -41,19 +38,24 @@ class Bandwidth(NamedTuple):
     wrong: int
 
 
-def read_rows(lines: Iterable[str]) -> list[Bandwidth]:
-    """Read the rows of a log; all other lines are left out, but for those that name the collective."""
-    found: list[Bandwidth] = []
-    operation = ""
-    for line in lines:
-        text = _BEFORE.sub("", line)
-        words = text.split()
-        # alltoall of few bytes has rows of none
-        if len(words) == 13 and words[0].isdigit() and int(words[0]):
-            found += _halves(operation, words)
-        elif name := _NAME.search(text):
-            operation = name[1]
-    return found
+class TableReader:
+    """Reads a log piece by piece; remembers which collective is tested."""
+
+    def __init__(self) -> None:
+        self._operation = ""
+
+    def read(self, text: bytes) -> list[Bandwidth]:
+        """Give the rows of some whole lines; of all others only those count that name the collective."""
+        found: list[Bandwidth] = []
+        for line in text.splitlines():
+            told = line[read_prefix(line).size :].decode(errors="replace")
+            words = told.split()
+            # alltoall of few bytes has rows of none
+            if len(words) == 13 and words[0].isdigit() and int(words[0]):
+                found += _halves(self._operation, words)
+            elif name := _NAME.search(told):
+                self._operation = name[1]
+        return found
 
 
 def _halves(operation: str, words: list[str]) -> list[Bandwidth]:

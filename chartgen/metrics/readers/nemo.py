@@ -17,17 +17,31 @@ import re
 from collections.abc import Iterator, Sequence
 
 from chartgen.metrics.events import Event, Step, Timings
-from chartgen.metrics.prefix import Prefix, written
+from chartgen.metrics.prefix import Lines, Prefix, written
 from chartgen.metrics.readers import Reader
-from chartgen.metrics.readers.pairs import values_of
+from chartgen.metrics.readers.columns import NUMBER, STEP, Layout, Layouts
+from chartgen.metrics.readers.pairs import NAMES, steps_of_pairs, values_of
 
 _LIST = re.compile(rb"train_step_timing in s: \[([^\]]*)\]")
 _LINE = re.compile(rb"Training epoch \d+, iteration (\d+)/(\d+) \|")
 
 
+_STEP, _SECONDS, _LAST = "global_step", "train_step_timing in s", "last"
+
+
 def open_reader() -> Reader:
     """Give the reader of a log's lines."""
-    return Reader(read)
+    layouts = Layouts(_learn)
+
+    def read_many(lines: Lines) -> Sequence[Event]:
+        columns = layouts.columns(lines)
+        if not columns:
+            return ()
+        numbers, planned = columns.pop(_STEP), columns.pop(_LAST, None)
+        steps = steps_of_pairs(numbers, lines.when, columns, int(planned[-1]) + 1 if planned else 0)
+        return (steps,) if steps else ()
+
+    return Reader(read, read_many)
 
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
@@ -49,7 +63,7 @@ def _bar(line: bytes, prefix: Prefix) -> Sequence[Event]:
     if start > end:  # cut off: its last number may be, too
         return ()
     parts = line[start:end].decode(errors="replace").split(", ")
-    pairs = dict([part.split("=", 1) for part in parts if "=" in part])
+    pairs = {name.strip(): value for name, sign, value in (part.partition("=") for part in parts) if sign}
     number = pairs.pop("global_step", None)
     return (Step(int(float(number)), prefix.when, values_of(pairs.items())),) if number else ()
 
@@ -61,3 +75,33 @@ def _numbers(text: str) -> Iterator[tuple[str, float]]:
             yield name.strip(), float(value)
         except ValueError:
             continue  # cut off, or another rank's text behind it
+
+
+def _learn(line: bytes) -> Layout | None:
+    """Learn the names of a line, which most lines of a run have in the same order; None when it is no usual one."""
+    if b"timing in s=" in line:
+        fields = line[line.rfind(b"[") + 1 : line.rfind(b"]")].split(b", ")
+        found = [_field(field, b"=", rb"[^,=\[\]\n]*") for field in fields]
+        pattern = rb"(?m)^Epoch[^\[\]\n]*\[" + b", ".join(part for _, part in found) + rb"\][^\[\]\n]*$"
+        names = [name for name, _ in found if name]
+    elif match := _LINE.match(line):
+        found = [_field(field, b":", rb"[^|:=\n]*") for field in line[match.end() :].split(b"|")]
+        head = rb"(?m)^Training epoch \d+, iteration (%s)/(%s) \|" % (STEP, STEP)
+        pattern = head + rb"\|".join(part for _, part in found) + b"$"
+        names = [_STEP, _LAST, *(name for name, _ in found if name)]
+    else:
+        return None
+    known = [NAMES.get(name, name) for name in names]
+    usual = _STEP in names and _SECONDS in names and len({*known}) == len(known)
+    return (re.compile(pattern), tuple(names)) if usual else None
+
+
+def _field(field: bytes, sign: bytes, rest: bytes) -> tuple[str, bytes]:
+    """Give the name of a field, if it tells something, and what matches it."""
+    name, found, _ = field.partition(sign)
+    native = name.strip().decode(errors="replace")
+    if native in NAMES and found:
+        return native, re.escape(name + found) + b" *(%s) *" % NUMBER
+    if native == _STEP and found == b"=":
+        return native, re.escape(name + found) + rb"(\d{1,15})(?:\.0*)?"
+    return "", re.escape(name + found if found else b"") + rest

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from chartgen.metrics.events import Steps
+from chartgen.metrics.readers.columns import scaled, steps_of
 
 # Native names and what they are called here. Sources: NVIDIA/NeMo @ 8cfedd7, nemo/utils/exp_manager.py and
 # nemo/lightning/pytorch/callbacks for times and memory, nemo/collections/nlp/models/language_modeling for the others;
 # NVIDIA/Megatron-LM @ d98e8a6, megatron/training/training.py for TensorBoard's tags.
-_NAMES = {
+NAMES = {
     "train_step_timing in s": "seconds",
     "iteration-time": "seconds",
     "reduced_train_loss": "loss",
@@ -38,7 +42,26 @@ def values_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, float]:
     """
     values = {}
     for name, value in pairs:
-        known = _NAMES.get(name)
+        known = NAMES.get(name)
         if known is not None:
             values[known] = float(value) * _UNITS[name] if name in _UNITS else float(value)
     return values
+
+
+def steps_of_pairs(
+    numbers: Sequence[bytes], when: Sequence[float] | None, columns: Mapping[str, Sequence[bytes]], planned: int = 0
+) -> Steps | None:
+    """Join columns to steps; see columns.steps_of.
+
+    Args:
+        numbers: The steps.
+        when: When each was written; None = not told.
+        columns: Native name -> the values.
+        planned: Steps of the whole run; 0 = not told.
+    """
+    names = [NAMES[name] for name in columns]
+    steps = steps_of(array("q", map(int, numbers)), when, names, [*columns.values()], planned)
+    if steps is not None:
+        for name in _UNITS.keys() & columns.keys():
+            steps.columns[NAMES[name]] = scaled(steps.columns[NAMES[name]], _UNITS[name])
+    return steps

@@ -18,6 +18,7 @@ from chartgen.metrics.events import Event, Start, Step
 from chartgen.metrics.readers.pairs import values_of
 
 _LARGEST = 1 << 26
+_LARGEST_STEP = (1 << 62) - 1
 _HEADER = struct.Struct("<QI")
 
 
@@ -29,7 +30,10 @@ def read(stream: IO[bytes], place: str) -> Iterator[Event]:
     """
     number, when, found = -1, 0.0, dict[str, float]()
     for message in _records(stream, place):
-        time, step, pairs = _event(message)
+        try:
+            time, step, pairs = _event(message)
+        except (struct.error, IndexError) as error:
+            raise ChartgenError(Problem("has a record that is no TensorBoard event", place)) from error
         if not when:
             when = time
             yield Start(time)
@@ -63,7 +67,7 @@ def _event(message: bytes) -> tuple[float, int, list[tuple[str, float]]]:
         if field == 1 and isinstance(value, bytes):
             (time,) = struct.unpack("<d", value)
         elif field == 2 and isinstance(value, int):
-            step = value
+            step = value & _LARGEST_STEP  # a negative one, which no step is, would take the sign's place
         elif field == 5 and isinstance(value, bytes):
             texts = (text for inner, text in _fields(value) if inner == 1 and isinstance(text, bytes))
             pairs += [pair for text in texts for pair in _value(text)]
