@@ -72,17 +72,20 @@ def run_once(argv: Sequence[str]) -> Run:
     """Run a command to its end, its output dropped.
 
     Raises:
-        SystemExit: The command failed, so its time means nothing.
+        SystemExit: The command failed, so its time means nothing; what it said is shown.
     """
-    devnull = os.open(os.devnull, os.O_RDWR)
-    redirect = [(os.POSIX_SPAWN_DUP2, devnull, stream) for stream in (0, 1)]
-    start = time.perf_counter()
-    # Not subprocess: only wait4 tells the memory of this one child.
-    pid = os.posix_spawnp(argv[0], list(argv), os.environ, file_actions=redirect)
-    _, status, usage = os.wait4(pid, 0)
-    seconds = time.perf_counter() - start
-    os.close(devnull)
+    with tempfile.TemporaryFile() as said, Path(os.devnull).open("r+b") as nothing:
+        streams = (nothing.fileno(), nothing.fileno(), said.fileno())
+        redirect = [(os.POSIX_SPAWN_DUP2, stream, number) for number, stream in enumerate(streams)]
+        start = time.perf_counter()
+        # Not subprocess: only wait4 tells the memory of this one child.
+        pid = os.posix_spawnp(argv[0], list(argv), os.environ, file_actions=redirect)
+        _, status, usage = os.wait4(pid, 0)
+        seconds = time.perf_counter() - start
+        said.seek(0)
+        words = said.read().decode(errors="replace") if status else ""
     if status:
+        print(words, file=sys.stderr)
         raise SystemExit(f"bench: exit {os.waitstatus_to_exitcode(status)} from: {' '.join(argv)}")
     return Run(seconds, usage.ru_maxrss * MEMORY_UNIT / 1e6)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 # What YAML takes for a line break or refuses inside quotes although JSON allows it there.
-_UNSAFE_IN_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_UNSAFE_IN_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 
 
 class Origin(NamedTuple):
@@ -158,7 +158,7 @@ def to_json(data: dict[str, Plain]) -> str:
         raise ChartgenError("the values hold text that is not UTF-8") from None
     except ValueError:
         raise ChartgenError("the values hold .inf or .nan, which Helm refuses") from None
-    return _UNSAFE_IN_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return re.sub(_UNSAFE_IN_YAML, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _load_files(files: Iterable[Path]) -> tuple[list[Layer], dict[str, Plain]]:
