@@ -352,7 +352,7 @@ def test_a_fragments_values_join_the_charts(tmp_path: Path) -> None:
 
 
 def test_a_targets_defaults_replace_in_place(tmp_path: Path) -> None:
-    more = "values:\n  disk: {path: /other}\n  nodes: 2\n  nodeSelector: {pool: 'gpu|a'}\n  tolerations: [{key: a}]\n"
+    more = "values:\n  disk: {path: /other}\n  nodes: 2\n  env: {POOL: 'gpu|a'}\n  tolerations: [{key: a}]\n"
     more += "  launchers: {nemo-1: {image: 'example.com/nemo:2'}}\n"
     folder = library(tmp_path, {"mine/values.yaml": VALUES, "mine/values.schema.json": SCHEMA}, more=more)
     chart = composed(folder)
@@ -360,10 +360,10 @@ def test_a_targets_defaults_replace_in_place(tmp_path: Path) -> None:
     assert VALUES.replace("/mnt/disk", '"/other"') in text
     assert "# -- Machines of the run\nnodes: 2\n" in text
     values = require_map(load(text, "values.yaml"), "values.yaml")
-    assert values["nodeSelector"] == {"pool": "gpu|a"}
+    assert values["env"] == {"POOL": "gpu|a"}
     assert values["tolerations"] == [{"key": "a"}]
     assert values["launchers"]["nemo-1"]["image"] == "example.com/nemo:2"  # type: ignore[index,call-overload]
-    assert '| `nodeSelector` | `{"pool": "gpu\\|a"}` |' in chart.files["README.md"]
+    assert '| `env` | `{"POOL": "gpu\\|a"}` |' in chart.files["README.md"]
 
 
 def test_a_target_needs_no_values(tmp_path: Path) -> None:

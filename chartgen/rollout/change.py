@@ -227,13 +227,12 @@ def _clear(rollout: Rollout, cluster: Cluster, place: Place, progress: Progress)
 def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, progress: Progress) -> None:
     """Delete the runs that must go, pods and all, and note why: a killed command's successor finds them gone."""
     runs = rollout.obsolete
-    if not runs:
-        return
-    over = [_name(run) for run in runs if rollout.state.outcome(_name(run)) == "finished"]
-    finished = list(dict.fromkeys([*lock.notes.get(FINISHED, ()), *over]))[-_FINISHED_KEPT:]
-    replaced = list(dict.fromkeys([*lock.notes.get(REPLACING, ()), *map(_name, runs)]))
-    lock.note(**{REPLACING: replaced, FINISHED: finished})
-    remove_runs(cluster, runs, rollout.state.namespace, check=lock.check, progress=progress)
+    if runs:
+        over = [_name(run) for run in runs if rollout.state.outcome(_name(run)) == "finished"]
+        finished = list(dict.fromkeys([*lock.notes.get(FINISHED, ()), *over]))[-_FINISHED_KEPT:]
+        replaced = list(dict.fromkeys([*lock.notes.get(REPLACING, ()), *map(_name, runs)]))
+        lock.note(**{REPLACING: replaced, FINISHED: finished})
+    remove_runs(cluster, rollout.state, runs, rollout.run, check=lock.check, progress=progress)
 
 
 def _run_helm(rollout: Rollout, place: Place, description: str) -> Release:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from chartgen.cluster import CONFIG_MAP, INSTANCE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.errors import ChartgenError, Problem
 from chartgen.records import is_owned
-from chartgen.rollout.state import State, pods_of
+from chartgen.rollout.state import State, pods_before
 from chartgen.runs.objects import RUN_KINDS
 from chartgen.tools import Progress
 
@@ -20,14 +20,23 @@ _HEAD = re.compile(r"^(apiVersion|kind): *[\"']?([^\s\"'#]+)", re.MULTILINE)
 
 
 def remove_runs(
-    cluster: Cluster, runs: Iterable[Object], namespace: str, *, check: Callable[[], None], progress: Progress
+    cluster: Cluster,
+    state: State,
+    runs: Iterable[Object],
+    run: str = "",
+    *,
+    check: Callable[[], None],
+    progress: Progress,
 ) -> None:
     """Delete runs and wait until all their pods are gone, so that what comes next finds machines and directory free.
 
+    Pods that still stop although somebody else has deleted their run, such as plain Helm, are waited for too.
+
     Args:
         cluster: The cluster.
-        runs: The runs.
-        namespace: Their namespace.
+        state: The release.
+        runs: Its runs that are to go.
+        run: Name of the run that comes next; empty when there is none.
         check: Called on the way; raises when the caller may not go on.
         progress: Gets a line at the begin and every ten seconds.
 
@@ -35,13 +44,13 @@ def remove_runs(
         ChartgenError: Pods do not end within their grace period and two minutes more.
     """
     runs = list(runs)
-    pods = pods_of(cluster, runs, namespace)
-    for run in runs:
-        progress(f"removing {run['kind']} {run['metadata']['name']}")
-        cluster.delete_object(run, namespace=namespace, foreground=True)
+    pods = pods_before(cluster, state, runs, run)
+    for item in runs:
+        progress(f"removing {item['kind']} {item['metadata']['name']}")
+        cluster.delete_object(item, namespace=state.namespace, foreground=True)
     grace = max((pod["spec"].get("terminationGracePeriodSeconds", 30) for pod in pods), default=30)
     deadline, said = time.monotonic() + grace + _GRACE_BEYOND, time.monotonic()
-    while left := [*_still(cluster, runs, namespace), *pods_of(cluster, runs, namespace)]:
+    while left := [*_still(cluster, runs, state.namespace), *pods_before(cluster, state, runs, run)]:
         check()
         if time.monotonic() > deadline:
             name = left[-1]["metadata"]["name"]

@@ -59,7 +59,7 @@ def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progres
         for finding in state.findings():
             progress(finding)
         # Runs first: Helm deletes the last revision's objects only, and forgets the others with its records.
-        remove_runs(cluster, state.runs, state.namespace, check=lock.check, progress=progress)
+        remove_runs(cluster, state, state.runs, check=lock.check, progress=progress)
         kept = _kept(cluster, state)
         for name in sweep(cluster, state.objects, state):
             progress(f"removed {name}, which no revision held any more")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from chartgen.cluster import POD, Cluster, Object
+from chartgen.cluster import INSTANCE_LABEL, POD, Cluster, Object
 from chartgen.diff import effect
 from chartgen.errors import ChartgenError, Problem
 from chartgen.plan import find_workers
@@ -140,7 +140,16 @@ def run_of(record: Record | None) -> str:
     return workers.name if workers else ""
 
 
-def pods_of(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Object]:
-    """Give the pods of runs, those that are stopping included."""
-    names = {run["metadata"]["name"] for run in runs}
-    return [pod for name in sorted(names) for pod in cluster.list(POD, namespace=namespace, labels={"run": name})]
+def pods_before(cluster: Cluster, state: State, runs: Iterable[Object], run: str) -> list[Object]:
+    """Give the pods that must end before a run starts: those of the runs to go, and all that stop without a run.
+
+    Args:
+        cluster: The cluster.
+        state: The release.
+        runs: The runs to go.
+        run: The run that is to start, whose pods may stay; empty when there is none.
+    """
+    going = {item["metadata"]["name"] for item in runs}
+    pods = cluster.list(POD, namespace=state.namespace, labels={INSTANCE_LABEL: state.release})
+    of_run = [(pod, pod["metadata"]["labels"].get("run")) for pod in pods]
+    return [pod for pod, of in of_run if of in going or ("deletionTimestamp" in pod["metadata"] and of != run)]
