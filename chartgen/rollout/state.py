@@ -151,5 +151,5 @@ def pods_before(cluster: Cluster, state: State, runs: Iterable[Object], run: str
     """
     going = {item["metadata"]["name"] for item in runs}
     pods = cluster.list(POD, namespace=state.namespace, labels={INSTANCE_LABEL: state.release})
-    of_run = [(pod, pod["metadata"]["labels"].get("run")) for pod in pods]
-    return [pod for pod, of in of_run if of in going or ("deletionTimestamp" in pod["metadata"] and of != run)]
+    held = [(pod, pod["metadata"]["labels"].get("run", run)) for pod in pods]
+    return [pod for pod, of in held if of in going or ("deletionTimestamp" in pod["metadata"] and of != run)]
