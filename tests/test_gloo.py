@@ -33,11 +33,14 @@ from torch import distributed
 def option(name, default=None):
     return sys.argv[sys.argv.index(name) + 1] if name in sys.argv else default
 
+def say(line):
+    os.write(1, f"{line}\\n".encode())  # at once: ranks of one machine share the log
+
 stopped = []
 signal.signal(signal.SIGTERM, lambda *_: stopped.append(True))
 distributed.init_process_group("gloo")
 rank, world, last = distributed.get_rank(), distributed.get_world_size(), int(option("--train-iters"))
-print(f"rank {rank} of {world} is process {os.getpid()} of {os.environ['NODE_NAME']}", flush=True)
+say(f"rank {rank} of {world} is process {os.getpid()} of {os.environ['NODE_NAME']}")
 if "--data-path" in sys.argv and not Path(option("--data-path") + ".idx").exists():
     raise FileNotFoundError(f"One or both of the .idx and .bin files cannot be found at {option('--data-path')}")
 torch.manual_seed(rank)
@@ -64,17 +67,17 @@ for iteration in range(first + 1, last + 1):
     time.sleep(0.02)
     now = time.monotonic()
     if rank == world - 1:
-        print(f" [{datetime.now():%Y-%m-%d %H:%M:%S.%f}] iteration {iteration:8d}/{last:8d} |"
+        say(f" [{datetime.now():%Y-%m-%d %H:%M:%S.%f}] iteration {iteration:8d}/{last:8d} |"
               f" consumed samples: {iteration * int(option('--global-batch-size')):12d} |"
               f" elapsed time per iteration (ms): {(now - began) * 1e3:.1f} | learning rate: 5.000000E-03 |"
               f" global batch size: {int(option('--global-batch-size')):5d} | lm loss: {told[0]:.6E} |"
-              " loss scale: 1.0 | number of skipped iterations:   0 | number of nan iterations:   0 |", flush=True)
+              " loss scale: 1.0 | number of skipped iterations:   0 | number of nan iterations:   0 |")
     began = now
     if told[1]:
         path.parent.mkdir(parents=True, exist_ok=True)
         torch.save({"iteration": iteration, "model": model.state_dict()}, path)
-        print(f"rank {rank} has saved iteration {iteration}", flush=True)
-        print("exiting program after receiving SIGTERM.", flush=True)
+        say(f"rank {rank} has saved iteration {iteration}")
+        say("exiting program after receiving SIGTERM.")
         sys.exit()
 """
 TWO, THREE = ("node-a", "node-b"), ("node-a", "node-b", "node-c")
