@@ -124,17 +124,13 @@ def _layouts(job: Job) -> Iterator[Layout]:
 def _candidates(job: Job) -> Iterator[Change]:
     """Give sizes that divide the GPUs, the layers and the batch; the checks decide about the rest."""
     layers, world = job.model("layers"), job.world
-    for tensor in _divisors(min(job.machine.gpus, world), world):
-        for stages in _divisors(layers, world // tensor):
-            for context in _divisors(world // (tensor * stages), world // (tensor * stages)):
+    for tensor in divisors(world, min(job.machine.gpus, world)):
+        for stages in divisors(world // tensor, layers):
+            for context in divisors(world // (tensor * stages)):
                 copies = world // (tensor * stages * context)
                 for micro in (size for size in _MICRO_BATCHES if job.global_batch % (size * copies) == 0):
-                    for chunks in _divisors(layers // stages, layers // stages) if stages > 1 else (1,):
+                    for chunks in divisors(layers // stages) if stages > 1 else (1,):
                         yield _change(tensor, stages, chunks, context, micro)
-
-
-def _divisors(most: int, number: int) -> list[int]:
-    return [size for size in divisors(number) if size <= most]
 
 
 def _change(tensor: int, pipeline: int, virtual_pipeline: int, context: int, micro_batch: int) -> Change:

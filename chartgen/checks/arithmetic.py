@@ -96,7 +96,7 @@ def heads_of_a_gpu(job: Job) -> Iterator[Claim]:
 
 
 def _largest_divisor(number: int, job: Job) -> int:
-    return max(size for size in divisors(number) if size <= job.parallel("tensor"))
+    return divisors(number, job.parallel("tensor"))[-1]
 
 
 def key_value_heads(job: Job) -> Iterator[Claim]:
@@ -130,7 +130,7 @@ def width_of_a_gpu(job: Job) -> Iterator[Claim]:
     for name, sharing in (("hiddenSize", "tensor"), ("ffnHiddenSize", _feed_forward(job))):
         size, parts = job.model(name), job.parallel(sharing)
         if size % parts:
-            fits = max(part for part in divisors(size) if part <= parts)
+            fits = divisors(size, parts)[-1]
             message = f"{name} {size} cannot be divided by tensor {parts}"
             yield Claim(f"parallelism.{sharing}", message, f"use {fits}", ("parallelism.tensor",))
 

@@ -42,8 +42,8 @@ def expert_groups(job: Job) -> Iterator[Claim]:
 def _fewer(job: Job) -> str:
     """Say which number of expert parallel GPUs would fit, or how many GPUs are needed where none does."""
     rest = job.parallel("expertTensor") * job.parallel("pipeline")
-    sizes = divisors(job.world // rest) if job.world % rest == 0 else []
-    fits = max((size for size in sizes if size < job.parallel("expert") and not job.model("experts") % size), default=0)
+    sizes = divisors(job.world // rest, job.parallel("expert") - 1) if job.world % rest == 0 else []
+    fits = max((size for size in sizes if not job.model("experts") % size), default=0)
     return f"use {fits}" if fits else f"use a multiple of {job.expert_parallel} GPUs"
 
 

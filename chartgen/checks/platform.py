@@ -57,7 +57,7 @@ def slices_of_the_machines(job: Job) -> Iterator[Claim]:
     """Kueue places a run in slices of equal size."""
     size = job.values.get("topology", {}).get("sliceSize")
     if "kueue" in fragments(job) and size and job.nodes % size:
-        near = max(each for each in divisors(job.nodes) if each <= size)
+        near = divisors(job.nodes, size)[-1]
         yield Claim("topology.sliceSize", f"{size} does not divide {job.nodes} machines", f"use {near}", ("nodes",))
 
 

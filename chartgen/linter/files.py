@@ -89,9 +89,12 @@ def _circles(path: Path) -> Iterator[Finding]:
 
 def _subcharts(chart: Path) -> Iterator[tuple[Keys, Path, Document]]:
     """Give the folders that a chart's dependencies are in, with their places; none where Chart.yaml is broken."""
+    file = chart / "Chart.yaml"
+    if _fault(file, chart):
+        return
     try:
-        head = load((chart / "Chart.yaml").read_text(encoding="utf-8"), "Chart.yaml")
-        listed = require_map(head, "Chart.yaml").get("dependencies")
+        head = load(file.read_text(encoding="utf-8"), file.name)
+        listed = require_map(head, file.name).get("dependencies")
     except (OSError, UnicodeDecodeError, ChartgenError):
         return
     for index, entry in enumerate(listed if isinstance(listed, list) else ()):

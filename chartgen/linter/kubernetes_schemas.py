@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chartgen.apitypes import custom_kinds, kind_schema, kubernetes_versions, served_groups
+from chartgen.apitypes import custom_kinds, kind_schema, served_groups
 from chartgen.findings import Complaint
 from chartgen.linter.objects import Object, metadata
 from chartgen.openapi import faults, spelled
-
-__all__ = ["kinds_are_known", "kubernetes_versions", "objects_fit_their_schema"]
 
 _METADATA = {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from chartgen import manifests
+from chartgen.apitypes import kubernetes_versions
 from chartgen.chart import Chart
 from chartgen.checks import ANNOTATION, check
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -20,7 +21,6 @@ from chartgen.linter.determinism import banned_functions, builds_differ
 from chartgen.linter.documents import documents
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
-from chartgen.linter.kubernetes_schemas import kubernetes_versions
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import reasons
 from chartgen.linter.rendering import Preset, Renderer, Rendering, told

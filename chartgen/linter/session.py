@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from chartgen.apitypes import kubernetes_versions
 from chartgen.chart import Chart
 from chartgen.composer import compose, compose_setup
 from chartgen.errors import Problem, UsageError, did_you_mean
@@ -16,7 +17,6 @@ from chartgen.linter import cache, find_presets
 from chartgen.linter.config import Config, read_config
 from chartgen.linter.files import read_chart
 from chartgen.linter.handwritten import lint_values
-from chartgen.linter.kubernetes_schemas import kubernetes_versions
 from chartgen.linter.ladder import Step, Subject, examine
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
