@@ -171,7 +171,10 @@ def test_each_row_names_its_public_source() -> None:
     assert len(rows) > 20
     for row in rows:
         # a repository at a commit or version, or a site's document
-        assert re.match(r"[\w-]+/[\w.-]+( @ [0-9a-f]{7,8}| v[0-9.]+)?, \w|kubernetes\.io, \w", row["source"]), row
+        assert re.match(
+            r"[\w-]+/[\w.-]+( @ [0-9a-f]{7,8}| v[0-9.]+)?, \w|kubernetes\.io, \w|docs\.[\w.]+ of \d{4}-\d\d-\d\d, \w",
+            row["source"],
+        ), row
 
 
 @pytest.mark.parametrize("name", ["gke-a3mega", "gke-a3high"])
