@@ -49,6 +49,15 @@ def test_with_31_machines_it_stays_queued_and_says_why() -> None:
     assert "allows to fit only 31 out of 32 pod(s)" in " ".join(verdict.reasons)
 
 
+def test_a_resource_that_values_name_is_in_the_queue_and_on_the_machines() -> None:
+    sets = ("nodes=2", "queue.name=lab", "network.interface=infiniband", "network.resource=rdma/hca_shared_devices_a")
+    told: list[str] = []
+    values = load_values((), set_values=(*sets, "network.resourceCount=1"))
+    verdict = rehearse(target("onprem-p8000"), values, progress=told.append).verdict
+    assert verdict.ok, verdict.reasons
+    assert any("1 rdma/hca_shared_devices_a" in line for line in told)
+
+
 def test_job_kind_without_a_queue_needs_no_controller() -> None:
     result = rehearse(target(), gpt3("nodes=4", "model.layers=48", "queue.name=", "topology.mode="), workload="job")
     assert result.verdict.ok, result.verdict.reasons

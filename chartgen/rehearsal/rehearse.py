@@ -110,6 +110,8 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
     count = planned.nodes if machines is None else machines
     stage = prepare_stage(target, values, planned, count)
     say = progress or (lambda _: None)
+    for resource, size in assumed(target, planned).items():
+        say(f"assuming that each {planned.machine} offers {size} {resource}, which {target.name} does not list")
     with _own(stage, say) if context is None else _borrowed(stage, place, say) as (cluster, place):
         say(f"installing release {release}")
         releases.install(chart, release, values.data, place)
@@ -166,8 +168,16 @@ def prepare_stage(target: Target, values: Values, planned: Plan, machines: int) 
     apis = planned.apis | api_groups(made)
     controllers = tuple(dict.fromkeys(name for group, name in CONTROLLERS.items() if group in apis))
     others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
-    pools = (node_pool(target.machines[planned.machine], machines), others)
+    machine = target.machines[planned.machine]
+    offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
+    pools = (node_pool(offered, machines), others)
     return Stage(pools, controllers, setup if made else None, values)
+
+
+def assumed(target: Target, planned: Plan) -> dict[str, str]:
+    """Return what pods ask for and the target's machine does not list, such as adapters of another device plugin."""
+    listed = target.machines[planned.machine].capacity
+    return {name: size for name, size in planned.requests.items() if planned.gpus and name not in listed}
 
 
 def node_pool(machine: Machine, count: int) -> NodePool:
