@@ -16,7 +16,7 @@ _LOCK = Path(__file__).parent / "data" / "compat.yaml"
 
 @lru_cache(maxsize=1)
 def lock() -> dict[str, Any]:
-    """Return the compatibility lock: plugins, settings, images, floors, kubernetes, apis.
+    """Return the compatibility lock: plugins, settings, images, floors, kubernetes, apis, integrations, deviceClasses.
 
     Each floor also has `busbw`, the GB/s that it asks for, and `basis`, what that is and where it comes from.
     """
@@ -32,6 +32,28 @@ def _floor(row: dict[str, Any]) -> dict[str, Any]:
         "busbw": round(row["measured"] * _MARGIN, 1),
         "basis": f"9/10 of {row['measured']} measured: {row['source']}",
     }
+
+
+def queue_needs(workload: str, *, claims: bool) -> list[str]:
+    """Return what Kueue's own configuration has to say for runs of a chart, one sentence for each.
+
+    Args:
+        workload: The workload kind.
+        claims: Whether its pods may claim devices.
+    """
+    where = "of ConfigMap kueue-manager-config"
+    needs = [
+        f"{row['of']} {row['from']} and newer let a {row['kind']} pass the queue by unless"
+        f" integrations.frameworks {where} lists {row['framework']}."
+        for row in lock()["integrations"]
+        if row["workload"] == workload
+    ]
+    return needs + [
+        f"{row['of']} {row['from']} and newer admit no run whose device claims are of a class that"
+        f" resources.deviceClassMappings {where} does not map."
+        for row in lock()["deviceClasses"]
+        if claims
+    ]
 
 
 def version(text: str) -> tuple[int, ...]:
