@@ -298,6 +298,14 @@ def test_a_proven_fallback_ends_the_run(tmp_path: Path, name: str, sets: tuple[s
     assert compare(tmp_path, name, log, *sets)[0] == 78
 
 
+@pytest.mark.parametrize("log", [pytest.param(log, id=log["name"]) for log in FACTS["fallbacks"]])
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_recorded_fallback_ends_the_run_of_every_fabric(tmp_path: Path, name: str, log: dict[str, Any]) -> None:
+    sets = (IB,) if name == "onprem-p8000" else ()
+    for code in (0, 1):
+        assert compare(tmp_path, name, "".join(f"{line}\n" for line in log["lines"]), *sets, code=code)[0] == 78
+
+
 # -- what Kubernetes makes of exit code 78
 
 
