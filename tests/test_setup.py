@@ -111,8 +111,8 @@ def test_queue_covers_what_values_make_pods_request(
 
 
 def test_a_queue_covers_what_kueue_counts_claimed_devices_as() -> None:
-    flags = {"json": ('setup.quota.resources={"example.com/channel": "1"}',)}
-    (group,) = one("ClusterQueue", setup("queue.name=q", "nodes=4", files=(), **flags))["spec"]["resourceGroups"]
+    more = ('setup.quota.resources={"example.com/channel": "1"}',)
+    (group,) = one("ClusterQueue", setup("queue.name=q", "nodes=4", files=(), json=more))["spec"]["resourceGroups"]
     assert {"name": "example.com/channel", "nominalQuota": "4"} in group["flavors"][0]["resources"]
 
 
