@@ -16,7 +16,7 @@ from typing import Any
 from chartgen import __version__
 from chartgen.chart import Chart
 from chartgen.chartschema import chart_schema, schema_text
-from chartgen.compat import lock
+from chartgen.compat import lock, queue_needs
 from chartgen.defaults import Part, check_parts, join_parts, place_of, with_defaults
 from chartgen.documented import Row
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
@@ -243,6 +243,12 @@ class _Composer:
             text = _FACT.sub(lambda fact: _told(fact, context), text)
         return fill(text, path, context, trusted=trusted) if "<%" in text else text
 
+    def _queue_needs(self) -> list[str]:
+        if "kueue" not in {fragment.name for fragment in self.target.fragments}:
+            return []
+        claims = any("resourceClaims.yaml" in fragment.slots for fragment in self.target.fragments)
+        return queue_needs(self.workload.name, claims=claims)
+
     @cached_property
     def _context(self) -> dict[str, object]:
         return {
@@ -253,6 +259,7 @@ class _Composer:
             "kind": self.workload,
             "version": __version__,
             "compat": lock,
+            "queue_needs": self._queue_needs(),
             "exceptions": exceptions(self.target.fragments),
             "slot": self._slot,
             "part": self._part,

@@ -16,19 +16,27 @@ from chartgen.library import BUILTIN
 from chartgen.slots import SLOTS, SlotText, parse_slot
 from chartgen.yamltext import Document, Keys, read_text
 
+LINKS = ("IB", "RoCE")
 CONTRACT_FIELDS = {
     "reports": Field(
         "array", "regular expressions, each of which must match a line of NCCL's log", required=True, of="string"
     ),
+    "links": Field(
+        "array", "`IB`, `RoCE` or both: the adapters of NCCL's own list that count, in every form of it", of="string"
+    ),
     "device": Field(
         "string",
-        "regular expression that finds adapters in NCCL's log: each different text is one, or the group `count` says"
-        " their number; absent = the log does not tell",
+        "what finds adapters in the log of another plugin: regular expression of which each different text is one, or"
+        " whose group `count` is their number; without links and device the log does not tell",
     ),
     "devices": Field(
         "string", "Helm text: the adapters that NCCL must find on a machine; 0 = promises none", required=True
     ),
     "why": Field("string", "regular expression of the lines that say why NCCL does not use it"),
+    "refutedBy": Field(
+        "string",
+        "regular expression of the lines that prove that NCCL does not use it, although `reports` is met in part",
+    ),
 }
 FIELDS = {
     "description": Field("string", "one sentence: what the fragment gives to a pod", required=True),
@@ -54,15 +62,19 @@ class Contract:
 
     Args:
         reports: Regular expressions; each must match a line of NCCL's log.
+        links: `IB` and `RoCE`: the adapters of NCCL's own list that count; empty = `device` finds them.
         device: Regular expression that finds adapters in it, or their number as the group `count`; empty = untold.
         devices: Helm text that gives the number of adapters of a machine; 0 = these values promise none.
         why: Regular expression of the lines that say why NCCL does not use the transport; empty = none do.
+        refuted_by: Regular expression of the lines that prove that it does not; empty = none do.
     """
 
     reports: tuple[str, ...]
+    links: tuple[str, ...]
     device: str
     devices: str
     why: str
+    refuted_by: str
 
 
 @dataclass(frozen=True)
@@ -189,15 +201,27 @@ def _contract(document: Document, meta: dict[str, Any]) -> Contract | None:
     nccl = meta["nccl"]
     problems = [] if "transport" in meta else [document.problem("has no transport to promise", ("nccl",), "name it")]
     places: list[tuple[Keys, str]] = [(("nccl", "reports", i), text) for i, text in enumerate(nccl["reports"])]
-    places += [(("nccl", key), nccl[key]) for key in ("device", "why") if key in nccl]
+    places += [(("nccl", key), nccl[key]) for key in ("device", "why", "refutedBy") if key in nccl]
     for place, text in places:
         try:
             re.compile(text)
         except re.error as error:
             problems.append(document.problem(f"is no regular expression: {error}", place))
+    links: list[str] = nccl.get("links", [])
+    for index, link in enumerate(links):
+        if link not in LINKS:
+            problems.append(
+                document.problem(f"{link!r} is no link", ("nccl", "links", index), f"use {' or '.join(LINKS)}")
+            )
+    if links and "device" in nccl:
+        message = "counts the adapters a second time"
+        problems.append(
+            document.problem(message, ("nccl", "device"), "take links for NCCL's own list, device for others")
+        )
     if problems:
         raise ChartgenError(problems)
-    return Contract(tuple(nccl["reports"]), nccl.get("device", ""), nccl["devices"], nccl.get("why", ""))
+    found = [nccl.get(key, "") for key in ("device", "devices", "why", "refutedBy")]
+    return Contract(tuple(nccl["reports"]), tuple(links), *found)
 
 
 def _read_slots(path: Path, *, gpu_only: bool) -> dict[str, SlotText]:

@@ -41,6 +41,7 @@ class Plan:
         rendezvous: Address and port where the ranks meet; empty when they need none.
         logs: The run's directory, and where /outputs is; empty when the program has none.
         apis: API groups of all its objects, which tell the controllers that it needs.
+        requests: What the program asks of each machine, {resource: quantity}.
     """
 
     release: str
@@ -60,6 +61,7 @@ class Plan:
     rendezvous: str
     logs: str
     apis: frozenset[str]
+    requests: dict[str, str]
 
 
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
@@ -197,7 +199,7 @@ def _plan(
     chart: Chart, values: dict[str, Any], release: str, namespace: str, workers: Workers, apis: frozenset[str]
 ) -> Plan:
     container = program(workers.pod)
-    env = workers.env
+    env, resources = workers.env, container.get("resources", {})
     gpus = workers.count * int(env.get("GPUS_PER_NODE", 0))
     trains = bool(gpus) and workers.trains
     sizes = _sizes(values, gpus) if trains else {}
@@ -219,6 +221,7 @@ def _plan(
         rendezvous=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_ADDR" in env else "",
         logs=f"{env['RUN_DIRECTORY']} on {values['storage']['outputs']['from']}" if "RUN_DIRECTORY" in env else "",
         apis=apis,
+        requests={**(resources.get("limits") or {}), **(resources.get("requests") or {})},
     )
 
 

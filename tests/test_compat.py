@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from judged import TARGETS, job, judge, published
-from rendered import chart, target
+from rendered import chart, setup_chart, target
+from userlib import composed, library
 
+from chartgen.chart import Chart
+from chartgen.checks import check
 from chartgen.checks.compat import COMPAT, outdated_cluster
 from chartgen.checks.gpus import find_gpu
 from chartgen.compat import lock, version, within
+from chartgen.values import load_values
 from chartgen.yamltext import load
 
 # target, --set flags, id, key, a part of the message
@@ -171,7 +176,10 @@ def test_each_row_names_its_public_source() -> None:
     assert len(rows) > 20
     for row in rows:
         # a repository at a commit or version, or a site's document
-        assert re.match(r"[\w-]+/[\w.-]+( @ [0-9a-f]{7,8}| v[0-9.]+)?, \w|kubernetes\.io, \w", row["source"]), row
+        assert re.match(
+            r"[\w-]+/[\w.-]+( @ [0-9a-f]{7,8}| v[0-9.]+)?, \w|kubernetes\.io, \w|docs\.[\w.]+ of \d{4}-\d\d-\d\d, \w",
+            row["source"],
+        ), row
 
 
 @pytest.mark.parametrize("name", ["gke-a3mega", "gke-a3high"])
@@ -246,3 +254,44 @@ def test_a_cluster_that_is_too_old_or_too_new_is_told(
 )
 def test_a_cluster_that_has_all_is_left_alone(name: str, sets: list[str], kubernetes: str, kueue: str) -> None:
     assert list(outdated_cluster(job(name, *sets), kubernetes, kueue)) == []
+
+
+# -- what Kueue's own configuration must say
+
+
+CHANNEL = """\
+- name: nic
+  resourceClaimTemplateName: nics
+"""
+
+
+def told(made: Chart, *given: str) -> list[tuple[str, str, str]]:
+    found = check(made, load_values((), set_values=given))
+    return [(each.rule, each.severity, each.key) for each in found if each.rule.startswith("kueue-")]
+
+
+def test_check_says_that_kueue_leaves_pytorchjobs_alone() -> None:
+    assert told(chart(name="eks-p5"), "queue.name=team") == [("kueue-integration", "warning", "queue.name")]
+    assert told(chart(name="eks-p5")) == []
+    assert told(chart("jobset", "eks-p5"), "queue.name=team") == []
+    assert told(chart(name="gke-a3mega"), "queue.name=team") == []
+    assert told(chart("pytorchjob", "gke-a3mega"), "queue.name=team") == [
+        ("kueue-integration", "warning", "queue.name")
+    ]
+
+
+def test_the_chart_says_it_too() -> None:
+    for made in (chart(name="eks-p5"), setup_chart("eks-p5")):
+        notes = made.files["templates/NOTES.txt"]
+        assert all("kubeflow.org/pytorchjob" in text for text in (made.files["README.md"], notes))
+    assert "kubeflow.org/pytorchjob" not in chart("jobset", "eks-p5").files["README.md"]
+
+
+def test_check_and_chart_say_what_kueue_wants_of_device_claims(tmp_path: Path) -> None:
+    folder = library(tmp_path, {"mine/resourceClaims.yaml": CHANNEL})
+    box = folder / "targets/box.yaml"
+    box.write_text(box.read_text().replace("mine]", "mine, kueue]"))
+    made = composed(folder)
+    assert "deviceClassMappings" in made.files["README.md"]
+    assert ("kueue-device-classes", "warning", "queue.name") in told(made, "queue.name=team")
+    assert told(made) == []

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +181,83 @@ def test_a_kind_that_kueue_does_not_hold_back(cluster: Cluster) -> None:
         cluster.patch(MUTATING, name, {"webhooks": whole["webhooks"]})
     wait_for(lambda: status(cluster, "queue-integration") == ["pass"], what="that it is on", timeout=20)
     assert found(cluster, "queue-integration", run(queue="")) == []
+
+
+@contextmanager
+def kueue_configured(cluster: Cluster, text: str) -> Iterator[None]:
+    """Kueue's own configuration, where its installers put it; rehearsals have none there."""
+    metadata = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    cluster.apply([{**item, "data": {"controller_manager_config.yaml": text}}])
+    try:
+        yield
+    finally:
+        cluster.delete_object(item)
+
+
+@engines
+def test_of_a_run_that_exists_kueues_configuration_tells(cluster: Cluster) -> None:
+    cluster.apply([run()])
+    try:
+        ((word, text, fix),) = found(cluster, "queue-integration")
+        assert (word, text.partition(" ")[0]) == ("warn", "not")
+        assert fix.endswith("get configmap kueue-manager-config --output yaml")
+        for listed, expected in (("[batch/job, jobset.x-k8s.io/jobset]", "pass"), ("[pod]", "fail"), ("[]", "fail")):
+            with kueue_configured(cluster, f"integrations:\n  frameworks: {listed}\n"):
+                assert status(cluster, "queue-integration") == [expected]
+    finally:
+        cluster.delete_object(run())
+
+
+CLASS = "compute-domain-default-channel.nvidia.com"
+MAPPED = """\
+resources:
+  deviceClassMappings:
+  - name: RESOURCE
+    deviceClassNames: [nic.example.com, compute-domain-default-channel.nvidia.com]
+"""
+
+
+@engines
+def test_device_classes_that_kueue_does_not_map(cluster: Cluster) -> None:
+    claiming = run()
+    pod_spec(claiming)["resourceClaims"] = [{"name": "channel", "resourceClaimTemplateName": "visit-channel"}]
+    domain = {
+        "apiVersion": "resource.nvidia.com/v1beta1",
+        "kind": "ComputeDomain",
+        "metadata": {"name": "visit"},
+        "spec": {"numNodes": 0, "channel": {"resourceClaimTemplate": {"name": "visit-channel"}}},
+    }
+
+    def told(*items: Object) -> list[tuple[str, str, str]]:
+        return found(cluster, "queue-device-classes", *items)
+
+    assert told() == []
+    # nobody can see the template, or Kueue's configuration
+    assert [row[0] for row in told(claiming)] == ["warn"]
+    assert [row[0] for row in told(claiming, domain)] == ["warn"]
+    with kueue_configured(cluster, "resources: {}\n"):
+        ((word, text, fix),) = told(claiming, domain)
+        assert (word, CLASS in text, CLASS in fix) == ("fail", True, True)
+    with kueue_configured(cluster, MAPPED.replace("RESOURCE", "example.com/channel")):
+        ((word, text, fix),) = told(claiming, domain)
+        assert (word, "example.com/channel" in text, "setup.quota.resources" in fix) == ("fail", True, True)
+    with kueue_configured(cluster, MAPPED.replace("RESOURCE", "nvidia.com/gpu")):
+        assert [row[0] for row in told(claiming, domain)] == ["pass"]
+        template = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "visit-channel", "namespace": SPACE},
+            "spec": {
+                "spec": {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "x.example.com"}}]}}
+            },
+        }
+        cluster.apply([template])
+        try:
+            ((word, text, _),) = told(claiming)
+            assert (word, "x.example.com" in text) == ("fail", True)
+        finally:
+            cluster.delete_object(template)
 
 
 # -- what the namespace and the caller may do

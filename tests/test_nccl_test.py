@@ -38,7 +38,7 @@ import tournament  # noqa: E402
 HEADER = "#       size         count      type   redop    root     time   algbw   busbw #wrong     time"
 # Two p5.48xlarge machines: aws-samples/awsome-distributed-training @ 7217859, micro-benchmarks/nccl-tests/README.md.
 GENUINE = "  2147483648   536870912   float   sum   -1   9197.5  233.49  437.79   0   9195.2  233.54  437.89   0"
-FLOOR = "NVIDIA/aicr @ bc05c6b, recipes/overlays/h100-eks-ubuntu-training.yaml"
+FLOOR = "threshold: NVIDIA/aicr @ bc05c6b, recipes/overlays/h100-eks-ubuntu-training.yaml"
 
 
 def own(*sets: str, nodes: int) -> Objects:
@@ -104,14 +104,40 @@ def test_floors_are_published_for_whole_machines_and_the_user_has_the_last_word(
     assert flags(found).get("--floor") == expected
 
 
+@pytest.mark.parametrize(
+    ("machine", "name", "operation", "busbw", "bytes_", "measured"),
+    [
+        ("a3-megagpu-8g", "gke-a3mega", "all_reduce", "300", "8Gi", False),
+        ("a3-megagpu-8g", "gke-a3mega", "all_gather", "169.9", "8Gi", True),
+        ("a3-highgpu-8g", "gke-a3high", "all_gather", "63.8", "512Mi", True),
+    ],
+)
+def test_a_threshold_stands_as_it_was_published_and_a_measurement_leaves_a_tenth(
+    machine: str, name: str, operation: str, busbw: str, bytes_: str, measured: bool
+) -> None:
+    found = rendered("launcher=nccl-test", "nodes=2", f"machineType={machine}", files=(), name=name)
+    argv = arguments(found)
+    floors = {argv[at + 1]: argv[at + 2 : at + 5] for at, each in enumerate(argv) if each == "--floor"}
+    assert floors[operation][:2] == [busbw, bytes_]
+    assert floors[operation][2].startswith("9/10 of " if measured else "threshold: ")
+
+
+def test_a_floor_is_a_threshold_or_a_measurement_and_its_source_has_a_version() -> None:
+    rows = lock()["floors"]
+    assert all(("threshold" in row) != ("measured" in row) for row in rows)
+    assert all(re.search(r" @ [0-9a-f]{7}, | of 20\d\d-\d\d-\d\d, ", row["source"]) for row in rows)
+    machines = {(row["machine"], row["operation"]) for row in rows}
+    assert len(machines) == len(rows)
+    assert {("a3-ultragpu-8g", "all_gather"), ("a4-highgpu-8g", "all_gather")} < machines
+
+
 def test_the_page_lists_the_published_floors() -> None:
     page = (Path(__file__).parent.parent / "docs" / "how-to" / "nccl-test.md").read_text()
     rows = [
-        "| " + " | ".join(str(row[key]) for key in ("machine", "busbw", "bytes", "source")) + " |"
+        "| " + " | ".join(str(row[key]) for key in ("machine", "operation", "busbw", "bytes", "basis")) + " |"
         for row in lock()["floors"]
     ]
     assert [line for line in page.splitlines() if line in rows] == rows
-    assert {row["operation"] for row in lock()["floors"]} == {"all_reduce"}
 
 
 def test_the_model_of_a_preset_does_not_count() -> None:

@@ -16,11 +16,12 @@ import userlib
 from rendered import GPT3, target
 
 from chartgen.cluster import CLUSTER_QUEUE, NAMESPACE, NODE, wait_for
+from chartgen.composer import compose
 from chartgen.errors import ChartgenError
 from chartgen.library import open_library
-from chartgen.plan import Plan
+from chartgen.plan import Plan, plan_release
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import rehearse
+from chartgen.rehearsal.rehearse import assumptions, rehearse
 from chartgen.target import load_target
 from chartgen.values import Values, load_values
 
@@ -47,6 +48,25 @@ def test_with_31_machines_it_stays_queued_and_says_why() -> None:
     assert not verdict.ok
     assert not verdict.admitted
     assert "allows to fit only 31 out of 32 pod(s)" in " ".join(verdict.reasons)
+
+
+def test_a_resource_that_values_name_is_in_the_queue_and_on_the_machines() -> None:
+    sets = ("nodes=2", "queue.name=lab", "network.interface=infiniband", "network.resource=rdma/hca_shared_devices_a")
+    told: list[str] = []
+    values = load_values((), set_values=(*sets, "network.resourceCount=1"))
+    verdict = rehearse(target("onprem-p8000"), values, progress=told.append).verdict
+    assert verdict.ok, verdict.reasons
+    assert any("1 rdma/hca_shared_devices_a" in line for line in told)
+
+
+def test_what_is_taken_for_granted_of_the_cluster_is_told() -> None:
+    def told(name: str, *sets: str) -> list[str]:
+        values = load_values((), set_values=("nodes=2", *sets))
+        return list(assumptions(target(name), plan_release(compose(target(name)), values, "rehearsal", "default")))
+
+    (line,) = told("eks-p5", "queue.name=lab")
+    assert "kubeflow.org/pytorchjob" in line
+    assert told("eks-p5") == told("gke-a3mega", "queue.name=lab") == []
 
 
 def test_job_kind_without_a_queue_needs_no_controller() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from chartgen import release
 from chartgen.cluster import Cluster, wait_for
 from chartgen.errors import ChartgenError
 from chartgen.linter import find_presets, lint
+from chartgen.plan import find_workers, program
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
@@ -70,6 +72,48 @@ def test_queue_covers_all_that_the_runs_pods_request(name: str) -> None:
     assert set(container(run)["resources"]["requests"]) <= set(group["coveredResources"])
     (flavor,) = group["flavors"]
     assert [resource["name"] for resource in flavor["resources"]] == group["coveredResources"]
+
+
+IB = "network.interface=infiniband"
+RDMA = (IB, "network.resource=rdma/hca_shared_devices_a")
+FPGA = {"example.com/fpga": "3"}
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "more", "resource", "quota"),
+    [
+        ("onprem-p8000", RDMA, {}, "rdma/hca_shared_devices_a", "32"),
+        ("onprem-p8000", (*RDMA, "network.resourceCount=1"), {}, "rdma/hca_shared_devices_a", "4"),
+        ("onprem-p8000", (IB,), {}, "nvidia.com/hostdev", "32"),
+        ("eks-p5", ("network.hugePages=5120Mi",), {"memory": "500Gi"}, "hugepages-2Mi", "20480Mi"),
+        ("eks-p5", (), FPGA, "example.com/fpga", "12"),
+        ("gke-a3high", (), FPGA, "example.com/fpga", "12"),
+        ("gke-a3mega", (), FPGA, "example.com/fpga", "12"),
+        ("onprem-p8000", (IB,), {"ephemeral-storage": "1.5Ti"}, "ephemeral-storage", "8Ti"),
+    ],
+)
+def test_queue_covers_what_values_make_pods_request(
+    name: str, sets: tuple[str, ...], more: dict[str, str], resource: str, quota: str
+) -> None:
+    own = {"requests": more, "limits": more}
+    given: dict[str, Any] = {"json": (f"launchers.megatron-lm.resources={json.dumps(own)}",)} if more else {}
+    run = find_workers(rendered(*sets, "queue.name=q", "nodes=4", files=(), name=name, **given))
+    assert run
+    requests = set(program(run.pod)["resources"]["limits"])
+    assert resource in requests
+    # the queue of a site whose file does not say how many machines a run has
+    for nodes in ("nodes=4", "setup.quota.nodes=4"):
+        found = setup(*sets, "queue.name=q", nodes, files=(), name=name, **given)
+        (group,) = one("ClusterQueue", found)["spec"]["resourceGroups"]
+        assert requests <= set(group["coveredResources"])
+        quotas = {each["name"]: each["nominalQuota"] for each in group["flavors"][0]["resources"]}
+        assert quotas[resource] == quota
+
+
+def test_a_queue_covers_what_kueue_counts_claimed_devices_as() -> None:
+    more = ('setup.quota.resources={"example.com/channel": "1"}',)
+    (group,) = one("ClusterQueue", setup("queue.name=q", "nodes=4", files=(), json=more))["spec"]["resourceGroups"]
+    assert {"name": "example.com/channel", "nominalQuota": "4"} in group["flavors"][0]["resources"]
 
 
 @pytest.mark.parametrize("name", TARGETS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rendered import Objects, container, job_spec, one, rendered, target
 from userlib import composed, library
 
 from chartgen.errors import ChartgenError
+from chartgen.yamltext import load_file, require_map
 
 TARGETS = ("gke-a3mega", "gke-a3high", "eks-p5", "oke-h100", "onprem-p8000")
 TWO = "nodes=2"
@@ -36,9 +38,14 @@ def contract(name: str, *sets: str) -> dict[str, Any] | None:
     return None if text is None else dict(json.loads(text))
 
 
+@lru_cache
+def start_files(name: str, *sets: str) -> dict[str, str]:
+    return files(objects(name, *sets))
+
+
 def compare(folder: Path, name: str, log: str | None, *sets: str, code: int = 0) -> tuple[int, str]:
     """Run the comparison of a chart as its start script does; exit code, and what it prints less its own path."""
-    texts = files(objects(name, *sets))
+    texts = start_files(name, *sets)
     (folder / "transport.json").write_text(texts["transport.json"])
     program = folder / "transport.py"
     program.write_text(texts["transport.py"].replace("/etc/chartgen/", f"{folder}/"))
@@ -164,9 +171,139 @@ def test_a_meeting_that_failed_for_another_reason_may_be_tried_again(tmp_path: P
     assert compare(tmp_path, "gke-a3mega", log, code=3) == (3, line)
 
 
-def test_without_a_word_of_nccl_nothing_is_taken_for_granted(tmp_path: Path) -> None:
-    line = "transport: promised TCPXO (FasTrak), NCCL uses no network: it does not say why; see LOG"
-    assert compare(tmp_path, "gke-a3mega", "") == (78, line)
+# -- every form in which NCCL has named its network and its adapters
+
+
+FACTS: dict[str, Any] = require_map(load_file(Path(__file__).parent / "data/nccl-lines.yaml"), "the facts")
+FORMS = [pytest.param(form, id=form["name"]) for form in FACTS["forms"]]
+LOGS = [pytest.param(log, id=log["name"]) for log in FACTS["logs"]]
+PROVIDERS = [pytest.param(each, id=each["versions"][0]) for each in FACTS["efa"]]
+
+
+def listed(form: dict[str, Any], link: str, count: int) -> str:
+    """The line of adapters as the C source of a version prints it; where ports are merged, two to a group."""
+    names = [f"mlx5_{number}" for number in range(count)]
+    text = ""
+    group = form.get("group")
+    if group:
+        for place in range(0, count, 2):
+            pair = [group["entry"] % (index, names[index], 1, link) for index in (place, place + 1)]
+            text += group["open"] % (place // 2) + group["between"].join(pair) + group["close"]
+    else:
+        text = "".join(form["entry"] % (index, name, 1, link) for index, name in enumerate(names))
+    return str(FACTS["line"] % (text, "[RO]", "eth0", "192.0.2.9<0>"))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("name", "sets", "link", "count"), [("oke-h100", (), "RoCE", 16), ("onprem-p8000", (IB,), "IB", 8)]
+)
+def test_the_same_adapters_are_counted_in_every_form(
+    tmp_path: Path, form: dict[str, Any], name: str, sets: tuple[str, ...], link: str, count: int
+) -> None:
+    for network in ("IB", "IBext", "IBext_v8", "IBext_v11"):
+        found = compare(tmp_path, name, said(listed(form, link, count), f"Using network {network}"), *sets)
+        assert found[0] == 0
+        assert found[1].endswith(f" as promised, {count} adapters")
+    code, line = compare(tmp_path, name, said(listed(form, link, count - 2), "Using network IB"), *sets)
+    assert code == 78
+    assert f"with {count} adapters, NCCL found {count - 2} of them" in line
+
+
+def test_the_facts_are_of_six_versions_or_more() -> None:
+    versions = [
+        version for form in FACTS["forms"] if form["source"].startswith("NVIDIA/nccl,") for version in form["versions"]
+    ]
+    assert len({version.rpartition(".")[0] for version in versions}) >= 6
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_recorded_logs_are_counted(tmp_path: Path, log: dict[str, Any]) -> None:
+    ((_, count),) = log["adapters"].items()
+    sets = (IB, "network.resource=rdma/shared", f"network.resourceCount={count}")
+    found = compare(tmp_path, "onprem-p8000", said(*log["lines"]), *sets)
+    assert found == (0, f"transport: InfiniBand as promised, {count} adapters")
+
+
+@pytest.mark.parametrize("facts", PROVIDERS)
+def test_every_plugin_of_efa_is_understood(tmp_path: Path, facts: dict[str, Any]) -> None:
+    network = f"Using network {facts['network']}"
+    healthy = said(facts["line"] % ("efa", 32), network)
+    assert compare(tmp_path, "eks-p5", healthy) == (0, "transport: EFA as promised, 32 adapters")
+    assert compare(tmp_path, "eks-p5", said(facts["line"] % ("efa", 8), network))[0] == 78
+    code, line = compare(tmp_path, "eks-p5", said(facts["line"] % ("tcp", 1), network))
+    assert code == 78
+    assert "rovider is tcp" in line
+
+
+def test_a_link_that_is_not_promised_is_told(tmp_path: Path) -> None:
+    code, line = compare(tmp_path, "oke-h100", verbs("IB", 16))
+    assert code == 78
+    assert "with 16 adapters, NCCL found 0 of them" in line
+
+
+# -- what is not known does not end a run
+
+
+PLAIN = FACTS["forms"][0]
+MANY = listed(PLAIN, "RoCE", 64)
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "log"),
+    [
+        # NCCL_DEBUG_FILE that the file system did not keep, or a build of NCCL that does not log
+        ("gke-a3mega", (), ""),
+        ("gke-a3mega", (), said("NCCL version 2.40.1+cuda15.0", "NET selected: FasTrak")),
+        # a plugin that nobody here has heard of, such as one for the same adapters
+        ("oke-h100", (), said(listed(PLAIN, "RoCE", 16), "Using network SPCX")),
+        ("eks-p5", (), said("NET/OFI Chosen provider: efa, 32 NICs", "Using network Libfabric")),
+        ("eks-p5", (), said("NET/OFI Selected provider is efa, fabric is efa-direct", "Using network Libfabric")),
+        ("oke-h100", (), said("NET/IB : Using 0=mlx5_0@1(RoCE) 1=mlx5_1@1(RoCE); OOB eth0:0", "Using network IB")),
+        ("oke-h100", (), said("Using network IB")),
+        # only some entries have a form that is known
+        ("oke-h100", (), said(listed(PLAIN, "RoCE", 8).replace(" [RO]", " [8]mlx5_8@1 [RO]"), "Using network IB")),
+        # the list is longer than what NCCL writes of a line
+        ("oke-h100", (), said(listed(PLAIN, "RoCE", 8)[:60], "Using network IB")),
+    ],
+    ids=["empty", "no network", "plugin", "provider", "no count", "list", "no list", "entry", "cut"],
+)  # fmt: skip
+def test_an_unknown_form_warns_and_the_run_goes_on(tmp_path: Path, name: str, sets: tuple[str, ...], log: str) -> None:
+    code, line = compare(tmp_path, name, log, *sets)
+    assert code == 0
+    assert line.startswith("transport: warning: cannot tell whether NCCL uses ")
+    assert line.endswith("; see LOG")
+    assert "\n" not in line
+    # a meeting that failed as well has its own exit code
+    assert compare(tmp_path, name, log, *sets, code=3)[0] == 3
+
+
+def test_enough_adapters_are_enough_also_in_a_list_that_is_cut(tmp_path: Path) -> None:
+    cut = said(MANY[: 1024 - 30], "Using network IB")
+    code, line = compare(tmp_path, "oke-h100", cut)
+    assert (code, line.startswith("transport: RoCE as promised, ")) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "sets", "log"),
+    [
+        *((name, (IB,) if name == "onprem-p8000" else (), TCP) for name in TARGETS),
+        ("oke-h100", (), said(listed(PLAIN, "RoCE", 16), "Using network Socket")),
+        ("oke-h100", (), said("NET/FastSocket : Using [0]eth0:192.0.2.9<0>", "Using network FastSocket")),
+        ("eks-p5", (), said("NET/OFI No eligible providers were found", "Using network Socket")),
+        ("onprem-p8000", (IB,), said("NET/IB : No device found.", "Error: network IB not found.")),
+    ],
+)
+def test_a_proven_fallback_ends_the_run(tmp_path: Path, name: str, sets: tuple[str, ...], log: str) -> None:
+    assert compare(tmp_path, name, log, *sets)[0] == 78
+
+
+@pytest.mark.parametrize("log", [pytest.param(log, id=log["name"]) for log in FACTS["fallbacks"]])
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_recorded_fallback_ends_the_run_of_every_fabric(tmp_path: Path, name: str, log: dict[str, Any]) -> None:
+    sets = (IB,) if name == "onprem-p8000" else ()
+    for code in (0, 1):
+        assert compare(tmp_path, name, "".join(f"{line}\n" for line in log["lines"]), *sets, code=code)[0] == 78
 
 
 # -- what Kubernetes makes of exit code 78
@@ -229,6 +366,8 @@ def test_a_users_fragment_makes_a_promise_too(tmp_path: Path) -> None:
         ("transport: Slingshot\n", "", "has no transport to promise; name it"),
         ("  reports: ['Using network cxi']\n", "", "the key 'reports' is missing"),
         ("devices:", "count:", "unknown key 'count'"),
+        ("devices:", "links: [IB, ROCE]\n  devices:", "'ROCE' is no link"),
+        ("devices:", "links: [IB]\n  device: mlx5\n  devices:", "counts the adapters a second time"),
     ],
 )
 def test_a_wrong_contract_is_refused_with_its_place(tmp_path: Path, old: str, new: str, message: str) -> None:

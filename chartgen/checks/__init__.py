@@ -11,6 +11,7 @@ from chartgen.checks.capacity import CAPACITY
 from chartgen.checks.claim import Check, Claim
 from chartgen.checks.compat import COMPAT
 from chartgen.checks.job import Job
+from chartgen.checks.kueue import KUEUE
 from chartgen.checks.machine import MACHINE
 from chartgen.checks.measuring import MEASURING
 from chartgen.checks.platform import PLATFORM
@@ -34,7 +35,7 @@ __all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "pla
 CHECKS: tuple[Check, ...] = (
     *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *TRAINING, *SECRETS, *PODS),
     # what the charts refuse too, for those who only use Helm
-    *(*PROGRAM, *PREPARATION, *MEASURING, *PLATFORM),
+    *(*PROGRAM, *PREPARATION, *MEASURING, *PLATFORM, *KUEUE),
 )
 SCHEMA = "values-schema"
 # In Chart.yaml: the target that a chart was composed from.

@@ -85,7 +85,7 @@ def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[Cla
         kueue: Version of Kueue; empty = not known, or not there.
     """
     for row in lock()["kubernetes"]:
-        if _uses(job, row["fragment"]) and version(kubernetes)[:2] < version(row["from"]):
+        if uses(job, row["fragment"]) and version(kubernetes)[:2] < version(row["from"]):
             message = f"{job.machine.name} needs {row['feature']}, which Kubernetes {kubernetes} does not have"
             yield Claim("machineType", message, f"use a cluster of version {row['from']} or newer")
     dialect = job.values.get("setup", {}).get("kueueVersion")
@@ -96,8 +96,8 @@ def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[Cla
         yield Claim("setup.kueueVersion", message, f"use {hint}")
 
 
-def _uses(job: Job, fragment: str) -> bool:
-    """Tell whether a fragment adds something to this job; compute domains are only on some machine types."""
+def uses(job: Job, fragment: str) -> bool:
+    """Check whether a fragment adds something to this job; compute domains are only on some machine types."""
     off = fragment == "compute-domain" and not job.machine.fabric.get("computeDomain")
     return fragment in fragments(job) and job.launcher.task != "data" and not off
 

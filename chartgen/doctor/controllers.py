@@ -10,6 +10,7 @@ from typing import Any
 from chartgen.cluster import JOBSET, LOCAL_QUEUE, PYTORCHJOB, VOLCANO_JOB, ClusterError, Kind, Object
 from chartgen.compat import lock
 from chartgen.doctor.diagnosis import Sign, failed, passed, warned
+from chartgen.doctor.kueue import change_of_configuration, configuration, frameworks, look_at_configuration
 from chartgen.doctor.patient import Patient, peek
 
 _DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
@@ -107,17 +108,36 @@ def queue_integration(patient: Patient) -> Iterator[Sign]:
         return
     answer = patient.trial(kind, run)
     if isinstance(answer, ClusterError):
-        return  # told by `admission`; a run that exists is held back or was admitted
+        # other refusals are told by `admission`
+        yield from [_configured(patient, run)] if answer.status == 409 else []
+        return
     place: Any = answer["spec"]
     for key in _SUSPEND[run["kind"]]:
         place = place.get(key, {})
     if place.get("suspend"):
         yield passed(f"Kueue holds back each {run['kind']} with a queue until it is admitted")
     else:
-        group = _group(kind.api_version)
-        step = f"add {group}/{run['kind'].lower()} to integrations.frameworks in ConfigMap kueue-manager-config"
-        text = f"Kueue does not hold back a {run['kind']}, so that queue {patient.queue} means nothing"
-        yield failed(text, f"{step} of {KUEUE.namespace}, and restart Kueue")
+        yield _passed_by(patient, run)
+
+
+def _configured(patient: Patient, run: Object) -> Sign:
+    """Look into Kueue's configuration: a run that exists cannot be tried once more."""
+    found = configuration(patient)
+    if found is None:
+        text = f"not checked whether Kueue holds back a {run['kind']}: this one exists, and Kueue's configuration"
+        return warned(f"{text} cannot be read", look_at_configuration())
+    if _framework(run) in frameworks(found):
+        return passed(f"Kueue's configuration lists {_framework(run)}")
+    return _passed_by(patient, run)
+
+
+def _passed_by(patient: Patient, run: Object) -> Sign:
+    text = f"Kueue does not hold back a {run['kind']}, so that queue {patient.queue} means nothing"
+    return failed(text, change_of_configuration(f"add {_framework(run)} to integrations.frameworks"))
+
+
+def _framework(run: Object) -> str:
+    return f"{_group(run['apiVersion'])}/{run['kind'].lower()}"
 
 
 def needed(patient: Patient) -> list[Controller]:

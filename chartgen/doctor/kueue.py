@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from chartgen.cluster import Kind, Object
+from chartgen.cluster import CONFIG_MAP, Kind, Object
 from chartgen.compat import lock
-from chartgen.doctor.patient import Patient
+from chartgen.doctor.patient import Patient, peek
+from chartgen.errors import ChartgenError
+from chartgen.yamltext import load, require_map
+
+NAMESPACE = "kueue-system"
+# Where Kueue's installers put its own configuration (kubernetes-sigs/kueue v0.19.2, config/components/manager).
+CONFIGURATION = "kueue-manager-config"
+_FILE = "controller_manager_config.yaml"
+# Without a list, only this kind is held back (the same, apis/config/v1beta2/defaults.go).
+_FRAMEWORKS = ["batch/job"]
 
 _KINDS = {
     "LocalQueue": ("localqueues", True),
@@ -48,6 +57,40 @@ def flavors_of(patient: Patient) -> list[Object]:
     kind = kueue_kind(patient, "ResourceFlavor")
     found = [flavor for name in names if (flavor := patient.get(kind, name))]
     return [flavor for flavor in found if all(_may_use(pods.spec, flavor) for pods in patient.pods)]
+
+
+def configuration(patient: Patient) -> dict[str, Any] | None:
+    """Return Kueue's own configuration; None when the caller may not read it, or it is not where installers put it."""
+
+    def read() -> Object | None:
+        return peek(lambda: patient.cluster.get(CONFIG_MAP, CONFIGURATION, NAMESPACE))
+
+    text = ((patient.once(CONFIGURATION, read) or {}).get("data") or {}).get(_FILE, "")
+    try:
+        return dict(require_map(load(text, _FILE), "Kueue's configuration")) or None
+    except ChartgenError:
+        return None
+
+
+def frameworks(found: dict[str, Any]) -> list[str]:
+    """Return the kinds that a configuration of Kueue makes it hold back, such as kubeflow.org/pytorchjob."""
+    return list((found.get("integrations") or {}).get("frameworks") or _FRAMEWORKS)
+
+
+def mapped_classes(found: dict[str, Any]) -> dict[str, str]:
+    """Return the device classes that a configuration of Kueue maps, each with its resource."""
+    rows = (found.get("resources") or {}).get("deviceClassMappings") or []
+    return {name: str(row.get("name")) for row in rows for name in row.get("deviceClassNames") or ()}
+
+
+def change_of_configuration(what: str) -> str:
+    """Return the step that changes Kueue's configuration."""
+    return f"{what} in ConfigMap {CONFIGURATION} of {NAMESPACE}, and restart Kueue"
+
+
+def look_at_configuration() -> str:
+    """Return the command that shows Kueue's configuration."""
+    return f"kubectl --namespace {NAMESPACE} get configmap {CONFIGURATION} --output yaml"
 
 
 def _may_use(spec: dict[str, Any], flavor: Object) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from chartgen import release as releases
 from chartgen.chart import Chart
 from chartgen.cluster import Cluster, connect
+from chartgen.compat import lock
 from chartgen.composer import compose, compose_setup
 from chartgen.errors import ChartgenError
 from chartgen.helm import HelmError
@@ -110,6 +111,8 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
     count = planned.nodes if machines is None else machines
     stage = prepare_stage(target, values, planned, count)
     say = progress or (lambda _: None)
+    for each in assumptions(target, planned):
+        say(f"assuming that {each}")
     with _own(stage, say) if context is None else _borrowed(stage, place, say) as (cluster, place):
         say(f"installing release {release}")
         releases.install(chart, release, values.data, place)
@@ -166,8 +169,25 @@ def prepare_stage(target: Target, values: Values, planned: Plan, machines: int) 
     apis = planned.apis | api_groups(made)
     controllers = tuple(dict.fromkeys(name for group, name in CONTROLLERS.items() if group in apis))
     others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
-    pools = (node_pool(target.machines[planned.machine], machines), others)
+    machine = target.machines[planned.machine]
+    offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
+    pools = (node_pool(offered, machines), others)
     return Stage(pools, controllers, setup if made else None, values)
+
+
+def assumptions(target: Target, planned: Plan) -> Iterator[str]:
+    """Report what a rehearsal takes for granted of the cluster, which may not have it."""
+    for resource, size in assumed(target, planned).items():
+        yield f"each {planned.machine} offers {size} {resource}, which {target.name} does not list"
+    for row in lock()["integrations"]:
+        if planned.queue and planned.kind == row["kind"]:
+            yield f"{row['of']} is configured for {row['framework']}, which {row['from']} and newer leave switched off"
+
+
+def assumed(target: Target, planned: Plan) -> dict[str, str]:
+    """Return what pods ask for and the target's machine does not list, such as adapters of another device plugin."""
+    listed = target.machines[planned.machine].capacity
+    return {name: size for name, size in planned.requests.items() if planned.gpus and name not in listed}
 
 
 def node_pool(machine: Machine, count: int) -> NodePool:

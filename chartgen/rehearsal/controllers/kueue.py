@@ -8,18 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from chartgen.cluster import CRD, SECRET, Kind
+from chartgen.compat import lock
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controlplane import ControlPlane
 
 _NAMESPACE, _SERVICE, _SECRET_NAME = "kueue-system", "kueue-webhook-service", "kueue-webhook-server-cert"
-# Kueue's own defaults without the integrations whose controllers no target of chartgen uses, and with PyTorchJob, which
-# it still has but no longer switches on by itself (Kueue 0.19, issue 12606).
+# Kueue's own defaults without the integrations whose controllers no target of chartgen uses. Those that it has, but
+# leaves off by itself (`integrations` of data/compat.yaml), are added, and rehearsals say so.
 _FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
     "kubeflow.org/mpijob",
-    "kubeflow.org/pytorchjob",
     "trainer.kubeflow.org/trainjob",
     "pod",
     "deployment",
@@ -70,7 +70,7 @@ def _settings(ports: Sequence[int], folder: Path) -> dict[str, object]:
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": True},
         "clientConnection": {"qps": 300, "burst": 500},
-        "integrations": {"frameworks": list(_FRAMEWORKS)},
+        "integrations": {"frameworks": [*_FRAMEWORKS, *(row["framework"] for row in lock()["integrations"])]},
     }
 
 

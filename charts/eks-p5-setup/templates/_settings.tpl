@@ -30,11 +30,37 @@ p4de.24xlarge:
   capacity: {"nvidia.com/gpu": "8", "vpc.amazonaws.com/efa": "4", "cpu": "95690m", "memory": "1082712Mi"}
 {{- end }}
 
-{{/* What a queue may hand out, as {resource: quantity}: setup.quota.nodes machines, or those of the run. */}}
+{{/* Devices that fragments ask for on each machine; the user's values of the same name win over them. */}}
+{{- define "eks-p5-setup.slot.resourceLimits" -}}
+{{- /* nvidia-gpu */}}
+# Quoted: an unquoted quantity makes each unchanged upgrade a change.
+nvidia.com/gpu: {{ include "eks-p5-setup.gpusPerNode" . | quote }}
+{{- /* efa */}}
+{{- if include "eks-p5-setup.efaAdapters" . | int64 }}
+vpc.amazonaws.com/efa: {{ include "eks-p5-setup.efaAdapters" . | quote }}
+{{- end }}
+{{- with .Values.network.hugePages }}
+hugepages-2Mi: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{/*
+What a queue may hand out, as {resource: quantity}: all of setup.quota.nodes machines, or of as many as the run has, with
+what the machine type does not list and pods of these values ask for all the same.
+*/}}
 {{- define "eks-p5-setup.quota" -}}
 {{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
-{{- range $name, $quantity := (get (include "eks-p5-setup.machines" . | fromYaml) .Values.machineType).capacity }}
-{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9]+" $quantity)) (regexFind "[A-Za-z]*$" $quantity) | quote }}
+{{- $machine := get (include "eks-p5-setup.machines" . | fromYaml) .Values.machineType }}
+{{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) . }}
+{{- $each := merge (dict) (.Values.setup.quota.resources | default (dict)) $machine.capacity }}
+{{- $_ := merge $each (include "eks-p5-setup.slot.resourceLimits" $run | fromYaml) }}
+{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
+{{- with .resources }}
+{{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
+{{- end }}
+{{- end }}
+{{- range $name, $quantity := $each }}
+{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9.]+" (toString $quantity) | float64 | ceil)) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
 {{- end }}
 {{- end }}
 

@@ -991,7 +991,7 @@ done
 {{- $whole := eq (include "eks-p5.gpusPerNode" . | int64) (int64 $machine.gpus) }}
 {{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
 {{- if eq .Values.machineType "p5.48xlarge" }}
-{{- $_ := set $floors "all_reduce" (list "300" "2Gi" "NVIDIA/aicr @ bc05c6b, recipes/overlays/h100-eks-ubuntu-training.yaml") }}
+{{- $_ := set $floors "all_reduce" (list "300" "2Gi" "threshold: NVIDIA/aicr @ bc05c6b, recipes/overlays/h100-eks-ubuntu-training.yaml") }}
 {{- end }}
 {{- end }}
 {{- range $operation, $busbw := $own.minBusbw }}

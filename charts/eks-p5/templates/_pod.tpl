@@ -43,20 +43,6 @@ podAffinity:
 {{- end }}
 {{- define "eks-p5.slot.securityContext" -}}
 {{- end }}
-{{- define "eks-p5.slot.resourceLimits" -}}
-{{- if include "eks-p5.gpu" . }}
-{{- /* nvidia-gpu */}}
-# Quoted: an unquoted quantity makes each unchanged upgrade a change.
-nvidia.com/gpu: {{ include "eks-p5.gpusPerNode" . | quote }}
-{{- /* efa */}}
-{{- if include "eks-p5.efaAdapters" . | int64 }}
-vpc.amazonaws.com/efa: {{ include "eks-p5.efaAdapters" . | quote }}
-{{- end }}
-{{- with .Values.network.hugePages }}
-hugepages-2Mi: {{ . | quote }}
-{{- end }}
-{{- end }}
-{{- end }}
 {{- define "eks-p5.slot.labels" -}}
 {{- if include "eks-p5.gpu" . }}
 {{- /* kueue */}}

@@ -106,13 +106,6 @@ privileged: true
 {{- end }}
 {{- end }}
 {{- end }}
-{{- define "gke-a3high.slot.resourceLimits" -}}
-{{- if include "gke-a3high.gpu" . }}
-{{- /* nvidia-gpu */}}
-# Quoted: an unquoted quantity makes each unchanged upgrade a change.
-nvidia.com/gpu: {{ include "gke-a3high.gpusPerNode" . | quote }}
-{{- end }}
-{{- end }}
 {{- define "gke-a3high.slot.labels" -}}
 {{- if include "gke-a3high.gpu" . }}
 {{- /* kueue */}}

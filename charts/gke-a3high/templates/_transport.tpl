@@ -9,9 +9,11 @@
 {{- with include "gke-a3high.transport.gpudirect-tcpx" . | trim | int64 }}
 promise: "TCPX (GPUDirectTCPX)"
 reports: ["Using network GPUDirectTCPX"]
+links: []
 device: ""
 devices: {{ . }}
 why: "NET/GPUDirectTCPX.*([Ff]ail|[Ee]rror)"
+refutedBy: ""
 check: {{ $.Values.network.transportCheck }}
 {{- end }}
 {{- end }}
@@ -30,7 +32,8 @@ check: {{ $.Values.network.transportCheck }}
     transport.py compare LOG CODE   then once on each machine: what NCCL says of it, against transport.json; CODE is the
                                     exit code of the meeting
 
-Exit codes of `compare`: 0 as promised, or not checked strictly; 78 NCCL uses another network; else the meeting's own.
+Exit codes of `compare`: 0 as promised, not checked strictly, or told in a form that is not known; 78 NCCL uses another
+network; else the meeting's own.
 """
 
 from __future__ import annotations
@@ -49,8 +52,19 @@ BROKEN = 78  # EX_CONFIG of sysexits.h: no other start will find another network
 PATIENCE = timedelta(seconds=120)  # a communicator of thousands of ranks takes seconds
 _PREFIX = re.compile(r"^.*?NCCL (?:INFO|WARN) ")
 _NETWORK = re.compile(r"Using network (.+)")
-_USING = re.compile(r"NET/(\S+) ?: Using (.*)")
-_ADAPTER = re.compile(r"\[\d+\]([\w.-]+):")
+_USING = re.compile(r"NET/(\S+) ?: Using ?(.*)")
+# How NCCL's own InfiniBand and RoCE transport, and NVIDIA's plugin of it, list their adapters: NCCL 2.20 to 2.23 puts
+# the ports of one adapter in braces, 2.27 adds _dma to a name, 2.30 rail and plane to a port, the plugin SHARP to a
+# link (NVIDIA/nccl v2.18.3-1 to v2.30.7-1, src/transport/net_ib*; Mellanox/nccl-rdma-sharp-plugins 2f5ac02).
+_ADAPTER = re.compile(
+    r"\[\d+\] ?(?P<name>[^\s:{}]+?)(?:_dma)?:(?P<port>\d+)(?::\d*)*/(?P<link>\w+)(?:/SHARP)?(?=[\s,}]|$)"
+)
+_AROUND = re.compile(r"\[\d+\]=\{|[},\s]|\[RO\]")
+_END = "; OOB "
+# What networks are called whose names are known. Another name proves nothing.
+_KNOWN = re.compile(r"Socket|FastSocket|IB(ext(_v\d+)?)?|(AWS )?Libfabric|FasTrak|GPUDirectTCPX(_v\d+)?|gIB")
+# NCCL_NET asks for a network that is not there (NCCL up to 2.26; from 2.27 on).
+_NONE = re.compile(r"Error: network .* not found|Failed to initialize any NET plugin")
 # NCCL's words for it have changed from version to version.
 _NO_PLUGIN = re.compile(r"NET/Plugin.*?(?:Could not find|No plugin found|dlerror=)\W*(lib[\w.-]+\.so)")
 
@@ -83,41 +97,81 @@ def meet(log: str) -> None:
         shutil.copyfile(os.environ["CHARTGEN_NCCL_LOG"], log)
 
 
-def fault(contract: dict[str, Any], lines: list[str]) -> str:
-    """Say what is not as promised; nothing when all is.
+def fault(contract: dict[str, Any], lines: list[str]) -> tuple[str, bool]:
+    """Return what is not as promised, nothing when all is, and whether the log proves it.
+
+    A log in another form than those that are known proves nothing.
 
     Args:
         contract: What is promised, as transport.json holds it.
+        lines: NCCL's log, without what stands before each message.
+    """
+    promise = contract["promise"]
+    missing = [each for each in contract["reports"] if not any(re.search(each, line) for line in lines)]
+    if missing and proven(contract, lines):
+        return f"promised {promise}, NCCL uses {network(lines)}: {why(contract['why'], lines)}", True
+    if missing:
+        told = f"its log names {network(lines)}, and no line matches {missing[0]!r}" if lines else "its log is empty"
+        return f"cannot tell whether NCCL uses {promise}: {told}", False
+    found, unread = devices(contract, lines)
+    if found >= contract["devices"] or not (contract["links"] or contract["device"]):
+        return "", False
+    if unread:
+        told = f"{found} can be read in its log, {unread!r} cannot"
+        return f"cannot tell whether NCCL uses {promise} with {contract['devices']} adapters: {told}", False
+    return f"promised {promise} with {contract['devices']} adapters, NCCL found {found} of them", True
+
+
+def proven(contract: dict[str, Any], lines: list[str]) -> bool:
+    """Check whether the log proves that NCCL uses another network: it names one that is known, or found none."""
+    named = [match for match in map(_NETWORK.search, lines) if match]
+    other = bool(named) and not any(re.search(each, named[-1][0]) for each in contract["reports"])
+    if other and _KNOWN.fullmatch(named[-1][1].strip()):
+        return True
+    refuted = contract["refutedBy"]
+    return any(_NONE.search(line) or (refuted and re.search(refuted, line)) for line in lines)
+
+
+def devices(contract: dict[str, Any], lines: list[str]) -> tuple[int, str]:
+    """Count adapters; also return what of the list could not be read, empty when all of it was.
+
+    Args:
+        contract: By `links` NCCL's own list is read; by `device` each different text counts, or the highest number of
+            its group `count`.
         lines: NCCL's log.
     """
-    found = devices(contract["device"], lines)
-    if not all(any(re.search(each, line) for line in lines) for each in contract["reports"]):
-        return f"promised {contract['promise']}, NCCL uses {network(lines)}: {why(contract['why'], lines)}"
-    if contract["device"] and found < contract["devices"]:
-        return f"promised {contract['promise']} with {contract['devices']} adapters, NCCL found {found} of them"
-    return ""
+    if contract["links"]:
+        return listed(contract["links"], lines)
+    pattern = re.compile(contract["device"])
+    matches = [match for line in lines for match in pattern.finditer(line)] if pattern.pattern else []
+    unread = "" if matches else "what names them"
+    if "count" in pattern.groupindex:
+        return max((int(match["count"]) for match in matches), default=0), unread
+    return len({match[0] for match in matches}), unread
 
 
-def devices(pattern: str, lines: list[str]) -> int:
-    """Count adapters: each different text that the pattern finds, or the highest number of its group `count`."""
-    matches = [match for line in lines for match in re.finditer(pattern, line)] if pattern else []
-    if "count" in re.compile(pattern).groupindex:
-        return max((int(match["count"]) for match in matches), default=0)
-    return len({match[0] for match in matches})
+def listed(links: list[str], lines: list[str]) -> tuple[int, str]:
+    """Count the ports of some links in NCCL's own list; also return the first part of it that could not be read."""
+    lists = [match[2].partition(_END) for match in map(_USING.search, lines) if match and match[1] == "IB"]
+    adapters = [each for text, _, _ in lists for each in _ADAPTER.finditer(text) if each["link"] in links]
+    unread = [] if lists else ["the list of them"]
+    for text, end, _ in lists:
+        unread += _AROUND.sub(" ", _ADAPTER.sub(" ", text)).split() + ([] if end else ["its end"])
+    return len({(each["name"], each["port"]) for each in adapters}), next(iter(unread), "")
 
 
 def network(lines: list[str]) -> str:
-    """Name the network that NCCL uses and its first adapters, such as `Socket on eth0`."""
+    """Return the network that NCCL uses and its first adapters, such as `Socket on eth0`."""
     used = [match[1].strip() for match in map(_NETWORK.search, lines) if match]
     if not used:
         return "no network"
     lists = [match for match in map(_USING.search, lines) if match and used[-1].startswith(match[1])]
-    names = _ADAPTER.findall(lists[-1][2])[:4] if lists else []
+    names = re.findall(r"\[\d+\] ?([\w.-]+):", lists[-1][2])[:4] if lists else []
     return used[-1] + (" on " + ", ".join(names) if names else "")
 
 
 def why(pattern: str, lines: list[str]) -> str:
-    """Quote the line that says why: of the promised network, else of NCCL's plugin, else NCCL's last warning."""
+    """Return the line that says why: of the promised network, else of NCCL's plugin, else NCCL's last warning."""
     told = [line for line in lines if pattern and re.search(pattern, line)]
     if told:
         return told[-1]
@@ -128,7 +182,7 @@ def why(pattern: str, lines: list[str]) -> str:
 
 
 def compare(log: Path, code: int) -> int:
-    """Compare what NCCL says with what is promised, print one line of it, and give the exit code.
+    """Compare what NCCL says with what is promised, print one line of it, and return the exit code.
 
     Args:
         log: What NCCL said in the first process of this machine.
@@ -136,15 +190,15 @@ def compare(log: Path, code: int) -> int:
     """
     contract = json.loads(Path(CONTRACT).read_text())
     text = log.read_text(errors="replace") if log.exists() else ""
-    found = fault(contract, [_PREFIX.sub("", line) for line in text.splitlines()])
-    result = BROKEN if found else code
-    if code and (not found or not text):
-        found, result = "no communicator over all ranks was made; what is printed above says why", code
+    lines = [_PREFIX.sub("", line) for line in text.splitlines()]
+    found, sure = fault(contract, lines)
+    if code and not sure:
+        found = "no communicator over all ranks was made; what is printed above says why"
     if found:
-        strict = contract["check"] == "fail"
+        strict = contract["check"] == "fail" and (sure or code)
         sys.stderr.write(f"transport: {'' if strict else 'warning: '}{found}; see {log}\n")
-        return result if strict else 0
-    number = devices(contract["device"], text.splitlines())
+        return (BROKEN if sure else code) if strict else 0
+    number, _ = devices(contract, lines)
     counted = f", {number} adapters" if number else ""
     sys.stdout.write(f"transport: {contract['promise']} as promised{counted}\n")
     return 0

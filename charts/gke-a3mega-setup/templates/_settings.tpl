@@ -6,11 +6,30 @@ a3-megagpu-8g:
   capacity: {"nvidia.com/gpu": "8", "cpu": "208", "memory": "1872Gi", "ephemeral-storage": "6Ti"}
 {{- end }}
 
-{{/* What a queue may hand out, as {resource: quantity}: setup.quota.nodes machines, or those of the run. */}}
+{{/* Devices that fragments ask for on each machine; the user's values of the same name win over them. */}}
+{{- define "gke-a3mega-setup.slot.resourceLimits" -}}
+{{- /* nvidia-gpu */}}
+# Quoted: an unquoted quantity makes each unchanged upgrade a change.
+nvidia.com/gpu: {{ include "gke-a3mega-setup.gpusPerNode" . | quote }}
+{{- end }}
+
+{{/*
+What a queue may hand out, as {resource: quantity}: all of setup.quota.nodes machines, or of as many as the run has, with
+what the machine type does not list and pods of these values ask for all the same.
+*/}}
 {{- define "gke-a3mega-setup.quota" -}}
 {{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
-{{- range $name, $quantity := (get (include "gke-a3mega-setup.machines" . | fromYaml) .Values.machineType).capacity }}
-{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9]+" $quantity)) (regexFind "[A-Za-z]*$" $quantity) | quote }}
+{{- $machine := get (include "gke-a3mega-setup.machines" . | fromYaml) .Values.machineType }}
+{{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) . }}
+{{- $each := merge (dict) (.Values.setup.quota.resources | default (dict)) $machine.capacity }}
+{{- $_ := merge $each (include "gke-a3mega-setup.slot.resourceLimits" $run | fromYaml) }}
+{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
+{{- with .resources }}
+{{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
+{{- end }}
+{{- end }}
+{{- range $name, $quantity := $each }}
+{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9.]+" (toString $quantity) | float64 | ceil)) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
 {{- end }}
 {{- end }}
 

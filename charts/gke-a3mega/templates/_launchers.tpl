@@ -991,7 +991,10 @@ done
 {{- $whole := eq (include "gke-a3mega.gpusPerNode" . | int64) (int64 $machine.gpus) }}
 {{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
 {{- if eq .Values.machineType "a3-megagpu-8g" }}
-{{- $_ := set $floors "all_reduce" (list "250" "8Gi" "NVIDIA/aicr @ bc05c6b, recipes/overlays/h100-gke-cos-training.yaml") }}
+{{- $_ := set $floors "all_reduce" (list "300" "8Gi" "threshold: NVIDIA/aicr @ 12327a7, recipes/overlays/h100-gke-cos-training.yaml") }}
+{{- end }}
+{{- if eq .Values.machineType "a3-megagpu-8g" }}
+{{- $_ := set $floors "all_gather" (list "169.9" "8Gi" "9/10 of 188.73 measured: GoogleCloudPlatform/cluster-toolkit @ 1047080, examples/gke-a3-megagpu/README.md") }}
 {{- end }}
 {{- end }}
 {{- range $operation, $busbw := $own.minBusbw }}

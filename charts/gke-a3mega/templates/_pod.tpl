@@ -106,13 +106,6 @@ privileged: true
 {{- end }}
 {{- end }}
 {{- end }}
-{{- define "gke-a3mega.slot.resourceLimits" -}}
-{{- if include "gke-a3mega.gpu" . }}
-{{- /* nvidia-gpu */}}
-# Quoted: an unquoted quantity makes each unchanged upgrade a change.
-nvidia.com/gpu: {{ include "gke-a3mega.gpusPerNode" . | quote }}
-{{- end }}
-{{- end }}
 {{- define "gke-a3mega.slot.labels" -}}
 {{- if include "gke-a3mega.gpu" . }}
 {{- /* kueue */}}

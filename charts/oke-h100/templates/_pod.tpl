@@ -31,17 +31,6 @@ capabilities:
   add: [IPC_LOCK]
 {{- end }}
 {{- end }}
-{{- define "oke-h100.slot.resourceLimits" -}}
-{{- if include "oke-h100.gpu" . }}
-{{- /* nvidia-gpu */}}
-# Quoted: an unquoted quantity makes each unchanged upgrade a change.
-nvidia.com/gpu: {{ include "oke-h100.gpusPerNode" . | quote }}
-{{- /* roce-oke */}}
-{{- if eq .Values.network.mode "sriov" }}
-nvidia.com/rdma-vf: {{ include "oke-h100.roceFunctions" . | quote }}
-{{- end }}
-{{- end }}
-{{- end }}
 {{- define "oke-h100.slot.labels" -}}
 {{- end }}
 {{- define "oke-h100.slot.annotations" -}}

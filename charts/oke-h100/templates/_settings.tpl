@@ -62,11 +62,36 @@ BM.GPU.GB300.4:
   fabric: {"settings": "gb300", "adapters": "=0,1,2,3,5,6,7,8", "computeDomain": true}
 {{- end }}
 
-{{/* What a queue may hand out, as {resource: quantity}: setup.quota.nodes machines, or those of the run. */}}
+{{/* Devices that fragments ask for on each machine; the user's values of the same name win over them. */}}
+{{- define "oke-h100.slot.resourceLimits" -}}
+{{- if include "oke-h100.gpu" . }}
+{{- /* nvidia-gpu */}}
+# Quoted: an unquoted quantity makes each unchanged upgrade a change.
+nvidia.com/gpu: {{ include "oke-h100.gpusPerNode" . | quote }}
+{{- /* roce-oke */}}
+{{- if eq .Values.network.mode "sriov" }}
+nvidia.com/rdma-vf: {{ include "oke-h100.roceFunctions" . | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/*
+What a queue may hand out, as {resource: quantity}: all of setup.quota.nodes machines, or of as many as the run has, with
+what the machine type does not list and pods of these values ask for all the same.
+*/}}
 {{- define "oke-h100.quota" -}}
 {{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
-{{- range $name, $quantity := (get (include "oke-h100.machines" . | fromYaml) .Values.machineType).capacity }}
-{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9]+" $quantity)) (regexFind "[A-Za-z]*$" $quantity) | quote }}
+{{- $machine := get (include "oke-h100.machines" . | fromYaml) .Values.machineType }}
+{{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) . }}
+{{- $each := merge (dict) (.Values.setup.quota.resources | default (dict)) $machine.capacity }}
+{{- $_ := merge $each (include "oke-h100.slot.resourceLimits" $run | fromYaml) }}
+{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
+{{- with .resources }}
+{{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
+{{- end }}
+{{- end }}
+{{- range $name, $quantity := $each }}
+{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9.]+" (toString $quantity) | float64 | ceil)) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
 {{- end }}
 {{- end }}
 

@@ -6,11 +6,34 @@ P8000:
   capacity: {"nvidia.com/gpu": "8", "nvidia.com/hostdev": "8", "cpu": "192", "memory": "1000Gi"}
 {{- end }}
 
-{{/* What a queue may hand out, as {resource: quantity}: setup.quota.nodes machines, or those of the run. */}}
+{{/* Devices that fragments ask for on each machine; the user's values of the same name win over them. */}}
+{{- define "onprem-p8000-setup.slot.resourceLimits" -}}
+{{- /* nvidia-gpu */}}
+# Quoted: an unquoted quantity makes each unchanged upgrade a change.
+nvidia.com/gpu: {{ include "onprem-p8000-setup.gpusPerNode" . | quote }}
+{{- /* infiniband */}}
+{{- if include "onprem-p8000-setup.infiniband" . }}
+{{ .Values.network.resource }}: {{ .Values.network.resourceCount | default (include "onprem-p8000-setup.gpusPerNode" .) | int64 | quote }}
+{{- end }}
+{{- end }}
+
+{{/*
+What a queue may hand out, as {resource: quantity}: all of setup.quota.nodes machines, or of as many as the run has, with
+what the machine type does not list and pods of these values ask for all the same.
+*/}}
 {{- define "onprem-p8000-setup.quota" -}}
 {{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
-{{- range $name, $quantity := (get (include "onprem-p8000-setup.machines" . | fromYaml) .Values.machineType).capacity }}
-{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9]+" $quantity)) (regexFind "[A-Za-z]*$" $quantity) | quote }}
+{{- $machine := get (include "onprem-p8000-setup.machines" . | fromYaml) .Values.machineType }}
+{{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) . }}
+{{- $each := merge (dict) (.Values.setup.quota.resources | default (dict)) $machine.capacity }}
+{{- $_ := merge $each (include "onprem-p8000-setup.slot.resourceLimits" $run | fromYaml) }}
+{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
+{{- with .resources }}
+{{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
+{{- end }}
+{{- end }}
+{{- range $name, $quantity := $each }}
+{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9.]+" (toString $quantity) | float64 | ceil)) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
 {{- end }}
 {{- end }}
 

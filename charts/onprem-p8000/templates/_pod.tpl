@@ -42,17 +42,6 @@ capabilities:
 {{- end }}
 {{- end }}
 {{- end }}
-{{- define "onprem-p8000.slot.resourceLimits" -}}
-{{- if include "onprem-p8000.gpu" . }}
-{{- /* nvidia-gpu */}}
-# Quoted: an unquoted quantity makes each unchanged upgrade a change.
-nvidia.com/gpu: {{ include "onprem-p8000.gpusPerNode" . | quote }}
-{{- /* infiniband */}}
-{{- if include "onprem-p8000.infiniband" . }}
-{{ .Values.network.resource }}: {{ .Values.network.resourceCount | default (include "onprem-p8000.gpusPerNode" .) | int64 | quote }}
-{{- end }}
-{{- end }}
-{{- end }}
 {{- define "onprem-p8000.slot.labels" -}}
 {{- if include "onprem-p8000.gpu" . }}
 {{- /* kueue */}}

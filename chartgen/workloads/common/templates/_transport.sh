@@ -12,9 +12,11 @@
 {{- with include "<%= chart %>.transport.<%= fragment.name %>" . | trim | int64 }}
 promise: <%= fragment.transport | quoted %>
 reports: <%= fragment.contract.reports | quoted %>
+links: <%= fragment.contract.links | quoted %>
 device: <%= fragment.contract.device | quoted %>
 devices: {{ . }}
 why: <%= fragment.contract.why | quoted %>
+refutedBy: <%= fragment.contract.refuted_by | quoted %>
 check: {{ $.Values.network.transportCheck }}
 {{- end }}
 <% endfor %>

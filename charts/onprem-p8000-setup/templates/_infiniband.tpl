@@ -1,0 +1,12 @@
+{{/* Whether the run uses InfiniBand: "true" or nothing. One machine needs none, so that a site can name its network. */}}
+{{- define "onprem-p8000-setup.infiniband" -}}
+{{- if and (eq .Values.network.interface "infiniband") (gt (include "onprem-p8000-setup.nodes" . | int64) 1) }}true{{ end }}
+{{- end }}
+
+{{/* Adapters that NCCL must find on a machine; how many a shared resource stands for, nobody says. */}}
+{{- define "onprem-p8000-setup.infinibandDevices" -}}
+{{- if not (include "onprem-p8000-setup.infiniband" .) }}0
+{{- else if hasPrefix "rdma/" .Values.network.resource }}1
+{{- else }}{{ .Values.network.resourceCount | default (include "onprem-p8000-setup.gpusPerNode" .) | int64 }}
+{{- end }}
+{{- end }}
