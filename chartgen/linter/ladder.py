@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,6 +21,7 @@ from chartgen.linter.determinism import banned_functions, builds_differ
 from chartgen.linter.documents import documents
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
+from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import reasons
 from chartgen.linter.rendering import Preset, Renderer, Rendering, told
@@ -69,20 +70,28 @@ class Examination:
     findings: list[Finding] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     renderings: list[Rendering] = field(default_factory=list)
+    limit: float | None = None
 
     def add(self, name: str, findings: Callable[[], Iterable[Finding]]) -> None:
-        """Do a step and time it."""
+        """Do a step and time it; say so when it takes longer than it may."""
         start = time.perf_counter()
-        found = list(findings())
+        found: list[Finding] = []
+        try:
+            with limited(self.limit) if self.limit else nullcontext():
+                found += findings()
+        except OutOfTimeError:
+            message = f"the step {name!r} did not end within {self.limit:g} s, so it was not checked"
+            found.append(Finding(UNFINISHED, Problem(message, "Chart.yaml", 1, hint="make the chart smaller")))
         self.findings += found
         self.steps.append(Step(name, time.perf_counter() - start, len(found)))
 
 
-def examine(subject: Subject) -> Examination:
+def examine(subject: Subject, limit: float | None = None) -> Examination:
     """Walk a chart up the whole ladder.
 
     Args:
         subject: The chart, and what it is rendered with.
+        limit: Seconds that one step may take, for main threads only; None for no limit.
 
     Returns:
         The steps that were done, and the findings in order, each where people can mend it.
@@ -90,7 +99,7 @@ def examine(subject: Subject) -> Examination:
     Raises:
         MissingToolError: There is no fitting Helm.
     """
-    done = Examination(subject)
+    done = Examination(subject, limit=limit)
     done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
     if not subject.faults:
         with _folder(subject) as folder:
