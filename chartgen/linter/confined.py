@@ -1,4 +1,4 @@
-"""One chart's lint in a process of its own: what a stranger's chart costs is bounded, and never ends the lint of others.
+"""One chart's lint in a process of its own, so that a stranger's chart costs a bounded time and memory.
 
 A chart, its values and its schema come from whoever opened the pull request. A pattern that backtracks for years, a
 template that fills the memory or a file that no reader foresaw ends here as a finding, and the next chart is linted.
@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
 from chartgen.findings import Finding
@@ -22,7 +22,7 @@ from chartgen.linter.cache import finding_of, row_of
 from chartgen.linter.ladder import Step
 from chartgen.linter.limits import UNFINISHED, Limits
 
-_HINT = "what it found until then is lost; make the chart smaller, or lint it without the values that it hangs on"
+_HINT = "make the chart smaller, or give it more time with --limit; what was found in it is not shown"
 _ENDED = {"missing": MissingToolError, "usage": UsageError}
 
 
@@ -63,8 +63,8 @@ def confined(name: str, work: Callable[[], Outcome], limits: Limits) -> Outcome:
         os.close(reader)
         _answer(writer, work, limits)
     os.close(writer)
-    with open(reader, "rb") as answers:
-        text, why = _read(answers, limits)
+    text, why = _read(reader, limits)
+    os.close(reader)
     _end(child)
     status = os.waitpid(child, 0)[1]
     if why or not text:
@@ -78,7 +78,7 @@ def _answer(writer: int, work: Callable[[], Outcome], limits: Limits) -> NoRetur
     try:
         _confine(limits)
         text = json.dumps(_told(work)).encode("utf-8", "surrogateescape")
-        with open(writer, "wb") as pipe:
+        with os.fdopen(writer, "wb") as pipe:
             pipe.write(text)
         status = 0
     except BaseException:  # noqa: BLE001, S110 - whatever it is, it must not run the parent's code; it is a finding there
@@ -91,7 +91,7 @@ def _told(work: Callable[[], Outcome]) -> dict[str, Any]:
     try:
         done = work()
     except ChartgenError as error:
-        kind = next((word for word, each in _ENDED.items() if isinstance(error, each)), "chart")
+        kind = "missing" if isinstance(error, MissingToolError) else "usage" if isinstance(error, UsageError) else ""
         return {"raised": kind, "findings": [row_of(Finding("chart-files", each)) for each in error.problems]}
     except (Exception, RecursionError, MemoryError) as error:  # noqa: BLE001 - one chart must not end the lint of others
         return {"stopped": f"{type(error).__name__}: {error}"[:500]}
@@ -112,7 +112,7 @@ def _confine(limits: Limits) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _read(answers: IO[bytes], limits: Limits) -> tuple[bytes, str]:
+def _read(answers: int, limits: Limits) -> tuple[bytes, str]:
     """Read the answer until it ends, and say why where it is not taken."""
     import select
 
@@ -120,7 +120,7 @@ def _read(answers: IO[bytes], limits: Limits) -> tuple[bytes, str]:
     while (left := deadline - time.monotonic()) > 0:
         if not select.select([answers], [], [], left)[0]:
             break
-        part = os.read(answers.fileno(), 1 << 16)
+        part = os.read(answers, 1 << 16)
         if not part:
             return text, ""
         text += part
@@ -150,7 +150,7 @@ def _outcome(name: str, told: dict[str, Any]) -> Outcome:
     if stopped := told.get("stopped"):
         return _unfinished(name, stopped)
     findings = [finding_of(row) for row in told["findings"]]
-    if error := _ENDED.get(told.get("raised", "")):
-        raise error(each.problem for each in findings)
+    if told.get("raised"):
+        raise _ENDED[told["raised"]](each.problem for each in findings)
     steps = told.get("steps", [])
     return Outcome(findings, None if steps is None else [Step(*each) for each in steps])

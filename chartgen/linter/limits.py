@@ -25,12 +25,17 @@ class Limits:
 
     seconds: float = 120
     step: float = 30
-    memory: int = 4 * 1024**3
+    memory: int = 3 * 1024**3
     answer: int = 64 * 1024**2
 
+    @classmethod
+    def of(cls, seconds: float) -> Limits:
+        """Return limits with another time in all, and a quarter of it for a step."""
+        return cls(seconds, seconds / 4)
 
-class OutOfTimeError(Exception):
-    """A step took longer than it may."""
+
+class OutOfTimeError(BaseException):
+    """A step took longer than it may. Like KeyboardInterrupt nothing on the way may take it for an error of its own."""
 
 
 @contextmanager
