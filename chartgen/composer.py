@@ -298,7 +298,7 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
 
 
 def _program(name: str) -> str:
-    """Return a program that every run needs, for the skeleton that holds it. No tag of a stranger names another file."""
+    """Return a program that every run needs. A stranger's tag can name no other file."""
     if name not in _PROGRAMS:
         raise ValueError(f"common({name!r}): there is no such program; known: {', '.join(_PROGRAMS)}")
     return read_text(COMMON / name)

@@ -8,7 +8,6 @@ Only pyhelm3's `Command.run` is used. Its `Client` refuses every Helm that was b
 from __future__ import annotations
 
 import json
-import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.files import write_whole
 from chartgen.tools import cache_dir, find_tool
 
 if TYPE_CHECKING:
@@ -238,11 +238,9 @@ def _known_versions() -> dict[str, str]:
 def _remember(known: dict[str, str]) -> None:
     """Write the versions down; where that is not possible they are asked for again."""
     folder = cache_dir()
-    with suppress(OSError):
+    with suppress(OSError, ChartgenError):
         folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".{_VERSIONS}.{os.getpid()}"
-        draft.write_text(json.dumps(known))
-        draft.replace(folder / _VERSIONS)
+        write_whole(folder / _VERSIONS, json.dumps(known))
 
 
 def _ask_version(executable: Path) -> tuple[int, int, int]:

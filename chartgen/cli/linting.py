@@ -108,14 +108,12 @@ def _show(findings: Sequence[Finding]) -> None:
 
 
 def _write(text: str, file: Path | None) -> None:
-    from chartgen.errors import ChartgenError, Problem
+    from chartgen.files import write_whole
 
     if file is None:
         click.echo(text, nl=False)
-        return
-    if not file.parent.is_dir():
-        raise ChartgenError(Problem("cannot be written: there is no such folder", file, hint="make the folder first"))
-    file.write_text(text, encoding="utf-8", newline="\n")
+    else:
+        write_whole(file, text)
 
 
 def _write_baseline(findings: Sequence[Finding], file: Path) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import chartgen
-from chartgen.errors import Problem
+from chartgen.errors import ChartgenError, Problem
+from chartgen.files import write_whole
 from chartgen.findings import Finding
 from chartgen.helm import find_helm
 from chartgen.linter.ladder import Subject
@@ -32,11 +32,9 @@ def remember(key: str, findings: Iterable[Finding]) -> None:
     """Keep findings under a key. A cache that cannot be written is none."""
     rows = [row_of(each) for each in findings]
     file = _file(key)
-    draft = file.with_suffix(f".{os.getpid()}")
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ChartgenError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(rows), encoding="utf-8")
-        draft.replace(file)
+        write_whole(file, json.dumps(rows))
 
 
 def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
