@@ -33,6 +33,7 @@ from chartgen.yamltext import load, read_text, require_map
 
 COMMON = BUILTIN / "workloads" / "common"
 SETUP = BUILTIN / "workloads" / "setup"
+_PROGRAMS = ("transport.py",)
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
 _DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
 # A fact of the target or the launcher and nothing else, as most files that do have a tag.
@@ -263,7 +264,7 @@ class _Composer:
             "exceptions": exceptions(self.target.fragments),
             "slot": self._slot,
             "part": self._part,
-            "common": lambda name: read_text(COMMON / name),
+            "common": _program,
             "devices": self._devices,
             "workload_validate": self._workload_validate,
         }
@@ -301,6 +302,13 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
             first.setdefault(match[1], name)
     if problems:
         raise ChartgenError(problems)
+
+
+def _program(name: str) -> str:
+    """Return a program that every run needs. A stranger's tag can name no other file."""
+    if name not in _PROGRAMS:
+        raise ValueError(f"common({name!r}): there is no such program; known: {', '.join(_PROGRAMS)}")
+    return read_text(COMMON / name)
 
 
 def _told(fact: re.Match[str], context: Mapping[str, object]) -> str:

@@ -6,18 +6,16 @@ Nothing here evaluates a template; Helm does that. Composer tags (`<%= indent %>
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from chartgen.errors import Problem
 
-_ACTION = re.compile(
-    r"""\{\{-?\s*/\*.*?\*/\s*-?\}\}                              # comment
-      | \{\{ (?: `[^`]*` | "(?:\\.|[^"\\\n])*" | [^`"}] | \}(?!\}) )* \}\}
-      | <%.*?%>""",
-    re.DOTALL | re.VERBOSE,
-)
+# The parts of an action. Matched one after another, so that a text of nothing but `{{` costs no more than any other.
+_OPEN = re.compile(r"(?P<comment>\{\{-?\s*/\*)|\{\{|<%")
+_COMMENT_END = re.compile(r"\*/\s*-?\}\}")
+_BODY = re.compile(r"""(?: `[^`]*` | "(?:\\.|[^"\\\n])*" | [^`"}]+ | \}(?!\}) )*""", re.VERBOSE)
 _WORD = re.compile(r"\{\{-?\s*([A-Za-z_]\w*|\$\w*\s*:?=|/\*)")
 _OPENERS = frozenset(("if", "range", "with", "define", "block"))
 _SILENT = _OPENERS | {"else", "end", "template", "break", "continue"}
@@ -45,11 +43,42 @@ class Action:
 def actions(text: str) -> Iterator[Action]:
     """Find all actions of a text in order."""
     line, last = 1, 0
-    for match in _ACTION.finditer(text):
-        line += text.count("\n", last, match.start())
-        last = match.start()
-        column = last - text.rfind("\n", 0, last)
-        yield Action(match[0], last, line, column, _control_word(match[0]))
+    for start, end in _spans(text):
+        line += text.count("\n", last, start)
+        last = start
+        action = text[start:end]
+        yield Action(action, start, line, start - text.rfind("\n", 0, start), _control_word(action))
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    """Find where actions begin and end. What opens and does not close is no action, up to where it went wrong."""
+    at, last_tag = 0, None
+    while opened := _OPEN.search(text, at):
+        start = opened.start()
+        if opened["comment"] and (closed := _COMMENT_END.search(text, opened.end())):
+            at = closed.end()
+        elif opened[0] == "<%":
+            last_tag = text.rfind("%>") if last_tag is None else last_tag
+            if start + 2 > last_tag:
+                at = start + 2
+                continue
+            at = text.index("%>", start + 2) + 2
+        else:
+            end = _BODY.match(text, start + 2).end()  # type: ignore[union-attr]  # it matches any text, if only nothing
+            if not text.startswith("}}", end):
+                at = max(end, start + 2)
+                continue
+            at = end + 2
+        yield start, at
+
+
+def _replaced(text: str, replace: Callable[[str], str]) -> str:
+    """Replace each action of a text."""
+    parts, last = [], 0
+    for start, end in _spans(text):
+        parts += [text[last:start], replace(text[start:end])]
+        last = end
+    return "".join((*parts, text[last:]))
 
 
 def _control_word(action: str) -> str:
@@ -73,19 +102,29 @@ def mask(text: str) -> str:
     """
     count = 0
 
-    def replace(match: re.Match[str]) -> str:
+    def replace(action: str) -> str:
         nonlocal count
         count += 1
-        word = _control_word(match[0])
+        word = _control_word(action)
         mark = f"_go{count}_" if not word else {"else": "e", "end": "n"}.get(word, "")
-        return f"\0{mark}\0" + "\n" * match[0].count("\n")
+        return f"\0{mark}\0" + "\n" * action.count("\n")
 
     lines = []
-    for line in _ACTION.sub(replace, text).split("\n"):
+    for line in _replaced(text, replace).split("\n"):
         bare = re.sub(r"\0\w*\0", "", line)
-        kept = re.sub(r"\0e\0.*?\0n\0|\0[en]?\0", "", line).replace("\0", "")
-        lines.append(kept if bare.strip() else "")
+        lines.append(_first_branches(line) if bare.strip() else "")
     return "\n".join(lines)
+
+
+def _first_branches(line: str) -> str:
+    """Drop the marks of a masked line, and what lies between an else and its end."""
+    parts = re.split(r"\0([en])\0", line)
+    marks, last_end = parts[1::2], max((i for i, mark in enumerate(parts[1::2]) if mark == "n"), default=-1)
+    kept, dropping = [parts[0]], False
+    for index, (mark, piece) in enumerate(zip(marks, parts[2::2], strict=True)):
+        dropping = mark == "e" and index < last_end
+        kept.append("" if dropping else piece)
+    return "".join(kept).replace("\0", "")
 
 
 def is_placeholder(value: object) -> bool:
@@ -113,7 +152,7 @@ def check_blocks(text: str, path: Path | str) -> list[Problem]:
 
 
 def _unclosed_braces(text: str, path: Path | str) -> list[Problem]:
-    rest = _ACTION.sub(lambda match: "\n" * match[0].count("\n"), text)
+    rest = _replaced(text, lambda action: "\n" * action.count("\n"))
     return [
         Problem("'{{' without '}}'", path, number, line.index("{{") + 1, "close the action")
         for number, line in enumerate(rest.split("\n"), 1)

@@ -8,7 +8,6 @@ Only pyhelm3's `Command.run` is used. Its `Client` refuses every Helm that was b
 from __future__ import annotations
 
 import json
-import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.files import write_whole
 from chartgen.tools import cache_dir, find_tool
 
 if TYPE_CHECKING:
@@ -29,6 +29,13 @@ MINIMUM_VERSION = (3, 18)
 
 _VERSIONS = "helm-versions.json"
 _KEPT = 20  # states of Helm programs whose versions are remembered
+# What Helm sees of the user's environment where it needs no cluster: nothing. Nothing lies below these folders.
+_NOWHERE = "/nonexistent"
+_ALONE = {"HOME": _NOWHERE, "KUBECONFIG": _NOWHERE} | {
+    f"HELM_{what}_HOME": _NOWHERE for what in ("CACHE", "CONFIG", "DATA")
+}
+# Of an error stream without an end, the start and the end are read: the cause stands last.
+_TELLING = 100_000
 _UNREACHABLE = re.compile(
     r"cluster unreachable|connection refused|no such host|i/o timeout|network is unreachable|no configuration has been"
     r"|context .* does not exist|certificate signed by unknown|tls handshake|etcdserver",
@@ -101,13 +108,14 @@ class Helm:
                 raise MissingToolError(_unreachable(stderr, match)) from None
             raise HelmError(stderr, error.stdout.decode(errors="replace")) from None
 
-    def render(self, arguments: Sequence[str], stdin: str, *, limit: float) -> str:
+    def render(self, arguments: Sequence[str], stdin: str, limit: float) -> str:
         """Run a command of Helm that needs no cluster, and end it when it takes too long.
 
         Templates can loop for hours. Not through pyhelm3, which ends Helm with a signal that a render does not heed.
+        Helm gets no kubeconfig, no home, no plugins and no proxy of the user's: a stranger's chart is rendered too.
 
         Args:
-            arguments: The command and its arguments, without the program.
+            arguments: The command and its arguments, without the program; paths stand behind `--`.
             stdin: Text for its input, such as values for `--values -`.
             limit: Seconds that it may take.
 
@@ -118,10 +126,14 @@ class Helm:
 
         argv = [str(self.executable), *arguments]
         try:
-            ran = subprocess.run(argv, input=stdin.encode(), capture_output=True, timeout=limit, check=False)
+            ran = subprocess.run(
+                argv, input=stdin.encode(), capture_output=True, timeout=limit, check=False, env=_ALONE
+            )
         except subprocess.TimeoutExpired:
             raise HelmError(f"helm {arguments[0]} did not end within {limit:g} s") from None
-        stdout, stderr = ran.stdout.decode(errors="replace"), ran.stderr.decode(errors="replace")
+        stdout, stderr = ran.stdout.decode(errors="replace"), _bounded(ran.stderr).decode(errors="replace")
+        if ran.returncode < 0 or "cannot allocate memory" in stderr[:_TELLING]:
+            raise HelmError(f"helm {arguments[0]} was ended: it took more memory or processor time than it may")
         if ran.returncode:
             raise HelmError(stderr, stdout)
         return stdout
@@ -165,6 +177,10 @@ def explain(stderr: str) -> list[Problem]:
     if match := _PARSE_ERROR.match(text) or _TEMPLATE_LINE.match(text):
         return [_placed(match["at"], " ".join(match["text"].split()))]
     return [_template_problem(text)] if text else []
+
+
+def _bounded(stream: bytes) -> bytes:
+    return stream if len(stream) <= 2 * _TELLING else stream[:_TELLING] + b"\n" + stream[-_TELLING:]
 
 
 def _template_problem(text: str) -> Problem:
@@ -222,11 +238,9 @@ def _known_versions() -> dict[str, str]:
 def _remember(known: dict[str, str]) -> None:
     """Write the versions down; where that is not possible they are asked for again."""
     folder = cache_dir()
-    with suppress(OSError):
+    with suppress(OSError, ChartgenError):
         folder.mkdir(parents=True, exist_ok=True)
-        draft = folder / f".{_VERSIONS}.{os.getpid()}"
-        draft.write_text(json.dumps(known))
-        draft.replace(folder / _VERSIONS)
+        write_whole(folder / _VERSIONS, json.dumps(known))
 
 
 def _ask_version(executable: Path) -> tuple[int, int, int]:

@@ -48,6 +48,8 @@ class Library:
         if len(found) > 1:
             hint = "rename yours and list it under the new name"
             raise ChartgenError(Problem(f"there is already a {kind} {name!r} in {found[0]}", found[1], hint=hint))
+        if not self.is_builtin(found[0]):
+            _refuse_links_out(found[0], found[0].parent.parent)
         return found[0]
 
     def names(self, kind: str) -> list[str]:
@@ -96,6 +98,20 @@ def open_library(paths: Sequence[Path] = ()) -> Library:
     if problems:
         raise UsageError(problems)
     return Library(tuple(dict.fromkeys((BUILTIN, *(root.resolve() for root in roots)))))
+
+
+def _refuse_links_out(path: Path, root: Path) -> None:
+    """Refuse links that lead out of a folder of definitions: what they name would be read into a chart."""
+    real = Path(os.path.realpath(root))
+    inner = [Path(folder, name) for folder, folders, names in os.walk(path) for name in (*folders, *names)]
+    hint = "copy what it stands for into the folder"
+    problems = [
+        Problem(f"is a link out of {root}", each, hint=hint)
+        for each in (path, *inner)
+        if not Path(os.path.realpath(each)).is_relative_to(real)
+    ]
+    if problems:
+        raise ChartgenError(problems)
 
 
 def _installed(roots: tuple[Path, ...]) -> Library:

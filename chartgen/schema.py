@@ -75,13 +75,21 @@ def validate(data: Json, schema: Schema, locate: Locate) -> list[Problem]:
 
     Args:
         data: The chart's defaults with the values over them, as `values.coalesce` gives.
-        schema: The chart's values.schema.json; it is trusted to be a sound schema.
+        schema: The chart's values.schema.json. What a `$ref` names outside of it is not fetched.
         locate: Gives file, line and column of a key path.
 
     Returns:
         All problems, sorted by place; an empty list when the values fit.
+
+    Raises:
+        ChartgenError: The schema is no sound one.
     """
-    errors = list(_validator_class()(schema).iter_errors(data))
+    from referencing import Registry
+
+    try:
+        errors = list(_validator_class()(schema, registry=Registry()).iter_errors(data))
+    except Exception as error:  # noqa: BLE001 - the ways in which a stranger's schema can break the validator are not to be listed
+        raise ChartgenError(_unsound(schema, error)) from None
     if not errors:
         return []
     from chartgen.wording import explain
@@ -94,13 +102,23 @@ def validate(data: Json, schema: Schema, locate: Locate) -> list[Problem]:
     return sorted(problems, key=lambda p: (str(p.path or ""), p.line, p.column, p.message))
 
 
-def check_sound(schema: Schema) -> list[str]:
-    """Name what keeps a schema from being sound draft-07 that Python and Go read alike; empty when it is."""
+def _unsound(schema: Json, error: Exception) -> list[Problem]:
+    """Say why the validator failed: what the metaschema finds, or else what the validator raised."""
+    found = _metaschema_errors(schema) or [f"{type(error).__name__}: {error}"]
+    hint = "mend the schema; the values were not checked against it"
+    return [Problem(f"is not a sound JSON Schema: {each[:300]}", "values.schema.json", 1, hint=hint) for each in found]
+
+
+def _metaschema_errors(schema: Json) -> list[str]:
     from jsonschema import Draft7Validator
 
     errors = Draft7Validator(Draft7Validator.META_SCHEMA).iter_errors(schema)
-    unsound = [f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message}" for error in errors]
-    return sorted(unsound) or check_patterns(schema)
+    return sorted(f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message}" for error in errors)
+
+
+def check_sound(schema: Schema) -> list[str]:
+    """Name what keeps a schema from being sound draft-07 that Python and Go read alike; empty when it is."""
+    return _metaschema_errors(schema) or check_patterns(schema)
 
 
 def check_patterns(schema: Schema) -> list[str]:

@@ -64,7 +64,9 @@ def action(repository: Path, env: dict[str, str], **inputs: str) -> list[subproc
             name: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda match: given[match[1]], text)
             for name, text in each.get("env", {}).items()
         }
-        ran.append(step(each["run"], repository, {**env, **filled, "GITHUB_ACTION_PATH": str(ROOT)}))
+        # Installing with hashes takes every package from where the runner's pip takes it.
+        online = {key: value for key, value in env.items() if key != "PIP_NO_INDEX"}
+        ran.append(step(each["run"], repository, {**online, **filled, "GITHUB_ACTION_PATH": str(ROOT)}))
     return ran
 
 
@@ -81,6 +83,20 @@ def test_github_action_passes_with_arguments(repository: Path, environment: dict
     *_, lint = action(repository, environment, charts="charts", arguments="--ignore names-fit", output="found.sarif")
     assert (lint.returncode, lint.stdout) == (0, "")
     assert json.loads((repository / "found.sarif").read_text())["runs"][0]["results"] == []
+
+
+def test_github_action_takes_every_line(repository: Path, environment: dict[str, str]) -> None:
+    plant(SEED, repository / "more" / "other")
+    *_, lint = action(repository, environment, charts="charts\nmore\n", arguments="--select\nnames-fit\n--strict")
+    assert lint.returncode == 1
+    places = [line.partition("file=")[2].partition(",")[0] for line in lint.stdout.splitlines()]
+    assert places == ["charts/mine/templates/job.yaml", "more/other/templates/job.yaml"]
+
+
+def test_github_action_takes_charts_for_no_flags(repository: Path, environment: dict[str, str]) -> None:
+    *_, lint = action(repository, environment, charts="--select=none")
+    assert lint.returncode == 2
+    assert "'--select=none' is neither a folder" in lint.stderr
 
 
 def test_github_action_does_not_run_what_an_input_holds(repository: Path, environment: dict[str, str]) -> None:

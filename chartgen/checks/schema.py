@@ -10,7 +10,7 @@ from typing import Any
 
 from chartgen import schema
 from chartgen.chart import Chart
-from chartgen.errors import Problem
+from chartgen.errors import ChartgenError, Problem
 from chartgen.values import Values, coalesce
 from chartgen.yamltext import Document, load, require_map
 
@@ -32,10 +32,11 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
     text = chart.files.get("values.schema.json")
     if text is None:
         return []
-    wanted: dict[str, Any] = json.loads(text)
+    wanted = _schema(text)
+    found = schema.validate(effective_values(chart, values), wanted, lambda keys: _near(chart, values, keys))
     deleted = _deleted(values.data, require_map(_defaults(chart), "values.yaml"), wanted, wanted)
     return [
-        *schema.validate(effective_values(chart, values), wanted, lambda keys: _near(chart, values, keys)),
+        *found,
         *(
             Problem(f"{'.'.join(keys)}: null deletes the chart's default", *_near(chart, values, keys), hint=_KEEP)
             for keys in deleted
@@ -43,18 +44,33 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
     ]
 
 
+def _schema(text: str) -> dict[str, Any]:
+    try:
+        wanted = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        hint = "mend the schema; the values were not checked against it"
+        raise ChartgenError(Problem(f"is not JSON: {error}", "values.schema.json", 1, hint=hint)) from None
+    return wanted if isinstance(wanted, dict) else {}  # `true` and `false` are schemas too
+
+
 def _deleted(
     data: dict[str, Any], defaults: dict[str, Any], schema: dict[str, Any], root: dict[str, Any]
 ) -> Iterator[tuple[str, ...]]:
     """Give the keys that a null takes away although the schema names them: templates need all of these."""
     for key, value in data.items():
-        named = schema.get("properties", {}).get(key, {})
-        named = root.get("definitions", {}).get(named.get("$ref", "").rpartition("/")[2], named)
+        named = _maps(_maps(schema, "properties"), key)
+        named = _maps(_maps(root, "definitions"), str(named.get("$ref", "")).rpartition("/")[2]) or named
         default = defaults.get(key)
         if value is None and named and default is not None and "null" not in named.get("type", ""):
             yield (key,)
         elif isinstance(value, dict) and isinstance(default, dict):
             yield from ((key, *below) for below in _deleted(value, default, named, root))
+
+
+def _maps(node: dict[str, Any], key: str) -> dict[str, Any]:
+    """Return a part of a schema; nothing where a stranger's schema has no map there."""
+    part = node.get(key)
+    return part if isinstance(part, dict) else {}
 
 
 def place(chart: Chart, values: Values, keys: Sequence[str | int]) -> tuple[Path | str | None, int, int]:

@@ -36,6 +36,7 @@ def convert(
     from chartgen.composer import compose_interface
     from chartgen.convert import convert_recipe, paths, yaml_text
     from chartgen.errors import ChartgenError, Problem
+    from chartgen.files import write_whole
     from chartgen.target import load_target
     from chartgen.values import load_values
     from chartgen.yamltext import load_file
@@ -49,7 +50,7 @@ def convert(
         raise ChartgenError(Problem("is there already", path, hint="use --force, or another --name") for path in there)
     for path, data in parts:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"# Converted from {source}: {values.name}\n{yaml_text(data)}", encoding="utf-8", newline="\n")
+        write_whole(path, f"# Converted from {source}: {values.name}\n{yaml_text(data)}")
         click.echo(str(path))
     for problem in made.left:
         _tell("warning", str(problem))

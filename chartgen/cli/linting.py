@@ -32,6 +32,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--baseline", type=_PATH, help="File with the findings that are known already; only others count.")
 @click.option("--write-baseline", type=_PATH, help="Write all findings into such a file, and succeed.")
 @click.option("--kubernetes", multiple=True, metavar="X.Y", help="Kubernetes versions; default: oldest and newest.")
+@click.option("--limit", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds for one chart.")
 @click.option("--cache/--no-cache", default=True, help="Take what is known of charts that have not changed.")
 @workload_option
 @path_option
@@ -72,10 +73,13 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> Non
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     """Give the options that are set, with lists as lists: --select a,b is --select a --select b."""
+    from chartgen.linter.limits import Limits
+
     found = {key: options[key] for key in ("presets", "baseline", "strict") if options[key]}
     for key in ("select", "ignore", "kubernetes"):
         if options[key]:
             found[key] = tuple(word.strip() for words in options[key] for word in words.split(",") if word.strip())
+    found["limits"] = Limits.of(options["limit"])
     return {**found, "workload": options["workload"], "cache": options["cache"] and not options["write_baseline"]}
 
 
@@ -104,14 +108,12 @@ def _show(findings: Sequence[Finding]) -> None:
 
 
 def _write(text: str, file: Path | None) -> None:
-    from chartgen.errors import ChartgenError, Problem
+    from chartgen.files import write_whole
 
     if file is None:
         click.echo(text, nl=False)
-        return
-    if not file.parent.is_dir():
-        raise ChartgenError(Problem("cannot be written: there is no such folder", file, hint="make the folder first"))
-    file.write_text(text, encoding="utf-8", newline="\n")
+    else:
+        write_whole(file, text)
 
 
 def _write_baseline(findings: Sequence[Finding], file: Path) -> None:

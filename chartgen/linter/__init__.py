@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
+from chartgen.linter.boundary import escapes, refused
 from chartgen.linter.ladder import Layers, Subject, examine
 
 if TYPE_CHECKING:
     from chartgen.chart import Chart
 
 __all__ = ["Layers", "Subject", "examine", "find_presets", "lint"]
+
+# What Helm takes for a chart's name (helm.sh/helm/v4 pkg/chart/v2/util/create.go, chartName), not begun with a dot.
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,249}")
+_NAMES = "use letters, digits, '-', '_' and '.'"
 
 
 def lint(chart: Chart, presets: Mapping[str, Layers] | None = None) -> list[Finding]:
@@ -40,9 +47,16 @@ def find_presets(chart: str, folder: Path) -> dict[str, list[Path]]:
 
     Returns:
         Name of the workload -> values files, lowest layer first.
+
+    Raises:
+        ChartgenError: The chart's name leads elsewhere, or a file is a link out of the folder.
     """
+    if not _NAME.fullmatch(chart):
+        raise ChartgenError(Problem(f"{chart[:60]!r} cannot be a chart's name", "Chart.yaml", hint=_NAMES))
     found = {}
     for overlay in sorted((folder / chart).glob("*.yaml")):
         layers = [folder / overlay.name, overlay, folder / f"site.{chart}.example.yaml"]
+        if outside := [layer for layer in layers if escapes(layer, folder) or escapes(layer, Path.cwd())]:
+            raise ChartgenError(refused("preset", "is a link out of the folder of presets", outside[0]))
         found[overlay.stem] = [layer for layer in layers if layer.is_file()]
     return found

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import chartgen
-from chartgen.errors import Problem
+from chartgen.errors import ChartgenError, Problem
+from chartgen.files import write_whole
 from chartgen.findings import Finding
 from chartgen.helm import find_helm
 from chartgen.linter.ladder import Subject
@@ -25,18 +25,16 @@ def remembered(key: str) -> list[Finding] | None:
         rows = json.loads(_file(key).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return [_finding(row) for row in rows]
+    return [finding_of(row) for row in rows]
 
 
 def remember(key: str, findings: Iterable[Finding]) -> None:
     """Keep findings under a key. A cache that cannot be written is none."""
-    rows = [_row(each) for each in findings]
+    rows = [row_of(each) for each in findings]
     file = _file(key)
-    draft = file.with_suffix(f".{os.getpid()}")
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ChartgenError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_text(json.dumps(rows), encoding="utf-8")
-        draft.replace(file)
+        write_whole(file, json.dumps(rows))
 
 
 def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
@@ -79,14 +77,16 @@ def _file(key: str) -> Path:
     return cache_dir() / "lint" / f"{key}.json"
 
 
-def _row(finding: Finding) -> dict[str, Any]:
+def row_of(finding: Finding) -> dict[str, Any]:
+    """Return a finding as JSON data; `finding_of` reads it again."""
     problem = finding.problem
     place = [None if problem.path is None else str(problem.path), isinstance(problem.path, Path)]
     told = [problem.message, *place, problem.line, problem.column, problem.hint]
     return {"rule": finding.rule, "problem": told, "severity": finding.severity, "key": finding.key}
 
 
-def _finding(row: dict[str, Any]) -> Finding:
+def finding_of(row: dict[str, Any]) -> Finding:
+    """Return the finding that `row_of` wrote."""
     message, path, is_path, *rest = row["problem"]
     problem = Problem(message, Path(path) if is_path else path, *rest)
     return Finding(row["rule"], problem, row["severity"], row["key"])

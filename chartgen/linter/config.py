@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import Problem, UsageError, did_you_mean
+from chartgen.linter.boundary import escapes, fault_of, refused
 from chartgen.yamltext import read_text, type_name
 
 _FILES = {"chartgen.toml": ("lint",), "pyproject.toml": ("tool", "chartgen", "lint")}
@@ -42,10 +43,12 @@ def read_config(folder: Path) -> Config:
     """Read the settings of a folder; the defaults where it has none.
 
     Raises:
-        UsageError: A file that is no TOML, or a setting that there is not.
+        UsageError: A file that is no TOML, or a setting that there is not, or that leads out of the repository.
     """
     for name, keys in _FILES.items():
         path = folder / name
+        if escapes(path, folder):
+            raise UsageError(refused("settings", "the file is a link out of the repository", path))
         if path.is_file() and (table := _table(path, keys)) is not None:
             return _config(table, path)
     return Config()
@@ -56,7 +59,7 @@ def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     try:
         node: Any = toml.loads(read_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(Problem(f"is no TOML: {error}", path)) from None
     for key in keys:
         node = node.get(key) if isinstance(node, dict) else None
@@ -78,6 +81,19 @@ def _problem(key: str, value: Any, path: Path) -> Problem | None:
         return Problem(f"lint has no setting {key!r}", path, hint=did_you_mean(key, known))
     if key in _LISTS:
         fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
-        return None if fits else Problem(f"{key} must be a list of strings, not {type_name(value)}", path)
+        return _outside(key, value, path) if fits else Problem(_wrong(key, "a list of strings", value), path)
     wanted, name = (bool, "true or false") if key == "strict" else (str, "a string")
-    return None if isinstance(value, wanted) else Problem(f"{key} must be {name}, not {type_name(value)}", path)
+    if not isinstance(value, wanted):
+        return Problem(_wrong(key, name, value), path)
+    return _outside(key, [str(value)], path)
+
+
+def _wrong(key: str, wanted: str, value: Any) -> str:
+    return f"{key} must be {wanted}, not {type_name(value)}"
+
+
+def _outside(key: str, values: list[str], path: Path) -> Problem | None:
+    """Refuse a path that a stranger's settings lead elsewhere with: lint reads what is in the repository only."""
+    named = values if key in ("charts", "presets", "baseline") else []
+    faults = (why for name in named if (why := fault_of(name, path.parent)))
+    return next((refused(key, why, path) for why in faults), None)

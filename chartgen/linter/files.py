@@ -11,11 +11,13 @@ from typing import NamedTuple
 from chartgen.chart import Chart
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
+from chartgen.linter.archives import read_archives
 from chartgen.yamltext import Document, Keys, load, require_map
 
 # Helm's own limits (helm.sh/helm/v4 pkg/chart/loader/archive: MaxDecompressedFileSize, MaxDecompressedChartSize).
 LARGEST_FILE = 5 * 1024 * 1024
 LARGEST_CHART = 100 * 1024 * 1024
+MOST_FILES = 20_000
 _FOLDER = "file://"
 
 
@@ -44,7 +46,11 @@ def read_chart(path: Path) -> Folder:
     findings: list[Finding] = []
     files: dict[str, str] = {}
     total, digest = 0, hashlib.sha256()
-    for file in _walk(path):
+    for count, file in enumerate(_walk(path), 1):
+        if total > LARGEST_CHART or count > MOST_FILES:
+            message = f"holds more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files, Helm reads them all"
+            findings.append(Finding("chart-files", Problem(message, "Chart.yaml", hint="move data out of the chart")))
+            break
         name = file.relative_to(path).as_posix()
         if fault := _fault(file, path):
             findings.append(Finding("chart-files", Problem(fault[0], name, hint=fault[1])))
@@ -54,9 +60,8 @@ def read_chart(path: Path) -> Folder:
             digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
             if (text := _text(data)) is not None:
                 files[name] = text
-    if total > LARGEST_CHART:
-        message = f"holds {total / 1e6:.0f} MB, Helm reads at most {LARGEST_CHART / 1e6:.0f} MB"
-        findings.append(Finding("chart-files", Problem(message, "Chart.yaml", hint="move data out of the chart")))
+    if not findings:
+        findings += read_archives(path).findings
     name = _name(files.get("Chart.yaml", ""), path, findings)
     findings += _circles(path)
     return Folder(Chart(name, dict(sorted(files.items()))), findings, digest.hexdigest())

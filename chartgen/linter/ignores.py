@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from chartgen.errors import Problem
 from chartgen.findings import Finding
 
-_COMMENT = re.compile(r"(?:#|/\*)\s*chartgen: ignore\[(?P<ids>[\w, -]+)\][ \t]*(?P<reason>[^\n]*?)\s*(?:\*/[^\n]*)?$")
+_MARK = "chartgen: ignore["
+_IDS = re.compile(r"[\w, -]+")
 # The same exceptions for people who also run kube-linter (its documentation, "Ignoring violations for specific cases").
 _KUBE_LINTER = "ignore-check.kube-linter.io/"
 _SAME = {
@@ -59,12 +61,28 @@ def without_reason(files: Mapping[str, str]) -> Iterator[Finding]:
         files: Path -> text.
     """
     for path, text in files.items():
-        for number, line in enumerate(text.splitlines() if "chartgen: ignore[" in text else (), 1):
-            if (match := _COMMENT.search(line)) and not match["reason"]:
+        for number, line in enumerate(text.splitlines() if _MARK in text else (), 1):
+            if (found := _exception(line)) and not found.reason:
                 problem = Problem("ignores a rule without a reason", path, number, hint="write the reason behind it")
                 yield Finding("ignore-has-reason", problem)
 
 
+class _Exception(NamedTuple):
+    """What a comment ignores, and why; the reason may be missing."""
+
+    ids: str
+    reason: str
+
+
+def _exception(line: str) -> _Exception | None:
+    """Read the comment at the end of a line. Without patterns: a line of blanks must cost no more than any other."""
+    before, mark, rest = line.rpartition(_MARK)
+    ids, bracket, reason = rest.partition("]")
+    if not mark or not bracket or not before.rstrip().endswith(("#", "/*")) or not _IDS.fullmatch(ids):
+        return None
+    return _Exception(ids, reason.partition("*/")[0].strip())
+
+
 def _ids(line: str) -> Iterable[str]:
-    match = _COMMENT.search(line)
-    return [name.strip() for name in match["ids"].split(",")] if match and match["reason"] else []
+    found = _exception(line)
+    return [name.strip() for name in found.ids.split(",")] if found and found.reason else []

@@ -21,26 +21,27 @@ class Inspection:
 
     Args:
         chart: The chart.
-        renderings: What it rendered to.
         reasons: Privilege -> its stated reason.
     """
 
     steps = tuple(dict.fromkeys(rule.step for rule in RULES if rule.step != "release size"))
 
-    def __init__(self, chart: Chart, renderings: Sequence[Rendering], reasons: Mapping[str, str]) -> None:
+    def __init__(self, chart: Chart, reasons: Mapping[str, str]) -> None:
         self.chart, self.reasons = chart, reasons
-        self.broken: list[Finding] = []
         self.told: set[tuple[object, ...]] = set()
         self.releases: list[_Release] = []
+
+    def read(self, renderings: Sequence[Rendering]) -> Iterator[Finding]:
+        """Read what the chart rendered to, and report what of it is no YAML."""
         seen: set[tuple[str, str]] = set()
         for rendering in renderings:
-            self._read(rendering, seen)
+            yield from self._read(rendering, seen)
 
-    def _read(self, rendering: Rendering, seen: set[tuple[str, str]]) -> None:
+    def _read(self, rendering: Rendering, seen: set[tuple[str, str]]) -> Iterator[Finding]:
         try:
             found = rendering.manifests
         except ChartgenError as error:
-            self.broken += [Finding("helm-template", told(problem, rendering.preset)) for problem in error.problems]
+            yield from (Finding("helm-template", told(problem, rendering.preset)) for problem in error.problems)
             return
         new = [(rendering.kubernetes, each.text) not in seen for each in found]
         seen.update((rendering.kubernetes, each.text) for each in found)
@@ -48,8 +49,6 @@ class Inspection:
 
     def findings(self, step: str) -> Iterator[Finding]:
         """Apply the rules of a step."""
-        if step == self.steps[0]:
-            yield from self.broken
         for rule in RULES:
             if rule.step == step:
                 for release in self.releases:

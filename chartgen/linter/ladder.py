@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -17,13 +17,18 @@ from chartgen.chart import Chart
 from chartgen.checks import ANNOTATION, check
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import Finding, in_order
+from chartgen.linter.archives import read_archives
 from chartgen.linter.determinism import banned_functions, builds_differ
 from chartgen.linter.documents import documents
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
+from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import reasons
 from chartgen.linter.rendering import Preset, Renderer, Rendering, told
+from chartgen.linter.schema_references import NAME as SCHEMA_FILE
+from chartgen.linter.schema_references import RULE as FOREIGN
+from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import release_fits
 from chartgen.values import Values, load_values
 from chartgen.yamltext import Plain, load, require_map
@@ -69,20 +74,28 @@ class Examination:
     findings: list[Finding] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     renderings: list[Rendering] = field(default_factory=list)
+    limit: float | None = None
 
     def add(self, name: str, findings: Callable[[], Iterable[Finding]]) -> None:
-        """Do a step and time it."""
+        """Do a step and time it; say so when it takes longer than it may."""
         start = time.perf_counter()
-        found = list(findings())
+        found: list[Finding] = []
+        try:
+            with limited(self.limit) if self.limit else nullcontext():
+                found += findings()
+        except OutOfTimeError:
+            message = f"the step {name!r} did not end within {self.limit:g} s, so it was not checked"
+            found.append(Finding(UNFINISHED, Problem(message, "Chart.yaml", 1, hint="make the chart smaller")))
         self.findings += found
         self.steps.append(Step(name, time.perf_counter() - start, len(found)))
 
 
-def examine(subject: Subject) -> Examination:
+def examine(subject: Subject, limit: float | None = None) -> Examination:
     """Walk a chart up the whole ladder.
 
     Args:
         subject: The chart, and what it is rendered with.
+        limit: Seconds that one step may take, for main threads only; None for no limit.
 
     Returns:
         The steps that were done, and the findings in order, each where people can mend it.
@@ -90,7 +103,7 @@ def examine(subject: Subject) -> Examination:
     Raises:
         MissingToolError: There is no fitting Helm.
     """
-    done = Examination(subject)
+    done = Examination(subject, limit=limit)
     done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
     if not subject.faults:
         with _folder(subject) as folder:
@@ -102,6 +115,8 @@ def examine(subject: Subject) -> Examination:
 
 def _climb(done: Examination, renderer: Renderer) -> None:
     chart, subject = done.subject.chart, done.subject
+    done.add("schema references", lambda: foreign_references(_schemas(subject, renderer.folder)))
+    renderer = replace(renderer, schemas=not any(each.rule == FOREIGN for each in done.findings))
     versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
     work = _Work(renderer, versions, library=_is_library(chart))
     if subject.bare:
@@ -112,10 +127,17 @@ def _climb(done: Examination, renderer: Renderer) -> None:
     done.add("helm lint", work.linted)
     done.add("helm template", work.rendered)
     done.renderings = work.renderings
-    inspection = Inspection(chart, done.renderings, reasons(chart.files.get("README.md", "")))
+    inspection = Inspection(chart, reasons(chart.files.get("README.md", "")))
+    done.add("objects", lambda: inspection.read(done.renderings))
     for step in inspection.steps:
         done.add(step, partial(inspection.findings, step))
     done.add("release size", lambda: _sizes(done, inspection))
+
+
+def _schemas(subject: Subject, folder: Path) -> dict[str, str]:
+    """Return every schema that Helm would apply: the chart's, and those of its subcharts, packaged or not."""
+    own = {path: text for path, text in subject.chart.files.items() if path.rpartition("/")[2] == SCHEMA_FILE}
+    return own | (read_archives(folder).schemas if subject.folder else {})
 
 
 def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
@@ -123,7 +145,7 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
     for name, given in subject.presets.items():
         try:
             values = given if isinstance(given, Values) else load_values(given)
-            found = check(subject.chart, values)
+            found = check(_without_schema(subject.chart) if not work.renderer.schemas else subject.chart, values)
         except MissingToolError:
             raise
         except ChartgenError as error:
@@ -133,6 +155,10 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
         if all(each.severity != "error" for each in found):
             files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
             work.start(Preset(name, values.data, files[-1] if files else "values.yaml"))
+
+
+def _without_schema(chart: Chart) -> Chart:
+    return Chart(chart.name, {path: text for path, text in chart.files.items() if path != SCHEMA_FILE}, chart.target)
 
 
 def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
@@ -151,8 +177,13 @@ class _Work:
         self.renderings: list[Rendering] = []
 
     def start(self, preset: Preset) -> None:
-        """Begin to lint and render with values; a library chart has nothing to render."""
-        self.lints.append(self.renderer.lint(preset.data, self.versions[-1]))
+        """Begin to lint and render with values; a library chart has nothing to render.
+
+        The lint of Helm 3 applies a schema whatever it is asked for (3.22.0, pkg/lint/rules/values.go), so it is left
+        out where a schema must not be used.
+        """
+        if self.renderer.schemas or self.renderer.helm.version >= (4,):
+            self.lints.append(self.renderer.lint(preset.data, self.versions[-1]))
         if not self.library:
             running = [self.renderer.template(preset, each) for each in self.versions]
             self.templates.append((preset, running))

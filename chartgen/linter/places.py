@@ -13,10 +13,12 @@ from chartgen.library import BUILTIN
 from chartgen.target import Target
 from chartgen.yamltext import read_text
 
-# Number of a line -> its pattern, and how many of its letters are fixed.
-Patterns: TypeAlias = dict[int, tuple[re.Pattern[str], int]]
+# Number of a line -> its texts between what the template fills in, and how many of its letters are fixed.
+Patterns: TypeAlias = dict[int, tuple[list[str], int]]
 
-_ACTION = re.compile(r"\{\{.*?\}\}|<%.*?%>")
+_ACTION = re.compile(r"\{\{[^\n]*?\}\}|<%[^\n]*?%>")
+# No line that people write is longer; a line without an end would take its square in time.
+_LONGEST = 4000
 # A template line with fewer letters than this, such as `- {{ . }}`, could have made any line.
 _TELLING = 4
 # What the workload kinds share, and what setup charts begin with.
@@ -81,8 +83,8 @@ def _likest(lines: Sequence[str], line: int, files: Mapping[str, str]) -> Line |
 
 
 def _alike(wanted: str, patterns: Patterns) -> Iterator[tuple[int, int]]:
-    for number, (pattern, letters) in patterns.items():
-        if letters >= min(_TELLING, len(wanted)) and pattern.fullmatch(wanted):
+    for number, (parts, letters) in patterns.items():
+        if letters >= min(_TELLING, len(wanted)) and _fits(wanted, parts):
             yield number, letters
 
 
@@ -91,19 +93,36 @@ def _around(lines: Sequence[str], line: int, patterns: Patterns, number: int) ->
     score = 0
     for step in (-3, -2, -1, 1, 2, 3):
         at = line + step
-        if 0 < at <= len(lines) and (near := patterns.get(number + step)) and near[0].fullmatch(lines[at - 1].strip()):
+        if 0 < at <= len(lines) and (near := patterns.get(number + step)) and _fits(lines[at - 1].strip(), near[0]):
             score += near[1]
     return score
 
 
+def _fits(text: str, parts: Sequence[str]) -> bool:
+    """Report whether a text is these parts in order, with anything between them; each part at its first place."""
+    first, *rest = parts
+    if not rest:
+        return text == first
+    last = rest.pop()
+    at, end = len(first), len(text) - len(last)
+    if at > end or not text.startswith(first) or not text.endswith(last):
+        return False
+    for part in rest:
+        found = text.find(part, at, end)
+        if found < 0:
+            return False
+        at = found + len(part)
+    return True
+
+
 @lru_cache(maxsize=512)
 def _patterns(text: str) -> Patterns:
-    """Give each line as a pattern, with what the template fills in left open, and the letters that are fixed."""
+    """Return each line's texts around what the template fills in, and how many letters they have."""
     made = {}
     for number, line in enumerate(text.split("\n"), 1):
-        parts = _ACTION.split(line.strip())
+        parts = _ACTION.split(line.strip()) if len(line) <= _LONGEST else []
         if letters := sum(map(len, parts)):
-            made[number] = (re.compile(".*?".join(map(re.escape, parts))), letters)
+            made[number] = (parts, letters)
     return made
 
 

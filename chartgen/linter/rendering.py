@@ -23,8 +23,12 @@ _RELEASE = "lint"
 LIMIT = 60.0
 _HELM_LINE = re.compile(r"^\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)")
 # A thousand times for templates that include each other, before the sentence that matters.
-_CALLS = re.compile(r'(?:(?:template: \S+: )?executing "[^"\n]*" at <[^\n]*?>: error calling \w+: ){4,}')
-_PLACE = re.compile(r"(?P<path>[\w./-]+\.(?:yaml|yml|tpl|txt)):(?P<line>\d+)(?::\d+)?")
+# Bounded, and begun only where a word begins, so that no line makes them look at it again and again.
+_CALLS = re.compile(
+    r'(?:(?:template: [^\s:]{1,300}:[\d:]{1,20} )?executing "[^"\n]{0,200}" at <[^\n]{0,200}?>: '
+    r"error calling \w{1,50}: ){4,}"
+)
+_PLACE = re.compile(r"(?<![\w./-])(?P<path>[\w./-]+\.(?:yaml|yml|tpl|txt)):(?P<line>\d{1,9})(?::\d+)?")
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,13 @@ class Renderer:
     Args:
         folder: The chart's folder.
         helm: The Helm.
+        schemas: Whether Helm applies the chart's schemas; not when one of them refers to something outside of itself,
+            which Helm would fetch.
     """
 
     folder: Path
     helm: Helm = field(default_factory=find_helm)
+    schemas: bool = True
 
     def __post_init__(self) -> None:
         """Start the threads; each waits for a Helm of its own."""
@@ -94,7 +101,7 @@ class Renderer:
 
     def _lint(self, values: dict[str, Plain], kubernetes: str) -> list[Finding]:
         try:
-            report = self._run(["lint", "--strict", str(self.folder)], values, kubernetes)
+            report = self._run(["lint", "--strict"], values, kubernetes)
         except HelmError as error:
             if not error.stdout:
                 return [Finding("helm-lint", told(problem, Preset("", values))) for problem in error.problems]
@@ -108,17 +115,19 @@ class Renderer:
         return found
 
     def _template(self, preset: Preset, kubernetes: str) -> Rendering | list[Finding]:
-        command = ["template", _RELEASE, str(self.folder), "--namespace", LINT_NAMESPACE]
+        command = ["template", "--namespace", LINT_NAMESPACE]
         try:
-            return Rendering(preset, kubernetes, self._run(command, preset.data, kubernetes))
+            return Rendering(preset, kubernetes, self._run(command, preset.data, kubernetes, _RELEASE))
         except MissingToolError:
             raise
         except ChartgenError as error:
             return [Finding("helm-template", told(problem, preset)) for problem in error.problems]
 
-    def _run(self, command: Sequence[str], values: dict[str, Plain], kubernetes: str) -> str:
-        arguments = [*command, "--kube-version", f"{kubernetes}.0", "--values", "-"]
-        return self.helm.render(arguments, to_json(values), limit=LIMIT)
+    def _run(self, command: Sequence[str], values: dict[str, Plain], kubernetes: str, *words: str) -> str:
+        """Run Helm on the folder: by its absolute path and behind `--`, so that no name is ever taken for a flag."""
+        flags = ["--kube-version", f"{kubernetes}.0", "--values", "-"]
+        flags += [] if self.schemas else ["--skip-schema-validation"]
+        return self.helm.render([*command, *flags, "--", *words, str(self.folder.absolute())], to_json(values), LIMIT)
 
 
 def told(problem: Problem, preset: Preset) -> Problem:

@@ -8,7 +8,9 @@ from typing import Any
 
 from chartgen.findings import Severity
 from chartgen.linter.kubernetes_schemas import kinds_are_known, objects_fit_their_schema
+from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.policy import POLICY
+from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.scripts import scripts_are_sound, scripts_parse
 from chartgen.linter.size import configmaps_fit
 from chartgen.linter.structure import RULES as STRUCTURE
@@ -79,6 +81,18 @@ STEP_RULES = (
         "Helm cannot or must not read a file: a broken Chart.yaml, a link out of the chart, a circle, a huge file.",
         "mend or remove the file, or copy what a link stands for; while one is left, Helm is not run",
         "helm.sh/helm/v4, pkg/chart/loader/archive",
+    ),
+    StepRule(
+        UNFINISHED,
+        "A step of lint, or the lint of a whole chart, took more time or memory than it may, or failed.",
+        "make the chart smaller, or mend what the message names; what is behind it was not checked",
+        "chartgen/linter/limits.py",
+    ),
+    StepRule(
+        FOREIGN,
+        "A JSON Schema of the chart or of a subchart refers to a URL or a file, which rendering the chart would fetch.",
+        "copy what it refers to into the schema's definitions; until then the schema is not used",
+        "santhosh-tekuri/jsonschema v6, the validator of Helm",
     ),
     StepRule(
         "helm-lint",

@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from chartgen.apitypes import kubernetes_versions
 from chartgen.chart import Chart
 from chartgen.composer import compose, compose_setup
-from chartgen.errors import Problem, UsageError, did_you_mean
+from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.findings import Finding, in_order
 from chartgen.library import Library, open_library
 from chartgen.linter import cache, find_presets
+from chartgen.linter.boundary import escapes, refused
 from chartgen.linter.config import Config, read_config
+from chartgen.linter.confined import Outcome, confined
 from chartgen.linter.files import read_chart
 from chartgen.linter.handwritten import lint_values
 from chartgen.linter.ladder import Step, Subject, examine
+from chartgen.linter.limits import Limits
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
-from chartgen.target import load_target
+from chartgen.target import Target, load_target
 from chartgen.values import Values
 from chartgen.yamltext import load_file
 
 Told = Callable[[str, Sequence[Step] | None], None]
+Work: TypeAlias = Callable[[], Outcome]
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,7 @@ class Settings:
         values: Values given on the command line.
         workload: Another workload kind than the targets' own.
         cache: Whether what is known of unchanged charts is taken.
+        limits: What the lint of one chart may take.
     """
 
     config: Config
@@ -48,6 +54,7 @@ class Settings:
     values: Values
     workload: str | None = None
     cache: bool = True
+    limits: Limits = field(default_factory=Limits)
 
     @classmethod
     def of(cls, folder: Path, charts: Sequence[str], path: Sequence[Path], values: Values, **options: Any) -> Settings:
@@ -58,12 +65,12 @@ class Settings:
             charts: What the call names; empty for the configuration's charts.
             path: The user's own folders of targets and fragments.
             values: Values given.
-            options: Fields of `Config`, `workload` and `cache`.
+            options: Fields of `Config`, `workload`, `cache` and `limits`.
 
         Raises:
             UsageError: No chart is named and none found, or a setting is wrong.
         """
-        own = {key: options.pop(key) for key in ("workload", "cache") if key in options}
+        own = {key: options.pop(key) for key in ("workload", "cache", "limits") if key in options}
         config = replace(read_config(folder), **options)
         if unknown := [each for each in config.kubernetes if each not in kubernetes_versions()]:
             hint = "known: " + ", ".join(kubernetes_versions())
@@ -101,50 +108,73 @@ def lint_all(settings: Settings, tell: Told) -> list[Finding]:
 
 
 def _lint(name: str, settings: Settings, tell: Told) -> Iterator[Finding]:
+    """Lint what a name stands for, each chart in a process of its own."""
+    for each, work in _work(name, settings):
+        done = confined(each, work, settings.limits)
+        if done.steps != []:
+            tell(each, done.steps)
+        yield from done.findings
+
+
+def _work(name: str, settings: Settings) -> Iterator[tuple[str, Work]]:
     path = Path(name)
     if path.is_dir() and not (path / "Chart.yaml").exists() and (inner := sorted(path.glob("*/Chart.yaml"))):
         for file in inner:
-            yield from _folder(file.parent, settings, tell)
+            yield str(file.parent), partial(_folder, file.parent, path, settings)
     elif path.is_dir():
-        yield from _folder(path, settings, tell)
+        yield name, partial(_folder, path, path, settings)
     elif path.is_file():
-        yield from lint_values(load_file(path))
+        yield name, partial(_file, path)
     else:
-        for chart in _composed(name, settings):
-            yield from _examined(_subject(chart, settings), "", settings, tell)
+        target = _target(name, settings)
+        yield name, partial(_composed, target, settings, compose)
+        yield f"{name}-setup", partial(_composed, target, settings, compose_setup)
 
 
-def _folder(path: Path, settings: Settings, tell: Told) -> Iterator[Finding]:
+def _file(path: Path) -> Outcome:
+    return Outcome(list(lint_values(load_file(path))), [])
+
+
+def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
+    """Lint the chart of a folder.
+
+    Args:
+        path: The chart's folder.
+        named: What was asked for: the chart's folder, or the one that it lies in.
+        settings: The call's.
+    """
+    if escapes(path, Path.cwd()) or escapes(path, named):
+        raise ChartgenError(refused("the chart", "its folder is a link out of the repository", path))
     read = read_chart(path)
-    subject = replace(_subject(read.chart, settings), folder=path, faults=read.findings)
-    if not subject.presets and (presets := _values_of_ci(path)):
+    subject = replace(_subject(read.chart, settings), folder=path)
+    subject = replace(subject, faults=(*read.findings, *subject.faults))
+    if not subject.presets and not subject.faults and (presets := _values_of_ci(path)):
         subject = replace(subject, presets=presets, bare=False)
-    yield from _examined(subject, read.digest, settings, tell)
+    return _examined(subject, "" if subject.faults else read.digest, settings)
 
 
-def _examined(subject: Subject, digest: str, settings: Settings, tell: Told) -> list[Finding]:
+def _examined(subject: Subject, digest: str, settings: Settings) -> Outcome:
     subject = replace(subject, versions=settings.config.kubernetes)
-    name = str(subject.folder or subject.chart.name)
     key = cache.key_of(subject, digest, settings.folders) if digest and settings.cache else ""
     if key and (known := cache.remembered(key)) is not None:
-        tell(name, None)
-        return known
-    done = examine(subject)
+        return Outcome(known)
+    done = examine(subject, settings.limits.step)
     if key:
         cache.remember(key, done.findings)
-    tell(name, done.steps)
-    return done.findings
+    return Outcome(done.findings, done.steps)
 
 
-def _composed(name: str, settings: Settings) -> Iterator[Chart]:
+def _target(name: str, settings: Settings) -> Target:
     names = settings.library.names("target")
     if name not in names:
         hint = did_you_mean(name, names) or "give a chart's folder, a values file or a target"
         raise UsageError(Problem(f"{name!r} is neither a folder, a file nor a target", hint=hint))
-    target = load_target(name, settings.library)
-    yield compose(target, settings.workload)
-    if setup := compose_setup(target):
-        yield setup
+    return load_target(name, settings.library)
+
+
+def _composed(target: Target, settings: Settings, build: Callable[..., Chart | None]) -> Outcome:
+    chart = build(target, settings.workload) if build is compose else build(target)
+    return _examined(_subject(chart, settings), "", settings) if chart else Outcome([], [])
 
 
 def _subject(chart: Chart, settings: Settings) -> Subject:
@@ -152,7 +182,10 @@ def _subject(chart: Chart, settings: Settings) -> Subject:
     if given := settings.values.layers:
         presets = {" + ".join(str(layer.source) for layer in given): settings.values}
         return Subject(chart, presets=presets, bare=False)
-    return Subject(chart, presets=find_presets(chart.name.removesuffix("-setup"), settings.config.presets))
+    try:
+        return Subject(chart, presets=find_presets(chart.name.removesuffix("-setup"), settings.config.presets))
+    except ChartgenError as error:
+        return Subject(chart, faults=[Finding("chart-files", problem) for problem in error.problems])
 
 
 def _values_of_ci(path: Path) -> dict[str, list[Path]]:
@@ -164,5 +197,7 @@ def _found(folder: Path) -> tuple[str, ...]:
     if (folder / "Chart.yaml").is_file():
         return (".",)
     if any(folder.glob("charts/*/Chart.yaml")):
+        if escapes(folder / "charts", folder):
+            raise UsageError(refused("charts", "is a link out of the repository", folder / "charts"))
         return ("charts",)
     raise UsageError(Problem("no chart is named, and there is none here", hint="give a chart's folder or a target"))

@@ -1,0 +1,41 @@
+"""Where a repository ends: what it names in its own settings and links must lie inside it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from chartgen.errors import Problem
+
+_HINT = "name a file or folder of this repository"
+
+
+def escapes(path: Path, root: Path) -> bool:
+    """Report whether a path that lies below a folder by its name leads out of it by a link.
+
+    Args:
+        path: A path; one that a user wrote as outside of the folder (`../charts`) is the user's choice and no escape.
+        root: The folder.
+    """
+    named = Path(os.path.normpath(Path.cwd() / path))
+    below = named.is_relative_to(os.path.normpath(Path.cwd() / root))
+    return below and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+
+
+def fault_of(name: str, root: Path) -> str:
+    """Report why a path that a repository's own settings name is refused; empty when it is taken.
+
+    Args:
+        name: The path as it is written.
+        root: The repository.
+    """
+    if name.startswith("-"):
+        return f"{name!r} would be read as a flag"
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        return f"{name!r} is outside of the repository"
+    return f"{name!r} is a link out of the repository" if escapes(root / name, root) else ""
+
+
+def refused(name: str, why: str, path: Path | str) -> Problem:
+    """Return the problem of a path that is refused."""
+    return Problem(f"{name}: {why}", path, hint=_HINT)

@@ -1,0 +1,156 @@
+"""One chart's lint in a process of its own, so that a stranger's chart costs a bounded time and memory.
+
+A chart, its values and its schema come from whoever opened the pull request. A pattern that backtracks for years, a
+template that fills the memory or a file that no reader foresaw ends here as a finding, and the next chart is linted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
+from chartgen.findings import Finding
+from chartgen.linter.cache import finding_of, row_of
+from chartgen.linter.ladder import Step
+from chartgen.linter.limits import UNFINISHED, Limits
+
+_HINT = "make the chart smaller, or give it more time with --limit; what was found in it is not shown"
+_ENDED = {"missing": MissingToolError, "usage": UsageError}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the lint of one chart gave.
+
+    Args:
+        findings: What was found.
+        steps: The steps that were done; None when nothing has changed since the last lint.
+    """
+
+    findings: list[Finding]
+    steps: list[Step] | None = None
+
+
+def confined(name: str, work: Callable[[], Outcome], limits: Limits) -> Outcome:
+    """Do the lint of one chart in a child process with limits.
+
+    Args:
+        name: The chart, for messages.
+        work: Lints it; runs in the child, so it changes nothing here.
+        limits: What it may take.
+
+    Returns:
+        Its outcome; a finding of `lint-finishes` where it did not end by itself.
+
+    Raises:
+        MissingToolError: There is no fitting Helm.
+        UsageError: What is linted does not exist.
+    """
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        # From Python 3.12 on a fork beside threads warns; the child runs none of theirs and leaves by _exit.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if not child:
+        os.close(reader)
+        _answer(writer, work, limits)
+    os.close(writer)
+    text, why = _read(reader, limits)
+    os.close(reader)
+    _end(child)
+    status = os.waitpid(child, 0)[1]
+    if why or not text:
+        return _unfinished(name, why or _reason(status, limits))
+    return _outcome(name, json.loads(text))
+
+
+def _answer(writer: int, work: Callable[[], Outcome], limits: Limits) -> NoReturn:
+    """Do the work and write its outcome; the end of the child process."""
+    status = 1
+    try:
+        _confine(limits)
+        text = json.dumps(_told(work)).encode("utf-8", "surrogateescape")
+        with os.fdopen(writer, "wb") as pipe:
+            pipe.write(text)
+        status = 0
+    except BaseException:  # noqa: BLE001, S110 - whatever it is, it must not run the parent's code; it is a finding there
+        pass
+    finally:
+        os._exit(status)
+
+
+def _told(work: Callable[[], Outcome]) -> dict[str, Any]:
+    try:
+        done = work()
+    except ChartgenError as error:
+        kind = "missing" if isinstance(error, MissingToolError) else "usage" if isinstance(error, UsageError) else ""
+        return {"raised": kind, "findings": [row_of(Finding("chart-files", each)) for each in error.problems]}
+    except (Exception, RecursionError, MemoryError) as error:  # noqa: BLE001 - one chart must not end the lint of others
+        return {"stopped": f"{type(error).__name__}: {error}"[:500]}
+    steps = None if done.steps is None else [[each.name, each.seconds, each.findings] for each in done.steps]
+    return {"findings": [row_of(each) for each in done.findings], "steps": steps}
+
+
+def _confine(limits: Limits) -> None:
+    """Bound the child and all that it starts, and make it the head of a group that ends as one."""
+    import resource
+
+    os.setsid()
+    for what, most in ((resource.RLIMIT_AS, limits.memory), (resource.RLIMIT_CPU, int(limits.seconds) + 1)):
+        hard = resource.getrlimit(what)[1]
+        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with suppress(ValueError, OSError):  # macOS refuses a bound of the address space
+            resource.setrlimit(what, (bound, hard))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _read(answers: int, limits: Limits) -> tuple[bytes, str]:
+    """Read the answer until it ends, and say why where it is not taken."""
+    import select
+
+    text, deadline = b"", time.monotonic() + limits.seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if not select.select([answers], [], [], left)[0]:
+            break
+        part = os.read(answers, 1 << 16)
+        if not part:
+            return text, ""
+        text += part
+        if len(text) > limits.answer:
+            return b"", f"its findings take more than {limits.answer / 1e6:.0f} MB"
+    return b"", f"it did not end within {limits.seconds:g} s"
+
+
+def _end(child: int) -> None:
+    """End what is left of the child's group: a Helm that nobody waits for any more."""
+    for kill, target in ((os.killpg, child), (os.kill, child)):
+        with suppress(ProcessLookupError, PermissionError):
+            kill(target, signal.SIGKILL)
+
+
+def _reason(status: int, limits: Limits) -> str:
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU:
+        return f"it took more than {limits.seconds:g} s of processor time"
+    return f"it needs more than {limits.memory / 1e9:.0f} GB of memory, or crashed"
+
+
+def _unfinished(name: str, why: str) -> Outcome:
+    return Outcome([Finding(UNFINISHED, Problem(f"was not checked to the end: {why}", name, hint=_HINT))], [])
+
+
+def _outcome(name: str, told: dict[str, Any]) -> Outcome:
+    if stopped := told.get("stopped"):
+        return _unfinished(name, stopped)
+    findings = [finding_of(row) for row in told["findings"]]
+    if told.get("raised"):
+        raise _ENDED[told["raised"]](each.problem for each in findings)
+    steps = told.get("steps", [])
+    return Outcome(findings, None if steps is None else [Step(*each) for each in steps])

@@ -1,0 +1,47 @@
+"""Files are written as a whole or not at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chartgen.errors import ChartgenError
+from chartgen.files import write_whole
+
+
+def test_a_file_keeps_its_mode_and_a_link_stays_one(tmp_path: Path) -> None:
+    file, link = tmp_path / "report.json", tmp_path / "link"
+    file.write_text("old")
+    file.chmod(0o640)
+    link.symlink_to(file)
+    write_whole(link, "new\n")
+    assert (file.read_text(), file.stat().st_mode & 0o777, link.is_symlink()) == ("new\n", 0o640, True)
+    assert {path.name for path in tmp_path.iterdir()} == {"report.json", "link"}
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("old")
+    program = (
+        "import resource, signal, sys; from pathlib import Path; from chartgen.files import write_whole;"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000));"
+        "write_whole(Path(sys.argv[1]), 'x' * 100_000)"
+    )
+    argv = [sys.executable, "-c", program, str(tmp_path / "report.json")]
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert "cannot be written: File too large" in ran.stderr
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
+
+
+def test_a_device_is_written_as_it_is() -> None:
+    with pytest.raises(ChartgenError, match="No space left"):
+        write_whole(Path("/dev/full"), "x")
+    write_whole(Path("/dev/null"), "x")
+    assert not Path("/dev/null").is_file()
+
+
+def test_a_folder_that_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ChartgenError, match="No such file"):
+        write_whole(tmp_path / "none" / "report.json", "x")
