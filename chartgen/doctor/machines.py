@@ -18,10 +18,10 @@ from chartgen.doctor.selectors import (
     is_selected,
     offers,
     room,
-    untolerated,
     wanted_labels,
     why_unusable,
 )
+from chartgen.runs.taints import untolerated
 
 # What an autoscaler leaves in a cluster: a status (kubernetes/autoscaler, cluster-autoscaler/FAQ.md), or its own kind
 # (karpenter.sh, Concepts); a run for which Kueue asks for machines says how long it wants them (GKE, Flex Start).
