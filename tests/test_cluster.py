@@ -57,7 +57,7 @@ def test_without_any_configuration_it_says_what_to_do(tmp_path: Path) -> None:
 
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("a: [")
-    with pytest.raises(MissingToolError, match=r"config:1:\d+: is no kubeconfig"):
+    with pytest.raises(MissingToolError, match=r"config:2:1: is no kubeconfig"):
         connect(kubeconfig=tmp_path / "config")
 
 

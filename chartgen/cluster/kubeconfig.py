@@ -67,9 +67,10 @@ def _add(merged: Merged, file: Path) -> None:
         if not isinstance(listed, list):
             raise ChartgenError(document.problem(f"{name} must be a list, not {type_name(listed)}", (name,)))
         for index, each in enumerate(listed):
-            if not isinstance(each, dict) or "name" not in each or not isinstance(each.get(key) or {}, dict):
+            entry = each.get(key) or {} if isinstance(each, dict) and "name" in each else None
+            if not isinstance(each, dict) or not isinstance(entry, dict):
                 raise ChartgenError(document.problem(f"this needs a name and a map {key}", (name, index)))
-            table.setdefault(str(each["name"]), _absolute(dict(each.get(key) or {}), paths, file.absolute().parent))
+            table.setdefault(str(each["name"]), _absolute(dict(entry), paths, file.absolute().parent))
 
 
 def _absolute(entry: Entry, paths: Iterable[str], folder: Path) -> Entry:
