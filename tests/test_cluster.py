@@ -267,8 +267,13 @@ def test_a_new_kind_is_found_by_who_may_not_list_crds(
     names = {"plural": "cogs", "singular": "cog", "kind": "Cog"}
     schema = {"openAPIV3Schema": {"type": "object"}}
     version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    spec = {"group": "late.example.com", "names": names, "scope": "Namespaced", "versions": [version]}
-    crd = {"apiVersion": CRD.api_version, "kind": CRD.name, "metadata": {"name": "cogs.late.example.com"}, "spec": spec}
+    spec: Object = {"group": "late.example.com", "names": names, "scope": "Namespaced", "versions": [version]}
+    crd: Object = {
+        "apiVersion": CRD.api_version,
+        "kind": CRD.name,
+        "metadata": {"name": "cogs.late.example.com"},
+        "spec": spec,
+    }
     denied = 'customresourcedefinitions is forbidden: User "u" cannot list resource "customresourcedefinitions"'
 
     def fault(_: str, path: str) -> Answer | None:

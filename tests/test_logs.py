@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import datetime, timezone
 from typing import Any
 
@@ -325,9 +326,9 @@ def test_closing_it_early_leaves_no_thread(kubelet: Kubelet, started: Any, plane
         kubelet.write(pod, *(f"line {number}" for number in range(lines)))
     sources = find_sources(plane.cluster, f"early-{lines}", "default", rank="all")
     stream = follow_logs(plane.cluster, f"early-{lines}", sources, "default", progress=lambda _: None)
-    assert next(stream).endswith("line 0")
-    assert len(threads()) == 4
-    stream.close()
+    with closing(stream):  # type: ignore[type-var]  # a generator has close()
+        assert next(stream).endswith("line 0")
+        assert len(threads()) == 4
     assert threads() == set()
 
 

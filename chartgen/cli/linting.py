@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.options import complete_target, path_option, read_values, say, values_options, workload_option
+from chartgen.cli.output import emit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -107,7 +108,7 @@ def _write(text: str, file: Path | None) -> None:
     from chartgen.errors import ChartgenError, Problem
 
     if file is None:
-        click.echo(text, nl=False)
+        emit(text, nl=False)
         return
     if not file.parent.is_dir():
         raise ChartgenError(Problem("cannot be written: there is no such folder", file, hint="make the folder first"))
