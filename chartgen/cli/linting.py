@@ -118,7 +118,7 @@ def _write(text: str, file: Path | None) -> None:
 def _write_baseline(findings: Sequence[Finding], file: Path) -> None:
     from chartgen.linter.selection import baseline_text
 
-    _write(baseline_text(findings), file)
+    _write(baseline_text(findings, file.parent), file)
     say(f"{file} knows {len(findings)} findings")
 
 

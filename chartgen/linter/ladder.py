@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -93,8 +93,8 @@ def examine(subject: Subject) -> Examination:
     done = Examination(subject)
     done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
     if not subject.faults:
-        with _folder(subject) as folder:
-            _climb(done, Renderer(folder))
+        with _folder(subject) as folder, closing(Renderer(folder)) as renderer:
+            _climb(done, renderer)
     kept = (each for each in reversed(done.findings) if each.rule not in ignored_there(each, subject.chart))
     done.findings = in_order(placed(each, subject.chart, subject.folder) for each in kept)
     return done
