@@ -75,12 +75,15 @@ def guarded() -> Iterator[None]:
 
 def emit(text: str, *, nl: bool = True) -> None:
     """Print what another program reads, byte for byte, to everything but a terminal."""
-    click.echo(text, nl=nl, file=None if sys.stdout.isatty() else _past_the_guard())
+    if sys.stdout.isatty():
+        click.echo(text, nl=nl)
+    else:
+        click.echo(text, nl=nl, file=_past_the_guard(), color=True)  # else click takes colours out
 
 
 def steer(codes: str) -> None:
     """Print chartgen's own control sequences."""
-    click.echo(codes, nl=False, file=_past_the_guard())
+    click.echo(codes, nl=False, file=_past_the_guard(), color=True)
 
 
 def _past_the_guard() -> TextIO:
