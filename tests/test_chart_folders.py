@@ -33,7 +33,7 @@ def chart(tmp_path: Path) -> Path:
     shutil.copytree(SOUND, folder)
     (folder / "values.schema.json").unlink()  # it is closed, also for the values of subcharts
     (folder / "charts").mkdir(exist_ok=True)
-    package = [find_helm().executable, "package", str(source), "--destination", str(folder / "charts")]
+    package = [str(find_helm().executable), "package", str(source), "--destination", str(folder / "charts")]
     subprocess.run(package, check=True, capture_output=True)
     head = (folder / "Chart.yaml").read_text()
     (folder / "Chart.yaml").write_text(f"{head}\ndependencies:\n- {{name: dep, version: 0.1.0, repository: ''}}\n")
