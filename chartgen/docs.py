@@ -93,9 +93,12 @@ _STEPS = (
 
 def schemas(charts: Iterable[Chart]) -> dict[str, str]:
     """Give the published schemas, file name -> text: one per kind of definition file, one per chart's values."""
-    found = {f"{name}.schema.json": json_schema(f"chartgen {name}", fields) for name, fields in _DEFINITIONS.items()}
-    found |= {f"{chart.name}.values.schema.json": json.loads(chart.files["values.schema.json"]) for chart in charts}
-    return {name: json.dumps({"$comment": _MARK, **schema}, indent=2) + "\n" for name, schema in found.items()}
+    texts = {
+        f"{name}.schema.json": json.dumps(json_schema(f"chartgen {name}", fields), indent=2) + "\n"
+        for name, fields in _DEFINITIONS.items()
+    }
+    texts |= {f"{chart.name}.values.schema.json": chart.files["values.schema.json"] for chart in charts}
+    return {name: text.replace("{", f'{{\n  "$comment": {json.dumps(_MARK)},', 1) for name, text in texts.items()}
 
 
 def catalogue() -> list[Entry]:
