@@ -11,13 +11,12 @@ from typing import Any, TypeAlias
 
 from chartgen import __version__
 from chartgen.findings import Finding
+from chartgen.visible import one_line, visible
 
 Writer: TypeAlias = "Callable[[Sequence[Finding], str], str]"
 
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 # Compiled where they are needed: half a millisecond each, at the start of every command.
-# Line breaks and what steers a terminal, which would break the promise of one line for each finding.
-_CONTROL = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 # What no XML 1.0 document may hold, not even escaped (https://www.w3.org/TR/xml/#charsets).
 _NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 
@@ -43,16 +42,16 @@ def counts(findings: Sequence[Finding]) -> str:
 
 def line_of(finding: Finding) -> str:
     """Write a finding without its place, in one line that nothing in it can break."""
-    return _visible(f"{_sentence(finding)} [{finding.rule}]")
+    return one_line(f"{_sentence(finding)} [{finding.rule}]")
 
 
 def place_of(finding: Finding) -> str:
     """Give the file of a finding, below the working directory when it lies there; empty for none."""
-    return _visible(_path(finding))
+    return one_line(_path(finding))
 
 
 def _text(findings: Sequence[Finding], checked: str) -> str:
-    return "".join(f"{line}\n" for line in (*map(_line, findings), f"{_visible(checked)}: {_counts(findings)}"))
+    return "".join(f"{line}\n" for line in (*map(_line, findings), f"{one_line(checked)}: {_counts(findings)}"))
 
 
 def _json(findings: Sequence[Finding], _checked: str) -> str:
@@ -108,10 +107,9 @@ def _junit(findings: Sequence[Finding], checked: str) -> str:
     failed = sum(map(_fails, groups.values()))
     suite = f"name={_attribute(checked)} tests={_attribute(len(groups) or 1)} failures={_attribute(failed)}"
     passed = f"    <testcase classname={_attribute(checked)} name={_attribute('check')}/>\n"
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n  <testsuite {suite}>\n'
-        f"{''.join(_junit_case(*group) for group in groups.items()) or passed}  </testsuite>\n</testsuites>\n"
-    )
+    cases = "".join(_junit_case(*group) for group in groups.items()) or passed
+    head = '<?xml version="1.0" encoding="UTF-8"?>'
+    return visible(f"{head}\n<testsuites>\n  <testsuite {suite}>\n{cases}  </testsuite>\n</testsuites>\n")
 
 
 def _junit_case(place: tuple[str, str], findings: Sequence[Finding]) -> str:
@@ -149,7 +147,7 @@ FORMS = tuple(_WRITERS)
 
 def _line(finding: Finding) -> str:
     severity = "warning: " if finding.severity == "warning" else ""
-    return _visible(f"{_where(finding)}{severity}{_sentence(finding)} [{finding.rule}]")
+    return one_line(f"{_where(finding)}{severity}{_sentence(finding)} [{finding.rule}]")
 
 
 def _row(finding: Finding) -> dict[str, Any]:
@@ -207,10 +205,6 @@ def _uri(path: str) -> str:
     return ("file://" if path.startswith("/") else "") + quote(path.encode("utf-8", "surrogateescape"))
 
 
-def _visible(text: str) -> str:
-    return re.sub(_CONTROL, _escaped, _printable(text))
-
-
 def _printable(text: str) -> str:
     r"""Write halves of surrogate pairs, which bytes of the command line become, as \udc80: no encoding has them."""
     return text.encode("utf-8", "backslashreplace").decode()
@@ -223,7 +217,7 @@ def _attribute(value: object) -> str:
 
 
 def _command(text: str, more: str = "") -> str:
-    escaped = _printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    escaped = visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
     return re.sub(f"[{more}]", lambda match: f"%{ord(match[0]):02X}", escaped) if more else escaped
 
 

@@ -12,7 +12,9 @@ from typing import Any
 import click
 
 from chartgen import __version__
+from chartgen.cli.output import guarded
 from chartgen.errors import ChartgenError, Problem
+from chartgen.visible import one_line
 
 _EPILOG = """\b
 Examples:
@@ -71,6 +73,11 @@ class _Group(click.Group):
         commands: tuple[click.Command, ...] = import_module(f"chartgen.cli.{_COMMANDS[name]}").COMMANDS
         return next(command for command in commands if command.name == name)
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run with both standard streams guarded, so that also usage errors are harmless."""
+        with guarded():
+            return super().main(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a failure that chartgen foresaw ends it without a traceback."""
         try:
@@ -84,7 +91,7 @@ class _Group(click.Group):
         except OSError as error:
             found = ChartgenError(Problem(error.strerror or str(error), error.filename))
         for problem in found.problems:
-            click.echo(f"{click.style('error', fg='red')}: {problem}", err=True)
+            click.echo(f"{click.style('error', fg='red')}: {one_line(str(problem))}", err=True)
         sys.exit(found.exit_code)
 
 

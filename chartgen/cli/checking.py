@@ -18,6 +18,7 @@ from chartgen.cli.options import (
     values_options,
     workload_option,
 )
+from chartgen.cli.output import emit
 
 if TYPE_CHECKING:
     from chartgen.checks.job import Job
@@ -66,7 +67,8 @@ def check(
         from chartgen.refusals import refusals
 
         findings += refusals(chart, values)
-    click.echo(report(findings, output, checked=target), nl=False)
+    show = click.echo if output == "text" else emit
+    show(report(findings, output, checked=target), nl=False)
     if explain and all(found.rule != SCHEMA for found in findings):
         _explain(job_of(chart, values))
     if any(found.severity == "error" for found in findings):

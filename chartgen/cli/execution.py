@@ -21,6 +21,7 @@ from chartgen.cli.options import (
     values_options,
     workload_option,
 )
+from chartgen.cli.output import emit
 from chartgen.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def execute(
         root = Path(temporary)
     planned = plan_execution(found, root.absolute(), rank=rank, overrides=dict(map(_pair, overrides)))
     if dry_run:
-        click.echo(_json(planned) if output == "json" else _text(planned), nl=False)
+        emit(_json(planned) if output == "json" else _text(planned), nl=False)
         return
     prepare(planned)
     say(f"mounts below {planned.root}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING
 import click
 
 from chartgen.cli.options import context_option, namespace_option, output_option, say
+from chartgen.cli.output import emit, steer
+from chartgen.visible import harmless
 
 if TYPE_CHECKING:
     from chartgen.cluster import Cluster
@@ -110,8 +113,10 @@ def logs(
             lines = follow_logs(cluster, release, sources, place, since=seconds, tail=most, progress=say)
         else:
             lines = read_logs(cluster, sources, place, since=seconds, tail=most, progress=say)
+        # a runner of CI obeys lines on any stream
+        show = click.echo if "GITHUB_ACTIONS" in os.environ else emit
         for line in lines:
-            click.echo(line)
+            show(line)
 
 
 @click.command()
@@ -179,8 +184,10 @@ class _Screen:
         from chartgen.runs.telling import describe
 
         size = shutil.get_terminal_size()
-        lines = [line[: size.columns - 1] for line in describe(readout).splitlines()][: size.lines - 1]
-        click.echo((_CLEAR.format(self._drawn) if self._drawn else "") + "\n".join(lines))
+        # as it will be shown, so that no line is longer than the screen
+        lines = [line[: size.columns - 1] for line in harmless(describe(readout)).split("\n")][: size.lines - 1]
+        steer(_CLEAR.format(self._drawn) if self._drawn else "")
+        click.echo("\n".join(lines))
         self._drawn = len(lines)
 
     def note(self, line: str) -> None:

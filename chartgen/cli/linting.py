@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.options import complete_target, path_option, read_values, say, values_options, workload_option
+from chartgen.cli.output import emit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +112,7 @@ def _write(text: str, file: Path | None) -> None:
     from chartgen.files import write_whole
 
     if file is None:
-        click.echo(text, nl=False)
+        emit(text, nl=False)
     else:
         write_whole(file, text)
 
@@ -119,7 +120,7 @@ def _write(text: str, file: Path | None) -> None:
 def _write_baseline(findings: Sequence[Finding], file: Path) -> None:
     from chartgen.linter.selection import baseline_text
 
-    _write(baseline_text(findings), file)
+    _write(baseline_text(findings, file.parent), file)
     say(f"{file} knows {len(findings)} findings")
 
 

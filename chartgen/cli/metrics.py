@@ -18,6 +18,7 @@ from chartgen.cli.options import (
     say,
     values_options,
 )
+from chartgen.cli.output import emit
 from chartgen.errors import MissingToolError, Problem, UsageError
 
 if TYPE_CHECKING:
@@ -199,12 +200,12 @@ def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[
     if form == "prometheus":
         from chartgen.metrics.prometheus import exposition
 
-        click.echo(exposition(found, labels), nl=False)
+        emit(exposition(found, labels), nl=False)
     elif form == "csv":
         from chartgen.metrics.shapes import csv_lines
 
         for line in csv_lines(found):
-            click.echo(line)
+            emit(line)
     elif form == "json":
         import json
         from dataclasses import asdict

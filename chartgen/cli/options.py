@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from chartgen.errors import ChartgenError
+from chartgen.visible import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -105,14 +106,14 @@ def open_place(context: str | None, namespace: str) -> Iterator[tuple[Cluster, P
 
 def say(line: str) -> None:
     """Print a line of progress, apart from the result."""
-    click.echo(f"{click.style('>', fg='cyan')} {line}", err=True)
+    click.echo(f"{click.style('>', fg='cyan')} {one_line(line)}", err=True)
 
 
 def show_warnings(found: Iterable[Finding]) -> None:
     """Print the warnings among findings, apart from the result."""
     for each in found:
         if each.severity == "warning":
-            click.echo(f"{click.style('warning', fg='yellow')}: {each}", err=True)
+            click.echo(f"{click.style('warning', fg='yellow')}: {one_line(str(each))}", err=True)
 
 
 def show_plan(plan: Plan) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -106,8 +106,8 @@ def examine(subject: Subject, limit: float | None = None) -> Examination:
     done = Examination(subject, limit=limit)
     done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
     if not subject.faults:
-        with _folder(subject) as folder:
-            _climb(done, Renderer(folder))
+        with _folder(subject) as folder, closing(Renderer(folder)) as renderer:
+            _climb(done, renderer)
     kept = (each for each in reversed(done.findings) if each.rule not in ignored_there(each, subject.chart))
     done.findings = in_order(placed(each, subject.chart, subject.folder) for each in kept)
     return done

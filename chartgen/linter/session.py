@@ -40,7 +40,7 @@ class Settings:
         config: The repository's settings with the command line's over them.
         charts: Folders, values files and targets.
         library: Where targets are found.
-        folders: The user's own folders of targets and fragments.
+        folders: The folders of targets and fragments that are not chartgen's own, installed packages' included.
         values: Values given on the command line.
         workload: Another workload kind than the targets' own.
         cache: Whether what is known of unchanged charts is taken.
@@ -76,7 +76,8 @@ class Settings:
             hint = "known: " + ", ".join(kubernetes_versions())
             raise UsageError(Problem(f"there are no schemas of Kubernetes {each}", hint=hint) for each in unknown)
         named = tuple(charts) or config.charts or _found(folder)
-        return cls(config, named, open_library(path), tuple(path), values, **own)
+        library = open_library(path)
+        return cls(config, named, library, library.folders(), values, **own)
 
     @property
     def name(self) -> str:
@@ -104,7 +105,7 @@ def lint_all(settings: Settings, tell: Told) -> list[Finding]:
     baseline = read_baseline(config.baseline) if config.baseline else None
     found = [each for name in settings.charts for each in _lint(name, settings, tell)]
     counting = selected(in_order(found), select=config.select, ignore=config.ignore, known=known)
-    return counting if baseline is None else beyond(counting, baseline)
+    return counting if baseline is None or not config.baseline else beyond(counting, baseline, config.baseline.parent)
 
 
 def _lint(name: str, settings: Settings, tell: Told) -> Iterator[Finding]:

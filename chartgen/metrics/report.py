@@ -11,6 +11,7 @@ from chartgen.metrics.panels import Panel, axis_title, legend, marks, panels
 from chartgen.metrics.readout import Readout
 from chartgen.metrics.svg import draw
 from chartgen.metrics.text import rows
+from chartgen.visible import visible
 
 _STYLE = """
 :root { color-scheme: light dark; --ground: #fff; --ink: #222; --soft: #666; --grid: #ddd; --all: .15; --most: .3; }
@@ -60,7 +61,7 @@ def page(found: Readout) -> str:
         *_configuration(found),
         "</body></html>",
     ]
-    return "\n".join(parts) + "\n"
+    return visible("\n".join(parts) + "\n")
 
 
 def _colours(shown: list[Panel]) -> str:

@@ -10,7 +10,7 @@ from chartgen.records import read_time
 from chartgen.runs.causes import Cause, refused, unique
 from chartgen.runs.events import Event, events_of, pod_warnings, run_warnings
 from chartgen.runs.objects import is_volcano
-from chartgen.runs.scheduling import unplaced, untolerated
+from chartgen.runs.scheduling import taints_of_machines, unplaced
 from chartgen.runs.squad import Squad
 
 _SETTLE = timedelta(seconds=5)  # within which every controller has written a first word about a new object
@@ -71,7 +71,7 @@ def _unhandled(cluster: Cluster, run: Object) -> Cause | None:
 
 
 def _unplaced(cluster: Cluster, squad: Squad, message: str, count: int) -> Cause:
-    taints = untolerated(cluster, squad.example[message]) if "untolerated taint" in message else ""
+    taints = taints_of_machines(cluster, squad.example[message]) if "untolerated taint" in message else ""
     return unplaced(message, count, taints)
 
 
