@@ -34,7 +34,7 @@ from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import CONTEXT, ControlPlane
 from chartgen.rehearsal.engines import needed
 from chartgen.rehearsal.machines import create_machines
-from chartgen.rollout.lock import lease_name
+from chartgen.rollout.lease import lease_name
 
 RELEASES = 10
 NAMESPACE = "chaos"

@@ -25,7 +25,8 @@ from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import create_machines
-from chartgen.rollout.lock import Lock, lease_name
+from chartgen.rollout.lease import lease_name
+from chartgen.rollout.lock import Lock
 
 pytestmark = pytest.mark.engines
 LONG_AGO = "2026-01-01T00:00:00.000000Z"

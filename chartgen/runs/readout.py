@@ -118,7 +118,7 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
         restarts=again,
         container_restarts=squad.restarts,
         first_event=_first_event(cluster, runs),
-        progress=_progress(cluster, squad, namespace, record) if phase == "running" else "",
+        progress=progress_now(cluster, squad, namespace, record) if phase == "running" else "",
         causes=(*odd, *reasons),
         failure=failure,
     )
@@ -183,7 +183,15 @@ def _first_event(cluster: Cluster, runs: Sequence[Object]) -> str:
     return f"{events[0].at:%Y-%m-%d %H:%M:%S} UTC {events[0]}" if events else ""
 
 
-def _progress(cluster: Cluster, squad: Squad, namespace: str, record: Record | None) -> str:
+def progress_now(cluster: Cluster, squad: Squad, namespace: str, record: Record | None) -> str:
+    """Return how far a run is, as the log of its most telling pod says; empty when that says nothing.
+
+    Args:
+        cluster: Where it runs.
+        squad: Its pods.
+        namespace: Their namespace.
+        record: Helm's record of the release, which tells model and machines; None when there is none.
+    """
     for member in squad.speakers:
         try:
             found = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)
