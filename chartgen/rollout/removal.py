@@ -13,8 +13,9 @@ from chartgen.rollout.lock import Lock
 from chartgen.rollout.loss import Loss, losses
 from chartgen.rollout.objects import is_kept, leftovers, remove_runs, sweep
 from chartgen.rollout.stage import Stage, reported
-from chartgen.rollout.state import LIST_HINT, State, survey
+from chartgen.rollout.state import LIST_HINT, REPLACING, State, survey
 from chartgen.rollout.survival import Store, Survival, survival, survival_of, values_of
+from chartgen.runs.objects import outcome
 
 if TYPE_CHECKING:
     from chartgen.release import Place
@@ -65,6 +66,9 @@ def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progres
         lost = losses(cluster, state, state.runs)
         # Runs first: Helm deletes the last revision's objects only, and forgets the others with its records.
         if state.runs:
+            # what an interrupted uninstall has stopped may start again; what had finished may not
+            stopped = [_name(run) for run in state.runs if not outcome(run)]
+            lock.note(**{REPLACING: list(dict.fromkeys([*lock.notes.get(REPLACING, ()), *stopped]))})
             stage.done = f"run {', '.join(map(_name, state.runs))} was being stopped"
         remove_runs(cluster, state, state.runs, check=lock.check, progress=progress)
         kept = _kept(cluster, state)
