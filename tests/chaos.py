@@ -166,7 +166,7 @@ class Chaos:
 def inject(cluster: Cluster, *, on: bool) -> None:
     """Let the API server inject a sidecar as the first container of every pod from now on, or let it be."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-    container = '{"name": "sidecar", "image": "example.com/sidecar", "resources": {}}'
+    container = 'Object.spec.containers{name: "sidecar", image: "example.com/sidecar"}'
     patch = f'[JSONPatch{{op: "add", path: "/spec/containers/0", value: {container}}}]'
     policy = {
         "failurePolicy": "Fail",
