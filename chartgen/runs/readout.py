@@ -43,7 +43,8 @@ class Readout:
         gpus: GPUs of the placed pods.
         restarts: How often whole runs were started again.
         container_restarts: How often single containers were.
-        first_event: The oldest event of the runs that is kept.
+        first_event: The oldest event of the runs that is kept, while none of their pods runs; empty afterwards, when
+            it tells of a wait that is over.
         progress: Step and speed, when the log tells.
         causes: Why it is not further, and what is odd.
         failure: How it failed, or why it was started again.
@@ -117,7 +118,7 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
         gpus=squad.gpus,
         restarts=again,
         container_restarts=squad.restarts,
-        first_event=_first_event(cluster, runs),
+        first_event="" if squad.started else _first_event(cluster, runs),
         progress=progress_now(cluster, squad, namespace, record) if phase == "running" else "",
         causes=(*odd, *reasons),
         failure=failure,
