@@ -162,7 +162,7 @@ def test_a_stopped_queue_drains_a_running_run(run: Any, machines: ControlPlane) 
         assert found.causes == (
             Cause(
                 "it was evicted (ClusterQueueStopped): The ClusterQueue is stopped",
-                "it resumes from its last checkpoint once it is admitted",
+                "it starts again once it is admitted, from its newest checkpoint if it saves any",
             ),
             stopped,
         )
