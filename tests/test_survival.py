@@ -153,6 +153,8 @@ def test_another_storage_or_directory_has_no_checkpoint() -> None:
     moved = words(run("a", CLAIM, **SAVES), run("b", {"nfs": {"server": "s", "path": "/"}}, **SAVES), KNOWN, KNOWN)
     assert "from the beginning" in moved
     assert "of the old storage stays" in moved
+    off = words(run("a", CLAIM, **SAVES), run("b", CLAIM, **SAVES), KNOWN, OFF)
+    assert "/outputs/a/checkpoints stays" in off, "where it is"
     renamed = words(run("a", CLAIM, **SAVES), run("b", CLAIM, CHECKPOINT_DIRECTORY="/outputs/b"), KNOWN, KNOWN)
     assert "from the beginning in /outputs/b" in renamed
     assert "/outputs/a/checkpoints stays" in renamed

@@ -93,9 +93,14 @@ def resumption(before: Side, after: Side) -> str:
         return "its program starts again"
     old, new = before.survival, after.survival
     here, there = new.checkpoints.directory, old.checkpoints.directory
-    same = was.trains and here == there and was.volume(here) == will.volume(here)
-    if not same or new.saves == "no" or not here or old.checkpoints.stays == "no":
-        return f"training starts from the beginning{f' in {here}' if here else ''}{_kept(old, same=here == there)}"
+    is_there = was.volume(there) == will.volume(there)
+    if (
+        not (was.trains and here == there and is_there)
+        or new.saves == "no"
+        or not here
+        or old.checkpoints.stays == "no"
+    ):
+        return f"training starts from the beginning{f' in {here}' if here else ''}{_kept(old, is_moved=not is_there)}"
     newest = f"training resumes from the newest checkpoint in {here}"
     if old.checkpoints.stays == "machine":
         return f"{newest} where machines get the same pods as before, else from the beginning"
@@ -106,11 +111,11 @@ def resumption(before: Side, after: Side) -> str:
     return newest + (f", saved every {old.interval} steps" if old.interval else "")
 
 
-def _kept(old: Survival, *, same: bool) -> str:
+def _kept(old: Survival, *, is_moved: bool) -> str:
     """Say what stays of the checkpoints before, when the new run does not use them."""
     if not old.checkpoints.directory or old.checkpoints.stays == "no" or old.saves == "no":
         return ""
-    return f", and {old.checkpoints.directory}{' of the old storage' if same else ''} stays as it is"
+    return f", and {old.checkpoints.directory}{' of the old storage' if is_moved else ''} stays as it is"
 
 
 def _one_sided(was: Workers | None, will: Workers | None, stands: Standing) -> str:
