@@ -86,13 +86,6 @@ class Patient:
         return str((self.run or {"metadata": {}})["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
 
     @property
-    def setup(self) -> str:
-        """The step that makes what the target's setup chart holds."""
-        from chartgen.doctor.cure import setup_step
-
-        return self.once("setup step", lambda: setup_step(self))
-
-    @property
     def nodes(self) -> list[Object]:
         """All machines."""
         return self.find(NODE)

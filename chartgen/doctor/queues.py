@@ -30,7 +30,7 @@ def queue(patient: Patient) -> Iterator[Sign]:
         return
     name, held = local["spec"]["clusterQueue"], cluster_queue(patient)
     if held is None:
-        yield failed(f"queue {patient.queue} leads to ClusterQueue {name}, which does not exist", patient.setup)
+        yield failed(f"queue {patient.queue} leads to ClusterQueue {name}, which does not exist", setup_step(patient))
         return
     space = peek(lambda: patient.get(NAMESPACE, patient.namespace))
     if space and not is_matched(space, held["spec"].get("namespaceSelector")):
@@ -105,7 +105,7 @@ def queue_topology(patient: Patient) -> Iterator[Sign]:
             text = (
                 f"Topology {topology} of flavor {name} does not exist" if topology else f"flavor {name} has no topology"
             )
-            yield failed(text, f"{patient.setup}, or set topology.mode to an empty text")
+            yield failed(text, f"{setup_step(patient)}, or set topology.mode to an empty text")
             continue
         levels = [level["nodeLabel"] for level in found["spec"]["levels"]]
         yield from _levels(patient, topology, levels, asked)
