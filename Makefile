@@ -69,7 +69,7 @@ bench: $(CHARTGEN) ## measure speed and memory against the budgets (BENCH=--inst
 	$(BIN)/python benchmarks/lint.py
 
 .PHONY: chaos
-chaos: $(CHARTGEN) $(DEV) ## random operations on ten releases, many of them killed; then all must be whole
+chaos: $(CHARTGEN) $(DEV) ## 500 random operations on ten releases, most of them disturbed; then all must be whole
 	$(BIN)/python tests/chaos.py
 
 .PHONY: fuzz

@@ -1,4 +1,4 @@
-"""What an upgrade changes: two renders compared object by object and field by field, and in words what the run feels.
+"""What an upgrade changes: two renders compared object by object and field by field.
 
 A run's name changes with what it runs, so that its objects are paired by what they are and not by their names alone.
 """
@@ -18,7 +18,6 @@ from chartgen.plan import Workers, find_workers
 Object: TypeAlias = dict[str, Any]
 _Key: TypeAlias = tuple[str, str, str, str]
 
-_CHECKPOINTS = "CHECKPOINT_DIRECTORY"
 _DIGEST = re.compile(r"[0-9a-f]{8}")
 _HIDDEN = "(hidden)"
 _MARKS = {"added": "+", "removed": "-", "changed": "~", "replaced": "~"}
@@ -90,44 +89,6 @@ def describe(changes: Iterable[Change]) -> Iterator[str]:
         yield f"{_MARKS[change.action]} {change.kind} {change.name}{renamed} ({change.action})"
         for field in change.fields:
             yield from (f"    {line}" for line in _field_lines(field))
-
-
-def effect(old: Iterable[Object], new: Iterable[Object], outcome: str = "") -> str:
-    """Say what an upgrade does to the run; empty when neither side runs anything.
-
-    Args:
-        old: The objects before.
-        new: The objects after.
-        outcome: How the run before has ended: "finished" or "failed"; empty while it waits or runs.
-    """
-    before, after = find_workers(old), find_workers(new)
-    if before is None or after is None:
-        return _one_sided(before, after)
-    if before.name == after.name:
-        name = f"{before.kind} {before.name}"
-        return f"{name} has {outcome} and is not started again" if outcome else f"{name} goes on: nothing in it changes"
-    stops = f"it has {outcome} and is removed" if outcome else f"{_pods(before)} stop"
-    return f"{before.kind} {before.name} is replaced by {after.name}: {stops}; {_resumption(before, after)}"
-
-
-def _one_sided(before: Workers | None, after: Workers | None) -> str:
-    if after:
-        return f"{after.kind} {after.name} starts with {_pods(after)}"
-    return f"{before.kind} {before.name} is removed: {_pods(before)} stop" if before else ""
-
-
-def _pods(workers: Workers) -> str:
-    return f"{workers.count} pods" if workers.count != 1 else "1 pod"
-
-
-def _resumption(before: Workers, after: Workers) -> str:
-    if not after.trains:
-        return "its program starts again"
-    was, will = before.env.get(_CHECKPOINTS, ""), after.env.get(_CHECKPOINTS, "")
-    if before.trains and was == will and before.volume(was) == after.volume(will):
-        return f"training resumes from the newest checkpoint in {will}"
-    kept = f", and {was}{' of the old storage' if was == will else ''} stays as it is" if was else ""
-    return f"training starts from the beginning in {will}{kept}"
 
 
 def _key(item: Object, run: Workers | None) -> _Key:

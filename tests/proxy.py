@@ -1,4 +1,4 @@
-"""Roads to the API server: one that can be cut, as clusters go away and come back; one that answers in its place."""
+"""Roads to the API server: one that can be cut or blocked, as clusters go away; one that answers in its place."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ class Proxy:
     """Forwards connections to a control plane's API server until it is cut.
 
     Args:
-        plane: The control plane.
+        kubeconfig: How the control plane is reached.
         folder: Where to write a kubeconfig that leads through the proxy.
     """
 
-    def __init__(self, plane: ControlPlane, folder: Path) -> None:
-        self._target = ("127.0.0.1", urlsplit(plane.server).port or 0)
+    def __init__(self, kubeconfig: Path, folder: Path) -> None:
+        config = json.loads(kubeconfig.read_text())
+        self._target = ("127.0.0.1", urlsplit(config["clusters"][0]["cluster"]["server"]).port or 0)
         self._open: list[socket.socket] = []
         self._is_cut = False
+        self._flows = threading.Event()
+        self._flows.set()
         self._listener = socket.create_server(("127.0.0.1", 0))
-        config = json.loads(plane.kubeconfig.read_text())
         config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{self._listener.getsockname()[1]}"
         self.kubeconfig = folder / "kubeconfig"
         self.kubeconfig.write_text(json.dumps(config))
@@ -45,9 +47,14 @@ class Proxy:
                 each.shutdown(socket.SHUT_RDWR)
         self._open.clear()
 
+    def block(self) -> None:
+        """Take what clients send, and let nothing through, as a network does that drops packets."""
+        self._flows.clear()
+
     def mend(self) -> None:
         """Let connections through again."""
         self._is_cut = False
+        self._flows.set()
 
     def close(self) -> None:
         """End it."""
@@ -65,22 +72,23 @@ class Proxy:
                 server = socket.create_connection(self._target)
                 self._open += [client, server]
                 for pair in ((client, server), (server, client)):
-                    threading.Thread(target=_forward, args=pair, daemon=True).start()
+                    threading.Thread(target=_forward, args=(*pair, self._flows), daemon=True).start()
 
 
 @contextmanager
 def proxy_to(plane: ControlPlane, folder: Path) -> Iterator[Proxy]:
     """Give a proxy for the time of a `with` block."""
-    proxy = Proxy(plane, folder)
+    proxy = Proxy(plane.kubeconfig, folder)
     try:
         yield proxy
     finally:
         proxy.close()
 
 
-def _forward(source: socket.socket, target: socket.socket) -> None:
+def _forward(source: socket.socket, target: socket.socket, flows: threading.Event) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
+            flows.wait()
             target.sendall(data)
     for each in (source, target):
         with suppress(OSError):

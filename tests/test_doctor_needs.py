@@ -44,7 +44,7 @@ def test_a_queue_that_does_not_exist(cluster: Cluster) -> None:
         (
             "fail",
             "there is no queue nosuch in namespace doctor; there are ward",
-            "install the setup chart: helm install setup charts/TARGET-setup -f site.yaml, or set queue.name",
+            "install the setup chart: helm install setup charts/TARGET-setup --namespace doctor, or set queue.name",
         )
     ]
 
@@ -361,7 +361,7 @@ def test_pods_without_gpus_need_room_too(cluster: Cluster) -> None:
 def test_claims(cluster: Cluster) -> None:
     with_claim = run()
     pod_spec(with_claim)["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    setup = "install the setup chart: helm install setup charts/TARGET-setup -f site.yaml"
+    setup = "install the setup chart: helm install setup charts/TARGET-setup --namespace doctor"
     assert found(cluster, "claims", with_claim) == [
         (
             "fail",

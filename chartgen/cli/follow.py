@@ -53,6 +53,9 @@ class Duration(click.ParamType[float]):
 def status(release: str, namespace: str, context: str | None, follow: bool, output: str) -> None:
     """Show what is going on with a release: why it waits, how far it is, which rank failed first.
 
+    Exit 1 when there is no such release. A run that has failed is no failure of this command: exit 0, as for any other
+    phase; use `chartgen wait`, or --follow, for an exit code that tells how the run ended.
+
     \b
     Examples:
       chartgen status my-run
