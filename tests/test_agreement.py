@@ -31,6 +31,7 @@ from rendered import GPT3, chart
 from chartgen.checks import check
 from chartgen.errors import ChartgenError
 from chartgen.manifests import objects, render
+from chartgen.origin import Composed
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.values import load_values
 
@@ -141,8 +142,8 @@ def batches(draw: st.DrawFn) -> tuple[str, list[list[tuple[str, Any]]]]:
     """A chart, and several sets of values that stray from its defaults in a few keys."""
     place = draw(st.sampled_from(CHARTS))
     made = chart_on(place)
-    assert made.target
-    launcher = st.sampled_from([launcher.name for launcher in made.target.launchers])
+    assert isinstance(made.origin, Composed)
+    launcher = st.sampled_from([launcher.name for launcher in made.origin.target.launchers])
     few = launcher.flatmap(
         lambda name: st.lists(st.sampled_from(strays(place, name)), max_size=6).map(
             lambda pairs: [("launcher", name), *pairs]

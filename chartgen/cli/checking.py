@@ -48,7 +48,8 @@ def check(
     The rules of the chart's own fragments need Helm: `--render` tells what they refuse, once nothing else is wrong.
     `lint`, `install`, `upgrade` and `rehearse` always go through both.
 
-    TARGET is a target or a chart folder. Exit 1 when there is an error; warnings are only shown.
+    TARGET is a target or a chart folder. Exit 1 when there is an error; warnings are only shown. Exit 3 when the job
+    could not be checked, as that of a chart whose target no folder of --path holds.
 
     \b
     Examples:
@@ -57,6 +58,7 @@ def check(
     """
     from chartgen.checks import SCHEMA, job_of
     from chartgen.checks import check as find
+    from chartgen.findings import exit_code
     from chartgen.reports import report
 
     values = read_values(options)
@@ -69,8 +71,7 @@ def check(
     click.echo(report(findings, output, checked=target), nl=False)
     if explain and all(found.rule != SCHEMA for found in findings):
         _explain(job_of(chart, values))
-    if any(found.severity == "error" for found in findings):
-        sys.exit(1)
+    sys.exit(exit_code(findings))
 
 
 def _explain(job: Job | None) -> None:

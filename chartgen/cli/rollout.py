@@ -145,6 +145,7 @@ def uninstall(release: str, **options: Any) -> None:
 def _roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
     from chartgen.checks import check, raise_errors
     from chartgen.manifests import objects, render
+    from chartgen.origin import origin_of
     from chartgen.plan import plan_objects
     from chartgen.release import check_name
     from chartgen.rollout import prepare
@@ -155,7 +156,7 @@ def _roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], Non
     chart = find_chart(options["target"], options["path"], options["workload"])
     found = check(chart, values)
     # a setup chart takes the values of its run chart, whose checks are not its own
-    if not chart.name.endswith("-setup"):
+    if not origin_of(chart).setup:
         show_warnings(found)
     raise_errors(found)
     with open_place(options["context"], options["namespace"]) as (cluster, place):

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from chartgen.chart import Chart
-from chartgen.checks import target_of
 from chartgen.cluster import NODE, QUEUE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.doctor.pods import Pods, is_run, pods_of
+from chartgen.origin import origin_of
 from chartgen.records import Record, read_records
 from chartgen.runs.objects import find_runs, outcome
 from chartgen.values import Values
@@ -89,9 +89,8 @@ class Patient:
     @property
     def setup(self) -> str:
         """The step that makes what the target's setup chart holds."""
-        target = target_of(self.chart) if self.chart else None
-        name = target.name if target else "TARGET"
-        return f"install the setup chart: helm install setup charts/{name}-setup -f site.yaml"
+        name = origin_of(self.chart).name if self.chart else ""
+        return f"install the setup chart: helm install setup charts/{name or 'TARGET'}-setup -f site.yaml"
 
     @property
     def nodes(self) -> list[Object]:

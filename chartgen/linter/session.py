@@ -20,6 +20,7 @@ from chartgen.linter.handwritten import lint_values
 from chartgen.linter.ladder import Step, Subject, examine
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
+from chartgen.origin import origin_of
 from chartgen.target import load_target
 from chartgen.values import Values
 from chartgen.yamltext import load_file
@@ -35,7 +36,6 @@ class Settings:
         config: The repository's settings with the command line's over them.
         charts: Folders, values files and targets.
         library: Where targets are found.
-        folders: The user's own folders of targets and fragments.
         values: Values given on the command line.
         workload: Another workload kind than the targets' own.
         cache: Whether what is known of unchanged charts is taken.
@@ -44,7 +44,6 @@ class Settings:
     config: Config
     charts: tuple[str, ...]
     library: Library
-    folders: tuple[Path, ...]
     values: Values
     workload: str | None = None
     cache: bool = True
@@ -69,7 +68,7 @@ class Settings:
             hint = "known: " + ", ".join(kubernetes_versions())
             raise UsageError(Problem(f"there are no schemas of Kubernetes {each}", hint=hint) for each in unknown)
         named = tuple(charts) or config.charts or _found(folder)
-        return cls(config, named, open_library(path), tuple(path), values, **own)
+        return cls(config, named, open_library(path), values, **own)
 
     @property
     def name(self) -> str:
@@ -116,7 +115,8 @@ def _lint(name: str, settings: Settings, tell: Told) -> Iterator[Finding]:
 
 def _folder(path: Path, settings: Settings, tell: Told) -> Iterator[Finding]:
     read = read_chart(path)
-    subject = replace(_subject(read.chart, settings), folder=path, faults=read.findings)
+    chart = read.chart.identified(settings.library)
+    subject = replace(_subject(chart, settings), folder=path, faults=read.findings)
     if not subject.presets and (presets := _values_of_ci(path)):
         subject = replace(subject, presets=presets, bare=False)
     yield from _examined(subject, read.digest, settings, tell)
@@ -125,7 +125,7 @@ def _folder(path: Path, settings: Settings, tell: Told) -> Iterator[Finding]:
 def _examined(subject: Subject, digest: str, settings: Settings, tell: Told) -> list[Finding]:
     subject = replace(subject, versions=settings.config.kubernetes)
     name = str(subject.folder or subject.chart.name)
-    key = cache.key_of(subject, digest, settings.folders) if digest and settings.cache else ""
+    key = cache.key_of(subject, digest, settings.library.roots[1:]) if digest and settings.cache else ""
     if key and (known := cache.remembered(key)) is not None:
         tell(name, None)
         return known
@@ -152,7 +152,9 @@ def _subject(chart: Chart, settings: Settings) -> Subject:
     if given := settings.values.layers:
         presets = {" + ".join(str(layer.source) for layer in given): settings.values}
         return Subject(chart, presets=presets, bare=False)
-    return Subject(chart, presets=find_presets(chart.name.removesuffix("-setup"), settings.config.presets))
+    origin = origin_of(chart)
+    name = origin.name if origin.setup else chart.name
+    return Subject(chart, presets=find_presets(name, settings.config.presets))
 
 
 def _values_of_ci(path: Path) -> dict[str, list[Path]]:
