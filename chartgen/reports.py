@@ -112,8 +112,8 @@ def _junit(findings: Sequence[Finding], checked: str) -> str:
     for finding in findings:
         groups.setdefault((_path(finding) or checked, finding.rule), []).append(finding)
     failed = sum(map(_fails, groups.values()))
-    skipped = sum(map(_is_skipped, groups.values()))
-    numbers = {"tests": len(groups) or 1, "failures": failed, "skipped": skipped}
+    numbers = {"tests": len(groups) or 1, "failures": failed}
+    numbers |= {"skipped": skipped} if (skipped := sum(map(_is_skipped, groups.values()))) else {}
     suite = " ".join(f"{name}={_attribute(value)}" for name, value in {"name": checked, **numbers}.items())
     passed = f"    <testcase classname={_attribute(checked)} name={_attribute('check')}/>\n"
     return (
