@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from chartgen.errors import Problem
@@ -56,8 +56,9 @@ class Finding:
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings by place and drop what is told twice."""
-    unique = {(each.rule, each.problem.path, each.problem.message): each for each in findings}
+    """Sort findings by place, drop what is told twice, and mask secrets."""
+    told = (replace(each, problem=each.problem.masked) for each in findings)
+    unique = {(each.rule, each.problem.path, each.problem.message): each for each in told}
     return sorted(unique.values(), key=lambda f: (str(f.problem.path or ""), f.problem.line, f.rule, f.problem.message))
 
 

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -37,7 +38,7 @@ def report(findings: Sequence[Finding], form: str, *, checked: str) -> str:
     Returns:
         Text that ends with a line break, or nothing at all; paths below the working directory are relative to it.
     """
-    return _WRITERS[form](findings, checked)
+    return _WRITERS[form]([replace(each, problem=each.problem.masked) for each in findings], checked)
 
 
 def counts(findings: Sequence[Finding]) -> str:

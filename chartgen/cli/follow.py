@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chartgen.cli.options import context_option, namespace_option, output_option, say
+from chartgen.masking import masked, masked_value
 
 if TYPE_CHECKING:
     from chartgen.cluster import Cluster
@@ -179,7 +180,7 @@ class _Screen:
         from chartgen.runs.telling import describe
 
         size = shutil.get_terminal_size()
-        lines = [line[: size.columns - 1] for line in describe(readout).splitlines()][: size.lines - 1]
+        lines = [line[: size.columns - 1] for line in masked(describe(readout)).splitlines()][: size.lines - 1]
         click.echo((_CLEAR.format(self._drawn) if self._drawn else "") + "\n".join(lines))
         self._drawn = len(lines)
 
@@ -207,9 +208,9 @@ class _Lines:
         if self._output == "json":
             click.echo(json.dumps(_plain(readout)))
         else:
-            click.echo(f"{datetime.now(timezone.utc):%H:%M:%S} {line}")
+            click.echo(f"{datetime.now(timezone.utc):%H:%M:%S} {masked(line)}")
         if self._output == "text" and readout.ended:
-            click.echo(describe(readout))
+            click.echo(masked(describe(readout)))
 
     def note(self, line: str) -> None:
         say(line)
@@ -218,12 +219,13 @@ class _Lines:
 def _show(readout: Readout, output: str) -> None:
     from chartgen.runs.telling import describe
 
-    click.echo(json.dumps(_plain(readout), indent=2) if output == "json" else describe(readout))
+    click.echo(json.dumps(_plain(readout), indent=2) if output == "json" else masked(describe(readout)))
 
 
 def _plain(readout: Readout) -> dict[str, object]:
     plain: dict[str, object] = json.loads(json.dumps(asdict(readout), default=datetime.isoformat))
-    return plain
+    hidden: dict[str, object] = masked_value(plain)
+    return hidden
 
 
 COMMANDS = (status, logs, wait)
