@@ -9,8 +9,8 @@ from judged import TARGETS, job, judge, published
 from rendered import chart, target
 
 from chartgen.checks.compat import COMPAT, outdated_cluster
-from chartgen.checks.gpus import find_gpu
 from chartgen.compat import lock, version, within
+from chartgen.gpus import find_gpu
 from chartgen.yamltext import load
 
 # target, --set flags, id, key, a part of the message
