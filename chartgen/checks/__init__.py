@@ -9,6 +9,7 @@ from chartgen.checks.arithmetic import ARITHMETIC
 from chartgen.checks.capacity import CAPACITY
 from chartgen.checks.claim import Check, Claim
 from chartgen.checks.compat import COMPAT
+from chartgen.checks.inputs import INPUTS
 from chartgen.checks.job import Job
 from chartgen.checks.machine import MACHINE
 from chartgen.checks.measuring import MEASURING
@@ -40,7 +41,7 @@ __all__ = [
 ]
 
 CHECKS: tuple[Check, ...] = (
-    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *TRAINING, *SECRETS, *PODS),
+    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *TRAINING, *INPUTS, *SECRETS, *PODS),
     # what the charts refuse too, for those who only use Helm
     *(*PROGRAM, *PREPARATION, *MEASURING, *PLATFORM),
 )
