@@ -272,6 +272,9 @@
 {{- if .Values.storage.outputs.readOnly }}
 {{- $_ := set $check "problems" (append $check.problems "storage.outputs.readOnly: runs write there; remove it") }}
 {{- end }}
+{{- if and (eq $launcher.task "train") .Values.checkpoint.enabled (hasPrefix "memory://" .Values.storage.outputs.from) }}
+{{- $_ := set $check "problems" (append $check.problems "storage.outputs.from: checkpoints in memory:// are lost with the pod; use storage that all machines share, or checkpoint.enabled false") }}
+{{- end }}
 {{- if include "gke-a3high.gpu" . }}
 {{- if and .Values.topology.mode (not .Values.queue.name) }}
 {{- $_ := set $check "problems" (append $check.problems "topology.mode: Kueue places the pods, so it needs queue.name") }}

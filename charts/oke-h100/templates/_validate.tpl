@@ -270,5 +270,8 @@
 {{- if .Values.storage.outputs.readOnly }}
 {{- $_ := set $check "problems" (append $check.problems "storage.outputs.readOnly: runs write there; remove it") }}
 {{- end }}
+{{- if and (eq $launcher.task "train") .Values.checkpoint.enabled (hasPrefix "memory://" .Values.storage.outputs.from) }}
+{{- $_ := set $check "problems" (append $check.problems "storage.outputs.from: checkpoints in memory:// are lost with the pod; use storage that all machines share, or checkpoint.enabled false") }}
+{{- end }}
 {{- with $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
 {{- end }}
