@@ -126,8 +126,9 @@ def _claims(job: Job, chart: Chart, values: Values) -> Iterator[Finding]:
 
 
 def _placed(claim: Claim, chart: Chart, values: Values) -> Problem:
-    """Put a claim where the user set its value, or else the first of the others that count, or else the default."""
+    """Put a claim where the user changed one of its values last, or else at the default of the first."""
     paths = [claim.at[:depth] for depth in range(len(claim.at), 0, -1)] or [tuple(claim.key.split("."))]
     paths += [tuple(key.split(".")) for key in claim.also]
-    path = next((each for each in paths if values.sets(each)), paths[0])
+    # of several that the last layer sets, the first in the claim's order
+    path = max(paths, key=values.depth)
     return Problem(f"{claim.key}: {claim.message}", *place(chart, values, path), claim.hint)
