@@ -694,7 +694,8 @@ def test_every_preset_has_a_scale_and_every_preset_file_exists() -> None:
 @pytest.mark.parametrize("preset", PRESETS)
 def test_preset_divides_at_its_own_scale_and_the_batch_follows(preset: str) -> None:
     for factor in (1, 2):
-        found = run(LORA_IMAGE, f"nodes={factor * SCALE.get(preset, 1)}", files=(VALUES / f"{preset}.yaml",))
+        nodes = f"nodes={factor * SCALE.get(preset, 1)}"
+        found = run(LORA_IMAGE, nodes, SHARED, files=(VALUES / f"{preset}.yaml",))
         assert container(found)["command"][0] == "bash"
 
 

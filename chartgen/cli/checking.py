@@ -111,11 +111,18 @@ def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path,
 
     found = search(load_target(target, library(path)), read_values(options), gpus)
     if output == "json":
-        click.echo(json.dumps([{**layout.values, "memoryShare": round(layout.share, 3)} for layout in found], indent=2))
+        click.echo(json.dumps([_row(layout) for layout in found[:most]], indent=2))
     else:
         _show_layouts(found[:most], len(found))
     if not found:
         sys.exit(1)
+
+
+def _row(layout: Layout) -> dict[str, Any]:
+    """Return a layout's values, and what the table shows beside them."""
+    told = {"dataParallel": layout.data_parallel, "microBatches": layout.micro_batches}
+    memory = {"memoryGigabytes": round(layout.memory.total / 1e9, 1), "memoryShare": round(layout.share, 3)}
+    return {**layout.values, **told, **memory}
 
 
 def _show_layouts(shown: list[Layout], count: int) -> None:
