@@ -194,7 +194,7 @@ def tensor_within_a_machine(job: Job) -> Iterator[Claim]:
 
 
 ARITHMETIC = (
-    Check(gpus_of_the_machine, "Kubernetes, Schedule GPUs"),
+    Check(gpus_of_the_machine, "Kubernetes, Schedule GPUs", tasks=("train", "test")),
     Check(world_size, f"{_ARGUMENTS}, megatron/core/parallel_state.py"),
     Check(global_batch, "megatron/core/num_microbatches_calculator.py"),
     Check(interleaved_batches, "megatron/core/pipeline_parallel/schedules.py"),
