@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,8 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.yamltext import read_text
 
 if TYPE_CHECKING:
-    from chartgen.target import Target
+    from chartgen.library import Library
+    from chartgen.origin import Origin
 
 
 _TEXTS = {("Chart.yaml",), ("values.yaml",), ("values.schema.json",)}  # beside templates/, what chartgen itself reads
@@ -24,12 +25,12 @@ class Chart:
     Args:
         name: The chart's name, which is also its folder's.
         files: Relative path -> text, sorted by path.
-        target: The target that it was composed from; None for a setup chart, and for one that was read from a folder.
+        origin: What it was composed from; None while nobody has looked it up, as in a chart that was read.
     """
 
     name: str
     files: dict[str, str]
-    target: Target | None = field(default=None, compare=False, repr=False)
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def read(cls, directory: Path) -> Chart:
@@ -44,6 +45,12 @@ class Chart:
             raise ChartgenError(Problem("is not a chart: it has no Chart.yaml", directory))
         paths = sorted(path for path in directory.rglob("*") if path.is_file())
         return cls(directory.name, {path.relative_to(directory).as_posix(): _read(path, directory) for path in paths})
+
+    def identified(self, library: Library) -> Chart:
+        """Return the chart with what it was composed from, looked up in a library."""
+        from chartgen.origin import origin_of
+
+        return replace(self, origin=origin_of(self, library))
 
     def write(self, directory: Path) -> bool:
         """Write the chart into a folder of its own, replacing what is there in one step.

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from chartgen.checks.secrets import looks_secret
+from chartgen.masking import HIDDEN, masked_value
 from chartgen.plan import Workers, find_workers
 
 Object: TypeAlias = dict[str, Any]
 _Key: TypeAlias = tuple[str, str, str, str]
 
 _DIGEST = re.compile(r"[0-9a-f]{8}")
-_HIDDEN = "(hidden)"
 _MARKS = {"added": "+", "removed": "-", "changed": "~", "replaced": "~"}
 
 
@@ -107,7 +106,7 @@ def _compare(old: Object, new: Object, before: Workers | None, after: Workers | 
     fields = tuple(_differences(old, new))
     if same_name and not fields:
         return None
-    hidden = tuple(Field(field.path, _HIDDEN, _HIDDEN) for field in fields) if new["kind"] == "Secret" else fields
+    hidden = tuple(Field(field.path, HIDDEN, HIDDEN) for field in fields) if new["kind"] == "Secret" else fields
     new_name = new["metadata"]["name"] if old["kind"] == new["kind"] else " ".join(_head(new))
     return Change("changed" if same_name else "replaced", old["kind"], name, new_name, hidden)
 
@@ -134,7 +133,7 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[Field]:
             yield from _differences(old_items.get(name), new_items.get(name), f"{path}[{name}]")
     elif old != new:
         name = path.rpartition("[")[2].partition("]")[0] if path.endswith("].value") else path.rpartition(".")[2]
-        yield Field(path, _shown(name, old), _shown(name, new))
+        yield Field(path, masked_value(old, (name,)), masked_value(new, (name,)))
 
 
 def _by_name(value: Any) -> dict[Any, Any] | None:
@@ -144,16 +143,6 @@ def _by_name(value: Any) -> dict[Any, Any] | None:
     names = [item.get("name") for item in value]
     named = all(names) and len(set(names)) == len(names)
     return dict(zip(names, value, strict=True)) if named else dict(enumerate(value))
-
-
-def _shown(name: str, value: Any) -> Any:
-    if isinstance(value, str):
-        return _HIDDEN if looks_secret(name, value) else value
-    if isinstance(value, dict):
-        # a variable is an object of name and value
-        called = str(value.get("name", ""))
-        return {key: _shown(called if key == "value" else str(key), item) for key, item in value.items()}
-    return [_shown(name, item) for item in value] if isinstance(value, list) else value
 
 
 def _field_lines(field: Field) -> Iterator[str]:

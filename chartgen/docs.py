@@ -12,9 +12,9 @@ from chartgen import fragment, launcher, target, workload
 from chartgen.chart import Chart
 from chartgen.checks import CHECKS, SCHEMA
 from chartgen.definition import json_schema
+from chartgen.findings import NOT_OURS, REFUSED, TARGET_UNKNOWN
 from chartgen.linter.handwritten import HANDWRITTEN
 from chartgen.linter.rules import RULES, STEP_RULES
-from chartgen.refusals import REFUSED
 from chartgen.yamltext import read_text
 from chartgen.yamltraps import TRAPS
 
@@ -40,7 +40,9 @@ _HEAD = f"""\
 # Findings
 
 Every finding is one line: `path:line:column: what is wrong; what to do instead [id]`. An **error** refuses the job
-or the chart (exit 1), a **warning** is only shown. Below, `{_ELLIPSIS}` stands for numbers and names of your own job.
+or the chart (exit 1), a **warning** is only shown. **Unchecked** says that a check could not be made, and what would
+make it possible; where it leaves the whole question open, the command exits with 3. Below, `{_ELLIPSIS}` stands for
+numbers and names of your own job.
 """
 _SECTIONS = {
     "Values": "What every values file must keep to before anything else is looked at.",
@@ -87,6 +89,20 @@ _STEPS = (
         "A rule of one of the chart's fragments, of its launcher or of its workload kind refuses the values.",
         "do what the finding says; such rules are told once nothing else is wrong",
         "validate.tpl of each fragment, launcher and workload kind",
+    ),
+    Entry(
+        TARGET_UNKNOWN,
+        "Jobs",
+        "The chart was made of a target that no folder here holds, so that its job cannot be checked.",
+        "give the folder with the target with `--path` or CHARTGEN_PATH",
+        severity="unchecked",
+    ),
+    Entry(
+        NOT_OURS,
+        "Jobs",
+        "The chart is not of chartgen: its schema is checked, and what its values ask for is not known.",
+        "use the tools of that chart; `chartgen lint` looks at its manifests",
+        severity="unchecked",
     ),
 )
 

@@ -28,6 +28,12 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(scope="session")
+def built_helm() -> None:
+    """Helm alone, built when it is missing: for tests that need no control plane."""
+    build.build(["helm"])
+
+
+@pytest.fixture(scope="session")
 def built_engines() -> None:
     """All engines, built when they are missing."""
     build.build(engines.engines())

@@ -13,8 +13,8 @@ from userlib import composed, library
 from chartgen.chart import Chart
 from chartgen.checks import check
 from chartgen.checks.compat import COMPAT, outdated_cluster
-from chartgen.checks.gpus import find_gpu
 from chartgen.compat import lock, version, within
+from chartgen.gpus import find_gpu
 from chartgen.values import load_values
 from chartgen.yamltext import load
 

@@ -82,7 +82,7 @@ def two(tmp_path: Path) -> Run:
 
 
 def test_machines_meet_compare_and_train(two: Run) -> None:
-    machines = two.both("steps=2", "checkpoint.enabled=true")
+    machines = two.both("steps=2", "checkpoint.enabled=true", "storage.outputs.from=pvc://results")
     assert [machine.end() for machine in machines] == [0, 0], machines[0].log
     for rank, machine in enumerate(machines):
         lines = machine.log.splitlines()

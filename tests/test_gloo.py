@@ -154,7 +154,9 @@ def test_a_late_machine_is_waited_for_and_the_transport_is_compared_first(tmp_pa
 def test_sigterm_saves_and_the_second_start_goes_on(tmp_path: Path) -> None:
     saved = [0]
     curve: dict[int, float] = {}
-    with cluster(tmp_path, plain("steps=100000", "checkpoint.enabled=true")) as machines:
+    with cluster(
+        tmp_path, plain("steps=100000", "checkpoint.enabled=true", "storage.outputs.from=pvc://results")
+    ) as machines:
         # of a machine that nobody stops, only the program knows that the others are stopped
         for stopped, expected in (((0, 1), [143, 143]), ((1,), [0, 143])):
             machines.start()

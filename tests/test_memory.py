@@ -13,9 +13,9 @@ from chartgen.checks import effective_values
 from chartgen.checks.arithmetic import ARITHMETIC
 from chartgen.checks.capacity import CAPACITY, changed, load_of, remedies
 from chartgen.checks.claim import Claim
-from chartgen.checks.gpus import all_gpus, find_gpu
 from chartgen.checks.job import Job
 from chartgen.checks.memory import GB, Memory, estimate, model_parameters
+from chartgen.gpus import all_gpus, find_gpu
 from chartgen.library import open_library
 from chartgen.target import load_target
 from chartgen.values import load_values

@@ -49,7 +49,8 @@ def global_batch(job: Job) -> Iterator[Claim]:
         below = job.global_batch // unit * unit
         shares = f"micro batch {job.micro_batch} x data parallel {job.data_parallel} = {unit}"
         message = f"{job.global_batch} is not divisible by {shares}"
-        yield Claim("batch.global", message, f"nearest: {f'{below} or ' if below else ''}{below + unit}")
+        hint = f"nearest: {f'{below} or ' if below else ''}{below + unit}"
+        yield Claim("batch.global", message, hint, ("batch.micro", "nodes", *_SIZES))
 
 
 def interleaved_batches(job: Job) -> Iterator[Claim]:
@@ -92,7 +93,8 @@ def heads_of_a_gpu(job: Job) -> Iterator[Claim]:
     """Tensor parallel GPUs share the attention heads evenly."""
     if job.model("attentionHeads") % job.parallel("tensor"):
         message = f"{job.model('attentionHeads')} heads cannot be divided by tensor {job.parallel('tensor')}"
-        yield Claim("parallelism.tensor", message, f"use {_largest_divisor(job.model('attentionHeads'), job)}")
+        hint = f"use {_largest_divisor(job.model('attentionHeads'), job)}"
+        yield Claim("parallelism.tensor", message, hint, ("model.attentionHeads",))
 
 
 def _largest_divisor(number: int, job: Job) -> int:
@@ -122,7 +124,8 @@ def size_of_a_head(job: Job) -> Iterator[Claim]:
     hidden, heads = job.model("hiddenSize"), job.model("attentionHeads")
     if hidden % heads:
         message = f"{hidden} cannot be divided by {heads} attention heads"
-        yield Claim("model.hiddenSize", message, f"{_nearest_divisor(hidden, heads)} heads would fit")
+        also = ("model.attentionHeads",)
+        yield Claim("model.hiddenSize", message, f"{_nearest_divisor(hidden, heads)} heads would fit", also)
 
 
 def width_of_a_gpu(job: Job) -> Iterator[Claim]:
@@ -145,10 +148,11 @@ def sequence_of_a_gpu(job: Job) -> Iterator[Claim]:
     length, context, tensor = int(job.values["sequenceLength"]), job.parallel("context"), job.parallel("tensor")
     if context > 1 and length % (2 * context):
         message = f"{length} cannot be divided by 2 x context {context}"
-        yield Claim("sequenceLength", message, f"use a multiple of {2 * context}")
+        yield Claim("sequenceLength", message, f"use a multiple of {2 * context}", ("parallelism.context",))
     elif job.values["parallelism"]["sequence"] and length // context % tensor:
         message = f"{length} tokens on context {context} cannot be divided by tensor {tensor}"
-        yield Claim("sequenceLength", message, f"use a multiple of {context * tensor}")
+        also = ("parallelism.context", "parallelism.tensor")
+        yield Claim("sequenceLength", message, f"use a multiple of {context * tensor}", also)
 
 
 def sequence_parallel_needs_tensor(job: Job) -> Iterator[Claim]:
@@ -190,7 +194,7 @@ def tensor_within_a_machine(job: Job) -> Iterator[Claim]:
 
 
 ARITHMETIC = (
-    Check(gpus_of_the_machine, "Kubernetes, Schedule GPUs"),
+    Check(gpus_of_the_machine, "Kubernetes, Schedule GPUs", tasks=("train", "test")),
     Check(world_size, f"{_ARGUMENTS}, megatron/core/parallel_state.py"),
     Check(global_batch, "megatron/core/num_microbatches_calculator.py"),
     Check(interleaved_batches, "megatron/core/pipeline_parallel/schedules.py"),

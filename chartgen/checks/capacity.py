@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from chartgen.checks.arithmetic import ARITHMETIC
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.gpus import find_gpu
 from chartgen.checks.job import Job
 from chartgen.checks.memory import GB, Memory, estimate
+from chartgen.gpus import find_gpu
 
 # Of what CUDA reports. The estimate is within 5 % where a run was logged, and NVIDIA publishes runs up to 0.91 (Llama
 # 3.1 405B in bf16 on 128 GB200); what is left holds the CUDA context and NCCL's buffers.

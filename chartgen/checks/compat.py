@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.gpus import find_gpu
 from chartgen.checks.images import release_of
 from chartgen.checks.job import Job
 from chartgen.compat import lock, version, within
+from chartgen.gpus import find_gpu
 from chartgen.slots import parse_slot
 from chartgen.yamltext import read_text
 

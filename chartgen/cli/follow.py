@@ -18,6 +18,7 @@ import click
 
 from chartgen.cli.options import context_option, namespace_option, output_option, say
 from chartgen.cli.output import emit, steer
+from chartgen.masking import masked, masked_value
 from chartgen.visible import harmless
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ class _Screen:
 
         size = shutil.get_terminal_size()
         # as it will be shown, so that no line is longer than the screen
-        lines = [line[: size.columns - 1] for line in harmless(describe(readout)).split("\n")][: size.lines - 1]
+        lines = [line[: size.columns - 1] for line in harmless(masked(describe(readout))).split("\n")][: size.lines - 1]
         steer(_CLEAR.format(self._drawn) if self._drawn else "")
         click.echo("\n".join(lines))
         self._drawn = len(lines)
@@ -217,9 +218,9 @@ class _Lines:
         if self._output == "json":
             click.echo(json.dumps(_plain(readout)))
         else:
-            click.echo(f"{datetime.now(timezone.utc):%H:%M:%S} {line}")
+            click.echo(f"{datetime.now(timezone.utc):%H:%M:%S} {masked(line)}")
         if self._output == "text" and readout.ended:
-            click.echo(describe(readout))
+            click.echo(masked(describe(readout)))
 
     def note(self, line: str) -> None:
         say(line)
@@ -228,12 +229,13 @@ class _Lines:
 def _show(readout: Readout, output: str) -> None:
     from chartgen.runs.telling import describe
 
-    click.echo(json.dumps(_plain(readout), indent=2) if output == "json" else describe(readout))
+    click.echo(json.dumps(_plain(readout), indent=2) if output == "json" else masked(describe(readout)))
 
 
 def _plain(readout: Readout) -> dict[str, object]:
     plain: dict[str, object] = json.loads(json.dumps(asdict(readout), default=datetime.isoformat))
-    return plain
+    hidden: dict[str, object] = masked_value(plain)
+    return hidden
 
 
 COMMANDS = (status, logs, wait)

@@ -53,6 +53,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> Non
       chartgen lint gke-a3mega
       chartgen lint charts/gke-a3mega -f site.yaml --output sarif --output-file lint.sarif
     """
+    from chartgen.findings import exit_code
     from chartgen.linter.session import Settings, lint_all
     from chartgen.reports import report
 
@@ -67,9 +68,9 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> Non
         _show(findings)
     else:
         _write(report(findings, output, checked=settings.name), file)
-    failing = findings if settings.config.strict else [found for found in findings if found.severity == "error"]
-    if failing:
+    if settings.config.strict and any(found.severity == "warning" for found in findings):
         sys.exit(1)
+    sys.exit(exit_code(findings))
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def _show(findings: Sequence[Finding]) -> None:
         last = file
         colour = "red" if found.severity == "error" else "yellow"
         number = str(found.problem.line) if found.problem.line else "-"
-        click.echo(f"  {number:>5}  {click.style(f'{found.severity:<7}', fg=colour)}  {line_of(found)}")
+        click.echo(f"  {number:>5}  {click.style(f'{found.severity:<9}', fg=colour)}  {line_of(found)}")
     click.echo(counts(findings))
 
 

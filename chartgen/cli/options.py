@@ -89,7 +89,7 @@ def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *
     from chartgen.target import load_target
 
     if (Path(name) / "Chart.yaml").is_file():
-        return Chart.read(Path(name))
+        return Chart.read(Path(name)).identified(library(path))
     make = compose_interface if values_only else compose
     return make(load_target(name, library(path)), workload)
 
@@ -110,10 +110,10 @@ def say(line: str) -> None:
 
 
 def show_warnings(found: Iterable[Finding]) -> None:
-    """Print the warnings among findings, apart from the result."""
+    """Print the warnings among findings, and what could not be checked, apart from the result."""
     for each in found:
-        if each.severity == "warning":
-            click.echo(f"{click.style('warning', fg='yellow')}: {one_line(str(each))}", err=True)
+        if each.severity != "error":
+            click.echo(f"{click.style(each.severity, fg='yellow')}: {one_line(str(each))}", err=True)
 
 
 def show_plan(plan: Plan) -> None:

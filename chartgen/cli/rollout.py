@@ -165,6 +165,7 @@ def uninstall(release: str, lose_progress: bool, **options: Any) -> None:
 
 def _roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
     from chartgen.checks import check, raise_errors
+    from chartgen.origin import origin_of
     from chartgen.release import check_name
 
     check_name(options["release"])
@@ -176,7 +177,7 @@ def _roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], Non
         with _untouched():
             action = _action(action, cluster, place, options)
             # a setup chart takes the values of its run chart, whose checks are not its own
-            if not chart.name.endswith("-setup"):
+            if not origin_of(chart).setup:
                 show_warnings(found)
             rollout = _prepare(action, cluster, place, chart, values, options)
             ask(rollout)

@@ -14,9 +14,9 @@ from typing import TypeAlias
 from chartgen import manifests
 from chartgen.apitypes import kubernetes_versions
 from chartgen.chart import Chart
-from chartgen.checks import ANNOTATION, check
+from chartgen.checks import check, unanswered
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.findings import Finding, in_order
+from chartgen.findings import NOT_OURS, Finding, in_order
 from chartgen.linter.archives import read_archives
 from chartgen.linter.determinism import banned_functions, builds_differ
 from chartgen.linter.documents import documents
@@ -30,6 +30,7 @@ from chartgen.linter.schema_references import NAME as SCHEMA_FILE
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import release_fits
+from chartgen.origin import TARGET, annotations_of
 from chartgen.values import Values, load_values
 from chartgen.yamltext import Plain, load, require_map
 
@@ -121,7 +122,7 @@ def _climb(done: Examination, renderer: Renderer) -> None:
     work = _Work(renderer, versions, library=_is_library(chart))
     if subject.bare:
         work.start(Preset())
-    done.add("schema and checks", lambda: _presets(work, subject))
+    done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
     done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
     done.add("README and schema", lambda: [] if _is_ours(chart) else documents(chart))
     done.add("helm lint", work.linted)
@@ -141,7 +142,8 @@ def _schemas(subject: Subject, folder: Path) -> dict[str, str]:
 
 
 def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
-    """Check each preset, and start to render those that fit."""
+    """Check each preset, and start to render those that fit; lint promises no checks of jobs for charts of others."""
+    yield from (each for each in unanswered(subject.chart) if each.rule != NOT_OURS)
     for name, given in subject.presets.items():
         try:
             values = given if isinstance(given, Values) else load_values(given)
@@ -151,7 +153,7 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
         except ChartgenError as error:
             yield from (Finding("helm-template", told(problem, Preset(name))) for problem in error.problems)
             continue
-        yield from found
+        yield from (each for each in found if each.rule != NOT_OURS)
         if all(each.severity != "error" for each in found):
             files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
             work.start(Preset(name, values.data, files[-1] if files else "values.yaml"))
@@ -235,8 +237,7 @@ def _wanted(chart: Chart) -> str:
 
 def _is_ours(chart: Chart) -> bool:
     """Tell whether README and schema are generated: then the comparison with a new build covers them."""
-    notes = _head(chart).get("annotations")
-    return isinstance(notes, dict) and ANNOTATION in notes
+    return TARGET in annotations_of(chart)
 
 
 def _is_library(chart: Chart) -> bool:

@@ -24,6 +24,7 @@ from chartgen.linter.ladder import Step, Subject, examine
 from chartgen.linter.limits import Limits
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
+from chartgen.origin import origin_of
 from chartgen.target import Target, load_target
 from chartgen.values import Values
 from chartgen.yamltext import load_file
@@ -50,7 +51,6 @@ class Settings:
     config: Config
     charts: tuple[str, ...]
     library: Library
-    folders: tuple[Path, ...]
     values: Values
     workload: str | None = None
     cache: bool = True
@@ -147,7 +147,7 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
     if escapes(path, Path.cwd()) or escapes(path, named):
         raise ChartgenError(refused("the chart", "its folder is a link out of the repository", path))
     read = read_chart(path)
-    subject = replace(_subject(read.chart, settings), folder=path)
+    subject = replace(_subject(read.chart.identified(settings.library), settings), folder=path)
     subject = replace(subject, faults=(*read.findings, *subject.faults))
     if not subject.presets and not subject.faults and (presets := _values_of_ci(path)):
         subject = replace(subject, presets=presets, bare=False)
@@ -183,10 +183,12 @@ def _subject(chart: Chart, settings: Settings) -> Subject:
     if given := settings.values.layers:
         presets = {" + ".join(str(layer.source) for layer in given): settings.values}
         return Subject(chart, presets=presets, bare=False)
+    origin = origin_of(chart)
     try:
-        return Subject(chart, presets=find_presets(chart.name.removesuffix("-setup"), settings.config.presets))
+        presets = find_presets(origin.name if origin.setup else chart.name, settings.config.presets)
     except ChartgenError as error:
         return Subject(chart, faults=[Finding("chart-files", problem) for problem in error.problems])
+    return Subject(chart, presets=presets)
 
 
 def _values_of_ci(path: Path) -> dict[str, list[Path]]:

@@ -30,7 +30,7 @@ def find_model(name: str) -> str:
     Raises:
         UsageError: No GPU is called so, or several that differ are.
     """
-    from chartgen.checks.gpus import all_gpus
+    from chartgen.gpus import all_gpus
 
     gpus = all_gpus()
     found = [model for model in gpus if model == name or model.startswith(f"{name}-")]
@@ -61,7 +61,7 @@ def find_peak(wanted: str, facts: Facts) -> Peak | Notice:
     form = wanted or _FORMATS.get(precision or "")
     if not form:
         return Notice("MFU is not known without the precision", "give --precision, or --peak")
-    from chartgen.checks.gpus import find_gpu
+    from chartgen.gpus import find_gpu
 
     model = find_gpu(gpu)
     if model is None or form not in model.tflops:
