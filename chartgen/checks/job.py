@@ -4,10 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from chartgen.launcher import Launcher
 from chartgen.target import Machine, Target
+
+
+class Recompute(NamedTuple):
+    """What is computed again in the backward pass.
+
+    Args:
+        granularity: none, selective (the attention's scores) or full (layers).
+        method: With full: uniform, units of `layers` layers; or block, `layers` layers of each chunk, the others never.
+        layers: See there.
+    """
+
+    granularity: str
+    method: str = "uniform"
+    layers: int = 1
 
 
 @dataclass(frozen=True)
@@ -94,6 +108,12 @@ class Job:
         names = [f"account-for-{part}-in-pipeline-split" for part in ("embedding", "loss")]
         told = (config.get(name) or (isinstance(nested, dict) and nested.get(name.replace("-", "_"))) for name in names)
         return self.model("layers") + sum(map(bool, told))
+
+    @property
+    def recompute(self) -> Recompute:
+        """What is computed again; a word alone is the granularity."""
+        given = self.values["recompute"]
+        return Recompute(**given) if isinstance(given, dict) else Recompute(given)
 
     @property
     def model_parallel(self) -> int:
