@@ -83,7 +83,7 @@ def test_no_measured_run_is_refused(record_property: Any) -> None:
     rows = json.loads(CORPUS.read_text())
     runs = {row["line"]: run for row in rows if (run := row_of(row))}
     refused = {line: found for line, run in runs.items() if (found := too_much(job_of(run)))}
-    print(f"{len(runs)} of {len(rows)} published rows compared")
+    print(f"{len(runs)} of {len(rows)} published rows compared")  # noqa: T201
     record_property("compared", len(runs))
     assert refused == {}
     assert len(runs) >= 20

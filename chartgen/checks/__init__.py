@@ -13,6 +13,7 @@ from chartgen.checks.compat import COMPAT
 from chartgen.checks.job import Job
 from chartgen.checks.machine import MACHINE
 from chartgen.checks.measuring import MEASURING
+from chartgen.checks.optimizer import OPTIMIZER
 from chartgen.checks.platform import PLATFORM
 from chartgen.checks.pods import PODS
 from chartgen.checks.preparation import PREPARATION
@@ -32,7 +33,7 @@ from chartgen.yamltraps import traps
 __all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "place", "raise_errors", "validate"]
 
 CHECKS: tuple[Check, ...] = (
-    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *TRAINING, *SECRETS, *PODS),
+    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *OPTIMIZER, *TRAINING, *SECRETS, *PODS),
     # what the charts refuse too, for those who only use Helm
     *(*PROGRAM, *PREPARATION, *MEASURING, *PLATFORM),
 )

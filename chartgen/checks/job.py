@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from chartgen.launcher import Launcher
 from chartgen.target import Machine, Target
 
+_DIGITS = frozenset("0123456789.")
+
 
 class Recompute(NamedTuple):
     """What is computed again in the backward pass.
@@ -108,6 +110,26 @@ class Job:
         names = [f"account-for-{part}-in-pipeline-split" for part in ("embedding", "loss")]
         told = (config.get(name) or (isinstance(nested, dict) and nested.get(name.replace("-", "_"))) for name in names)
         return self.model("layers") + sum(map(bool, told))
+
+    def given(self, key: str) -> Any:
+        """Return the value of a dotted key of two parts; None where it is null.
+
+        Numbers with a point are text where `--set` gave them.
+        """
+        section, _, name = key.partition(".")
+        found = self.values[section].get(name)
+        return float(found) if isinstance(found, str) and found[:1] in _DIGITS else found
+
+    def setting(self, key: str) -> Any:
+        """Return such a value, or what null means with the launcher; None where nobody says it."""
+        found = self.given(key)
+        return self.launcher.defaults.get(key) if found is None else found
+
+    @property
+    def ties_embeddings(self) -> bool:
+        """Whether embedding and output layer share their weights."""
+        told = self.given("model.tiedEmbeddings")
+        return bool(self.values["model"]["family"] == "gpt" if told is None else told)
 
     @property
     def recompute(self) -> Recompute:

@@ -81,7 +81,7 @@ def model_parameters(job: Job) -> float:
     attention, feed_forward = _layer(job)
     layers = job.model("layers") * (attention + feed_forward * max(job.model("experts"), 1))
     final_norm = job.model("hiddenSize") * (2 if gpt else 1)
-    return layers + final_norm + _embedding(job) * (1 if gpt else 2)
+    return layers + final_norm + _embedding(job) * (1 if job.ties_embeddings else 2)
 
 
 def _holds(job: Job) -> bool:
@@ -112,8 +112,7 @@ def _parameters(job: Job) -> tuple[float, float]:
     tensor, stages, experts = job.parallel("tensor"), job.parallel("pipeline"), job.model("experts")
     attention, feed_forward = _layer(job)
     layers = job.model("layers") / stages
-    untied = job.values["model"]["family"] != "gpt"
-    embeddings = _embedding(job) * (2 if untied and stages == 1 else 1)
+    embeddings = _embedding(job) * (2 if stages == 1 and not job.ties_embeddings else 1)
     if not experts:
         return (layers * (attention + feed_forward) + embeddings) / tensor, 0.0
     sharing = job.parallel("expertTensor") * job.parallel("expert")
