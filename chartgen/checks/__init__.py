@@ -11,6 +11,7 @@ from chartgen.checks.capacity import CAPACITY
 from chartgen.checks.claim import Check, Claim
 from chartgen.checks.compat import COMPAT
 from chartgen.checks.job import Job
+from chartgen.checks.known import KNOWN
 from chartgen.checks.machine import MACHINE
 from chartgen.checks.measuring import MEASURING
 from chartgen.checks.optimizer import OPTIMIZER
@@ -33,7 +34,7 @@ from chartgen.yamltraps import traps
 __all__ = ["CHECKS", "check", "check_values", "effective_values", "job_of", "place", "raise_errors", "validate"]
 
 CHECKS: tuple[Check, ...] = (
-    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *OPTIMIZER, *TRAINING, *SECRETS, *PODS),
+    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *KNOWN, *OPTIMIZER, *TRAINING, *SECRETS, *PODS),
     # what the charts refuse too, for those who only use Helm
     *(*PROGRAM, *PREPARATION, *MEASURING, *PLATFORM),
 )
