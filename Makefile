@@ -80,6 +80,10 @@ fuzz: engines $(DEV) ## try 2,000 random sets of values for each target on a rea
 schemas: $(CHARTGEN) ## pack the Kubernetes and CRD schemas of chartgen/data/schemas.yaml anew, for lint
 	$(BIN)/python tests/pack_schemas.py
 
+.PHONY: options
+options: ## read the options of each image's programs anew (MEGATRON and NEMO: git directories of the two repositories)
+	$(BIN)/python tests/make_options.py $(MEGATRON) $(NEMO) > chartgen/data/options.yaml
+
 .PHONY: requirements
 requirements: $(DEV) ## pin requirements/*.txt anew (UPGRADE=--upgrade takes newer versions)
 	$(COMPILE) requirements/build.in -o requirements/build.txt

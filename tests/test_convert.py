@@ -30,17 +30,22 @@ def test_model_and_batch_become_portable() -> None:
         "evaluation": {"interval": 50, "batches": 10},
         "launchers": {
             "nemo-1": {
-                "config": {
-                    "trainer": {"max_time": "1:00:00:00"},
-                    "model": {"init_method_std": 0.01, "optim": {"lr": 0.00016}},
-                }
+                "config": {"trainer": {"max_time": "1:00:00:00"}},
             }
         },
         "checkpoint": {"enabled": True},
         "batch": {"micro": 2, "global": 320},
         "parallelism": {"tensor": 2, "pipeline": 1, "distributedOptimizer": True},
         "sequenceLength": 2048,
-        "model": {"layers": 24, "hiddenSize": 4096, "attentionHeads": 32, "family": "gpt", "name": "gpt3-5b"},
+        "optimizer": {"learningRate": 0.00016},
+        "model": {
+            "layers": 24,
+            "hiddenSize": 4096,
+            "attentionHeads": 32,
+            "initStandardDeviation": 0.01,
+            "family": "gpt",
+            "name": "gpt3-5b",
+        },
     }
 
 

@@ -275,7 +275,7 @@ def test_owned_options_are_ones_that_megatron_has() -> None:
     ]
     assert isinstance(owns, dict)
     natives = {each for native in owns.values() for each in (native if isinstance(native, list) else [native])}
-    newer = {"--pipeline-model-parallel-layout"}  # not in core_v0.12.1
+    newer = {"--pipeline-model-parallel-layout", "--fp4-format"}  # not in core_v0.12.1
     assert {f"--{native}" for native in natives} <= OPTIONS | newer
 
 
@@ -283,7 +283,7 @@ def test_configuration_reaches_the_program_unchanged(machine: Machine) -> None:
     record = machine.program("torchrun")
     config: dict[str, Any] = {f"nasty-{i}": text for i, text in enumerate(NASTY)}
     config |= {"big": 146484375, "small": 6.0e-5, "tiny": 1e-10, "half": 0.5, "zero": 0, "minus": -1}
-    config |= {"flag": True, "off": False, "gone": None, "several": ["a b", 2, 0.25], "lr": 1, "text": "true"}
+    config |= {"flag": True, "off": False, "gone": None, "several": ["a b", 2, 0.25], "adam-eps": 1, "text": "true"}
     flags = (f"launchers.megatron-lm.config={json.dumps(config)}", f"launchers.megatron-lm.args={json.dumps(NASTY)}")
     found = run(json=flags)
     code, log = machine.finish(found)
@@ -300,7 +300,7 @@ def test_configuration_reaches_the_program_unchanged(machine: Machine) -> None:
     assert argv[-len(NASTY) :] == NASTY
     seen = options(argv[10 : -len(NASTY)])
     assert [seen[f"nasty-{i}"] for i in range(len(NASTY))] == [[text] for text in NASTY]
-    assert [float(seen[name][0]) for name in ("big", "small", "tiny", "half", "zero", "minus", "lr")] == [
+    assert [float(seen[name][0]) for name in ("big", "small", "tiny", "half", "zero", "minus", "adam-eps")] == [
         146484375, 6.0e-5, 1e-10, 0.5, 0, -1, 1,
     ]  # fmt: skip
     assert "e" not in seen["big"][0]
@@ -353,8 +353,8 @@ def owned(option: str, portable: str) -> str:
             "steps: 0 leaves the length to launchers.megatron-lm.config, which has no train-samples; set one of them",
         ),
         (
-            "steps=0,launchers.megatron-lm.config.train-samples=100,launchers.megatron-lm.config.lr-warmup-iters=2",
-            "launchers.megatron-lm.config: lr-warmup-iters counts steps, but the run counts samples; use -samples",
+            "steps=0,launchers.megatron-lm.config.train-samples=100,launchers.megatron-lm.config.lr-decay-iters=2",
+            "launchers.megatron-lm.config: lr-decay-iters counts steps, but the run counts samples; use -samples",
         ),
         (
             "evaluation.batches=4,data.split=100\\,0\\,0",
@@ -362,8 +362,50 @@ def owned(option: str, portable: str) -> str:
         ),
         ("tokenizer.kind=gpt2", "tokenizer.path: is empty; kind gpt2 needs a directory"),
         (
-            "precision=mxfp8",
-            "precision: mxfp8 cannot be trained with launcher megatron-lm; use bf16, fp16, fp32, fp8",
+            "precision=nvfp4",
+            (
+                "launchers.megatron-lm.image: nvcr.io/nvidia/nemo:25.07 has no precision nvfp4; "
+                "use nvcr.io/nvidia/nemo:25.11 or newer"
+            ),
+        ),
+        (
+            "precision=mxfp8,launchers.megatron-lm.image=nvcr.io/nvidia/nemo:25.02",
+            (
+                "launchers.megatron-lm.image: nvcr.io/nvidia/nemo:25.02 has no precision mxfp8; "
+                "use nvcr.io/nvidia/nemo:25.04 or newer"
+            ),
+        ),
+        (
+            "precision=mxfp8,launcher=nemo-1",
+            "precision: mxfp8 cannot be trained with launcher nemo-1; use bf16, fp16, fp32, fp8",
+        ),
+        (
+            "launchers.megatron-lm.config.lr=1",
+            "launchers.megatron-lm.config: lr is set by optimizer.learningRate; set that instead",
+        ),
+        (
+            "optimizer.learningRate=1e-6",
+            "optimizer.minLearningRate: 0.000006 is above learningRate 0.000001; use less",
+        ),
+        (
+            "optimizer.decay=linear,launcher=nemo-1",
+            "optimizer.decay: launcher nemo-1 has no linear; use cosine",
+        ),
+        (
+            "optimizer.warmupSteps=5,launchers.megatron-lm.config.lr-decay-iters=5",
+            "optimizer.warmupSteps: 5 is not below lr-decay-iters 5; use fewer",
+        ),
+        (
+            "optimizer.warmupSteps=5,steps=0,launchers.megatron-lm.config.train-samples=9",
+            (
+                "optimizer.warmupSteps: counts steps, but the run counts samples; "
+                "use null, and launchers.megatron-lm.config.lr-warmup-samples"
+            ),
+        ),
+        ("model.rotaryBase=10000", "model.rotaryBase: family gpt learns its positions; use null"),
+        (
+            "recompute.granularity=full,recompute.layers=5",
+            "recompute.layers: units of 5 layers do not divide a chunk of 12; use 1, or method block",
         ),
     ],
 )
@@ -427,7 +469,7 @@ def test_benchmark_gets_its_configuration_as_variables() -> None:
 
 P8000 = (
     "parallelism.tensor=8,parallelism.sequence=false,batch.global=1,steps=6400,launchers.mlperf-llama2-lora.system=P8000",
-    "launchers.mlperf-llama2-lora.config.LR=0.00055",
+    "optimizer.learningRate=0.00055",
     "launchers.mlperf-llama2-lora.config.NCCL_NVLS_ENABLE=0",
 )
 

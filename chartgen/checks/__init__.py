@@ -11,9 +11,11 @@ from chartgen.checks.claim import Check, Claim
 from chartgen.checks.compat import COMPAT
 from chartgen.checks.inputs import INPUTS
 from chartgen.checks.job import Job
+from chartgen.checks.known import KNOWN
 from chartgen.checks.kueue import KUEUE
 from chartgen.checks.machine import MACHINE
 from chartgen.checks.measuring import MEASURING
+from chartgen.checks.optimizer import OPTIMIZER
 from chartgen.checks.platform import PLATFORM
 from chartgen.checks.pods import PODS
 from chartgen.checks.preparation import PREPARATION
@@ -42,7 +44,8 @@ __all__ = [
 ]
 
 CHECKS: tuple[Check, ...] = (
-    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *TRAINING, *INPUTS, *SECRETS, *PODS),
+    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *KNOWN, *OPTIMIZER, *TRAINING, *INPUTS),
+    *(*SECRETS, *PODS),
     # what the charts refuse too, for those who only use Helm
     *(*PROGRAM, *PREPARATION, *MEASURING, *PLATFORM, *KUEUE),
 )

@@ -18,6 +18,9 @@ from chartgen.checks.stages import STAGES, own_stages
 
 _ARGUMENTS = "megatron/training/arguments.py"
 _SIZES = ("gpusPerNode", "parallelism.pipeline", "parallelism.tensor", "parallelism.context", "parallelism")
+# Precision -> what tokens on a GPU, and hidden sizes, are multiples of (TransformerEngine 2.20.2, pytorch/utils.py and
+# common/recipe: blocks of 32 with MXFP8, of 16 with NVFP4).
+_BLOCKS = {"fp8": (8, 16), "mxfp8": (32, 32), "nvfp4": (16, 16)}
 _CONFIG = "megatron/core/transformer/transformer_config.py"
 
 
@@ -169,19 +172,21 @@ def precision_of_the_launcher(job: Job) -> Iterator[Claim]:
 
 
 def shapes_of_fp8(job: Job) -> Iterator[Claim]:
-    """FP8 kernels take matrices whose sides are multiples of 8 and 16."""
-    if job.values["precision"] != "fp8":
+    """Kernels of 8 and 4 bits take matrices whose sides are multiples of their blocks: 8 and 16 with FP8."""
+    precision = job.values["precision"]
+    if precision not in _BLOCKS:
         return
+    tall, wide = _BLOCKS[precision]
     shared = job.parallel("context") * (job.parallel("tensor") if job.values["parallelism"]["sequence"] else 1)
     rows = int(job.values["sequenceLength"]) * job.micro_batch
-    if rows % shared == 0 and rows // shared % 8:
-        message = f"{rows // shared} tokens on a GPU are not a multiple of 8, which FP8 needs"
-        yield Claim("sequenceLength", message, f"use a multiple of {8 * shared}", ("batch.micro",))
+    if rows % shared == 0 and rows // shared % tall:
+        message = f"{rows // shared} tokens on a GPU are not a multiple of {tall}, which {precision.upper()} needs"
+        yield Claim("sequenceLength", message, f"use a multiple of {tall * shared}", ("batch.micro",))
     for name, parts in (("hiddenSize", 1), ("ffnHiddenSize", job.parallel(_feed_forward(job)))):
         width = job.model(name)
-        if width % parts == 0 and width // parts % 16:
-            message = f"{width // parts} on a GPU is not a multiple of 16, which FP8 needs"
-            yield Claim(f"model.{name}", message, f"use a multiple of {16 * parts}", ("model.hiddenSize",))
+        if width % parts == 0 and width // parts % wide:
+            message = f"{width // parts} on a GPU is not a multiple of {wide}, which {precision.upper()} needs"
+            yield Claim(f"model.{name}", message, f"use a multiple of {wide * parts}", ("model.hiddenSize",))
 
 
 def tensor_within_a_machine(job: Job) -> Iterator[Claim]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.images import release_of
+from chartgen.checks.images import can, release_of
 from chartgen.checks.job import Job
 from chartgen.compat import lock, version, within
 from chartgen.gpus import find_gpu
@@ -76,6 +76,31 @@ def precision_of_the_gpu(job: Job) -> Iterator[Claim]:
         yield Claim("precision", message, hint, ("machineType",))
 
 
+def precision_of_the_image(job: Job) -> Iterator[Claim]:
+    """MXFP8 and NVFP4 came to Megatron with certain releases of NVIDIA's images."""
+    for row in _formats(job):
+        if can(job, row["feature"]) is False:
+            hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
+            yield Claim(
+                f"launchers.{job.launcher.name}.image", f"{job.image} has no {row['feature']}", hint, ("precision",)
+            )
+
+
+def precision_of_an_unknown_image(job: Job) -> Iterator[Claim]:
+    """What an image that is not NVIDIA's can compute in, nobody can say without starting it."""
+    for row in _formats(job):
+        if can(job, row["feature"]) is None:
+            message = f"not checked whether {job.image} has {row['feature']}: its release is not known"
+            hint = f"it needs the Megatron of nvcr.io/{row['image']}:{row['from']} or newer"
+            yield Claim("precision", message, hint, (f"launchers.{job.launcher.name}.image",))
+
+
+def _formats(job: Job) -> list[dict[str, Any]]:
+    """Return the rows of the lock about the job's number format, where its launcher has it."""
+    wanted = job.values["precision"]
+    return [row for row in lock()["features"] if row["feature"] == wanted and wanted in job.launcher.precisions]
+
+
 def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[Claim]:
     """Compare what a job uses with the versions of a cluster, for those who know it: preflight and rehearsal.
 
@@ -130,5 +155,7 @@ COMPAT = (
         tasks=_RUNS,
     ),
     Check(program_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
+    Check(precision_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
+    Check(precision_of_an_unknown_image, "chartgen/data/compat.yaml, features", "warning"),
     Check(precision_of_the_gpu, "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix"),
 )

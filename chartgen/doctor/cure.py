@@ -7,9 +7,10 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from chartgen.checks import effective_values, target_of
+from chartgen.checks import effective_values
 from chartgen.checks.secrets import looks_secret
 from chartgen.doctor.patient import peek
+from chartgen.origin import origin_of
 from chartgen.records import read_records
 from chartgen.strvals import dotted
 
@@ -36,8 +37,7 @@ def setup_step(patient: Patient, *, has_cluster_half: bool = False) -> str:
     """
     if patient.chart is None or patient.values is None:
         return "install the setup chart of your target: helm install setup charts/TARGET-setup -f site.yaml"
-    target = target_of(patient.chart)
-    name = target.name if target else "TARGET"
+    name = origin_of(patient.chart).name or "TARGET"
     words = [
         "helm",
         *_verb(patient),

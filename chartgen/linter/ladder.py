@@ -160,7 +160,7 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
 
 
 def _without_schema(chart: Chart) -> Chart:
-    return Chart(chart.name, {path: text for path, text in chart.files.items() if path != SCHEMA_FILE}, chart.target)
+    return replace(chart, files={path: text for path, text in chart.files.items() if path != SCHEMA_FILE})
 
 
 def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:

@@ -51,6 +51,7 @@ class Settings:
     config: Config
     charts: tuple[str, ...]
     library: Library
+    folders: tuple[Path, ...]
     values: Values
     workload: str | None = None
     cache: bool = True
@@ -185,10 +186,10 @@ def _subject(chart: Chart, settings: Settings) -> Subject:
         return Subject(chart, presets=presets, bare=False)
     origin = origin_of(chart)
     try:
-        presets = find_presets(origin.name if origin.setup else chart.name, settings.config.presets)
+        found = find_presets(origin.name if origin.setup else chart.name, settings.config.presets)
     except ChartgenError as error:
         return Subject(chart, faults=[Finding("chart-files", problem) for problem in error.problems])
-    return Subject(chart, presets=presets)
+    return Subject(chart, presets=found)
 
 
 def _values_of_ci(path: Path) -> dict[str, list[Path]]:

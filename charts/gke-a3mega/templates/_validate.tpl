@@ -125,6 +125,27 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- range $key := list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay" "optimizer.weightDecay" "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation" "model.tiedEmbeddings" }}
+{{- $path := splitList "." $key }}
+{{- if and (not (hasKey $launcher.owns $key)) (not (kindIs "invalid" (index (get $.Values (first $path)) (last $path)))) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "%s: launcher %s has no option for it; use null" $key $.Values.launcher)) }}
+{{- end }}
+{{- end }}
+{{- $highest := include "gke-a3mega.setting" (list . "optimizer.learningRate") }}
+{{- $lowest := include "gke-a3mega.setting" (list . "optimizer.minLearningRate") }}
+{{- if and $highest $lowest (gt (float64 $lowest) (float64 $highest)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "optimizer.minLearningRate: %s is above learningRate %s; use less" $lowest $highest)) }}
+{{- end }}
+{{- $again := include "gke-a3mega.recompute" . | fromYaml }}
+{{- $parts := mul $p.pipeline $p.virtualPipeline | int64 }}
+{{- if and (eq $again.granularity "full") (eq $again.method "uniform") (not (mod $layers $parts)) }}
+{{- if mod (div $layers $parts) $again.layers }}
+{{- $_ := set $check "problems" (append $check.problems (printf "recompute.layers: units of %d layers do not divide a chunk of %d; use 1, or method block" (int64 $again.layers) (div $layers $parts))) }}
+{{- end }}
+{{- end }}
+{{- if and .Values.model.rotaryBase (eq .Values.model.family "gpt") }}
+{{- $_ := set $check "problems" (append $check.problems "model.rotaryBase: family gpt learns its positions; use null") }}
+{{- end }}
 {{- if not (has .Values.precision $launcher.precisions) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "precision: %s cannot be trained with launcher %s; use %s" .Values.precision .Values.launcher (join ", " $launcher.precisions))) }}
 {{- end }}
@@ -174,6 +195,19 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- $release := regexFind "^nvcr[.]io/nvidia/nemo:[0-9]{2}[.][0-9]{2}" $launcher.image | regexFind "[0-9]{2}[.][0-9]{2}$" }}
+{{- $since := dict "mxfp8" "25.04" "nvfp4" "25.11" }}
+{{- $first := get $since .Values.precision }}
+{{- if and $release (gt $first $release) (not (get .Values.launchers "megatron-lm").program) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.megatron-lm.image: %s has no precision %s; use nvcr.io/nvidia/nemo:%s or newer" $launcher.image .Values.precision $first)) }}
+{{- end }}
+{{- $warmup := .Values.optimizer.warmupSteps }}
+{{- $decay := index $config "lr-decay-iters" }}
+{{- if and (not (kindIs "invalid" $warmup)) (not .Values.steps) }}
+{{- $_ := set $check "problems" (append $check.problems "optimizer.warmupSteps: counts steps, but the run counts samples; use null, and launchers.megatron-lm.config.lr-warmup-samples") }}
+{{- else if and (not (kindIs "invalid" $warmup)) (or (kindIs "float64" $decay) (kindIs "int64" $decay)) (ge (int64 $warmup) (int64 $decay)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "optimizer.warmupSteps: %d is not below lr-decay-iters %d; use fewer" (int64 $warmup) (int64 $decay))) }}
+{{- end }}
 {{- $samples := list }}
 {{- $iterations := list }}
 {{- range $name := $given.config }}
@@ -197,6 +231,9 @@
 {{- end }}
 {{- end }}
 {{- if eq .Values.launcher "nemo-1" }}
+{{- if and .Values.optimizer.decay (ne (toString .Values.optimizer.decay) "cosine") }}
+{{- $_ := set $check "problems" (append $check.problems (printf "optimizer.decay: launcher nemo-1 has no %s; use cosine" .Values.optimizer.decay)) }}
+{{- end }}
 {{- $release := regexFind "^nvcr[.]io/nvidia/nemo:[0-9]{2}[.][0-9]{2}" $launcher.image }}
 {{- if and (gt (regexFind "[0-9]{2}[.][0-9]{2}$" $release) "25.07") (not (get .Values.launchers "nemo-1").program) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "launchers.nemo-1.image: %s has no NeMo 1 program; use nvcr.io/nvidia/nemo:25.07 or older, or another launcher" $launcher.image)) }}
@@ -210,7 +247,7 @@
 {{- range $key, $wrong := dict
   "parallelism.virtualPipeline" (gt (int64 .Values.parallelism.virtualPipeline) 1)
   "parallelism.expert" (gt (int64 .Values.parallelism.expert) 1)
-  "recompute" (ne .Values.recompute "none")
+  "recompute" (ne (include "gke-a3mega.recompute" . | fromYaml).granularity "none")
   "checkpoint.enabled" .Values.checkpoint.enabled
   "profile.enabled" .Values.profile.enabled
   "data.stage" .Values.data.stage

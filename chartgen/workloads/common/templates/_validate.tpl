@@ -125,6 +125,27 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- range $key := list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay" "optimizer.weightDecay" "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation" "model.tiedEmbeddings" }}
+{{- $path := splitList "." $key }}
+{{- if and (not (hasKey $launcher.owns $key)) (not (kindIs "invalid" (index (get $.Values (first $path)) (last $path)))) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "%s: launcher %s has no option for it; use null" $key $.Values.launcher)) }}
+{{- end }}
+{{- end }}
+{{- $highest := include "<%= chart %>.setting" (list . "optimizer.learningRate") }}
+{{- $lowest := include "<%= chart %>.setting" (list . "optimizer.minLearningRate") }}
+{{- if and $highest $lowest (gt (float64 $lowest) (float64 $highest)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "optimizer.minLearningRate: %s is above learningRate %s; use less" $lowest $highest)) }}
+{{- end }}
+{{- $again := include "<%= chart %>.recompute" . | fromYaml }}
+{{- $parts := mul $p.pipeline $p.virtualPipeline | int64 }}
+{{- if and (eq $again.granularity "full") (eq $again.method "uniform") (not (mod $layers $parts)) }}
+{{- if mod (div $layers $parts) $again.layers }}
+{{- $_ := set $check "problems" (append $check.problems (printf "recompute.layers: units of %d layers do not divide a chunk of %d; use 1, or method block" (int64 $again.layers) (div $layers $parts))) }}
+{{- end }}
+{{- end }}
+{{- if and .Values.model.rotaryBase (eq .Values.model.family "gpt") }}
+{{- $_ := set $check "problems" (append $check.problems "model.rotaryBase: family gpt learns its positions; use null") }}
+{{- end }}
 {{- if not (has .Values.precision $launcher.precisions) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "precision: %s cannot be trained with launcher %s; use %s" .Values.precision .Values.launcher (join ", " $launcher.precisions))) }}
 {{- end }}
