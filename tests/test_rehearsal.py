@@ -21,6 +21,7 @@ from chartgen.library import open_library
 from chartgen.plan import Plan
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.rehearse import rehearse
+from chartgen.rehearsal.storage import foreign_classes
 from chartgen.target import load_target
 from chartgen.values import Values, load_values
 
@@ -67,6 +68,45 @@ def test_a_program_for_data_runs_beside_the_machines_with_gpus(tmp_path: Path, m
     assert result.verdict.ok, result.verdict.reasons
     assert (result.verdict.running, result.verdict.gpus, result.plan.gpus, result.plan.program) == (1, 0, 0, "download")
     assert "creating 1 simulated machines" in lines
+
+
+def test_a_cloud_of_ones_own_is_rehearsed(tmp_path: Path) -> None:
+    """A machine type with capitals and underscores, a claim on a class that the cluster brings, one on its default."""
+    target = userlib.TARGET.replace("box-8", "Standard_ND96isr_H100_v5").replace("workload: jobset", "workload: job")
+    names = "instance-type, storage-pvc, claims"
+    userlib.write(tmp_path, {"targets/azure.yaml": target.replace("FRAGMENTS", names)})
+    sets = [
+        "setup.claims.data.storageClass=azurefile-premium",
+        "setup.claims.results.size=2Ti",
+        "storage.data.from=pvc://data",
+        "storage.outputs.from=pvc://results",
+    ]
+    lines: list[str] = []
+    azure = load_target("azure", open_library([tmp_path]))
+    result = rehearse(azure, load_values(set_values=sets), progress=lines.append)
+    assert result.verdict.ok, result.verdict.reasons
+    assert result.simulated == ("storage class azurefile-premium", "storage class default")
+    assert "simulating storage class azurefile-premium, storage class default" in lines
+
+
+@pytest.mark.parametrize(
+    ("spec", "classes"),
+    [
+        ({"storageClassName": "premium"}, {"premium": "false"}),
+        ({"storageClassName": "own"}, {}),
+        ({"storageClassName": ""}, {}),
+        ({"storageClassName": "premium", "volumeName": "there"}, {}),
+        ({}, {"default": "true"}),
+    ],
+)
+def test_what_is_simulated_is_what_the_charts_do_not_make(spec: dict[str, str], classes: dict[str, str]) -> None:
+    claim = {"spec": {**spec, "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Ti"}}}}
+    own = {"kind": "StorageClass", "metadata": {"name": "own"}}
+    inside = {"kind": "Pod", "spec": {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": claim}}]}}
+    for item in ({"kind": "PersistentVolumeClaim", **claim}, inside):
+        found = foreign_classes([own, item])
+        marks = {name: each["metadata"]["annotations"].popitem()[1] for name, each in found.items()}
+        assert marks == classes
 
 
 def test_values_are_refused_before_anything_starts() -> None:

@@ -120,6 +120,8 @@ def _show(result: Rehearsal, output: str) -> None:
     click.echo(f"  GPUs        {verdict.gpus} of {plan.gpus}")
     click.echo(f"  rendezvous  {verdict.rendezvous or plan.rendezvous}")
     click.echo(f"  logs        {plan.logs}")
+    for each in result.simulated:
+        click.echo(f"  simulated   {each}")
     for reason in verdict.reasons:
         click.echo(f"  why         {reason}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from chartgen.errors import MissingToolError, Problem
 from chartgen.tools import Progress
 
 _OWNER = {"app.kubernetes.io/managed-by": "chartgen"}
+_LONGEST_NAME = 63  # of a label's value, which a node's name is in kubernetes.io/hostname
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class NodePool:
     """Machines of one type.
 
     Args:
-        name: Prefix of their names, in lower case: <name>-0, <name>-1, ...
+        name: Prefix of their names, <name>-0, <name>-1, ...; what a node name must not hold becomes a dash.
         count: How many.
         capacity: Quantities by resource, such as {"nvidia.com/gpu": "8", "cpu": "208", "pods": "110"}.
         labels: Node labels beside hostname, os and arch; `{index}` in a value is the machine's number.
@@ -36,8 +38,12 @@ class NodePool:
     @property
     def names(self) -> list[str]:
         """Names of the machines."""
-        # OCI shapes such as BM.GPU.H100.8 have capitals.
-        return [f"{self.name.lower()}-{number}" for number in range(self.count)]
+        # OCI shapes such as BM.GPU.H100.8 have capitals, Azure sizes such as Standard_ND96isr_H100_v5 underscores too.
+        longest = _LONGEST_NAME - len(f"-{self.count}")
+        # RFC 1123 subdomain: each part between dots begins and ends with a letter or digit
+        parts = re.sub(r"[^a-z0-9.]+", "-", self.name.lower())[:longest].split(".")
+        prefix = ".".join(filter(None, (part.strip("-") for part in parts))) or "machine"
+        return [f"{prefix}-{number}" for number in range(self.count)]
 
 
 def count_machines(pools: Iterable[NodePool]) -> int:
