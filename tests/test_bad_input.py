@@ -230,14 +230,14 @@ def test_helm_is_too_old(tmp_path: Path) -> None:
 def test_cluster_is_out_of_reach(tmp_path: Path) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-    kubeconfig = tmp_path / "config"
-    kubeconfig.write_text(
-        "apiVersion: v1\nkind: Config\ncurrent-context: gone\n"
-        f"clusters: [{{name: gone, cluster: {{server: 'http://127.0.0.1:{port}'}}}}]\n"
-        "contexts: [{name: gone, context: {cluster: gone, user: gone}}]\nusers: [{name: gone, user: {}}]\n"
-    )
-    result = chartgen("status", "my-run", env={"KUBECONFIG": str(kubeconfig)})
+        port = closed.getsockname()[1]  # held, so that nobody else listens there
+        kubeconfig = tmp_path / "config"
+        kubeconfig.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: gone\n"
+            f"clusters: [{{name: gone, cluster: {{server: 'http://127.0.0.1:{port}'}}}}]\n"
+            "contexts: [{name: gone, context: {cluster: gone, user: gone}}]\nusers: [{name: gone, user: {}}]\n"
+        )
+        result = chartgen("status", "my-run", env={"KUBECONFIG": str(kubeconfig)})
     assert result.exit_code == 3
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"error: cluster 'gone' at http://127.0.0.1:{port} does not answer (")

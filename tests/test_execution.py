@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from nccllogs import TCP, efa
-from procs import gone, mentioning
+from procs import command_lines, gone, mentioning
 from rendered import NAMESPACE, rendered
 from standin import install
 from userlib import chartgen
@@ -152,11 +152,7 @@ def test_after_the_grace_period_nothing_is_left(two: Run) -> None:
 def test_a_killed_rank_ends_the_run_and_is_named_last(two: Run) -> None:
     machine = two.start(0, "steps=100000", "nodes=1")
     machine.wait_for("rank 1 iteration 2")
-    pids = {
-        int(path.parent.name)
-        for path in Path("/proc").glob("[0-9]*/cmdline")
-        if b"python3\0-u\0" + str(two.trainer).encode() in path.read_bytes()
-    }
+    pids = {pid for pid, line in command_lines().items() if line[1:3] == ["-u", str(two.trainer)]}
     victim = next(pid for pid in pids if b"\0RANK=1\0" in b"\0" + Path(f"/proc/{pid}/environ").read_bytes())
     os.kill(victim, signal.SIGKILL)
     assert machine.end() == 1

@@ -156,18 +156,50 @@ def sandbox_up(target: str, name: str, output: str, path: tuple[Path, ...], **op
         click.echo(f'\nUse it:  eval "$(chartgen sandbox env {name})"\nEnd it:  chartgen sandbox down {name}')
 
 
-@sandbox.command("env")
+class _Env(click.Command):
+    """Prints shell that leads nowhere when it fails: `eval` runs what is printed, and ignores the exit code."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError:
+            _lead_nowhere()
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except BaseException:  # Ctrl-C too
+            _lead_nowhere()
+            raise
+
+
+def _lead_nowhere() -> None:
+    from chartgen.rehearsal.sandbox import NOWHERE
+
+    click.echo(f"export KUBECONFIG={shlex.quote(str(NOWHERE))}; false")
+
+
+@sandbox.command("env", cls=_Env)
 @click.argument("name", default="sandbox")
 def sandbox_env(name: str) -> None:
-    """Print the shell line that makes helm, kubectl and chartgen use a sandbox: eval "$(chartgen sandbox env)".
+    """Print the shell lines that make helm, kubectl and chartgen use a sandbox: eval "$(chartgen sandbox env)".
+
+    Where helm or kubectl is not on PATH, those that `chartgen engines build` made are put there. When there is no such
+    sandbox the lines lead to no cluster at all, so that what follows never reaches a real one.
 
     \b
     Example:
       chartgen sandbox env oke
     """
-    from chartgen.rehearsal.sandbox import find
+    from chartgen.rehearsal.sandbox import environment, missing_programs
 
-    click.echo(f"export KUBECONFIG={shlex.quote(str(find(name).kubeconfig))}")
+    for key, value in environment(name).items():
+        click.echo(f"export {key}={shlex.quote(value)}")
+    for program in missing_programs():
+        say(f"{program} is missing; build it once with `chartgen engines build {program}`")
 
 
 @sandbox.command("down")
@@ -202,6 +234,8 @@ def _show_sandboxes(found: list[Sandbox], output: str) -> None:
     if output == "json":
         click.echo(json.dumps([asdict(one) for one in found], indent=2, default=str))
         return
+    if not found:
+        click.echo("no sandbox runs; `chartgen sandbox up TARGET` starts one")
     for one in found:
         controllers = ", ".join(one.controllers) or "no controllers"
         click.echo(f"{one.name}: {one.machines} machines, {controllers}, {one.kubeconfig}")
