@@ -31,7 +31,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Folders of control planes apart from those of other workers and of the developer: `sweep` and tests look there."""
+    """Folders of control planes apart from those of other workers and of the developer, where `sweep` looks."""
     folder = tmp_path_factory.mktemp("tmp")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TMPDIR", str(folder))

@@ -222,7 +222,8 @@ def test_helm_is_too_old(tmp_path: Path) -> None:
     helm = tmp_path / "helm"
     helm.write_text("#!/bin/sh\necho v3.10.3\n")
     helm.chmod(helm.stat().st_mode | stat.S_IXUSR)
-    result = chartgen("render", "gke-a3mega", env={"PATH": f"{tmp_path}:/usr/bin:/bin", "CHARTGEN_HELM": None})
+    only = {"PATH": f"{tmp_path}:/usr/bin:/bin", "CHARTGEN_HELM": None, "CHARTGEN_CACHE": str(tmp_path / "cache")}
+    result = chartgen("render", "gke-a3mega", env=only)
     line = f"error: {helm} is Helm 3.10.3, but 3.18 or newer is needed; upgrade Helm\n"
     assert (result.exit_code, result.stderr, result.stdout) == (3, line, "")
 
