@@ -155,6 +155,27 @@ def test_a_program_that_is_missing_is_named() -> None:
         processes.spawn("etcd", ["/nowhere/etcd"])
 
 
+def test_a_supervisor_that_was_killed_is_told_and_its_end_is_quiet() -> None:
+    processes = Processes()
+    processes.spawn("child", ["sleep", "60"])
+    os.kill(processes.pid, signal.SIGKILL)
+    assert gone([processes.pid])
+    with pytest.raises(MissingToolError, match=rf"process {processes.pid}, was killed by signal 9"):
+        processes.exited()
+    processes.close()
+    assert not processes.folder.exists()
+
+
+def test_a_process_that_was_killed_is_told() -> None:
+    with Processes() as processes:
+        processes.spawn("child", ["sleep", "60"])
+        os.kill(processes.pids["child"], signal.SIGKILL)
+        assert gone(list(processes.pids.values()))
+        problem = processes.ended()
+        assert problem
+        assert problem.message == "child was killed by signal 9"
+
+
 def test_after_its_end_it_says_so() -> None:
     processes = Processes()
     processes.close()

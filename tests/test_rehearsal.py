@@ -146,6 +146,28 @@ def test_command_prints_the_verdict_as_json_and_fails_when_it_does_not_run() -> 
     assert (found["machines"], found["verdict"]["ok"], found["plan"]["gpus"]) == (3, False, 32)
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux can tie a child to its parent's life")
+@pytest.mark.parametrize("victim", ["supervisor.py", "kube-apiserver"])
+@pytest.mark.parametrize("moment", ["starting kube-controller-manager", "installing release"])
+def test_a_control_plane_that_is_killed_is_one_line(tmp_path: Path, victim: str, moment: str) -> None:
+    """Neither a verdict nor silence."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    sets = "nodes=4,model.layers=48,queue.name=,topology.mode="
+    argv = command("rehearse", "gke-a3mega", "--workload", "job", "--set", sets)
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if moment in line:
+                break
+        lines = procs.command_lines().items()
+        pid = next(pid for pid, line in lines if victim in " ".join(line[:4]) and str(tmp_path) in " ".join(line))
+        os.kill(pid, signal.SIGKILL)
+        stdout, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stdout) == (3, ""), stderr
+    (error,) = (line for line in stderr.splitlines() if line.startswith("error: "))
+    assert "was killed by signal 9" in error
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_rehearsal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

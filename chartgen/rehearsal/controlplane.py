@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.processes import Processes
 from chartgen.tools import Progress
@@ -55,15 +56,19 @@ class ControlPlane:
         self.server = ""
         try:
             self._start()
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            self.__exit__(type(error))
             raise
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # What its end made fail elsewhere, such as a request, says less than how it ended.
+        ended = self.processes.ended() if kind and issubclass(kind, ChartgenError) else None
         self.close()
+        if ended:
+            raise MissingToolError(ended)
 
     @property
     def cluster(self) -> Cluster:
