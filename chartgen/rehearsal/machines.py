@@ -11,7 +11,9 @@ from chartgen.cluster import NODE, Cluster, ClusterError, Object
 from chartgen.errors import MissingToolError, Problem
 from chartgen.tools import Progress
 
-_OWNER = {"app.kubernetes.io/managed-by": "chartgen"}
+# The label of every simulated machine.
+OWNER = {"app.kubernetes.io/managed-by": "chartgen"}
+_LISTED_PER_SECOND = 1000  # as many nodes are read again and again, which takes the API server's time
 _LONGEST_NAME = 63  # of a label's value, which a node's name is in kubernetes.io/hostname
 
 
@@ -59,7 +61,7 @@ def create_machines(
     Args:
         cluster: A cluster in which kwok runs.
         pools: The machines.
-        timeout: Seconds to wait.
+        timeout: Seconds to wait while none becomes Ready.
         progress: Gets one line.
 
     Returns:
@@ -89,15 +91,23 @@ def _wait_ready(cluster: Cluster, names: set[str], timeout: float) -> None:
     from chartgen.cluster import wait_for
     from chartgen.errors import ChartgenError
 
-    def all_ready() -> bool:
-        nodes = cluster.list(NODE, labels=_OWNER)
-        return names <= {node["metadata"]["name"] for node in nodes if _is_ready(node)}
+    missing = names
 
-    try:
-        wait_for(all_ready, what="that all machines are Ready", timeout=timeout)
-    except ChartgenError:
-        problem = f"the simulated machines are not Ready after {timeout:.0f} s"
-        raise MissingToolError(Problem(problem, hint=f"is kwok running in {cluster}?")) from None
+    def more_ready() -> bool:
+        nonlocal missing
+        before = len(missing)
+        missing = names - {node["metadata"]["name"] for node in cluster.each(NODE, labels=OWNER) if _is_ready(node)}
+        return len(missing) < before or not missing
+
+    interval = max(0.2, len(names) / _LISTED_PER_SECOND)
+    while missing:
+        try:
+            wait_for(more_ready, what="that a machine is Ready", timeout=timeout, interval=interval)
+        except ChartgenError:
+            problem = (
+                f"{len(missing)} of {len(names)} simulated machines are not Ready, and none more for {timeout:.0f} s"
+            )
+            raise MissingToolError(Problem(problem, hint=f"is kwok running in {cluster}?")) from None
 
 
 def _put(cluster: Cluster, node: Object) -> None:
@@ -119,7 +129,7 @@ def _node(pool: NodePool, number: int, name: str) -> dict[str, Any]:
         "kind": "Node",
         "metadata": {
             "name": name,
-            "labels": {**labels, **own, **_OWNER},
+            "labels": {**labels, **own, **OWNER},
             "annotations": {"kwok.x-k8s.io/node": "fake"},  # what kwok looks for in clusters with real nodes
         },
         "spec": {"taints": [dict(taint) for taint in pool.taints]},

@@ -19,10 +19,11 @@ from chartgen.rehearsal import engines
 from chartgen.rehearsal.build import build
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.judging import judge, patience
 from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.sandbox import Sandbox, up
 from chartgen.rehearsal.storage import foreign_classes
-from chartgen.runs.verdict import Verdict, wait_for_verdict
+from chartgen.runs.verdict import Verdict
 from chartgen.target import Machine, Target
 from chartgen.tools import Progress
 from chartgen.values import Values
@@ -94,7 +95,7 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
     workload: str | None = None,
     machines: int | None = None,
     context: str | None = None,
-    timeout: float = 120.0,
+    timeout: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     progress: Progress | None = None,
 ) -> Rehearsal:
@@ -108,7 +109,7 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
         machines: Simulated machines; as many as the run asks for when None.
         context: A kubeconfig context of a disposable cluster where kwok and the controllers run; a new control plane of
             plain processes when None.
-        timeout: Seconds to wait for the verdict.
+        timeout: Seconds without progress after which it is given up; by default more for more machines.
         on_plan: Gets the plan before anything starts.
         progress: Gets one line for each step.
 
@@ -130,7 +131,8 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
         say(f"installing release {release}")
         releases.install(chart, release, values.data, place)
         try:
-            verdict = wait_for_verdict(cluster, release, namespace=place.namespace, timeout=timeout, progress=progress)
+            limit = patience(count) if timeout is None else timeout
+            verdict = judge(cluster, release, namespace=place.namespace, timeout=limit, progress=progress)
         finally:
             if context is not None:
                 releases.uninstall(release, place)
