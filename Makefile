@@ -80,6 +80,10 @@ fuzz: engines $(DEV) ## try 2,000 random sets of values for each target on a rea
 schemas: $(CHARTGEN) ## pack the Kubernetes and CRD schemas of chartgen/data/schemas.yaml anew, for lint
 	$(BIN)/python tests/pack_schemas.py
 
+.PHONY: sums
+sums: $(CHARTGEN) ## write the checksums of the engines' Go modules anew, after a change to chartgen/data/engines.yaml
+	$(BIN)/python tests/pack_sums.py
+
 .PHONY: requirements
 requirements: $(DEV) ## pin requirements/*.txt anew (UPGRADE=--upgrade takes newer versions)
 	$(COMPILE) requirements/build.in -o requirements/build.txt
