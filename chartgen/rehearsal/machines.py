@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -108,6 +109,8 @@ def _wait_ready(cluster: Cluster, names: set[str], timeout: float) -> None:
                 f"{len(missing)} of {len(names)} simulated machines are not Ready, and none more for {timeout:.0f} s"
             )
             raise MissingToolError(Problem(problem, hint=f"is kwok running in {cluster}?")) from None
+        if missing:
+            time.sleep(interval)
 
 
 def _put(cluster: Cluster, node: Object) -> None:
