@@ -15,7 +15,7 @@ from chartgen.runs.queues import why_not_admitted
 from chartgen.tools import Progress
 
 _INTERVAL = 0.25
-_SHARE = 3.0  # times as long as a look takes: thousands of pods keep the API server busy
+_SHARE, _LONGEST = 3.0, 10.0  # times as long as a look takes, and seconds: thousands of pods keep the API server busy
 # Words of Kueue 0.19 (pkg/scheduler, pkg/controller/core) and of the API server for what no waiting cures.
 _FINAL = (
     "maximum capacity",
@@ -97,7 +97,7 @@ def wait_for_verdict(
             return verdict
         if now - progressed > timeout:
             return _timed_out(verdict, timeout)
-        time.sleep(max(_INTERVAL, _SHARE * (now - looked)))
+        time.sleep(max(_INTERVAL, min(_SHARE * (now - looked), _LONGEST)))
 
 
 def look(cluster: Cluster, release: str, *, namespace: str = "", seconds: float = 0.0) -> Verdict:
