@@ -87,12 +87,24 @@ class _Group(click.Group):
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)
         except BrokenPipeError:
-            raise  # whoever reads the output has seen enough; click ends quietly
+            if _reader_has_gone():
+                raise  # it has seen enough; click ends quietly
+            found = ChartgenError("a program that chartgen wrote to has ended")
         except OSError as error:
             found = ChartgenError(Problem(error.strerror or str(error), error.filename))
         for problem in found.problems:
             click.echo(f"{click.style('error', fg='red')}: {one_line(str(problem))}", err=True)
         sys.exit(found.exit_code)
+
+
+def _reader_has_gone() -> bool:
+    """Tell whether nobody reads stdout or stderr any more; another broken pipe is a failure."""
+    import select
+
+    poller = select.poll()
+    for stream in (1, 2):
+        poller.register(stream, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
 
 
 @click.group(cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
