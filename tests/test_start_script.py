@@ -180,7 +180,7 @@ def test_the_release_wins_over_the_vendors_profile(image: Image) -> None:
 
 def test_a_profile_is_read_as_in_the_vendors_own_shell(image: Image) -> None:
     # which fails for nothing but what the script itself asks for
-    image.profile += ': $UNSET_IN_PROFILE\nfalse\nfalse | true\n[[ -e /none ]] && echo\nexport NCCL_LATER=1\n'
+    image.profile += ": $UNSET_IN_PROFILE\nfalse\nfalse | true\n[[ -e /none ]] && echo\nexport NCCL_LATER=1\n"
     assert image.start(rendered()).returncode == 0
     assert image.record()["env"]["NCCL_LATER"] == "1"
 
