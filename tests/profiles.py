@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.yamltext import load_file
+from chartgen.yamltext import load_file, require_map
 
 UPSTREAM = Path(__file__).parent / "data" / "upstream"
 TCPXO, TCPXO_BEFORE = "nccl-env-profile.sh v1.0.17", "nccl-env-profile.sh v1.0.3"
@@ -20,7 +20,7 @@ TCPX, TCPX_BEFORE = "gpudirect-tcpx v3.1.12", "gpudirect-tcpx v3.1.9"
 @lru_cache(maxsize=1)
 def profiles() -> dict[str, Any]:
     """Return all profiles by name."""
-    return dict(load_file(UPSTREAM / "profiles.yaml").data)
+    return dict(require_map(load_file(UPSTREAM / "profiles.yaml"), "the table of profiles"))
 
 
 def sets(name: str) -> dict[str, str]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
 import profiles
+import pytest
 from nccllogs import TCPXO
 from rendered import Objects, arguments, env, init, one, rendered
 
