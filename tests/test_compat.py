@@ -194,8 +194,8 @@ def test_charts_and_lock_know_the_same_pairs(name: str) -> None:
 
 
 def test_the_lock_knows_each_release_of_the_vendor() -> None:
-    # google/nccl-plugin-gpudirect-tcpxo has the tags v1.0.12 to v1.0.17, container-engine-accelerators the release notes
-    # of the others; v1.0.10 and v1.0.13 are tagged or used by slurm-gcp, but no release notes name their daemon
+    # v1.0.12 to v1.0.17 are tags of google/nccl-plugin-gpudirect-tcpxo; no release notes name daemons of v1.0.10 and
+    # v1.0.13
     known = [row["plugin"] for row in lock()["plugins"]["gpudirect-tcpxo"]]
     assert known[-6:] == ["v1.0.11", "v1.0.12", "v1.0.14", "v1.0.15", "v1.0.16", "v1.0.17"]
     assert [row["daemons"][-1] for row in lock()["plugins"]["gpudirect-tcpxo"]][-2:] == ["v1.0.22", "v1.0.23"]

@@ -21,11 +21,12 @@ from typing import Any
 
 import profiles
 import pytest
-import yaml
 from judged import TARGETS
 from rendered import Objects, rendered
+from ruamel.yaml import YAML
 from upstream import Items, exported, items_of
 
+from chartgen.target import load_target
 from chartgen.yamltext import load_file, require_map
 
 MIRRORS = os.environ.get("CHARTGEN_UPSTREAM", "")
@@ -85,17 +86,13 @@ def pod_template(found: Objects) -> dict[str, Any]:
     )
 
 
-def line_of(book: dict[str, str]) -> str:
-    return yaml.safe_dump(book, default_flow_style=True, width=10_000, sort_keys=False).strip()
-
-
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_item_of_our_render_is_in_the_ledger_and_true(name: str) -> None:
     told = {key: line.get("both", line.get("ours")) for key, line in rows(name).items()}
     told = {key: text for key, text in told.items() if text is not None}
     seen = ours(name)
     wrong = [
-        f"{section}: {item}: {line_of({'ours': seen[section, item]}) if (section, item) in seen else 'is not rendered'}"
+        f"{section}: {item}: " + (f"ours: {seen[section, item]}" if (section, item) in seen else "is not rendered")
         for section, item in sorted(seen.keys() | told.keys())
         if seen.get((section, item)) != told.get((section, item))
     ]
@@ -171,7 +168,7 @@ def theirs(reference: dict[str, Any]) -> dict[tuple[str, str], str]:
         for source in reference["manifests"]
         for path in source["paths"]
     ]
-    documents = [document for document in yaml.safe_load_all(texts[0]) if document]
+    documents = [document for document in YAML(typ="safe").load_all(texts[0]) if document]
     pods = [document for document in documents if document["kind"] == "Pod"]
     pod = pods[0] if pods else pod_template(documents)
     items = items_of(pod, reference["containers"])
@@ -186,3 +183,14 @@ def git_show(repository: str, commit: str, path: str) -> str:
     mirror = Path(MIRRORS) / repository.replace("/", "+") / "repo"
     command = ["git", f"--git-dir={mirror}", "show", f"{commit}:{path}"]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+# a commit, a version, the number of an issue, or the month for which a page was checked
+VERSIONED = re.compile(r"@ [0-9a-f]{7}|\bv?\d+\.\d+|(pull request|issue) \d+|state of \d{4}-\d\d|^(tests|design)")
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_each_source_has_a_version(name: str) -> None:
+    target = load_target(name)
+    sources = [*target.sources, *(source for fragment in target.fragments for source in fragment.sources)]
+    assert [source for source in sources if not VERSIONED.search(source)] == []

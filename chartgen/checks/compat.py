@@ -48,7 +48,8 @@ def plugin_and_cuda(job: Job) -> Iterator[Claim]:
         return
     newest = [row for row in _pairs(job) if row["cuda"] == cuda][-1]
     message = f"{plugin} needs CUDA {own['cuda']}, and {release} has CUDA {cuda}"
-    hint = f"use {newest['plugin']} with network.daemonVersion {newest['daemons'][-1]}, or an image with CUDA {own['cuda']}"
+    pair = f"{newest['plugin']} with network.daemonVersion {newest['daemons'][-1]}"
+    hint = f"use {pair}, or an image with CUDA {own['cuda']}"
     yield Claim("network.pluginVersion", message, hint, (f"launchers.{job.launcher.name}.image",))
 
 
