@@ -149,6 +149,14 @@ def test_what_does_not_go_together_is_found(name: str, sets: list[str], rule: st
     assert found[0].severity == "error"
 
 
+def test_a_build_of_nccl_is_refused_where_there_is_one_only() -> None:
+    build = ('network.ncclBuildType="223"',)
+    (said,) = judge(COMPAT, job("gke-a3mega", json=build))
+    assert (said.id, said.key) == ("build-of-nccl", "network.ncclBuildType")
+    older = ("network.pluginVersion=v1.0.11", "network.daemonVersion=v1.0.17")
+    assert judge(COMPAT, job("gke-a3mega", *older, json=build)) == []
+
+
 @pytest.mark.parametrize(("name", "sets"), RIGHT)
 def test_what_goes_together_is_left_alone(name: str, sets: list[str]) -> None:
     assert judge(COMPAT, job(name, *sets)) == []

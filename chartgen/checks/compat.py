@@ -39,6 +39,15 @@ def plugin_and_daemon(job: Job) -> Iterator[Claim]:
         yield Claim("network.daemonVersion", message, hint, ("network.pluginVersion",))
 
 
+def build_of_nccl(job: Job) -> Iterator[Claim]:
+    """Installers of GPUDirect-TCPXO have several builds of NCCL up to v1.0.11, and one from v1.0.12 on."""
+    network = job.values.get("network", {})
+    own = next((row for row in _pairs(job) if row["plugin"] == network.get("pluginVersion")), {"build": ""})
+    if network.get("ncclBuildType") and "build" not in own:
+        message = f"plugin {own['plugin']} has one NCCL only"
+        yield Claim("network.ncclBuildType", message, "leave it empty", ("network.pluginVersion",))
+
+
 def plugin_and_cuda(job: Job) -> Iterator[Claim]:
     """A plugin that links another CUDA runtime than the image has cannot be loaded, and NCCL falls back to TCP."""
     plugin = job.values.get("network", {}).get("pluginVersion", "")
@@ -146,6 +155,7 @@ COMPAT = (
     Check(
         plugin_and_daemon, "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md", tasks=_RUNS
     ),
+    Check(build_of_nccl, "google/nccl-plugin-gpudirect-tcpxo @ 04815d1, tcpxo_scripts/container_entry.sh", tasks=_RUNS),
     Check(plugin_and_cuda, "NVIDIA/cluster-readiness-engine, docs/concepts/platform-detection.md", tasks=_RUNS),
     Check(
         settings_of_the_plugin,
