@@ -54,7 +54,12 @@ def test_machines_network_and_cluster() -> None:
     registry = "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo"
     assert made.overlay == {
         "nodes": 5,
-        "network": {"pluginVersion": "v1.0.3", "daemonVersion": "v1.0.8", "repository": registry},
+        "network": {
+            "pluginVersion": "v1.0.3",
+            "daemonVersion": "v1.0.8",
+            "repository": registry,
+            "hostNetwork": True,
+        },
         "launchers": {"nemo-1": {"image": "nvcr.io/nvidia/nemo:24.07"}},
         "env": {
             "NVTE_FWD_LAYERNORM_SM_MARGIN": "8",

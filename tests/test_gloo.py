@@ -13,6 +13,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import profiles
 import pytest
 from nccllogs import TCP, TCPX, TCPXO, efa, verbs
 from procs import gone
@@ -219,7 +220,7 @@ def meeting(folder: Path, name: str, said: str, *sets: str) -> tuple[list[int], 
     (folder / "uverbs0").touch()
     files = {
         # what init containers install, and a machine's own ldconfig needs root for
-        "usr/local/nccl-plugin/lib64/nccl-env-profile.sh": "",
+        "usr/local/nccl-plugin/lib64/nccl-env-profile.sh": profiles.script(),
         "bin/ldconfig": "#!/bin/sh\n",
         "image/opt/trainer.py": "print('training')\n",
     }

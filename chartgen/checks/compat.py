@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.images import can, release_of
+from chartgen.checks.images import can, release_in, release_of
 from chartgen.checks.job import Job
 from chartgen.compat import lock, version, within
 from chartgen.gpus import find_gpu
@@ -28,16 +28,47 @@ def plugin_and_daemon(job: Job) -> Iterator[Claim]:
     rows = _pairs(job)
     plugin, daemon = (job.values.get("network", {}).get(key, "") for key in ("pluginVersion", "daemonVersion"))
     own = next((row for row in rows if row["plugin"] == plugin), None)
-    fit = [row for row in rows if "unfit" not in row]
-    if rows and (own is None or "unfit" in own):
-        why = own["unfit"] if own else "is not a version whose daemon is known"
-        known = ", ".join(row["plugin"] for row in fit)
-        yield Claim("network.pluginVersion", f"{plugin} {why}", f"use one of {known}", ("network.daemonVersion",))
+    if rows and own is None:
+        message = f"{plugin} is not a version whose daemon is known"
+        known = ", ".join(row["plugin"] for row in rows)
+        yield Claim("network.pluginVersion", message, f"use one of {known}", ("network.daemonVersion",))
     if own and daemon not in own["daemons"]:
-        partner = next((row["plugin"] for row in fit if daemon in row["daemons"]), "")
+        partner = next((row["plugin"] for row in rows if daemon in row["daemons"]), "")
         hint = f"use {' or '.join(own['daemons'])}" + (f", or plugin {partner} for it" if partner else "")
         message = f"{daemon} does not go with plugin {plugin}"
         yield Claim("network.daemonVersion", message, hint, ("network.pluginVersion",))
+
+
+def build_of_nccl(job: Job) -> Iterator[Claim]:
+    """Installers of GPUDirect-TCPXO have several builds of NCCL up to v1.0.11, and one from v1.0.12 on."""
+    network = job.values.get("network", {})
+    own = next((row for row in _pairs(job) if row["plugin"] == network.get("pluginVersion")), {"build": ""})
+    if network.get("ncclBuildType") and "build" not in own:
+        message = f"plugin {own['plugin']} has one NCCL only"
+        yield Claim("network.ncclBuildType", message, "leave it empty", ("network.pluginVersion",))
+
+
+def plugin_and_cuda(job: Job) -> Iterator[Claim]:
+    """A plugin that links another CUDA runtime than the image has cannot be loaded, and NCCL falls back to TCP."""
+    plugin = job.values.get("network", {}).get("pluginVersion", "")
+    own = next((row for row in _pairs(job) if row["plugin"] == plugin and "cuda" in row), None)
+    release, cuda = _cuda(job)
+    if not own or cuda in (0, own["cuda"]):
+        return
+    newest = [row for row in _pairs(job) if row["cuda"] == cuda][-1]
+    message = f"{plugin} needs CUDA {own['cuda']}, and {release} has CUDA {cuda}"
+    pair = f"{newest['plugin']} with network.daemonVersion {newest['daemons'][-1]}"
+    hint = f"use {pair}, or an image with CUDA {own['cuda']}"
+    yield Claim("network.pluginVersion", message, hint, (f"launchers.{job.launcher.name}.image",))
+
+
+def _cuda(job: Job) -> tuple[str, int]:
+    """Return the job's public image and release, and the major version of its CUDA; 0 where that is not known."""
+    for row in reversed(lock()["cuda"]):
+        release = release_in(job.image, row["image"])
+        if release and version(release) >= version(row["from"]):
+            return f"{row['image']}:{release}", row["cuda"]
+    return "", 0
 
 
 def settings_of_the_plugin(job: Job) -> Iterator[Claim]:
@@ -149,6 +180,8 @@ COMPAT = (
     Check(
         plugin_and_daemon, "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md", tasks=_RUNS
     ),
+    Check(build_of_nccl, "google/nccl-plugin-gpudirect-tcpxo @ 04815d1, tcpxo_scripts/container_entry.sh", tasks=_RUNS),
+    Check(plugin_and_cuda, "NVIDIA/cluster-readiness-engine, docs/concepts/platform-detection.md", tasks=_RUNS),
     Check(
         settings_of_the_plugin,
         "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",

@@ -3,7 +3,7 @@
 a3-highgpu-8g:
   gpus: 8
   gpu: h100-80gb
-  capacity: {"nvidia.com/gpu": "8", "cpu": "208", "memory": "1872Gi", "ephemeral-storage": "6Ti"}
+  capacity: {"nvidia.com/gpu": "8", "cpu": "207410m", "memory": "1827Gi", "ephemeral-storage": "5300Gi"}
 {{- end }}
 
 {{/* Devices that fragments ask for on each machine; the user's values of the same name win over them. */}}

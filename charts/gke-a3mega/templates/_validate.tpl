@@ -356,15 +356,19 @@
 {{- end }}
 
 {{- if include "gke-a3mega.gpu" . }}
-{{- $pairs := (include "gke-a3mega.gpudirect" . | fromYaml).daemons }}
-{{- $daemons := get $pairs .Values.network.pluginVersion | default (list) }}
+{{- $versions := include "gke-a3mega.gpudirectVersions" . | fromYaml }}
+{{- $own := get $versions .Values.network.pluginVersion | default dict }}
+{{- $daemons := $own.daemons | default list }}
 {{- if not $daemons }}
-{{- $_ := set $check "problems" (append $check.problems (printf "network.pluginVersion: %s is not a version whose daemon is known; use %s" .Values.network.pluginVersion (keys $pairs | sortAlpha | join ", "))) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "network.pluginVersion: %s is not a version whose daemon is known; use %s" .Values.network.pluginVersion (keys $versions | sortAlpha | join ", "))) }}
 {{- else if not (has .Values.network.daemonVersion $daemons) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "network.daemonVersion: %s does not go with plugin %s; use %s" .Values.network.daemonVersion .Values.network.pluginVersion (join " or " $daemons))) }}
 {{- end }}
 {{- if ne $gpus 8 }}
 {{- $_ := set $check "problems" (append $check.problems (printf "gpusPerNode: GPUDirect drives all 8 GPUs of a machine, not %d" $gpus)) }}
+{{- end }}
+{{- if and $own.daemons .Values.network.ncclBuildType (not $own.build) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "network.ncclBuildType: plugin %s has one NCCL only; leave it empty" .Values.network.pluginVersion)) }}
 {{- end }}
 {{- end }}
 {{- range $role, $store := .Values.storage }}
