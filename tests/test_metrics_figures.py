@@ -364,9 +364,7 @@ def test_two_runs_in_one_file() -> None:
     assert found.times
     assert (found.times.mean, found.facts.get("layers"), found.timeline.steps) == (2.0, 32, 20)
     assert (found.timeline.checkpoints.saved, found.timeline.wall, found.odd) == (0, 40, {})
-    assert str(found.notices[0]) == (
-        "the log holds 2 runs with different settings; this is the last; --run N chooses, 1 to 2"
-    )
+    assert str(found.notices[0]) == "the log holds 2 runs; this is the last; --run N chooses, 1 to 2"
 
 
 def test_the_first_of_two_runs_is_as_if_it_were_alone() -> None:

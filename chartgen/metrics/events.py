@@ -104,20 +104,36 @@ class Mark(NamedTuple):
         when: When; nan = not told.
         text: What it says: `success`, `aborted`, or a number.
         section: How many configurations were printed before it.
+        step: The step of an evaluation; -1 = not told.
+        samples: How many it comes after; nan = not told.
     """
 
     kind: str
     when: float
     text: str = ""
     section: int = 0
+    step: int = -1
+    samples: float = NEVER
 
 
-Event: TypeAlias = Step | Steps | Timings | Checkpoint | Setting | Start | Mark
+class Remark(NamedTuple):
+    """Something in the log that its reader has to be told.
+
+    Args:
+        text: One sentence without a final stop.
+    """
+
+    text: str
+
+
+Event: TypeAlias = Step | Steps | Timings | Checkpoint | Setting | Start | Mark | Remark
 
 # Names of a step's values, with units.
 VALUES = {
     "seconds": "s",
+    "span": "steps that the line stands for, where the program tells",
     "loss": "",
+    "rate": "learning rate",
     "samples": "samples since the beginning",
     "batch": "samples a step",
     "tflops": "TFLOPS per GPU, as the program counts them",

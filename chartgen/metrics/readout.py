@@ -13,7 +13,7 @@ from chartgen.metrics.facts import Facts, Notice, agree
 from chartgen.metrics.figures import Speed, Times, missing, speed_of, times_of
 from chartgen.metrics.log import Log, kept
 from chartgen.metrics.select import choose_run
-from chartgen.metrics.settings import facts_of
+from chartgen.metrics.settings import facts_of, target_of
 from chartgen.metrics.timeline import Timeline, timeline_of
 from chartgen.metrics.window import Window, window_of
 
@@ -62,6 +62,22 @@ class Loss(NamedTuple):
     slope: float
 
 
+class Evaluation(NamedTuple):
+    """One evaluation of the model.
+
+    Args:
+        value: What came out: a loss, or what else the benchmark measures.
+        step: The step that it came after; -1 = not told.
+        samples: The samples that it came after; nan = not told.
+        when: When; nan = not told.
+    """
+
+    value: float
+    step: int
+    samples: float
+    when: float
+
+
 class Readout(NamedTuple):
     """The figures of a run; None where the log or a fact does not tell them.
 
@@ -82,6 +98,8 @@ class Readout(NamedTuple):
         timeline: Where the time went.
         cost: What it cost.
         score: MLPerf's time to train in seconds, and how it ended.
+        evaluations: What evaluations came to, first to last.
+        target: What an evaluation has to reach; None = not told.
         notices: What the reader has to know.
     """
 
@@ -101,6 +119,8 @@ class Readout(NamedTuple):
     joules: float | None = None
     cost: Cost | None = None
     score: tuple[float, str] | None = None
+    evaluations: Sequence[Evaluation] = ()
+    target: float | None = None
     notices: Sequence[Notice] = ()
 
     @property
@@ -138,10 +158,13 @@ def read_out(log: Log, wanted: Wanted) -> Readout:
     if uneven:
         known = known._replace(known={**known.known, "batch": batch})
         notices.append(Notice(f"the batch grows within the window; figures are of its mean, {batch:,.1f} samples"))
-    return _figures(log, window, known, wanted, notices)
+    notices += [Notice(text) for text in log.remarks]
+    return _figures(log, window, known, wanted, notices, section)
 
 
-def _figures(log: Log, window: Window, facts: Facts, wanted: Wanted, notices: list[Notice]) -> Readout:
+def _figures(
+    log: Log, window: Window, facts: Facts, wanted: Wanted, notices: list[Notice], section: Mapping[str, str]
+) -> Readout:
     times = times_of(window)
     seconds = times.mean if times else _derived(window, facts)
     speed = speed_of(seconds, window, facts)
@@ -169,6 +192,8 @@ def _figures(log: Log, window: Window, facts: Facts, wanted: Wanted, notices: li
         joules=window.mean("energy"),
         cost=None if isinstance(cost, Notice) else cost,
         score=_score(log),
+        evaluations=_evaluations(log),
+        target=target_of(section),
         notices=[*notices, *backwards, *missing(speed, facts), *absent, *_doubts(speed, peak)],
     )
 
@@ -237,6 +262,11 @@ def _run(log: Log, name: str) -> array[float]:
 def _odd(log: Log) -> dict[str, tuple[int, ...]]:
     numbers = log.track.numbers
     return {name: tuple(numbers[at] for at in indices) for name, indices in log.track.odd.items() if indices}
+
+
+def _evaluations(log: Log) -> tuple[Evaluation, ...]:
+    told = [mark for mark in log.marks if mark.kind == "eval"]
+    return tuple(Evaluation(float(mark.text), mark.step, mark.samples, mark.when) for mark in told)
 
 
 def _score(log: Log) -> tuple[float, str] | None:

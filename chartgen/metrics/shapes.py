@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.metrics.readout import Readout
+from chartgen.metrics.readout import Evaluation, Readout
 
 FORM = "chartgen metrics 1"
 
@@ -44,8 +44,23 @@ def as_dict(found: Readout) -> dict[str, Any]:
         "timeline": plain(timeline),
         "cost": plain(found.cost) if found.cost else None,
         "score": {"seconds": found.score[0], "status": found.score[1]} if found.score else None,
+        "evaluations": [_evaluation(each) for each in found.evaluations],
+        "target": found.target,
         "notices": [{"severity": each.severity, "message": each.message, "hint": each.hint} for each in found.notices],
     }
+
+
+def _evaluation(each: Evaluation) -> dict[str, Any]:
+    return {
+        "value": _number(each.value),
+        "step": each.step if each.step >= 0 else None,
+        "samples": _number(each.samples),
+        "time": _number(each.when),
+    }
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def plain(value: Any) -> Any:

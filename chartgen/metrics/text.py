@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from chartgen.metrics.readers import FAMILIES
@@ -109,12 +110,25 @@ def _time(found: Readout) -> Iterator[tuple[str, str]]:
         )
     if line.checkpoints.saved or line.checkpoints.loads:
         yield "checkpoints", _checkpoints(found)
+    if found.evaluations:
+        yield "evaluation", _evaluations(found)
     if found.score:
         yield "MLPerf", f"{found.score[0] / 60:.3f} minutes to train, {found.score[1]}"
     if cost := found.cost:
         parts = [f"{cost.total:,.2f} for the wall time"] if cost.total is not None else []
         parts += [f"{cost.per_billion_tokens:,.2f} for a billion tokens"] if cost.per_billion_tokens is not None else []
         yield "cost", f"{', '.join(parts) or 'not known'}; {cost.machines} machines at {cost.price:,g} an hour"
+
+
+def _evaluations(found: Readout) -> str:
+    first, last = found.evaluations[0], found.evaluations[-1]
+    count = len(found.evaluations)
+    text = f"{count:,}: {first.value:.4f} to {last.value:.4f}" if count > 1 else f"{last.value:.4f}"
+    if math.isfinite(last.samples):
+        text += f" after {last.samples:,.0f} samples"
+    elif last.step >= 0:
+        text += f" at step {last.step:,}"
+    return text + (f"; target {found.target:g}" if found.target is not None else "")
 
 
 def _checkpoints(found: Readout) -> str:
