@@ -49,9 +49,12 @@ def test_the_figures_of_a_run() -> None:
         "speed       145,889 tokens/s, 1,139.8 tokens/s/GPU",
         "TFLOPS/GPU  506.6 full attention, 488.3 causal attention",
         "MFU         51.2 % of 989 TFLOPS, bf16 peak of h100-80gb, full attention",
-        "loss        8.4000 to 6.1000, lowest 6.1000, -100 in 1,000 steps",
+        "loss        8.4000 to 6.1000, lowest 6.1000, -1 in 10 steps",
+        "gradient    norm 1.797 median, 1.797 at most",
+        "learning    rate 0.00015",
         "goodput     92.4 %: 30 steps that count, in 3 min 53 s",
         "first step  done after 20 s",
+        "left        8 min 23 s for 70 steps, at this speed",
         "cost        93.30 for the wall time, 2,741.81 for a billion tokens; 16 machines at 90 an hour",
     ]
 
@@ -85,6 +88,7 @@ def test_csv_has_every_step_as_the_log_has_it(folder: Path) -> None:
         "gradient": "1.797",
         "loss": "9",
         "nans": "0",
+        "rate": "0.00015",
         "samples": "256",
         "seconds": "20",
         "skipped": "0",
@@ -259,7 +263,7 @@ def test_one_step_is_enough_for_figures_but_not_for_a_picture(folder: Path) -> N
     assert (result.exit_code, result.stderr) == (2, "error: a picture needs two steps or more\n")
 
 
-KNOWN = "known are logs of DLLogger, Megatron-LM, NeMo, TensorBoard, Automodel, MLPerf, Megatron-Bridge"
+KNOWN = "known are logs of DLLogger, Megatron-LM, NeMo, TensorBoard, Automodel, torchtitan, MLPerf, Megatron-Bridge"
 MAXTEXT = b"completed step: 11, seconds: 28.294, TFLOP/s/device: 1520.276, loss: 9.5\n"
 BAD = {
     "empty": (b"", "log: is empty; has the program started? see `kubectl get pods`"),

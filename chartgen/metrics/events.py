@@ -91,9 +91,11 @@ class Start(NamedTuple):
 
     Args:
         when: When; nan = not told.
+        fresh: Whether it is a new run for sure.
     """
 
     when: float
+    fresh: bool = False
 
 
 class Mark(NamedTuple):
@@ -138,6 +140,8 @@ VALUES = {
     "batch": "samples a step",
     "tflops": "TFLOPS per GPU, as the program counts them",
     "tokens": "tokens/s per GPU",
+    "sequence": "tokens of a sample",
+    "validation": "loss of the last evaluation",
     "gradient": "",
     "memory": "GB (10^9 bytes) per GPU",
     "skipped": "steps",

@@ -95,13 +95,7 @@ class Collector:
         if isinstance(event, Setting):
             self.sections[-1][event.name] = event.value
         elif isinstance(event, Start):
-            if self._stepped:
-                self.sections.append({})
-                self._stepped = False
-            if family in _EPOCH and not self.begun <= event.when:
-                self.begun = event.when
-            if family in _EPOCH:
-                self.starts.setdefault(len(self.sections) - 1, event.when)
+            self._start(family, event)
         elif isinstance(event, Checkpoint):
             self.checkpoints.append(event._replace(section=len(self.sections) - 1))
             self._ended = later(self._ended, event.when)
@@ -114,6 +108,16 @@ class Collector:
             track = self._tracks["list", rank] = Track("list")
             for number, seconds in enumerate(event.seconds, 1):
                 track.add(Step(number, NEVER, {"seconds": seconds}))
+
+    def _start(self, family: str, start: Start) -> None:
+        if self._stepped:
+            self.sections.append({})
+            self._stepped = False
+        if start.fresh:
+            self.fresh.add(len(self.sections) - 1)
+        if family in _EPOCH:
+            self.begun = start.when if not self.begun <= start.when else self.begun
+            self.starts.setdefault(len(self.sections) - 1, start.when)
 
     def _mark(self, mark: Mark, rank: bytes) -> None:
         if mark.kind in ("run_start", "run_stop", "eval"):
@@ -243,9 +247,7 @@ def join(logs: list[Log]) -> Log:
 
 def _is_copy(log: Log, whole: Log) -> bool:
     """Tell whether a result is one that was read before under another name."""
-    return bool(log.fresh) and [mark[:3] for mark in log.marks] == [
-        mark[:3] for mark in whole.marks[-len(log.marks) :]
-    ]
+    return bool(log.fresh) and [mark[:3] for mark in log.marks] == [mark[:3] for mark in whole.marks[-len(log.marks) :]]
 
 
 def _follows(later_one: Track, earlier: Track) -> bool:

@@ -18,7 +18,7 @@ _NUMBERS = {
     "experts": ("num_moe_experts", "num_experts"),
     "expertsPerToken": ("moe_router_topk",),
     "sequenceLength": ("encoder_seq_length", "seq_length", "data/seq_length"),
-    "batch": ("global_batch_size",),
+    "batch": ("global_batch_size", "train_batch_size"),
     "gpus": ("world_size",),
     "machines": ("num_nodes",),
 }

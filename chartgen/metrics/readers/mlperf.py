@@ -36,7 +36,7 @@ _EVALUATIONS = ("eval_accuracy", "eval_loss", "eval_error")
 _COUNTS = ("samples_count", "step")
 _VALUES = (*_SECONDS, *_LOSSES, "throughput", "max_memory_usage")
 # What is read of lines that count; nothing else is read many lines at once.
-_WANTED = {
+_WANTED: dict[tuple[str, ...], bytes] = {
     ("time_ms",): NUMBER,
     ("key",): b'("tracked_stats")',
     **{("value", name): NUMBER for name in _VALUES},
@@ -68,12 +68,12 @@ class MlperfReader:
             record, _ = _decode(text, text.index("{", prefix.size))
         except json.JSONDecodeError:
             return ()
-        key, value, when = record.get("key"), record.get("value"), float(record["time_ms"]) / 1000
         metadata = record.get("metadata") or {}
-        if key == "tracked_stats":
-            return self._stats(value, metadata, when)
-        if key == "train_loss":
-            return self._stats({key: value}, metadata, when)
+        return self._told(record.get("key"), record.get("value"), metadata, float(record["time_ms"]) / 1000)
+
+    def _told(self, key: str, value: Any, metadata: Mapping[str, Any], when: float) -> Sequence[Event]:
+        if key in ("tracked_stats", "train_loss"):
+            return self._stats(value if key == "tracked_stats" else {key: value}, metadata, when)
         if key in _SETTINGS:
             self._settings[key] = value
             for counter in self._counters.values():
@@ -81,16 +81,18 @@ class MlperfReader:
             return (Setting(_SETTINGS[key], str(value)),)
         if key == "init_start":
             return (Start(when),)
-        if key == "run_start":
-            self._counter.start(when)
-            return (Mark(key, when),)
-        if key in _EVALUATIONS:
+        return self._marked(key, value, metadata, when)
+
+    def _marked(self, key: str, value: Any, metadata: Mapping[str, Any], when: float) -> Sequence[Event]:
+        if key in ("block_start", "eval_stop", *_EVALUATIONS):
             self._counter.pause(when)
+        if key in _EVALUATIONS:
             samples = self._counter.samples(metadata)
             return (Mark("eval", when, str(float(value)), step=self._counter.step_of(samples), samples=samples),)
-        if key in ("block_start", "eval_stop"):
-            self._counter.pause(when)
-        return (Mark(key, when, str(metadata.get("status", ""))),) if key == "run_stop" else ()
+        if key == "run_start":
+            self._counter.start(when)
+        status = str(metadata.get("status", ""))
+        return (Mark(key, when, status),) if key in ("run_start", "run_stop") else ()
 
     def _of(self, rank: bytes) -> Counter:
         if rank not in self._counters:
@@ -143,7 +145,8 @@ class MlperfReader:
         numbers, spans = known
         amount, batch = self._counter.amount, self._counter.batch
         values: dict[str, Sequence[bytes | float]] = {"samples": [number * batch for number in numbers]}
-        values |= {"batch": [batch] * len(numbers), "seconds": timed or [amount / speed for speed in speeds]}
+        values["batch"] = [batch] * len(numbers)
+        values["seconds"] = timed or [amount / speed for speed in speeds]
         values["span"] = spans
         if "max_memory_usage" in columns:
             values["memory"] = columns["max_memory_usage"]
