@@ -82,10 +82,9 @@ LONG = {
     "mlperf new": logs.text(
         logs.mllog(
             "tracked_stats",
-            logs.BEGIN + number,
+            logs.BEGIN + 7 * 8 * number,
             {"throughput": 1.5, "train_step_time": seconds},
-            step=number * 8,
-            samples_count=number * 16,
+            samples_count=number * 8,
         )
         for number, seconds, _ in MANY
     ),

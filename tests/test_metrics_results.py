@@ -158,3 +158,12 @@ def test_trials_are_runs_not_restarts(tmp_path: Path) -> None:
     one.mkdir()
     together = figures(one, "".join(trials), run=2)
     assert (together.evaluations[0].value, together.timeline.goodput) == (0.91, whole.timeline.goodput)
+
+
+def test_one_line_that_fits_by_chance_is_not_believed(tmp_path: Path) -> None:
+    result = Result(max_sequence_length=SEQUENCE)
+    for number in range(1, 8):
+        result.train()
+        result.log("tracked_stats", {"throughput": 77.7 if number != 4 else BATCH / SECONDS}, step=EACH)
+        result.evaluate(0.94, samples_count=number * EACH * BATCH)
+    assert figures(tmp_path, result.stop()).times is None

@@ -123,9 +123,11 @@ class Remark(NamedTuple):
 
     Args:
         text: One sentence without a final stop.
+        against: Column of values that it speaks against; empty = none.
     """
 
     text: str
+    against: str = ""
 
 
 Event: TypeAlias = Step | Steps | Timings | Checkpoint | Setting | Start | Mark | Remark

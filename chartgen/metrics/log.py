@@ -67,7 +67,7 @@ class Collector:
         self.marks: list[Mark] = []
         self.fresh: set[int] = set()
         self.starts: dict[int, float] = {}
-        self.remarks: dict[str, None] = {}
+        self.remarks: dict[Remark, int] = {}
         self.begun = NEVER
         self._tracks: dict[tuple[str, bytes], Track] = {}
         self._marking: bytes | None = None
@@ -102,7 +102,7 @@ class Collector:
         elif isinstance(event, Mark):
             self._mark(event, rank)
         elif isinstance(event, Remark):
-            self.remarks[event.text] = None
+            self.remarks[event] = self.remarks.get(event, 0) + 1
         elif isinstance(event, Timings):
             # a list holds the whole run, so the last one of a log counts
             track = self._tracks["list", rank] = Track("list")
@@ -140,9 +140,22 @@ class Collector:
         """Give the steps of a log that tells of evaluations only: those that were evaluated."""
         track = Track("mlperf")
         for mark in self.marks:
-            if mark.kind == "eval" and mark.step >= 0:
+            if mark.kind == "eval" and mark.step >= 0 and self._goes_on(track, mark):
                 track.add(Step(mark.step, mark.when, {"samples": mark.samples}), mark.section)
         return track
+
+    @staticmethod
+    def _goes_on(track: Track, mark: Mark) -> bool:
+        """Tell whether an evaluation comes after the one before it: some benchmarks count in something else."""
+        last = [*track.attempts()][-1:] if len(track) else []
+        return not last or last[0].section != mark.section or mark.step > track.numbers[-1]
+
+    def _doubt(self, track: Track) -> None:
+        """Take out values of which more lines speak against what they seem to say than for it."""
+        for remark, count in self.remarks.items():
+            column = track.columns.get(remark.against)
+            if column is not None and sum(map(isfinite, column)) <= count:
+                del track.columns[remark.against]
 
     def log(self, place: str, scanner: Scanner | None = None) -> Log:
         """Choose the process whose steps count, and give what the log tells."""
@@ -152,9 +165,10 @@ class Collector:
             speeds = other.column("tflops")
             if family == "bridge" and speeds and len(other) == len(track):
                 track.columns.setdefault("tflops", speeds)
+        self._doubt(track)
         log = Log(track, place)
         log.sections, log.checkpoints, log.marks, log.begun = self.sections, self.checkpoints, self.marks, self.begun
-        log.fresh, log.starts, log.remarks = self.fresh, self.starts, [*self.remarks]
+        log.fresh, log.starts, log.remarks = self.fresh, self.starts, [remark.text for remark in self.remarks]
         log.ended = later(self._ended, _last(track.when))
         if scanner is not None:
             log.begun = self.begun if track.family in _EPOCH else scanner.begun

@@ -19,6 +19,10 @@ _FAR = log(1.5)
 _GUESS = 0.02
 
 
+# Once it is known how lines count: steps take no less than their time, and a pause is no longer than this many of them.
+_SHORTEST, _LONGEST = 0.5, 100.0
+
+
 class Rule(NamedTuple):
     """How a count becomes a step.
 
@@ -61,7 +65,8 @@ class Counter:
         self.lost = -1
         #: What a throughput counts in one step: samples, tokens or 1.
         self.amount = 1.0
-        self._since = NEVER
+        # When training last went on, and when the last line was written.
+        self._since = self._last = NEVER
         self._names: tuple[str, ...] = ()
         self._rule: Rule | None = None
 
@@ -75,7 +80,8 @@ class Counter:
 
     def start(self, when: float) -> None:
         """Begin a run."""
-        self.reached, self._since, self._names, self._rule = 0, when, (), None
+        self.reached, self._names, self._rule = 0, (), None
+        self._since = self._last = when
 
     def pause(self, when: float) -> None:
         """Take note that training did not go on before a time."""
@@ -83,7 +89,7 @@ class Counter:
 
     def advance(self, number: int, when: float) -> None:
         """Take note of the last of many steps."""
-        self.reached, self._since = number, when
+        self.reached, self._since, self._last = number, when, when
 
     def tells(self, names: tuple[str, ...]) -> bool:
         """Tell whether lines with these values tell of the steps: those of the kind that came first in the run do."""
@@ -101,18 +107,19 @@ class Counter:
         if not self.batch:
             raise ZeroDivisionError
         elapsed = when - self._since
-        found = self._known(counts, times[self.amount], elapsed) if self.amount in times else None
+        found = self._known(counts, times[self.amount], when) if self.amount in times else None
         if found is None:
             found = self._recognized(counts, times, elapsed)
         if found is not None:
             self.advance(found.number, when)
         return found
 
-    def _known(self, counts: Mapping[str, int], seconds: float, elapsed: float) -> Place | None:
+    def _known(self, counts: Mapping[str, int], seconds: float, when: float) -> Place | None:
         if self._rule is None or self._rule.name not in counts:
             return None
-        span = self._span(self._rule, counts, elapsed / seconds if seconds > 0 else 0)
-        return Place(self.reached + span, float(span), seconds) if span > 0 else None
+        span = self._span(self._rule, counts, (when - self._since) / seconds if seconds > 0 else 0)
+        fits = span > 0 and _fits(when - self._last, span * seconds)
+        return Place(self.reached + span, float(span), seconds) if fits else None
 
     def _recognized(self, counts: Mapping[str, int], times: Mapping[float, float], elapsed: float) -> Place | None:
         best, chosen = _FAR, None
@@ -158,13 +165,13 @@ class Counter:
     ) -> None:
         """Learn how lines count from the first of them, unless it is known; its place is not taken yet."""
         if self._rule is None and names == (self._names or names):
-            before = self.reached, self._since
+            before = self.reached, self._since, self._last
             self.place(counts, seconds, speed, when)
-            self.reached, self._since = before
+            self.reached, self._since, self._last = before
             self._names = names
 
     def many(
-        self, names: tuple[str, ...], counts: Mapping[str, Sequence[int]]
+        self, names: tuple[str, ...], counts: Mapping[str, Sequence[int]], times: Sequence[float], when: Sequence[float]
     ) -> tuple[list[int], Sequence[float]] | None:
         """Place many lines of a kind that is known; None when they need a closer look, one by one."""
         rule = self._rule
@@ -173,7 +180,10 @@ class Counter:
         numbers = [count // rule.divisor + rule.offset for count in counts[rule.name]]
         before = [self.reached, *numbers[:-1]]
         spans = [float(number - last) for number, last in zip(numbers, before, strict=True)]
-        return (numbers, spans) if min(spans) > 0 else None
+        ends = [self._last, *when[:-1]]
+        rows = zip(spans, times, ends, when, strict=True)
+        fit = all(_fits(now - last, span * seconds) for span, seconds, last, now in rows)
+        return (numbers, spans) if min(spans) > 0 and fit else None
 
     def whole(self, counts: Mapping[str, int]) -> int:
         """Give the step of a line that tells no speed, such as that of a loss; -1 when it is not told."""
@@ -200,3 +210,7 @@ class Counter:
     def step_of(self, samples: float) -> int:
         """Give the step after some samples; -1 = not told."""
         return -1 if isnan(samples) or not self.batch else int(samples // self.batch)
+
+
+def _fits(elapsed: float, steps: float) -> bool:
+    return isnan(elapsed) or _SHORTEST * steps <= elapsed <= _LONGEST * steps

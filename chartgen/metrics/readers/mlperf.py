@@ -116,7 +116,7 @@ class MlperfReader:
             return (Step(self._counter.reached, NEVER, memory),) if memory and self._counter.reached else ()
         found = self._counter.place(counts, seconds, speed and float(speed), when)
         if found is None:
-            return (Remark(_UNKNOWN),)
+            return (Remark(_UNKNOWN, against="seconds"),)
         # a loss and a speed of one step stand in two lines
         when = NEVER if found.number == self._counter.lost else when
         told = {"samples": float(found.number * self._counter.batch), "batch": float(self._counter.batch)}
@@ -139,14 +139,15 @@ class MlperfReader:
             return ()
         first = {name: count[0] for name, count in counts.items()}
         self._counter.expect(names, first, float(timed[0]) if timed else None, speeds[0] if speeds else None, when[0])
-        known = self._counter.many(names, counts)
+        amount, batch = self._counter.amount, self._counter.batch
+        seconds = [*map(float, timed)] if timed else [amount / speed for speed in speeds]
+        known = self._counter.many(names, counts, seconds, when)
         if known is None:
             return ()
         numbers, spans = known
-        amount, batch = self._counter.amount, self._counter.batch
         values: dict[str, Sequence[bytes | float]] = {"samples": [number * batch for number in numbers]}
         values["batch"] = [batch] * len(numbers)
-        values["seconds"] = timed or [amount / speed for speed in speeds]
+        values["seconds"] = seconds
         values["span"] = spans
         if "max_memory_usage" in columns:
             values["memory"] = columns["max_memory_usage"]
