@@ -18,12 +18,11 @@ from chartgen.cli.options import (
     say,
     values_options,
 )
-from chartgen.errors import MissingToolError, Problem, UsageError
+from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
 
 if TYPE_CHECKING:
     from chartgen.metrics.compare import Comparison
     from chartgen.metrics.log import Log
-    from chartgen.metrics.readers.nccl import Bandwidth
     from chartgen.metrics.readout import Readout, Wanted
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
@@ -101,23 +100,29 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
         raise UsageError(Problem("--fail-below compares with a baseline", hint="give --baseline too"))
     log, facts = _open_release(logs[0], options) if _is_release(logs) else (read_logs(logs), [])
     if not len(log.track):
-        _show_bandwidths(log.bandwidths, "prometheus" if prometheus else output, options)
+        _show_bandwidths(log, "prometheus" if prometheus else output, options)
         return
     wanted = _wanted(options, facts)
     found = read_out(log, wanted)
     compared = _compare(found, baseline, wanted) if baseline else None
     labels = {"release": logs[0]} if _is_release(logs) else {}
     _print(found, compared, "prometheus" if prometheus else output, labels)
-    _draw(found, options)
+    _draw(found, logs[0] if _is_release(logs) else Path(found.log.places[0]).name, options)
     for notice in found.notices:
         click.echo(f"{click.style(notice.severity, fg='yellow')}: {notice}", err=True)
+    if compared and compared.other and fail_below is not None:
+        problem = f"--fail-below does not judge runs that differ: {'; '.join(compared.notes)}"
+        raise ChartgenError(
+            Problem(problem, baseline, hint="name a baseline with the same batch, machines and precision")
+        )
     slower = compared is not None and fail_below is not None and compared.change * 100 < -fail_below
     if slower or any(notice.severity == "error" for notice in found.notices):
         sys.exit(1)
 
 
-def _show_bandwidths(rows: list[Bandwidth], form: str, options: dict[str, Any]) -> None:
+def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
     """Tell what a test of the network measured."""
+    rows = log.bandwidths
     from chartgen.metrics.bandwidth import bandwidth_dict, bandwidth_lines, plot_bandwidths
 
     refused = [f"--{name}" for name in ("report", "baseline", "run") if options[name]]
@@ -133,7 +138,7 @@ def _show_bandwidths(rows: list[Bandwidth], form: str, options: dict[str, Any]) 
         for line in bandwidth_lines(rows):
             click.echo(line)
     if options["plot"]:
-        plot_bandwidths(rows, options["plot"], options["theme"])
+        plot_bandwidths(rows, options["plot"], f"Test of the network, {Path(log.places[0]).name}", options["theme"])
         say(f"wrote {options['plot']}")
 
 
@@ -229,16 +234,19 @@ def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[
                 click.echo(f"{'':<11} {note}")
 
 
-def _draw(found: Readout, options: dict[str, Any]) -> None:
+def _draw(found: Readout, run: str, options: dict[str, Any]) -> None:
     if options["plot"]:
         from chartgen.metrics.plot import plot
 
         plot(found, options["plot"], options["theme"])
         say(f"wrote {options['plot']}")
     if options["report"]:
+        from datetime import datetime, timezone
+
         from chartgen.metrics.report import page
 
-        options["report"].write_text(page(found), encoding="utf-8")
+        written = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+        options["report"].write_text(page(found, run=run, written=written), encoding="utf-8")
         say(f"wrote {options['report']}")
 
 

@@ -103,8 +103,13 @@ def _draw(axes: Axes, panel: Panel, happened: Marks, ink: str, *, dark: bool) ->
     axes.margins(x=0.01)
     axes.yaxis.set_major_formatter("{x:,.6g}")
     axes.set_title(panel.title, loc="left", fontsize=9)
-    if panel.cut:
-        axes.set_title("a few steps are beyond the axis", loc="right", fontsize=8)
+    if panel.beyond:
+        axes.set_title(panel.cut, loc="right", fontsize=8)
+        for above, sign, edge in ((True, "^", 1.0), (False, "v", 0.0)):
+            steps = [step for step, value in panel.beyond if (value > panel.high) == above]
+            colour, edges = panel.colours[dark], [edge] * len(steps)
+            if steps:  # what is not clipped counts for the layout, and nothing has no extent
+                axes.plot(steps, edges, sign, transform=place, color=colour, markersize=6, clip_on=False)
 
 
 def _course(axes: Axes, course: Course, colour: str, *, dark: bool) -> None:
