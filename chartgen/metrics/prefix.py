@@ -1,8 +1,9 @@
 """What stands before a line: a time, and who wrote it.
 
-kubectl logs --prefix writes `[pod/NAME/CONTAINER] `, --timestamps an RFC 3339 time; torchrun --tee writes
-`[default0]:` (docs.pytorch.org, torch.distributed.elastic.multiprocessing), srun --label and the NeMo launcher
-`0: ` (slurm.schedmd.com/srun.html), job launchers a time in brackets, mpirun --tag-output `[1,0]<stdout>:` (docs.open-mpi.org, mpirun).
+kubectl logs --prefix writes `[pod/NAME/CONTAINER] `, --timestamps an RFC 3339 time (which job launchers put in
+brackets); torchrun --tee writes `[default0]:` (docs.pytorch.org, torch.distributed.elastic.multiprocessing), srun
+--label and the NeMo launcher `0: ` (slurm.schedmd.com/srun.html), mpirun --tag-output `[1,0]<stdout>:`
+(docs.open-mpi.org, mpirun).
 """
 
 from __future__ import annotations
