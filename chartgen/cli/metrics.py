@@ -76,11 +76,11 @@ _COUNT = click.IntRange(min=1)
 @context_option
 @path_option
 def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any) -> None:
-    """Tell step time, tokens/s, TFLOPS, MFU, goodput and cost of a run from its logs.
+    """Report step time, tokens/s, TFLOPS, MFU, goodput and cost of a run from its logs.
 
     LOG is a file (gzip too), a folder of files, or - for the standard input: logs of NeMo 1 and 2, DLLogger,
-    Megatron-LM, Megatron-Bridge, Automodel and MLPerf, and TensorBoard event files; of launcher nccl-test and of
-    nccl-tests it tells, and draws, the bus bandwidth. RELEASE is a release of the
+    Megatron-LM and its forks, Megatron-Bridge, Automodel, torchtitan and MLPerf, and TensorBoard event files; of
+    launcher nccl-test and of nccl-tests it reports, and draws, the bus bandwidth. RELEASE is a release of the
     cluster, whose values and logs are read there. The model, the batch and the GPUs come from the release, from values
     (-f), from options, or from the configuration in the log. Where two of these contradict one another, that is said,
     and the exit code is 1. The first steps of each start are left out as warm-up, unless --window says otherwise.

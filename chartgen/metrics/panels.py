@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from chartgen.metrics.courses import Course, courses
 from chartgen.metrics.readout import Readout
@@ -26,6 +27,23 @@ _NOISE, _FAR = 0.1, 3.0
 _MARKS = 60
 
 
+class Far(NamedTuple):
+    """A value beyond an axis.
+
+    Args:
+        step: Its step, or the middle of the neighbouring steps that it is one of.
+        value: The value.
+        single: Whether it is that step's for sure.
+    """
+
+    step: float
+    value: float
+    single: bool
+
+    def __str__(self) -> str:
+        return f"{self.value:,.4g} {'at' if self.single else 'around'} step {self.step:,.0f}"
+
+
 @dataclass(frozen=True)
 class Panel:
     """One course over the steps.
@@ -36,7 +54,7 @@ class Panel:
         colours: On a light and on a dark ground.
         low: Lower end of the axis.
         high: Upper end of the axis.
-        beyond: Step and value of those that are beyond the axis.
+        beyond: Values that are beyond the axis, by step.
     """
 
     title: str
@@ -44,16 +62,16 @@ class Panel:
     colours: tuple[str, str]
     low: float
     high: float
-    beyond: Sequence[tuple[float, float]] = ()
+    beyond: Sequence[Far] = ()
 
     @property
     def cut(self) -> str:
         """What is said of steps beyond the axis; empty when there are none."""
         if not self.beyond:
             return ""
-        step, value = max(self.beyond, key=lambda each: abs(each[1] - self.high))
+        farthest = max(self.beyond, key=lambda each: abs(each.value - self.high))
         count = len(self.beyond)
-        return f"{count:,} beyond the axis, {value:,.4g} at step {step:,.0f}{'' if count == 1 else ' the farthest'}"
+        return f"{count:,} beyond the axis, {farthest}{'' if count == 1 else ' the farthest'}"
 
 
 @dataclass(frozen=True)
@@ -177,6 +195,7 @@ def _panel_of(title: str, drawn: list[Course], colours: tuple[str, str], bottom:
     margin = 0.06 * (top - bottom) or 0.05 * abs(top) or 1.0
     # below, there is room for the marks of checkpoints
     bottom, top = bottom - 2 * margin, top + margin
-    over = [(each.step, each.most) for each in _known(drawn) if each.most > top]
-    under = [(each.step, each.least) for each in _known(drawn) if each.least < bottom]
+    known = [(each, each.least == each.most) for each in _known(drawn)]
+    over = [Far(each.step, each.most, single) for each, single in known if each.most > top]
+    under = [Far(each.step, each.least, single) for each, single in known if each.least < bottom]
     return Panel(title, drawn, colours, bottom, top, sorted([*over, *under]))

@@ -15,9 +15,9 @@ from chartgen.metrics.svg import draw
 from chartgen.metrics.text import rows
 
 _STYLE = """
-:root { color-scheme: light dark; --ground: #fff; --ink: #222; --soft: #666; --grid: #ddd; --all: .15; --most: .3; }
+:root { color-scheme: light dark; --ground: #fff; --ink: #222; --soft: #666; --grid: #ddd; --all: .3; --most: .4; }
 @media (prefers-color-scheme: dark) { :root { --ground: #15181c; --ink: #e6e6e6; --soft: #a0a6ad; --grid: #3a3f46;
-  --all: .35; --most: .45; } }
+  --all: .4; --most: .5; } }
 body { background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 62rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 2rem; }

@@ -120,10 +120,10 @@ def _band(run: Sequence[Bin], scale: Scale, low: str, high: str) -> str:
 
 def _beyond(panel: Panel, scale: Scale) -> Iterator[str]:
     """Mark the steps beyond the axis at its edge, with their values."""
-    for step, value in panel.beyond[:_MARKED]:
-        x, above = scale.x(step), value > panel.high
+    for each in panel.beyond[:_MARKED]:
+        x, above = scale.x(each.step), each.value > panel.high
         y, tip = (_TOP, -7) if above else (_HEIGHT - _BOTTOM, 7)
-        title = f"<title>step {step:,.0f}: {value:,.6g}</title>"
+        title = f"<title>{escape(str(each))}</title>"
         yield f'<path class="far" d="M{x - 4:.1f},{y} h8 l-4,{tip} z">{title}</path>'
 
 

@@ -86,7 +86,8 @@ def _conventions(tflops: dict[str, float]) -> str:
 def _training(found: Readout) -> Iterator[tuple[str, str]]:
     if loss := found.loss:
         yield "loss", f"{loss.first:.4f} to {loss.last:.4f}, lowest {loss.lowest:.4f}{_slope(found)}"
-    if len(values := found.window.values("gradient")):
+    # a program that does not compute the norm writes 0
+    if any(values := found.window.values("gradient")):
         ordered = sorted(values)
         yield "gradient", f"norm {quantile(ordered, 0.5):.4g} median, {ordered[-1]:.4g} at most"
     if len(values := found.window.values("rate")):
