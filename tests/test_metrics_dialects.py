@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import trainlogs as logs
 
 from chartgen.metrics.log import read_logs
 from chartgen.metrics.readout import Readout, Wanted, read_out
@@ -93,6 +94,14 @@ def test_four_cells_of_a_notebook_are_four_runs() -> None:
         assert found.times is not None
         assert found.times.shortest == run
         assert found.timeline.restarts == ()
+
+
+def test_a_run_that_begins_when_all_steps_are_done_is_another_one(tmp_path: Path) -> None:
+    whole = [logs.nemo2(logs.steps([float(run)] * 10, first=0), total=10) for run in (2, 3)]
+    (tmp_path / "run.log").write_text("".join(whole))
+    found = read_out(read_logs([str(tmp_path / "run.log")]), Wanted(window="all"))
+    assert found.times is not None
+    assert (found.times.mean, found.timeline.steps, found.timeline.restarts) == (3.0, 10, ())
 
 
 def test_nccl_tests_with_errors_in_place_of_counts() -> None:

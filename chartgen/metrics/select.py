@@ -42,6 +42,12 @@ def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], li
     return _cut(log, runs, at), runs[at][2], told
 
 
+def _after_the_end(log: Log, begin: int) -> bool:
+    """Tell whether steps begin from scratch when all that were planned are done."""
+    numbers, planned = log.track.numbers, log.track.planned
+    return begin > 0 and planned > 0 and numbers[begin] <= 1 and numbers[begin - 1] >= planned - 1
+
+
 def _whose(log: Log) -> str:
     return "the log holds" if len(log.places) == 1 else "the logs hold"
 
@@ -52,7 +58,11 @@ def _runs(log: Log) -> list[_Run]:
         own = log.sections[attempt.section]
         begin, section, settings = runs[-1]
         fresh = attempt.section in log.fresh and attempt.section > section
-        if fresh or agree([("then", facts_of(settings)), ("now", facts_of(own))]).notices:
+        if (
+            fresh
+            or _after_the_end(log, attempt.begin)
+            or agree([("then", facts_of(settings)), ("now", facts_of(own))]).notices
+        ):
             runs.append((attempt.begin, attempt.section, own))
         elif own:
             runs[-1] = (begin, section, own)
