@@ -134,7 +134,7 @@ def test_a_result_of_nothing_but_evaluations(tmp_path: Path) -> None:
     found = figures(tmp_path, result.stop("aborted"))
     assert [each.samples for each in found.evaluations] == [number * EACH * BATCH for number in (1, 2, 3)]
     assert [each.step for each in found.evaluations] == [EACH, 2 * EACH, 3 * EACH]
-    assert found.times is None
+    assert (found.times, found.timeline.first_step) == (None, None)
     assert found.target == 2.69
     assert found.evaluations[-1].value == pytest.approx(2.65)
     assert found.score is not None

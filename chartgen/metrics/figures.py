@@ -130,11 +130,17 @@ def _tflops(tokens: float | None, samples: float | None, facts: Facts) -> dict[s
     return {each: sample_flops(shape, sequence, each, lora=lora) * tokens / sequence / 1e12 for each in CONVENTIONS}
 
 
-def missing(speed: Speed, facts: Facts) -> list[Notice]:
-    """Say which facts are missing, and for which figures."""
+def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[Notice]:
+    """Say which facts are missing, and for which figures.
+
+    Args:
+        speed: What is known.
+        facts: Model, batch and machines.
+        timed: Whether the time of a step is known.
+    """
     wanted = [("batch", "--batch"), ("sequenceLength", "--sequence"), ("gpus", "--gpus")]
     options = [option for name, option in wanted if not facts.get(name)]
-    if speed.tokens_per_gpu is None and options:
+    if speed.tokens_per_gpu is None and options and timed:
         return [Notice("tokens/s and TFLOPS are not known", f"give {_listed(options)}, or values that tell")]
     if speed.tokens_per_gpu is None:
         return [Notice("tokens/s and TFLOPS are not known: the log tells neither step times nor a speed")]

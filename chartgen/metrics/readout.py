@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from chartgen.metrics.peak import Peak
 # Between two of their lines more than training passes.
 _UNEVEN = ("mlperf",)
+_LINES = "the times of the lines"
 # How far from a whole number of GPUs the logged speeds may be.
 _WHOLE = 0.02
 
@@ -198,7 +199,9 @@ def _figures(
     derived = None if times else _derived(window, facts)
     seconds = times.mean if times else derived.seconds if derived else None
     speed = speed_of(seconds, window, facts)
-    timeline, backwards = timeline_of(log, window, times.median if times else seconds)
+    # times of lines would be compared with themselves
+    useful = None if derived and derived.source == _LINES else seconds
+    timeline, backwards = timeline_of(log, window, times.median if times else useful)
     peak = _peak(wanted.peak, facts) if speed.tflops else None
     speed, doubts = check(speed, None if isinstance(peak, Notice) else peak, facts)
     conventions = speed.tflops or {}
@@ -226,7 +229,13 @@ def _figures(
         score=_score(log),
         evaluations=_evaluations(log),
         target=target_of(section),
-        notices=[*notices, *backwards, *doubts, *([] if doubts else missing(speed, facts)), *absent],
+        notices=[
+            *notices,
+            *backwards,
+            *doubts,
+            *([] if doubts else missing(speed, facts, timed=seconds is not None)),
+            *absent,
+        ],
     )
 
 
@@ -269,7 +278,7 @@ def _derived(window: Window, facts: Facts) -> Derived | None:
         if len(told) == 2 and when[told[1]] > when[told[0]]:
             passed += when[told[1]] - when[told[0]]
             steps += numbers[told[1]] - numbers[told[0]]
-    return Derived(passed / steps, "the times of the lines") if steps else None
+    return Derived(passed / steps, _LINES) if steps else None
 
 
 def _gpus(window: Window, facts: Facts) -> dict[str, int]:

@@ -49,7 +49,8 @@ def _window(found: Readout) -> str:
     window = found.window
     text = f"steps {window.first:,} to {window.last:,}"
     if window.skipped:
-        text += f"; the first {window.skipped} are left out as warm-up"
+        first = "the first is" if window.skipped == 1 else f"the first {window.skipped} are"
+        text += f"; {first} left out as warm-up"
     return text + (f"; logged every {window.interval} steps" if window.interval > 1 else "")
 
 

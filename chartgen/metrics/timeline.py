@@ -105,11 +105,13 @@ def _begun(log: Log) -> float:
 
 
 def _behind(window: Window, median: float | None) -> float:
-    """Tell how long after its first step the first line of a log was written: it may stand for several."""
+    """Return how long after its first step the first line was written: it may stand for several; inf = unknown."""
     spans, column = window.track.column("span"), window.track.column("seconds")
-    seconds = column[0] if column and math.isfinite(column[0]) else median or 0.0
+    seconds = column[0] if column and math.isfinite(column[0]) else median
     steps = spans[0] if spans is not None and math.isfinite(spans[0]) else window.interval
-    return max(steps - 1, 0) * seconds
+    if steps > 1 and seconds is None:
+        return math.inf
+    return max(steps - 1, 0) * (seconds or 0.0)
 
 
 def _positive(seconds: float) -> float | None:
