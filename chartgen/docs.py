@@ -12,6 +12,7 @@ from chartgen import fragment, launcher, target, workload
 from chartgen.chart import Chart
 from chartgen.checks import CHECKS, SCHEMA
 from chartgen.definition import json_schema
+from chartgen.files import write_whole
 from chartgen.findings import NOT_OURS, REFUSED, TARGET_UNKNOWN
 from chartgen.linter.handwritten import HANDWRITTEN
 from chartgen.linter.rules import RULES, STEP_RULES
@@ -168,7 +169,7 @@ def write(files: dict[str, str], folder: Path) -> None:
     for path in obsolete(files, folder):
         path.unlink()
     for path in stale(files, folder):
-        path.write_text(files[path.name], encoding="utf-8", newline="\n")
+        write_whole(path, files[path.name])
 
 
 def _is_generated(path: Path) -> bool:

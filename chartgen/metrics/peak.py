@@ -25,7 +25,7 @@ class Peak(NamedTuple):
 
 
 def find_model(name: str) -> str:
-    """Give a GPU's full name, such as h100-80gb for h100.
+    """Give a GPU's full name, such as h100-80gb for h100, H100 or NVIDIA H100.
 
     Raises:
         UsageError: No GPU is called so, or several that differ are.
@@ -33,10 +33,11 @@ def find_model(name: str) -> str:
     from chartgen.gpus import all_gpus
 
     gpus = all_gpus()
-    found = [model for model in gpus if model == name or model.startswith(f"{name}-")]
+    plain = "-".join(name.lower().replace("_", " ").replace("-", " ").split()).removeprefix("nvidia-")
+    found = [model for model in gpus if model == plain or model.startswith(f"{plain}-")]
     if not found or any(gpus[model].tflops != gpus[found[0]].tflops for model in found):
         problem = f"the peak of the GPU {name!r} is not known"
-        raise UsageError(Problem(problem, hint=did_you_mean(name, gpus) or "give it in TFLOPS with --peak"))
+        raise UsageError(Problem(problem, hint=did_you_mean(plain, gpus) or "give it in TFLOPS with --peak"))
     return found[0]
 
 
