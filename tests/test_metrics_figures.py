@@ -412,7 +412,7 @@ def test_more_than_the_peak_of_every_gpu_is_not_possible_on_an_unknown_one() -> 
     errors = [each.message for each in found.notices if each.severity == "error"]
     assert len(errors) == 2
     assert (found.speed.tflops, found.speed.logged_tflops) == (None, None)
-    from chartgen.checks.gpus import all_gpus
+    from chartgen.gpus import all_gpus
 
     assert max(value for gpu in all_gpus().values() for value in gpu.tflops.values()) < MOST_TFLOPS
 
