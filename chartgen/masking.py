@@ -18,8 +18,10 @@ KINDS = {
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?"),
 }
 # Up to the last @ of a word: people do not escape the @ and / of a password. A port and a path are no password, and
-# a reference such as $(PASSWORD) holds nothing.
-PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^\s/:@\"']*:)(?!\$[({])(?![0-9]+/)[^\s\"']+(?=@)")
+# a reference such as $(PASSWORD) holds nothing. Bounded, because values and logs hold words of megabytes.
+PASSWORD = re.compile(
+    r"((?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]{1,40}://[^\s/:@\"']{0,300}:)(?!\$[({])(?![0-9]+/)[^\s\"']{1,256}(?=@)"
+)
 # 40 hexadecimal digits are also a commit, so that the name has to tell.
 WANDB_KEY = re.compile(r"\b[0-9a-f]{40}\b")
 WANDB_NAME = re.compile(r"wandb|api[-_]?key", re.IGNORECASE)
@@ -33,7 +35,7 @@ _NAME = re.compile(f"{SECRET_NAME.pattern}|{_ANY_CASE}")
 # What is no secret whatever its name: PASSWORD=, SECRET=/var/run/secret, API_KEY=$(KEY).
 _NOTHING = re.compile(r"|true|false|null|/.*|<.*>|\$[({].*|\(hidden\)|\{.*", re.DOTALL)
 # NAME=text, as in flags and arguments, and "NAME": "text", as in JSON.
-_ASSIGNED = re.compile(r"""((?:[\w.-]*\.)?([A-Za-z]\w*)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}])+)""")
+_ASSIGNED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}\\])+)""")
 # The keys of secretEnv hold maps: a text that stands there is the secret itself.
 _SECRET_ENV = re.compile(r"""(secretEnv\.[\w-]+(?:=["']?))((?:\\.|[^,"'{])+)""")
 _SECRET_MAP = re.compile(r"""secretEnv["']?(?:=|: ?)\{[^{}]*\}""")
@@ -46,9 +48,15 @@ def masked(text: str) -> str:
         text = pattern.sub(HIDDEN, text)
     text = _SECRET_MAP.sub(lambda match: _MAP_TEXT.sub(rf"\1{HIDDEN}", match[0]), text)
     text = _SECRET_ENV.sub(rf"\1{HIDDEN}", text)
-    text = _ASSIGNED.sub(lambda match: match[1] + HIDDEN if names_secret(match[2], match[3]) else match[0], text)
+    text = _ASSIGNED.sub(_without_secret, text)
     text = PASSWORD.sub(rf"\1{HIDDEN}", text)
     return WANDB_KEY.sub(HIDDEN, text) if WANDB_NAME.search(text) else text
+
+
+def _without_secret(assigned: re.Match[str]) -> str:
+    """Return NAME=text with the text masked where the last word of the name says that it is a secret."""
+    name = assigned[2][max(assigned[2].rfind("."), assigned[2].rfind("-")) + 1 :].lstrip("0123456789_")
+    return assigned[1] + HIDDEN if names_secret(name, assigned[3]) else assigned[0]
 
 
 def masked_value(value: Any, keys: tuple[str | int, ...] = ()) -> Any:
