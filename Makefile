@@ -54,7 +54,7 @@ format: $(DEV) ## format the Python files and apply the safe fixes
 
 .PHONY: charts
 charts: $(CHARTGEN) ## build every chart into charts/, and schemas/
-	$(BIN)/chartgen build --all --schemas schemas --reference docs/reference
+	$(BIN)/chartgen build --all --prune --schemas schemas --reference docs/reference
 
 .PHONY: engines
 engines: $(CHARTGEN) ## build the engines of the rehearsal into your cache (Helm, control plane, controllers)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
+from chartgen.files import whole_folder
 from chartgen.yamltext import read_text
 
 if TYPE_CHECKING:
@@ -52,11 +53,12 @@ class Chart:
 
         return replace(self, origin=origin_of(self, library))
 
-    def write(self, directory: Path) -> bool:
+    def write(self, directory: Path, *, prune: bool = False) -> bool:
         """Write the chart into a folder of its own, replacing what is there in one step.
 
         Args:
             directory: The chart's folder, usually named like the chart.
+            prune: Whether templates that the chart does not have are removed, as earlier builds may have left them.
 
         Returns:
             Whether anything changed on disk.
@@ -65,11 +67,15 @@ class Chart:
             ChartgenError: The folder cannot be written, or holds what no build has made; it is left as it was.
         """
         directory = Path(os.path.realpath(directory))  # what a link stands for is replaced, not the link
-        self._refuse_foreign(directory)
+        self._refuse_foreign(directory, prune=prune)
         try:
             if (directory / "Chart.yaml").is_file() and Chart.read(directory).files == self.files:
                 return False
-            self._replace(directory)
+            with whole_folder(directory) as draft:
+                for path, text in self.files.items():
+                    file = draft / path
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_text(text, encoding="utf-8", errors="surrogateescape", newline="\n")
         except OSError as error:
             hint = "choose another folder"
             raise ChartgenError(Problem(f"cannot be written: {error.strerror}", directory, hint=hint)) from None
@@ -89,45 +95,22 @@ class Chart:
                 lines += difflib.unified_diff(before, after, *names)
         return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
 
-    def _refuse_foreign(self, directory: Path) -> None:
-        """Stop before a file is lost that no build has made: what is not in the chart may only be in `templates/`."""
+    def _refuse_foreign(self, directory: Path, *, prune: bool) -> None:
+        """Stop before a file is lost that is not in the chart: nobody can tell whether an earlier build made it."""
         hint = "nothing was written; move it, or choose another folder"
         if directory.exists() and not directory.is_dir():
             raise ChartgenError(Problem("is not a folder", directory, hint=hint))
         if not directory.is_dir():
             return
         there = sorted(path.relative_to(directory) for path in directory.rglob("*") if not path.is_dir())
-        foreign = [path for path in there if path.as_posix() not in self.files and path.parts[0] != "templates"]
+        foreign = [path for path in there if path.as_posix() not in self.files]
+        foreign = [path for path in foreign if not prune or path.parts[0] != "templates"]
         if foreign:
+            hint += ", or --prune to remove it" if foreign[0].parts[0] == "templates" else ""
             more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
             raise ChartgenError(Problem(f"holds {foreign[0]}{more}, not part of the chart", directory, hint=hint))
         if there and Path("Chart.yaml") not in there:
             raise ChartgenError(Problem("holds files that are not a chart", directory, hint=hint))
-
-    def _replace(self, directory: Path) -> None:
-        import shutil
-        import tempfile
-
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        draft = Path(tempfile.mkdtemp(prefix=f".{directory.name}.", dir=directory.parent))
-        # a folder cannot be renamed onto a full one; the old one steps aside under the draft's name
-        old = draft.with_name(draft.name + ".old")
-        try:
-            for path, text in self.files.items():
-                file = draft / path
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text, encoding="utf-8", errors="surrogateescape", newline="\n")
-            draft.chmod(0o755)
-            if directory.exists():
-                directory.replace(old)
-            draft.replace(directory)
-        except BaseException:
-            if old.exists() and not directory.exists():
-                old.replace(directory)
-            raise
-        finally:
-            shutil.rmtree(draft, ignore_errors=True)
-            shutil.rmtree(old, ignore_errors=True)
 
 
 def _read(path: Path, directory: Path) -> str:

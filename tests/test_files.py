@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import ChartgenError
-from chartgen.files import write_whole
+from chartgen.files import whole_folder, write_whole
 
 
 def test_a_file_keeps_its_mode_and_a_link_stays_one(tmp_path: Path) -> None:
@@ -45,3 +47,49 @@ def test_a_device_is_written_as_it_is() -> None:
 def test_a_folder_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(ChartgenError, match="No such file"):
         write_whole(tmp_path / "none" / "report.json", "x")
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from chartgen.files import whole_folder
+
+for number in range(100_000):
+    with whole_folder(Path(sys.argv[1])) as draft:
+        for name in "abc":
+            (draft / name).write_text(f"{number}\\n")
+    print(number, flush=True)
+"""
+
+
+def test_a_killed_writer_leaves_a_whole_folder(tmp_path: Path) -> None:
+    """Killed at 40 moments: the folder is there each time, with the files of one state."""
+    folder = tmp_path / "chart"
+    for moment in range(40):
+        argv = [sys.executable, "-c", WRITER, str(folder)]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as running:
+            assert running.stdout
+            for _ in range(1 + moment):
+                running.stdout.readline()
+            running.send_signal(signal.SIGKILL)
+        assert len({(folder / name).read_text() for name in "abc"}) == 1
+
+
+def test_drafts_that_were_left_are_cleared_away(tmp_path: Path) -> None:
+    old, new = tmp_path / ".chart.1.draft", tmp_path / ".chart.2.draft"
+    for folder in (old, new):
+        folder.mkdir()
+    os.utime(old, (0, 0))
+    with whole_folder(tmp_path / "chart") as draft:
+        (draft / "a").write_text("a")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".chart.2.draft", "chart"]
+
+
+def test_a_folder_stays_when_its_writer_fails(tmp_path: Path) -> None:
+    (tmp_path / "chart").mkdir()
+    (tmp_path / "chart" / "a").write_text("old")
+    with pytest.raises(ZeroDivisionError), whole_folder(tmp_path / "chart") as draft:  # noqa: PT012
+        (draft / "a").write_text("new")
+        raise ZeroDivisionError
+    assert (tmp_path / "chart" / "a").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["chart"]

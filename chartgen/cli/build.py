@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("targets", nargs=-1, metavar="[TARGET]...", shell_complete=complete_target)
 @click.option("--all", "every", is_flag=True, help="Build every target.")
+@click.option("--prune", is_flag=True, help="Remove templates in a chart's folder that the chart does not have.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 with a diff when a chart is stale.")
 @workload_option
 @click.option(
@@ -44,6 +45,7 @@ def build(
     targets: tuple[str, ...],
     *,
     every: bool,
+    prune: bool,
     check: bool,
     workload: str | None,
     destination: Path,
@@ -76,15 +78,17 @@ def build(
         setup = compose_setup(target)
         if setup and not workload:
             charts.append(setup)
-    stale: list[object] = [_check(chart, destination) if check else _write(chart, destination) for chart in charts]
+    stale: list[object] = [
+        _check(chart, destination) if check else _write(chart, destination, prune=prune) for chart in charts
+    ]
     if schemas or reference:
         stale += _generated(charts, schemas, reference, check)
     if check and any(stale):
         sys.exit(1)
 
 
-def _write(chart: Chart, destination: Path) -> bool:
-    changed = chart.write(destination / chart.name)
+def _write(chart: Chart, destination: Path, *, prune: bool) -> bool:
+    changed = chart.write(destination / chart.name, prune=prune)
     click.echo(f"{destination / chart.name}: {'written' if changed else 'unchanged'}")
     return changed
 

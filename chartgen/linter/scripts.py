@@ -19,6 +19,9 @@ _BASH_LINE = re.compile(r"^.*?: line (?P<line>\d+): (?P<text>.*)$", re.MULTILINE
 _SHELLCHECK_LINE = re.compile(r"^-:(?P<line>\d+):\d+: \w+: (?P<text>.*) \[(?P<code>SC\d+)\]$", re.MULTILINE)
 
 
+_PATIENCE = 20  # seconds; a script of a megabyte takes a tenth of one
+
+
 class Script(NamedTuple):
     """A script, the shell that reads it, and where it stands in its object."""
 
@@ -67,8 +70,16 @@ def _name(script: Script) -> str:
 
 @lru_cache(maxsize=256)
 def _bash(text: str) -> tuple[tuple[int, str], ...]:
-    ran = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
-    return tuple((int(match["line"]), match["text"]) for match in _BASH_LINE.finditer(ran.stderr))[:1]
+    """Return where bash cannot read a script, first place only; a bash that fails without a word is a finding too."""
+    try:
+        ran = subprocess.run(
+            ["bash", "-n"], input=text, capture_output=True, text=True, errors="replace", check=False, timeout=_PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        return ((1, f"bash did not read it within {_PATIENCE} s, so it was not checked"),)
+    if found := _BASH_LINE.search(ran.stderr):
+        return ((int(found["line"]), found["text"]),)
+    return ((1, f"bash ended with {ran.returncode}, so it was not checked"),) if ran.returncode else ()
 
 
 @lru_cache(maxsize=256)

@@ -7,7 +7,7 @@ roce: &roce
   NCCL_IB_TC: "41"
   NCCL_IB_TIMEOUT: "22"
 nvlink: &nvlink {NCCL_CUMEM_ENABLE: "1", NCCL_MNNVL_ENABLE: "1"}
-socket: &socket {NCCL_SOCKET_IFNAME: {{ .Values.network.interface }}}
+socket: &socket {NCCL_SOCKET_IFNAME: {{ .Values.network.interface | toJson }}}
 nccl:
   ampere: {<<: *roce, NCCL_IB_QPS_PER_CONNECTION: "4"}
   hopper: &hopper {<<: [*roce, *socket], NCCL_CUMEM_ENABLE: "0", NCCL_IGNORE_CPU_AFFINITY: "1"}
@@ -32,13 +32,13 @@ nccl:
     NCCL_NET_PLUGIN: none
     NCCL_NVLS_ENABLE: "1"
 # MPI's own traffic is small: over TCP, without HCOLL, which would take the adapters.
-mpi: &mpi {OMPI_MCA_coll: "^hcoll", HCOLL_ENABLE_MCAST_ALL: "0", UCX_NET_DEVICES: {{ .Values.network.interface }}}
+mpi: &mpi {OMPI_MCA_coll: "^hcoll", HCOLL_ENABLE_MCAST_ALL: "0", UCX_NET_DEVICES: {{ .Values.network.interface | toJson }}}
 env:
   ampere: &tcp {<<: *mpi, UCX_TLS: tcp}
   hopper: &queues {<<: *tcp, RX_QUEUE_LEN: "8192", IB_RX_QUEUE_LEN: "8192"}
   rtxpro: *queues
   gb200: {OMPI_MCA_coll: "^hcoll"}
-  gb200-v3: {OMPI_MCA_coll: "^hcoll", UCX_NET_DEVICES: {{ .Values.network.interface }}, UCX_TLS: tcp}
+  gb200-v3: {OMPI_MCA_coll: "^hcoll", UCX_NET_DEVICES: {{ .Values.network.interface | toJson }}, UCX_TLS: tcp}
   gb300: {<<: *mpi, RX_QUEUE_LEN: "8192", IB_RX_QUEUE_LEN: "8192"}
 {{- end }}
 

@@ -145,6 +145,7 @@ tensorboard-dir: {{ printf "%s/tensorboard" (include "eks-p5.runDirectory" .) | 
 {{- end }}
 {{- define "eks-p5.launcher.megatron-lm.args" }}
 {{- $options := include "eks-p5.launcher.megatron-lm.config" . | fromYaml }}
+{{- with get $options "Error" }}{{ fail (printf "the settings of launcher megatron-lm are no YAML: %s" .) }}{{ end }}
 {{- range $name, $value := (get .Values.launchers "megatron-lm").config }}
 {{- $_ := set $options $name $value }}
 {{- end }}
@@ -216,7 +217,7 @@ exp_manager:
     save_top_k: 2
   log_step_timing: true
 {{- with .Values.checkpoint.from }}
-restore_from_path: {{ . | quote }}
+restore_from_path: {{ . | toJson }}
 {{- end }}
 model:
   mcore_gpt: true
@@ -268,14 +269,14 @@ model:
     {{- if or (eq $kind "none") (eq $kind "gpt2") }}
     library: megatron
     type: GPT2BPETokenizer
-    vocab_file: {{ empty $path | ternary "null" (printf "%s/gpt2-vocab.json" $path) }}
-    merge_file: {{ empty $path | ternary "null" (printf "%s/gpt2-merges.txt" $path) }}
+    vocab_file: {{ empty $path | ternary "null" (printf "%s/gpt2-vocab.json" $path | toJson) }}
+    merge_file: {{ empty $path | ternary "null" (printf "%s/gpt2-merges.txt" $path | toJson) }}
     {{- else if eq $kind "sentencepiece" }}
     library: sentencepiece
-    model: {{ printf "%s/tokenizer.model" $path | quote }}
+    model: {{ printf "%s/tokenizer.model" $path | toJson }}
     {{- else }}
     library: huggingface
-    type: {{ $path | quote }}
+    type: {{ $path | toJson }}
     # Llama 3 has no other; NeMo's own default is the slow one.
     use_fast: true
     {{- end }}
@@ -319,7 +320,9 @@ model:
 {{- define "eks-p5.launcher.nemo-1.args" }}
 {{- $overrides := dict }}
 {{- $own := (include "eks-p5.launcher" . | fromYaml).config | default (dict) }}
-{{- range list (include "eks-p5.launcher.nemo-1.config" . | fromYaml) $own }}
+{{- $config := include "eks-p5.launcher.nemo-1.config" . | fromYaml }}
+{{- with get $config "Error" }}{{ fail (printf "the settings of launcher nemo-1 are no YAML: %s" .) }}{{ end }}
+{{- range list $config $own }}
 {{- range $path, $literal := include "eks-p5.hydra" (list . "") | fromYaml }}
 {{- $_ := set $overrides $path $literal }}
 {{- end }}
@@ -436,6 +439,7 @@ POSSIBLE_USER_WARNINGS: 0
 {{- define "eks-p5.launcher.mlperf-llama2-lora.env" }}
 {{- $own := get .Values.launchers "mlperf-llama2-lora" }}
 {{- $variables := include "eks-p5.launcher.mlperf-llama2-lora.config" . | fromYaml }}
+{{- with get $variables "Error" }}{{ fail (printf "the settings of launcher mlperf-llama2-lora are no YAML: %s" .) }}{{ end }}
 {{- range $name, $value := $own.config }}{{ $_ := set $variables $name $value }}{{ end }}
 {{- $_ := set $variables "TRIALS" $own.trials }}
 {{- $_ := set $variables "FIRST_SEED" $own.seed }}

@@ -1,0 +1,98 @@
+"""Values that try to become more than one scalar: a text stays a text, whatever blanks, colons or braces are in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from rendered import chart
+
+from chartgen.chart import Chart
+from chartgen.checks import check_values
+from chartgen.errors import ChartgenError
+from chartgen.manifests import objects, render
+from chartgen.values import Values
+
+# Each begins as its pattern may ask for. The first dropped half of NeMo's settings at commit e0791ee.
+TEXTS = (
+    "/a\nmodel:\t#",
+    "/a\tb: c #",
+    "/{{ fail }}",
+    '/"x": [',
+    "/a\u2028model: x",
+    "/a\u0085b",
+    "a\nb: c",
+    "a: b",
+    "a #b",
+    "[a",
+    "{a",
+    "&a",
+    "*a",
+    "!a",
+    "'a",
+    '"a',
+    "gs://bucket/a\nb: c",
+    "pvc://claim/a\nb: c",
+    "nfs://host/a\nb: c",
+    "1e3",
+    "0x1F",
+    "null",
+    "-",
+    "=",
+)
+
+
+MOST = 3  # of those texts for each key; a render takes a fifth of a second
+
+
+def texts(node: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Find the keys of a schema that take free text."""
+    for name, part in node.get("properties", {}).items():
+        kinds = part.get("type", [])
+        if "string" in ([kinds] if isinstance(kinds, str) else kinds) and "enum" not in part:
+            yield (*at, name)
+        yield from texts(part, (*at, name))
+
+
+def nested(keys: tuple[str, ...], value: str) -> dict[str, Any]:
+    data: Any = value
+    for key in reversed(keys):
+        data = {key: data}
+    return dict(data)
+
+
+def refusal(made: Chart, values: Values) -> str:
+    """Render, and return the sentence with which the chart refuses; empty when all of it is there."""
+    try:
+        found = json.dumps(objects(render(made, "r", "default", values.data)))
+    except ChartgenError as error:
+        return str(error)
+    assert "num_layers=" in found or "--num-layers" in found
+    return ""
+
+
+@pytest.mark.parametrize("launcher", ["nemo-1", "megatron-lm"])
+def test_a_text_stays_one_scalar(launcher: str) -> None:
+    made = chart()
+    base = {"launcher": launcher, "tokenizer": {"kind": "gpt2", "path": "/x"}}
+    tried = 0
+    for keys in texts(json.loads(made.files["values.schema.json"])):
+        drawn = (Values(merged(base, nested(keys, text))) for text in TEXTS)
+        taken = [values for values in drawn if keys[0] not in ("setup", "launcher") and not check_values(made, values)]
+        for values in taken[:MOST]:
+            why = refusal(made, values)
+            # what a chart itself refuses is a sentence of its own, and no broken YAML
+            assert not re.search(r"YAML|yaml:|error converting", why), (values.data, why)
+            tried += not why
+    assert tried > 50
+
+
+def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    result = dict(base)
+    for key, value in over.items():
+        below = result.get(key)
+        result[key] = merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return result
