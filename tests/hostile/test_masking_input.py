@@ -1,4 +1,4 @@
-"""Texts that are written against the search for secrets: it ends, whatever words of megabytes a value or a log holds."""
+"""Texts that are written against the search for secrets: it ends, whatever a value or a log holds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,15 @@ import pytest
 MEGA = 1 << 20
 # Seconds of processor time: the longest of these takes about six, a search that goes back and forth takes hours.
 _TIME = 60
-PROGRAM = "import sys; from chartgen.masking import masked; from chartgen.checks.secrets import looks_secret;" + (
-    "text = sys.stdin.read(); masked(text); looks_secret('A', text)"
-)
+PROGRAM = """
+import sys
+from chartgen.checks.secrets import looks_secret
+from chartgen.masking import masked
+
+text = sys.stdin.read()
+masked(text)
+looks_secret("A", text)
+"""
 TEXTS = {
     "a word": "a" * 3 * MEGA,
     "names": "a.b-" * MEGA,
