@@ -24,7 +24,7 @@ from chartgen.checks.settings import SETTINGS
 from chartgen.checks.training import TRAINING
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding, in_order
-from chartgen.library import open_library
+from chartgen.library import Library, open_library
 from chartgen.target import Target, load_target
 from chartgen.values import Values
 from chartgen.yamltext import load, require_map
@@ -90,13 +90,19 @@ def job_of(chart: Chart, values: Values) -> Job | None:
     return Job(effective_values(chart, values), target, workload_of(chart, target)) if target else None
 
 
-def target_of(chart: Chart) -> Target | None:
-    """Give the target that a run chart was composed from; None for setup charts and charts of others."""
+def target_of(chart: Chart, library: Library | None = None) -> Target | None:
+    """Give the target that a run chart was composed from; None for setup charts and charts of others.
+
+    Args:
+        chart: The chart.
+        library: Where to look for its target; chartgen's own definitions and CHARTGEN_PATH when None.
+    """
     if chart.target or chart.name.endswith("-setup"):
         return chart.target
     notes = _head(chart).get("annotations")
     name = str(notes.get(ANNOTATION, "")) if isinstance(notes, dict) else ""
-    return load_target(name) if name in open_library().names("target") else None
+    library = library or open_library()
+    return load_target(name, library) if name in library.names("target") else None
 
 
 def workload_of(chart: Chart, target: Target) -> str:

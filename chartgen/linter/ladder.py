@@ -17,6 +17,7 @@ from chartgen.chart import Chart
 from chartgen.checks import ANNOTATION, check
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import Finding, in_order
+from chartgen.library import Library
 from chartgen.linter.archives import read_archives
 from chartgen.linter.determinism import banned_functions, builds_differ
 from chartgen.linter.documents import documents
@@ -24,7 +25,7 @@ from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
 from chartgen.linter.placing import ignored_there, placed
-from chartgen.linter.reasons import reasons
+from chartgen.linter.reasons import Reasons
 from chartgen.linter.rendering import Preset, Renderer, Rendering, told
 from chartgen.linter.schema_references import NAME as SCHEMA_FILE
 from chartgen.linter.schema_references import RULE as FOREIGN
@@ -47,6 +48,7 @@ class Subject:
         bare: Whether it is tried with no values too.
         faults: What is wrong with its files; Helm is not run while there is any.
         versions: Kubernetes versions to render for; empty for the oldest and newest that the chart takes.
+        library: Where the chart's target is looked for; chartgen's own definitions and CHARTGEN_PATH when None.
     """
 
     chart: Chart
@@ -55,6 +57,7 @@ class Subject:
     bare: bool = True
     faults: Sequence[Finding] = ()
     versions: Sequence[str] = ()
+    library: Library | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def _climb(done: Examination, renderer: Renderer) -> None:
     done.add("helm lint", work.linted)
     done.add("helm template", work.rendered)
     done.renderings = work.renderings
-    inspection = Inspection(chart, reasons(chart.files.get("README.md", "")))
+    inspection = Inspection(chart, Reasons(chart, subject.library))
     done.add("objects", lambda: inspection.read(done.renderings))
     for step in inspection.steps:
         done.add(step, partial(inspection.findings, step))

@@ -146,7 +146,7 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
     if escapes(path, Path.cwd()) or escapes(path, named):
         raise ChartgenError(refused("the chart", "its folder is a link out of the repository", path))
     read = read_chart(path)
-    subject = replace(_subject(read.chart, settings), folder=path)
+    subject = replace(_subject(read.chart, settings), folder=path, library=settings.library)
     subject = replace(subject, faults=(*read.findings, *subject.faults))
     if not subject.presets and not subject.faults and (presets := _values_of_ci(path)):
         subject = replace(subject, presets=presets, bare=False)
