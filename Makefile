@@ -69,7 +69,7 @@ bench: $(CHARTGEN) ## measure speed and memory against the budgets (BENCH=--inst
 	$(BIN)/python benchmarks/lint.py
 
 .PHONY: chaos
-chaos: $(CHARTGEN) $(DEV) ## random operations on ten releases, many of them killed; then all must be whole
+chaos: $(CHARTGEN) $(DEV) ## 500 random operations on ten releases, most of them disturbed; then all must be whole
 	$(BIN)/python tests/chaos.py
 
 .PHONY: fuzz
@@ -79,6 +79,14 @@ fuzz: engines $(DEV) ## try 2,000 random sets of values for each target on a rea
 .PHONY: schemas
 schemas: $(CHARTGEN) ## pack the Kubernetes and CRD schemas of chartgen/data/schemas.yaml anew, for lint
 	$(BIN)/python tests/pack_schemas.py
+
+.PHONY: options
+options: ## read the options of each image's programs anew (MEGATRON and NEMO: git directories of the two repositories)
+	$(BIN)/python tests/make_options.py $(MEGATRON) $(NEMO) > chartgen/data/options.yaml
+
+.PHONY: sums
+sums: $(CHARTGEN) ## write the checksums of the engines' Go modules anew, after a change to chartgen/data/engines.yaml
+	$(BIN)/python tests/pack_sums.py
 
 .PHONY: requirements
 requirements: $(DEV) ## pin requirements/*.txt anew (UPGRADE=--upgrade takes newer versions)

@@ -31,8 +31,9 @@ FILES = [ROOT / "values" / name for name in ("gpt3-5b.yaml", f"{TARGET}/gpt3-5b.
 def prepare(plane: ControlPlane) -> None:
     """Start the controllers, the machines and the setup chart."""
     target, values = load_target(TARGET), load_values(FILES)
-    planned = plan_release(compose(target), values, "bench", "default")
-    stage = prepare_stage(target, values, planned, planned.nodes)
+    chart = compose(target)
+    planned = plan_release(chart, values, "bench", "default")
+    stage = prepare_stage(chart, target, values, planned, planned.nodes)
     start_controllers(plane, stage.controllers)
     create_machines(plane.cluster, stage.pools)
     install_setup(stage, Place(kubeconfig=plane.kubeconfig))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,11 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.yamltext import read_text
 
 if TYPE_CHECKING:
-    from chartgen.target import Target
+    from chartgen.library import Library
+    from chartgen.origin import Origin
+
+
+_TEXTS = {("Chart.yaml",), ("values.yaml",), ("values.schema.json",)}  # beside templates/, what chartgen itself reads
 
 
 @dataclass(frozen=True)
@@ -21,24 +25,32 @@ class Chart:
     Args:
         name: The chart's name, which is also its folder's.
         files: Relative path -> text, sorted by path.
-        target: The target that it was composed from; None for a setup chart, and for one that was read from a folder.
+        origin: What it was composed from; None while nobody has looked it up, as in a chart that was read.
     """
 
     name: str
     files: dict[str, str]
-    target: Target | None = field(default=None, compare=False, repr=False)
+    origin: Origin | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def read(cls, directory: Path) -> Chart:
         """Read a chart from a folder.
 
+        Packaged subcharts and other data keep their bytes; bytes that are not UTF-8 are lone surrogates of the text.
+
         Raises:
-            ChartgenError: The folder is not a chart or holds a file that is not text.
+            ChartgenError: The folder is not a chart, or one of its templates or YAML files is not text.
         """
         if not (directory / "Chart.yaml").is_file():
             raise ChartgenError(Problem("is not a chart: it has no Chart.yaml", directory))
         paths = sorted(path for path in directory.rglob("*") if path.is_file())
-        return cls(directory.name, {path.relative_to(directory).as_posix(): read_text(path) for path in paths})
+        return cls(directory.name, {path.relative_to(directory).as_posix(): _read(path, directory) for path in paths})
+
+    def identified(self, library: Library) -> Chart:
+        """Return the chart with what it was composed from, looked up in a library."""
+        from chartgen.origin import origin_of
+
+        return replace(self, origin=origin_of(self, library))
 
     def write(self, directory: Path) -> bool:
         """Write the chart into a folder of its own, replacing what is there in one step.
@@ -104,7 +116,7 @@ class Chart:
             for path, text in self.files.items():
                 file = draft / path
                 file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text, encoding="utf-8", newline="\n")
+                file.write_text(text, encoding="utf-8", errors="surrogateescape", newline="\n")
             draft.chmod(0o755)
             if directory.exists():
                 directory.replace(old)
@@ -116,3 +128,10 @@ class Chart:
         finally:
             shutil.rmtree(draft, ignore_errors=True)
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _read(path: Path, directory: Path) -> str:
+    place = path.relative_to(directory).parts
+    if place[0] == "templates" or place in _TEXTS:
+        return read_text(path)
+    return path.read_bytes().decode("utf-8", "surrogateescape")

@@ -24,6 +24,7 @@ from chartgen.fragment import Fragment, check_combination
 from chartgen.kubelinter import exceptions
 from chartgen.launcher import Launcher
 from chartgen.library import BUILTIN
+from chartgen.origin import Composed
 from chartgen.schema import validate
 from chartgen.slots import SLOTS, Segment, SlotText, resolve
 from chartgen.tags import fill
@@ -112,7 +113,7 @@ class _Composer:
     def interface(self) -> Chart:
         """Compose the values and their schema."""
         files, _ = self._interface()
-        return Chart(self.chart, files, self.target)
+        return Chart(self.chart, files, self._origin)
 
     def _interface(self) -> tuple[dict[str, str], list[Row]]:
         """Compose values.yaml and its schema, and give a row for each value."""
@@ -133,8 +134,11 @@ class _Composer:
             "README.md": self._render(read_text(readme), readme, description=description, values_table=table),
             **interface,
         }
-        target = self.target if self.guarded else None
-        return Chart(self.chart, {path: _tidy(files[path]) for path in sorted(files)}, target)
+        return Chart(self.chart, {path: _tidy(files[path]) for path in sorted(files)}, self._origin)
+
+    @property
+    def _origin(self) -> Composed:
+        return Composed(self.target, self.workload.name, setup=not self.guarded)
 
     def _common(self, name: str, **more: object) -> str:
         return self._render(read_text(COMMON / name), COMMON / name, **more)
@@ -258,6 +262,7 @@ class _Composer:
             "workload": self.workload.name,
             "container": self.workload.container,
             "kind": self.workload,
+            "setup": not self.guarded,
             "version": __version__,
             "compat": lock,
             "queue_needs": self._queue_needs(),

@@ -122,8 +122,9 @@ class _Recipe:
                 made["repository"] = repository.rpartition("/")[0]
         if "ncclBuildType" in network:
             made["ncclBuildType"] = str(network["ncclBuildType"])
-        if network.get("hostNetwork") is not True:
-            made["hostNetwork"] = False
+        if network.get("hostNetwork") is True:
+            made["hostNetwork"] = True
+        else:
             named = network.get("subnetworks")
             if isinstance(named, list) and named:
                 made["subnetworks"] = [str(name) for name in named[-_GPUS:]]

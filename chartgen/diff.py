@@ -1,4 +1,4 @@
-"""What an upgrade changes: two renders compared object by object and field by field, and in words what the run feels.
+"""What an upgrade changes: two renders compared object by object and field by field.
 
 A run's name changes with what it runs, so that its objects are paired by what they are and not by their names alone.
 """
@@ -12,15 +12,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from chartgen.checks.secrets import looks_secret
+from chartgen.masking import HIDDEN, masked_value
 from chartgen.plan import Workers, find_workers
 
 Object: TypeAlias = dict[str, Any]
 _Key: TypeAlias = tuple[str, str, str, str]
 
-_CHECKPOINTS = "CHECKPOINT_DIRECTORY"
 _DIGEST = re.compile(r"[0-9a-f]{8}")
-_HIDDEN = "(hidden)"
 _MARKS = {"added": "+", "removed": "-", "changed": "~", "replaced": "~"}
 
 
@@ -92,44 +90,6 @@ def describe(changes: Iterable[Change]) -> Iterator[str]:
             yield from (f"    {line}" for line in _field_lines(field))
 
 
-def effect(old: Iterable[Object], new: Iterable[Object], outcome: str = "") -> str:
-    """Say what an upgrade does to the run; empty when neither side runs anything.
-
-    Args:
-        old: The objects before.
-        new: The objects after.
-        outcome: How the run before has ended: "finished" or "failed"; empty while it waits or runs.
-    """
-    before, after = find_workers(old), find_workers(new)
-    if before is None or after is None:
-        return _one_sided(before, after)
-    if before.name == after.name:
-        name = f"{before.kind} {before.name}"
-        return f"{name} has {outcome} and is not started again" if outcome else f"{name} goes on: nothing in it changes"
-    stops = f"it has {outcome} and is removed" if outcome else f"{_pods(before)} stop"
-    return f"{before.kind} {before.name} is replaced by {after.name}: {stops}; {_resumption(before, after)}"
-
-
-def _one_sided(before: Workers | None, after: Workers | None) -> str:
-    if after:
-        return f"{after.kind} {after.name} starts with {_pods(after)}"
-    return f"{before.kind} {before.name} is removed: {_pods(before)} stop" if before else ""
-
-
-def _pods(workers: Workers) -> str:
-    return f"{workers.count} pods" if workers.count != 1 else "1 pod"
-
-
-def _resumption(before: Workers, after: Workers) -> str:
-    if not after.trains:
-        return "its program starts again"
-    was, will = before.env.get(_CHECKPOINTS, ""), after.env.get(_CHECKPOINTS, "")
-    if before.trains and was == will and before.volume(was) == after.volume(will):
-        return f"training resumes from the newest checkpoint in {will}"
-    kept = f", and {was}{' of the old storage' if was == will else ''} stays as it is" if was else ""
-    return f"training starts from the beginning in {will}{kept}"
-
-
 def _key(item: Object, run: Workers | None) -> _Key:
     """Give what makes two objects the same one, whatever the run is called; the run itself whatever its kind."""
     metadata = item["metadata"]
@@ -146,7 +106,7 @@ def _compare(old: Object, new: Object, before: Workers | None, after: Workers | 
     fields = tuple(_differences(old, new))
     if same_name and not fields:
         return None
-    hidden = tuple(Field(field.path, _HIDDEN, _HIDDEN) for field in fields) if new["kind"] == "Secret" else fields
+    hidden = tuple(Field(field.path, HIDDEN, HIDDEN) for field in fields) if new["kind"] == "Secret" else fields
     new_name = new["metadata"]["name"] if old["kind"] == new["kind"] else " ".join(_head(new))
     return Change("changed" if same_name else "replaced", old["kind"], name, new_name, hidden)
 
@@ -173,7 +133,7 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[Field]:
             yield from _differences(old_items.get(name), new_items.get(name), f"{path}[{name}]")
     elif old != new:
         name = path.rpartition("[")[2].partition("]")[0] if path.endswith("].value") else path.rpartition(".")[2]
-        yield Field(path, _shown(name, old), _shown(name, new))
+        yield Field(path, masked_value(old, (name,)), masked_value(new, (name,)))
 
 
 def _by_name(value: Any) -> dict[Any, Any] | None:
@@ -183,16 +143,6 @@ def _by_name(value: Any) -> dict[Any, Any] | None:
     names = [item.get("name") for item in value]
     named = all(names) and len(set(names)) == len(names)
     return dict(zip(names, value, strict=True)) if named else dict(enumerate(value))
-
-
-def _shown(name: str, value: Any) -> Any:
-    if isinstance(value, str):
-        return _HIDDEN if looks_secret(name, value) else value
-    if isinstance(value, dict):
-        # a variable is an object of name and value
-        called = str(value.get("name", ""))
-        return {key: _shown(called if key == "value" else str(key), item) for key, item in value.items()}
-    return [_shown(name, item) for item in value] if isinstance(value, list) else value
 
 
 def _field_lines(field: Field) -> Iterator[str]:

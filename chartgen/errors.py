@@ -29,7 +29,17 @@ class Problem(NamedTuple):
         if place and self.line:
             place += f":{self.line}" + (f":{self.column}" if self.column else "")
         text = f"{place}: {self.message}" if place else self.message
-        return f"{text}; {self.hint}" if self.hint else text
+        from chartgen.masking import masked  # its expressions cost a millisecond, which only a problem pays
+
+        return masked(f"{text}; {self.hint}" if self.hint else text)
+
+    @property
+    def masked(self) -> Problem:
+        """The problem without the secrets in its texts."""
+        from chartgen.masking import masked
+
+        path = masked(self.path) if isinstance(self.path, str) else self.path
+        return self._replace(message=masked(self.message), path=path, hint=masked(self.hint))
 
 
 class ChartgenError(Exception):

@@ -19,9 +19,8 @@ from typing import Any
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.plan import Workers, find_workers, program
+from chartgen.podinputs import config_maps, expand, find_volume, read_files, read_variables
 
-_REFERENCE = re.compile(r"\$(?:\$|\(([A-Za-z_][A-Za-z0-9_.-]*)\))")
-_LABEL = re.compile(r"metadata\.labels\['(.+)'\]")
 # By this variable the processes of a container are told from all others, as by its control group.
 _MARK = "CHARTGEN_CONTAINER"
 
@@ -33,18 +32,20 @@ class Execution:
     Args:
         argv: The container's command and arguments.
         environment: The variables of the pod, without those of the image.
-        secrets: Those of them that come from a Secret; their values are left out of `environment`.
+        outside: Variables that come from what the chart does not make -> what that is, such as a Secret.
         folders: The folders of the mounts.
         files: The files of the chart's ConfigMaps.
+        lacking: Mounts that come from what the chart does not make -> what that is, such as `ConfigMap site`.
         grace: Seconds between SIGTERM and SIGKILL.
         root: The folder of all this; programs in its `bin` win over the machine's.
     """
 
     argv: tuple[str, ...]
     environment: dict[str, str]
-    secrets: tuple[str, ...]
+    outside: dict[str, str]
     folders: tuple[Path, ...]
     files: dict[Path, str]
+    lacking: dict[Path, str]
     grace: float
     root: Path
 
@@ -67,37 +68,40 @@ def plan_execution(
         places: Folders that stand for more of the container's paths.
 
     Raises:
-        UsageError: There is no such pod, or another one starts its processes.
+        UsageError: There is no such pod, another one starts its processes, or its program is not known.
     """
     found = list(objects)
     workers = _workers(found, rank)
     container = program(workers.pod)
-    volumes = {volume["name"]: volume for volume in workers.pod["spec"].get("volumes", ())}
+    if "command" not in container:
+        raise UsageError(f"container {container['name']} has no command; its image's cannot be known here")
     mounts = [mount for mount in container.get("volumeMounts", ()) if not mount["mountPath"].startswith("/dev/")]
     here = {mount["mountPath"]: root / mount["mountPath"].lstrip("/") for mount in mounts} | dict(places or {})
     move = _mover(here)
-    texts = {item["metadata"]["name"]: item["data"] for item in found if item["kind"] == "ConfigMap"}
+    maps = config_maps(found)
     files: dict[Path, str] = {}
+    lacking: dict[Path, str] = {}
     folders = []
     for mount in mounts:
-        place, config = here[mount["mountPath"]], volumes[mount["name"]].get("configMap")
-        if config is None:
+        place, read = here[mount["mountPath"]], read_files(find_volume(workers.pod, mount["name"]), mount, maps)
+        if read is None:
             folders.append(place)
-        elif "subPath" in mount:
-            files[place] = move(texts[config["name"]][mount["subPath"]])
+        elif read.outside:
+            lacking[place] = read.outside
         else:
-            files |= {place / name: move(text) for name, text in texts[config["name"]].items()}
-    environment, secrets = _environment(container, workers, rank)
-    moved = {name: move(value) for name, value in environment.items()}
+            files |= {place / name: move(text) for name, text in read.texts.items()}
+    variables = read_variables(container, workers, rank, maps)
+    moved = {name: move(value) for name, value in variables.known.items()}
     if "MASTER_ADDR" in moved:
         moved["MASTER_ADDR"] = "127.0.0.1"
-    argv = [move(_expanded(text, environment)) for text in (*container["command"], *container.get("args", ()))]
+    argv = [move(expand(text, variables.known)) for text in (*container["command"], *container.get("args", ()))]
     return Execution(
         argv=tuple(argv),
         environment={**moved, _MARK: f"{root}#{rank}", **(overrides or {})},
-        secrets=tuple(secrets),
+        outside=variables.outside,
         folders=tuple(folders),
         files=files,
+        lacking=lacking,
         grace=float(workers.pod["spec"].get("terminationGracePeriodSeconds", 30)),
         root=root,
     )
@@ -120,17 +124,14 @@ def start(execution: Execution, image: Mapping[str, str], **streams: Any) -> sub
 
     Args:
         execution: What to start.
-        image: The variables of the image, and the values of secrets by the same names.
+        image: The variables of the image, and those that the chart does not make, by the same names.
         streams: Arguments of `subprocess.Popen` for its streams.
 
     Raises:
-        ChartgenError: The value of a secret is missing.
+        ChartgenError: A variable or a mount is missing that comes from what the chart does not make.
     """
-    if missing := [name for name in execution.secrets if name not in {**image, **execution.environment}]:
-        hint = "set it in the environment of this command"
-        raise ChartgenError(
-            [Problem(f"{name} comes from a Secret, which this machine lacks", hint=hint) for name in missing]
-        )
+    if missing := [*_missing(execution, image)]:
+        raise ChartgenError(missing)
     path = f"{execution.root / 'bin'}{os.pathsep}{image.get('PATH', os.defpath)}"
     return subprocess.Popen(
         execution.argv,
@@ -143,6 +144,16 @@ def start(execution: Execution, image: Mapping[str, str], **streams: Any) -> sub
     )
 
 
+def _missing(execution: Execution, image: Mapping[str, str]) -> Iterator[Problem]:
+    for name, source in execution.outside.items():
+        if name not in image and name not in execution.environment:
+            hint = "set it in the environment of this command"
+            yield Problem(f"{name} comes from {source}, which this machine lacks", hint=hint)
+    for place, source in execution.lacking.items():
+        if not place.exists():
+            yield Problem(f"comes from {source}, which the chart does not make", place, hint="put its files there")
+
+
 def run(execution: Execution, image: Mapping[str, str]) -> int:
     """Run the container to its end, with the output of this process, which must be in its main thread.
 
@@ -153,13 +164,13 @@ def run(execution: Execution, image: Mapping[str, str]) -> int:
         Its exit code; 128 and the number of the signal that ended it.
 
     Raises:
-        ChartgenError: The value of a secret is missing.
+        ChartgenError: A variable or a mount is missing; see `start`.
     """
     timers: list[threading.Timer] = []
 
     def stop(_number: int, _frame: object) -> None:
         process.terminate()
-        timers.append(threading.Timer(execution.grace, kill, (execution,)))
+        timers.append(threading.Timer(execution.grace, kill, (execution, process.pid)))
         timers[-1].daemon = True
         timers[-1].start()
 
@@ -172,12 +183,20 @@ def run(execution: Execution, image: Mapping[str, str]) -> int:
                 signal.signal(number, handler)
             for timer in timers:
                 timer.cancel()
-            kill(execution)
+            kill(execution, process.pid)
     return code if code >= 0 else 128 - code
 
 
-def kill(execution: Execution) -> None:
-    """Kill all processes of the container, also those whose parents are gone."""
+def kill(execution: Execution, group: int = 0) -> None:
+    """Kill all processes of the container, also those whose parents are gone.
+
+    Args:
+        execution: What was started.
+        group: The process group of its first process: without /proc, as on macOS, all that can be told from others.
+    """
+    if group:
+        with suppress(ProcessLookupError, PermissionError):  # macOS: not permitted when only zombies are left
+            os.killpg(group, signal.SIGKILL)
     for pid in _processes(execution.environment[_MARK]):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -206,34 +225,8 @@ def _workers(objects: list[dict[str, Any]], rank: int) -> Workers:
 
 def _mover(places: Mapping[str, Path]) -> Callable[[str], str]:
     """Make a function that replaces the container's paths, and what is below them, in a text."""
+    if not places:
+        return str
     names = "|".join(map(re.escape, sorted(places, key=len, reverse=True)))
     pattern = re.compile(rf"(?<![\w./-])({names})(?![\w.-])")
     return lambda text: pattern.sub(lambda match: str(places[match[1]]), text)
-
-
-def _environment(container: dict[str, Any], workers: Workers, rank: int) -> tuple[dict[str, str], list[str]]:
-    """Give the container's variables, and the names of those that come from a Secret."""
-    variables: dict[str, str] = {}
-    secrets = []
-    for entry in container.get("env", ()):
-        name, source = entry["name"], entry.get("valueFrom", {})
-        if "secretKeyRef" in source:
-            secrets.append(name)
-        elif "fieldRef" in source:
-            variables[name] = _field(source["fieldRef"]["fieldPath"], workers, rank)
-        else:
-            variables[name] = _expanded(entry.get("value", ""), variables)
-    return variables, secrets
-
-
-def _field(path: str, workers: Workers, rank: int) -> str:
-    """Give a field of the pod as it would be; a label that the chart does not set is the pod's number."""
-    label = _LABEL.fullmatch(path)
-    if label:
-        return str(workers.pod["metadata"]["labels"].get(label[1], rank))
-    return {"metadata.name": f"{workers.name}-{rank}", "spec.nodeName": os.uname().nodename}.get(path, "127.0.0.1")
-
-
-def _expanded(text: str, variables: Mapping[str, str]) -> str:
-    """Replace `$(NAME)` by a variable and `$$` by `$`; an unknown name stays."""
-    return _REFERENCE.sub(lambda match: variables.get(match[1], match[0]) if match[1] else "$", text)

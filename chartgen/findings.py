@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from chartgen.errors import Problem
 
-Severity: TypeAlias = Literal["error", "warning"]
+Severity: TypeAlias = Literal["error", "warning", "unchecked"]
+
+# Rules whose `unchecked` findings leave the question of a whole command open: it exits as for a missing tool.
+TARGET_UNKNOWN = "target-is-known"
+NOT_OURS = "chart-is-of-chartgen"
+REFUSED = "refused-by-the-chart"
+_UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,8 @@ class Finding:
     Args:
         rule: Stable id of the check.
         problem: Where, what, and what to do instead.
-        severity: An error refuses the job or the chart; a warning is only shown.
+        severity: An error refuses the job or the chart; a warning is only shown; `unchecked` says that a check could
+            not be made, with what would make it possible as the hint.
         key: Dotted key of the value to change; empty when no single value is at fault.
     """
 
@@ -49,6 +56,15 @@ class Finding:
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings by place and drop what is told twice."""
-    unique = {(each.rule, each.problem.path, each.problem.message): each for each in findings}
+    """Sort findings by place, drop what is told twice, and mask secrets."""
+    told = (replace(each, problem=each.problem.masked) for each in findings)
+    unique = {(each.rule, each.problem.path, each.problem.message): each for each in told}
     return sorted(unique.values(), key=lambda f: (str(f.problem.path or ""), f.problem.line, f.rule, f.problem.message))
+
+
+def exit_code(findings: Iterable[Finding]) -> int:
+    """Return the exit code of a command with these findings: 1 with an error, 3 where it could not look, else 0."""
+    found = list(findings)
+    if any(each.severity == "error" for each in found):
+        return 1
+    return 3 if any(each.severity == "unchecked" and each.rule in _UNANSWERED for each in found) else 0

@@ -12,6 +12,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
@@ -20,12 +21,12 @@ from chartgen.tools import cache_dir, find_tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from pyhelm3 import Command  # type: ignore[import-untyped]
 
 # The oldest Helm whose `--output json`, schema validator and job hooks are those that the charts are tested with.
 MINIMUM_VERSION = (3, 18)
+_TOO_NEW = (5,)
 
 _VERSIONS = "helm-versions.json"
 _KEPT = 20  # states of Helm programs whose versions are remembered
@@ -140,22 +141,33 @@ class Helm:
 
 
 def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Helm:
-    """Find Helm: `$CHARTGEN_HELM`, PATH, then the Helm that `chartgen engines build` made.
+    """Find Helm; see `find_program`.
 
     Raises:
         MissingToolError: There is none, it does not run, or it is older than 3.18.
     """
-    executable = find_tool("helm")
+    import shutil
+
+    unfit = shutil.which("helm")
+    executable = find_program() or (Path(unfit) if unfit else None)
     if executable is None:
         raise MissingToolError(
             "helm is not installed; install Helm 3.18 or newer, or run `chartgen engines build helm`"
         )
-    stamp = executable.stat()
-    version = _version(executable, stamp.st_mtime_ns, stamp.st_size)
+    version = _version(executable)
     if version[:2] < MINIMUM_VERSION:
         found, needed = ".".join(map(str, version)), ".".join(map(str, MINIMUM_VERSION))
         raise MissingToolError(f"{executable} is Helm {found}, but {needed} or newer is needed; upgrade Helm")
     return Helm(executable, version, kubeconfig, context)
+
+
+def find_program() -> Path | None:
+    """Find the Helm that is used: `$CHARTGEN_HELM`, one on PATH that will do, or the one of `chartgen engines build`.
+
+    Raises:
+        MissingToolError: The variable is set but names no program.
+    """
+    return find_tool("helm", _fits)
 
 
 def parse_version(text: str) -> tuple[int, int, int] | None:
@@ -214,8 +226,20 @@ def _unreachable(stderr: str, match: re.Match[str]) -> str:
     return f"the Kubernetes cluster cannot be reached: {cause}; check the kubeconfig and its current context"
 
 
+def _fits(executable: Path) -> bool:
+    try:
+        return MINIMUM_VERSION <= _version(executable) < _TOO_NEW
+    except MissingToolError:  # it does not run
+        return False
+
+
+def _version(executable: Path) -> tuple[int, int, int]:
+    stamp = executable.stat()
+    return _version_of(executable, stamp.st_mtime_ns, stamp.st_size)
+
+
 @lru_cache(maxsize=8)
-def _version(executable: Path, changed_ns: int, size: int) -> tuple[int, int, int]:
+def _version_of(executable: Path, changed_ns: int, size: int) -> tuple[int, int, int]:
     """Give a Helm's version, asked once for each state of the file: a question takes as long as a small render."""
     key = f"{executable} {changed_ns} {size}"
     known = _known_versions()

@@ -28,6 +28,9 @@ FIELDS = {
     "owns": Field(
         "object", "portable key -> the native option, or options, that it sets and that `config` and `args` may not"
     ),
+    "defaults": Field(
+        "object", "portable key -> what null means: the value that the launcher or its program takes then"
+    ),
     "sources": Field("array", "the documents that its options come from", required=True, of="string"),
 }
 # args, env and beforeLaunch become named templates of the chart; config is the native configuration that portable
@@ -62,6 +65,7 @@ class Launcher:
     same_as: str
     precisions: tuple[str, ...]
     owns: dict[str, list[str]]
+    defaults: dict[str, Any]
     sources: tuple[str, ...]
 
     @cached_property
@@ -106,6 +110,7 @@ def load_launcher(path: Path) -> Launcher:
         same_as=meta.get("sameAs", ""),
         precisions=tuple(meta.get("precisions", [])),
         owns={key: [native] if isinstance(native, str) else native for key, native in meta.get("owns", {}).items()},
+        defaults=meta.get("defaults", {}),
         sources=tuple(meta["sources"]),
     )
     if not path.is_relative_to(BUILTIN):

@@ -60,6 +60,10 @@ class Library:
         names = {path.stem if kind == "target" else path.parent.name for path in paths}
         return sorted(name for name in names if not name.startswith("."))
 
+    def folders(self) -> tuple[Path, ...]:
+        """Return every folder that definitions are read from beside chartgen's own, installed packages' included."""
+        return tuple(root for root in _installed(self.roots).roots if root != BUILTIN)
+
     def is_builtin(self, path: Path) -> bool:
         """Tell whether a file is chartgen's own; all others are rendered in a sandbox."""
         return path.is_relative_to(BUILTIN)

@@ -74,11 +74,23 @@ class _Configuration:
         """Give the portable value of a native one; None where chartgen decides."""
         if key == "precision":
             return "fp8" if self.options.get("model.fp8") else {"16": "fp16", "32": "fp32"}.get(str(value), "bf16")
+        if key == "recompute":
+            return self._recompute()
+        if key == "optimizer.decay":
+            return "cosine" if value == "CosineAnnealing" else None
         if key == "parallelism.distributedOptimizer":
             return value == "distributed_fused_adam"
         if key.partition(".")[0] in _OWN_KEYS or key == "checkpoint.from":
             return None
         return value
+
+    def _recompute(self) -> Plain:
+        """Return what is computed again: a word where that says all."""
+        names = ("granularity", "method", "num_layers")
+        granularity, method, layers = (self.options.get(f"model.activations_checkpoint_{name}") for name in names)
+        if granularity != "full" or (method, layers) in (("uniform", 1), (None, None)):
+            return str(granularity) if granularity else None
+        return {"granularity": granularity, "method": method or "uniform", "layers": layers or 1}
 
     def _family(self, preset: dict[str, Any]) -> None:
         experts = self.options.get("model.num_moe_experts")

@@ -149,7 +149,7 @@ class Workers:
     @property
     def trains(self) -> bool:
         """Whether they train, and do not prepare data or test machines."""
-        return bool(self.pod["metadata"].get("labels", {}).get(_COMPONENT, "train") == "train")
+        return bool(self.pod.get("metadata", {}).get("labels", {}).get(_COMPONENT, "train") == "train")
 
 
 def find_workers(rendered: Iterable[dict[str, Any]]) -> Workers | None:
@@ -227,7 +227,7 @@ def _plan(
 
 def program(pod: dict[str, Any]) -> dict[str, Any]:
     """Give the container of a pod in which the program runs; sidecars may stand before it."""
-    name = pod["metadata"].get("annotations", {}).get(_CONTAINER)
+    name = pod.get("metadata", {}).get("annotations", {}).get(_CONTAINER)
     containers: list[dict[str, Any]] = pod["spec"]["containers"]
     return next((container for container in containers if container["name"] == name), containers[0])
 

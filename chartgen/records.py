@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 import re
+import zlib
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
@@ -137,6 +138,22 @@ def read_time(text: str) -> datetime:
 
 
 def _record(item: Object) -> Record:
+    """Read a record.
+
+    Raises:
+        ChartgenError: Somebody has changed it, so that it is not what Helm writes.
+    """
+    try:
+        return _decoded(item)
+    # base64 and JSON raise ValueErrors, gzip an OSError or EOFError and zlib its own error
+    except (ValueError, OSError, EOFError, zlib.error, KeyError, TypeError, AttributeError) as error:
+        name = f"{storage_kind().name} {item['metadata']['name']}"
+        reason = f"no {error}" if isinstance(error, KeyError) else error
+        hint = "restore it from a backup; if that is impossible, delete it, and the revision with it"
+        raise ChartgenError(Problem(f"{name} is not a record of Helm ({reason})", hint=hint)) from None
+
+
+def _decoded(item: Object) -> Record:
     content = item["data"]["release"]
     if storage_kind() is SECRET:
         content = base64.b64decode(content)

@@ -7,16 +7,15 @@ import re
 from chartgen.chart import Chart
 from chartgen.checks import place
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.findings import Finding, in_order
+from chartgen.findings import REFUSED, Finding, in_order
 from chartgen.manifests import render
 from chartgen.values import Values
 
-REFUSED = "refused-by-the-chart"
 _LINE = re.compile(r"(?P<key>[A-Za-z][\w-]*(?:\.[\w-]+)*): (?P<message>.*?)(?:; (?P<hint>[^;]*))?")
 
 
 def refusals(chart: Chart, values: Values) -> list[Finding]:
-    """Render a chart and give what it refuses; nothing where there is no Helm to render it with.
+    """Render a chart and return what it refuses; where there is no Helm to render it with, one `unchecked` finding.
 
     Args:
         chart: A run chart with its templates.
@@ -24,8 +23,9 @@ def refusals(chart: Chart, values: Values) -> list[Finding]:
     """
     try:
         render(chart, "check", "default", values.data)
-    except MissingToolError:
-        return []
+    except MissingToolError as error:
+        message = f"the chart's own rules were not checked: {error.problems[0].message}"
+        return [Finding(REFUSED, Problem(message, hint=error.problems[0].hint), "unchecked")]
     except ChartgenError as error:
         return in_order(Finding(REFUSED, _placed(problem, chart, values)) for problem in error.problems)
     return []

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from chartgen import __version__
-from chartgen.findings import Finding
+from chartgen.findings import Finding, Severity
+from chartgen.visible import one_line, visible
 
 Writer: TypeAlias = "Callable[[Sequence[Finding], str], str]"
 
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
+_PROBLEMS: tuple[Severity, ...] = ("error", "warning")
+# SARIF 2.1.0, sections 3.27.9 and 3.27.10: what is no failure has no level.
+_SARIF_LEVELS = {"error": "error", "warning": "warning", "unchecked": "none"}
 # Compiled where they are needed: half a millisecond each, at the start of every command.
-# Line breaks and what steers a terminal, which would break the promise of one line for each finding.
-_CONTROL = "[\x00-\x1f\x7f-\x9f\u2028\u2029]"
 # What no XML 1.0 document may hold, not even escaped (https://www.w3.org/TR/xml/#charsets).
 _NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 
@@ -33,26 +37,26 @@ def report(findings: Sequence[Finding], form: str, *, checked: str) -> str:
     Returns:
         Text that ends with a line break, or nothing at all; paths below the working directory are relative to it.
     """
-    return _WRITERS[form](findings, checked)
+    return _WRITERS[form]([replace(each, problem=each.problem.masked) for each in findings], checked)
 
 
 def counts(findings: Sequence[Finding]) -> str:
-    """Say how many errors and warnings there are."""
+    """Say how many errors and warnings there are, and how many checks could not be made."""
     return _counts(findings)
 
 
 def line_of(finding: Finding) -> str:
     """Write a finding without its place, in one line that nothing in it can break."""
-    return _visible(f"{_sentence(finding)} [{finding.rule}]")
+    return one_line(f"{_sentence(finding)} [{finding.rule}]")
 
 
 def place_of(finding: Finding) -> str:
     """Give the file of a finding, below the working directory when it lies there; empty for none."""
-    return _visible(_path(finding))
+    return one_line(_path(finding))
 
 
 def _text(findings: Sequence[Finding], checked: str) -> str:
-    return "".join(f"{line}\n" for line in (*map(_line, findings), f"{_visible(checked)}: {_counts(findings)}"))
+    return "".join(f"{line}\n" for line in (*map(_line, findings), f"{one_line(checked)}: {_counts(findings)}"))
 
 
 def _json(findings: Sequence[Finding], _checked: str) -> str:
@@ -82,7 +86,7 @@ def _sarif_rules(rules: Iterable[str], findings: Sequence[Finding]) -> list[dict
         severity = next(finding.severity for finding in findings if finding.rule == rule)
         meaning, remedy = (entry.meaning, entry.remedy) if entry else (rule, "See the message of each result.")
         texts = {"shortDescription": {"text": meaning}, "help": {"text": f"{meaning}\n\n{remedy}"}}
-        described.append({"id": rule, **texts, "defaultConfiguration": {"level": severity}})
+        described.append({"id": rule, **texts, "defaultConfiguration": {"level": _SARIF_LEVELS[severity]}})
     return described
 
 
@@ -96,22 +100,25 @@ def _sarif_result(finding: Finding, index: int) -> dict[str, Any]:
         location["physicalLocation"] = physical
     if finding.key:
         location["logicalLocations"] = [{"fullyQualifiedName": finding.key}]
-    result = {"ruleId": finding.rule, "ruleIndex": index, "level": finding.severity}
+    result = {"ruleId": finding.rule, "ruleIndex": index, "level": _SARIF_LEVELS[finding.severity]}
+    # "the tool concluded that there was insufficient information to decide" (3.27.9)
+    result |= {"kind": "open"} if finding.severity == "unchecked" else {}
     return {**result, "message": {"text": _said(finding)}} | ({"locations": [location]} if location else {})
 
 
 def _junit(findings: Sequence[Finding], checked: str) -> str:
-    """Write a test case for each file and rule that has findings; it fails when one of them is an error."""
+    """Write a test case for each file and rule that has findings; it fails with an error, and is skipped unchecked."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((_path(finding) or checked, finding.rule), []).append(finding)
     failed = sum(map(_fails, groups.values()))
-    suite = f"name={_attribute(checked)} tests={_attribute(len(groups) or 1)} failures={_attribute(failed)}"
+    numbers = {"tests": len(groups) or 1, "failures": failed}
+    numbers |= {"skipped": skipped} if (skipped := sum(map(_is_skipped, groups.values()))) else {}
+    suite = " ".join(f"{name}={_attribute(value)}" for name, value in {"name": checked, **numbers}.items())
     passed = f"    <testcase classname={_attribute(checked)} name={_attribute('check')}/>\n"
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n  <testsuite {suite}>\n'
-        f"{''.join(_junit_case(*group) for group in groups.items()) or passed}  </testsuite>\n</testsuites>\n"
-    )
+    cases = "".join(_junit_case(*group) for group in groups.items()) or passed
+    head = '<?xml version="1.0" encoding="UTF-8"?>'
+    return visible(f"{head}\n<testsuites>\n  <testsuite {suite}>\n{cases}  </testsuite>\n</testsuites>\n")
 
 
 def _junit_case(place: tuple[str, str], findings: Sequence[Finding]) -> str:
@@ -121,6 +128,8 @@ def _junit_case(place: tuple[str, str], findings: Sequence[Finding]) -> str:
     text = re.sub(_NOT_XML, _escaped, escape(_printable(lines), {"\r": "&#13;"}))
     message = f" message={_attribute(_sentence(findings[0]))} type={_attribute(place[1])}"
     inside = f"<failure{message}>{text}</failure>" if _fails(findings) else f"<system-out>{text}</system-out>"
+    if _is_skipped(findings):
+        inside = f"<skipped message={_attribute(_sentence(findings[0]))}/>"
     head = f"classname={_attribute(place[0])} name={_attribute(place[1])}"
     return f"    <testcase {head}>\n      {inside}\n    </testcase>\n"
 
@@ -133,7 +142,8 @@ def _github(findings: Sequence[Finding], _checked: str) -> str:
         properties = {"file": _path(finding), **place} if _is_file(finding) else {}
         told = {**{name: value for name, value in properties.items() if value}, "title": finding.rule}
         pairs = ",".join(f"{name}={_command(str(value), ':,')}" for name, value in told.items())
-        lines.append(f"::{finding.severity} {pairs}::{_command(_said(finding))}\n")
+        command = "error" if finding.severity == "error" else "warning"
+        lines.append(f"::{command} {pairs}::{_command(_said(finding))}\n")
     return "".join(lines)
 
 
@@ -148,8 +158,8 @@ FORMS = tuple(_WRITERS)
 
 
 def _line(finding: Finding) -> str:
-    severity = "warning: " if finding.severity == "warning" else ""
-    return _visible(f"{_where(finding)}{severity}{_sentence(finding)} [{finding.rule}]")
+    severity = "" if finding.severity == "error" else f"{finding.severity}: "
+    return one_line(f"{_where(finding)}{severity}{_sentence(finding)} [{finding.rule}]")
 
 
 def _row(finding: Finding) -> dict[str, Any]:
@@ -160,14 +170,18 @@ def _row(finding: Finding) -> dict[str, Any]:
 
 
 def _counts(findings: Sequence[Finding]) -> str:
-    errors = sum(finding.severity == "error" for finding in findings)
-    numbers = {"error": errors, "warning": len(findings) - errors}
-    told = [f"{number} {name}{'s' if number > 1 else ''}" for name, number in numbers.items() if number]
+    numbers = Counter(finding.severity for finding in findings)
+    told = [f"{number} {name}{'s' if number > 1 else ''}" for name in _PROBLEMS if (number := numbers[name])]
+    told += [f"{numbers['unchecked']} unchecked"] if numbers["unchecked"] else []
     return ", ".join(told) or "no findings"
 
 
 def _fails(findings: Iterable[Finding]) -> bool:
     return any(finding.severity == "error" for finding in findings)
+
+
+def _is_skipped(findings: Sequence[Finding]) -> bool:
+    return all(finding.severity == "unchecked" for finding in findings)
 
 
 def _sentence(finding: Finding) -> str:
@@ -207,10 +221,6 @@ def _uri(path: str) -> str:
     return ("file://" if path.startswith("/") else "") + quote(path.encode("utf-8", "surrogateescape"))
 
 
-def _visible(text: str) -> str:
-    return re.sub(_CONTROL, _escaped, _printable(text))
-
-
 def _printable(text: str) -> str:
     r"""Write halves of surrogate pairs, which bytes of the command line become, as \udc80: no encoding has them."""
     return text.encode("utf-8", "backslashreplace").decode()
@@ -223,7 +233,7 @@ def _attribute(value: object) -> str:
 
 
 def _command(text: str, more: str = "") -> str:
-    escaped = _printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    escaped = visible(text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A"))
     return re.sub(f"[{more}]", lambda match: f"%{ord(match[0]):02X}", escaped) if more else escaped
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
 from chartgen.errors import ChartgenError, Problem
+from chartgen.masking import masked
 from chartgen.yamltext import Keys, Plain, type_name
 
 if TYPE_CHECKING:
@@ -69,15 +70,9 @@ def parse(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assign
         raise ChartgenError(Problem(str(error), label(flag, text))) from None
 
 
-# A value behind a telling name, and words that only tokens begin with.
-_SECRET = re.compile(
-    r"((?i:token|secret(?!Name)|password|passwd|api_?key|credential)\w*=|\b(?:hf_|nvapi-|AKIA|ghp_))[^,]+"
-)
-
-
 def label(flag: Flag, text: str) -> str:
     """Name a flag in messages, shortened to one readable line, without what is meant to be secret."""
-    line = _SECRET.sub(r"\1...", " ".join(text.split()))
+    line = masked(" ".join(text.split()))
     return f"{flag} {line if len(line) <= 60 else line[:57] + '...'}"
 
 

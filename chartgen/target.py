@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.definition import Field, read_definition
-from chartgen.errors import ChartgenError
+from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.fragment import Fragment, load_fragment
 from chartgen.launcher import Launcher, load_launcher
 from chartgen.library import Library, open_library
@@ -99,6 +99,8 @@ def load_target(name: str, library: Library | None = None) -> Target:
     meta: dict[str, Any] = data
     launchers = tuple(map(load_launcher, _find_all(document, library, "launcher", meta["launchers"])))
     _check_same_as(document, launchers)
+    if not library.is_builtin(path):
+        _check_gpus(document, meta["machines"])
     return Target(
         name=name,
         description=meta["description"],
@@ -135,6 +137,23 @@ def _check_same_as(document: Document, launchers: tuple[Launcher, ...]) -> None:
         if launcher.same_as and launcher.same_as not in names:
             message = f"launcher {launcher.name!r} uses the image of {launcher.same_as!r}, which is not listed"
             raise ChartgenError(document.problem(message, ("launchers", index), f"list {launcher.same_as!r} too"))
+
+
+def _check_gpus(document: Document, machines: dict[str, dict[str, Any]]) -> None:
+    """Refuse GPU models without a row in data/gpus.yaml: nothing could be said of a job's memory and formats."""
+    from chartgen.gpus import all_gpus
+
+    problems = [
+        document.problem(
+            f"unknown GPU model {machine['gpu']!r} of {name}",
+            ("machines", name, "gpu"),
+            did_you_mean(machine["gpu"], all_gpus()),
+        )
+        for name, machine in machines.items()
+        if machine["gpu"] not in all_gpus()
+    ]
+    if problems:
+        raise ChartgenError(problems)
 
 
 def _machine(name: str, data: dict[str, Any]) -> Machine:

@@ -26,20 +26,22 @@ def cache_dir() -> Path:
     return Path(base).expanduser().absolute() / "chartgen"
 
 
-def find_tool(name: str) -> Path | None:
+def find_tool(name: str, fits: Callable[[Path], bool] | None = None) -> Path | None:
     """Find a program: `$CHARTGEN_<NAME>`, then PATH, then the newest one in the cache.
 
     The cache holds `engines/<name>-<version>-<os>-<arch>/bin/<name>`, as `chartgen engines build` leaves them.
 
     Args:
         name: The program, for example `helm`.
+        fits: Whether one on PATH will do; without it any will. What the variable names counts in any case.
 
     Raises:
         MissingToolError: The variable is set but names no program.
     """
     if chosen := chosen_tool(name):
         return chosen
-    if found := shutil.which(name):
+    found = shutil.which(name)
+    if found and (fits is None or fits(Path(found))):
         return Path(found)
     return _cached(name)
 

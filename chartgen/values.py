@@ -68,6 +68,10 @@ class Values:
         """Tell whether a file or flag sets the value at a key path."""
         return any(layer.holds(keys) for layer in self.layers)
 
+    def depth(self, keys: Keys) -> int:
+        """Return how many layers lie below and at the last one that sets a key path; 0 when none does."""
+        return max((number for number, layer in enumerate(self.layers, 1) if layer.holds(keys)), default=0)
+
     def origin(self, keys: Sequence[str | int] = ()) -> Origin:
         """Tell where the value at a key path came from; its nearest parent's place when nothing sets it."""
         for depth in range(len(keys), -1, -1):

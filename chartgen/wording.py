@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from chartgen.errors import did_you_mean
+from chartgen.masking import masked_value
 from chartgen.strvals import dotted
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def explain(fault: Fault, root: dict[str, Json]) -> Iterator[Told]:
     elif fault.keyword == "enum":
         yield _outside(fault)
     elif fault.keyword == "pattern" or (fault.keyword == "not" and "title" in fault.schema):
-        yield Told(fault.keys, f"{_name(fault)} is {_show(fault.value)}, but must be: {_form(fault.schema)}")
+        yield Told(fault.keys, f"{_name(fault)} is {_given(fault)}, but must be: {_form(fault.schema)}")
     elif fault.keyword in _OF_VALUE:
         yield _misfit(fault, [wanted(fault.schema, root)])
     else:
@@ -157,7 +158,7 @@ def _name(fault: Fault) -> str:
 def _outside(fault: Fault) -> Told:
     """Word a value outside its list; the hint leaves the list out, because the message has it."""
     hint = did_you_mean(str(fault.value), [word for word in fault.asked if isinstance(word, str)])
-    message = f"{_name(fault)} must be {_choice(fault.asked)}, not {_show(fault.value)}"
+    message = f"{_name(fault)} must be {_choice(fault.asked)}, not {_given(fault)}"
     return Told(fault.keys, message, hint if hint.startswith("did") else "")
 
 
@@ -238,8 +239,8 @@ def _misses_type(fault: Fault) -> bool:
 def _misfit(fault: Fault, forms: list[str]) -> Told:
     """Say what is wanted; forms that are sentences or addresses read better behind a colon."""
     if any("," in form or ":" in form for form in forms):
-        return Told(fault.keys, f"{_name(fault)} is {_show(fault.value)}, but must be: {' or '.join(forms)}")
-    return Told(fault.keys, f"{_name(fault)} must be {' or '.join(forms)}, not {_show(fault.value)}")
+        return Told(fault.keys, f"{_name(fault)} is {_given(fault)}, but must be: {' or '.join(forms)}")
+    return Told(fault.keys, f"{_name(fault)} must be {' or '.join(forms)}, not {_given(fault)}")
 
 
 def _form(schema: dict[str, Json]) -> str:
@@ -250,6 +251,11 @@ def _form(schema: dict[str, Json]) -> str:
 def _choice(values: Sequence[Json]) -> str:
     shown = [_show(value) for value in values]
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " or " + shown[-1]
+
+
+def _given(fault: Fault) -> str:
+    """Show the value at fault; a secret is masked before it is cut."""
+    return _show(masked_value(fault.value, tuple(fault.keys)))
 
 
 def _show(value: Json) -> str:
@@ -272,4 +278,7 @@ def _other(fault: Fault) -> str:
         "maxProperties": f"must have at most {fault.asked} keys, not {size}",
         "uniqueItems": "must not have the same item twice",
     }
-    return sentences.get(fault.keyword, f"is wrong: {' '.join(fault.message.split())}")
+    told = " ".join(fault.message.split())
+    if isinstance(fault.value, str) and (shown := masked_value(fault.value, tuple(fault.keys))) != fault.value:
+        told = told.replace(fault.value, shown)
+    return sentences.get(fault.keyword, f"is wrong: {told}")

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from chartgen.errors import Problem
 from chartgen.findings import Complaint, Finding, Severity
+from chartgen.masking import HIDDEN, masked_value
 from chartgen.strvals import dotted
 from chartgen.yamltext import Document, Keys, Plain, resolve_scalar
 from chartgen.yamltree import Node
@@ -178,8 +179,11 @@ def traps(document: Document) -> list[Finding]:
 
 
 def _problem(document: Document, scalar: Scalar, complaint: Complaint, mark: Node) -> Problem:
-    message = f"{dotted(scalar.keys)}: {complaint.message}"
-    return Problem(message, document.path, mark.line + 1, mark.column + 1, complaint.hint)
+    told = complaint.message, complaint.hint
+    if masked_value(scalar.text, scalar.keys) == HIDDEN:
+        # the number that YAML made of it tells as much
+        told = "is no text without quotes", "put it in quotes"
+    return Problem(f"{dotted(scalar.keys)}: {told[0]}", document.path, mark.line + 1, mark.column + 1, told[1])
 
 
 def _scalars(node: Node | None, data: Plain, at: Keys, mark: Node, seen: set[int]) -> Iterator[tuple[Scalar, Node]]:

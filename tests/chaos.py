@@ -1,18 +1,22 @@
-"""Chaos: random operations on ten releases, many of them killed on their way; then all must be whole.
+"""Chaos: random operations on ten releases, most of them disturbed on their way; then all must be whole.
 
-    make chaos                          200 operations
+    make chaos                          500 operations
     python tests/chaos.py 50 --seed 7   fewer of them, as of seed 7
 
-Each release has a claim that is to be kept. While it goes on, every release is watched for two runs whose pods have
-machines at the same time. At the end each release gets one more command, and then there must be exactly its run, its
-claim, its records, and nothing else.
+Operations are killed, cut off from the API server, put to sleep while another command takes their release over; the
+answers of their Lease are lost, or it is renewed all the time (tests/killed.py). Sidecars are injected as the first
+container of pods, and are not, as a webhook of GCS FUSE does. Each release has a claim that is to be kept. While it
+goes on, every release is watched for two runs whose pods have machines at the same time. At the end each release gets
+one more command, and then there must be exactly its run, its claim, its records, and nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
-import functools
+import os
 import random
+import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -24,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import manifests
-from killed import run_killed
+from killed import order_of, run
 from releases import run_chart
 
 from chartgen.cluster import CLAIM, CONFIG_MAP, JOB, JOBSET, LEASE, POD, Cluster, connect, wait_for
@@ -34,14 +38,19 @@ from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import CONTEXT, ControlPlane
 from chartgen.rehearsal.engines import needed
 from chartgen.rehearsal.machines import create_machines
-from chartgen.rollout.lock import lease_name
+from chartgen.rollout.lease import lease_name
+from chartgen.runs.readout import read
 
 RELEASES = 10
 NAMESPACE = "chaos"
-LONG_AGO = "2026-01-01T00:00:00.000000Z"
-KILLED = 0.5  # share of the operations that are to be killed; some end before they come to their place
+# What happens to an operation, and how often; some end before they come to their place.
+FAULTS = {"": 30, "kill": 30, "cut": 12, "block": 4, "sleep": 12, "unheard": 6, "busy": 6}
 CHANGES = 9  # an upgrade makes about so many changes of the cluster
+WRITES = 5  # of which so many are of its Lease
+SIDECAR = 0.1  # share of the operations before which sidecars begin or cease to be injected
 WORKERS = 2
+_TOLD = "ChartgenError", "MissingToolError", "ClusterError", "HelmError"  # errors that a command may end with
+_POLICY = "admissionregistration.k8s.io/v1"
 
 
 @dataclass
@@ -56,40 +65,126 @@ class Chaos:
     claims: set[str] = field(default_factory=set)
     done: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
+    sidecars: int = 0
 
     def operate(self, release: str, seed: int) -> None:
-        """Do one random thing to a release, and kill it or not."""
+        """Do one random thing to a release, and disturb it or not."""
         rng = random.Random(seed)
-        statuses = [record.status for record in read_records(self.cluster, release, NAMESPACE)]
-        action = "install"
-        if "deployed" in statuses:
-            returns = 2 if "superseded" in statuses else 0
-            action = rng.choices(["upgrade", "rollback", "uninstall"], [5, returns, 1])[0]
+        if rng.random() < SIDECAR:
+            inject(self.cluster, on=rng.random() < 0.5)
+        action = self._action(release, rng)
         if rng.random() < 0.7:
             self.steps[release] = rng.randrange(10**6)
-        change = rng.randrange(CHANGES) if rng.random() < KILLED else 10**6
-        died = self._act(release, action, change, rng.choice([0.0, 0.2, 0.4]))
-        self.done[f"{action}{' killed' if died else ''}"] += 1
+        (kind,) = rng.choices(list(FAULTS), list(FAULTS.values()))
+        fault: dict[str, Any] = {"kind": kind} if kind else {}
+        if kind not in ("", "unheard", "busy"):
+            fault |= {"change": rng.randrange(WRITES if kind == "sleep" else CHANGES)}
+            fault |= {"delay": rng.choice([0.0, 0.2, 0.4])}
+        disturbed = self._sleep(release, action, fault) if kind == "sleep" else self._act(release, action, fault)
+        self.done[f"{action}{f' {kind}' if disturbed or kind in ('unheard', 'busy') else ''}"] += 1
 
     def settle(self, release: str) -> None:
-        """Bring a release to a good state by one command that nobody kills."""
-        statuses = [record.status for record in read_records(self.cluster, release, NAMESPACE)]
-        self._act(release, "upgrade" if "deployed" in statuses else "install", 10**6, 0.0)
+        """Bring a release to a good state by one command that nobody disturbs."""
+        self._act(release, self._again(release), {})
 
-    def _act(self, release: str, action: str, change: int, delay: float) -> bool:
+    def _action(self, release: str, rng: random.Random) -> str:
+        statuses = self._statuses(release)
+        if "deployed" not in statuses:
+            return "install"
+        returns = 2 if "superseded" in statuses else 0
+        return rng.choices(["upgrade", "rollback", "uninstall"], [5, returns, 1])[0]
+
+    def _again(self, release: str) -> str:
+        return "upgrade" if "deployed" in self._statuses(release) else "install"
+
+    def _statuses(self, release: str) -> list[str]:
+        return [record.status for record in read_records(self.cluster, release, NAMESPACE)]
+
+    def _order(self, release: str, action: str, fault: dict[str, Any]) -> str:
         values = {"run": {"steps": self.steps.setdefault(release, 0)}}
-        run = functools.partial(run_killed, change=change, delay=delay, release=release)
-        try:
-            died = run(action, self.charts[release], values, NAMESPACE, self.kubeconfig)
-        except AssertionError as error:
-            self.faults.append(f"{action} of {release}: {str(error).strip().splitlines()[-1]}")
+        return order_of(action, self.charts[release], values, NAMESPACE, self.kubeconfig, release=release, **fault)
+
+    def _act(self, release: str, action: str, fault: dict[str, Any]) -> bool:
+        """Run a command; tell whether it came to the place where it is disturbed."""
+        done = run(self._order(release, action, fault))
+        self._judge(f"{action} of {release}", done.returncode, done.stderr, fault.get("kind", ""))
+        self._look(release, died=done.returncode != 0)
+        return done.returncode != 0
+
+    def _sleep(self, release: str, action: str, fault: dict[str, Any]) -> bool:
+        """Let a command sleep at a write of its Lease, and another one take over; then the first one wakes up."""
+        first = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("killed.py")],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        assert first.stdin
+        assert first.stderr
+        first.stdin.write(self._order(release, action, fault))
+        first.stdin.close()
+        # without taking its end away from `wait`
+        state = os.waitid(os.P_PID, first.pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT)
+        if state is None or state.si_code != os.CLD_STOPPED:
+            said = first.stderr.read()
+            self._judge(f"{action} of {release}", first.wait(), said, "")
+            self._look(release, died=False)
             return False
+        self._look(release, died=True)
+        second = run(self._order(release, self._again(release), {}))
+        self._judge(f"takeover of {release}", second.returncode, second.stderr, "")
+        before = self._records(release)
+        os.kill(first.pid, signal.SIGCONT)
+        said = first.stderr.read()
+        self._judge(f"{action} of {release} that slept", first.wait(), said, "sleep")
+        if self._records(release) != before:
+            self.faults.append(f"{action} of {release} that slept has gone on beside the one that took over")
+        self._look(release, died=False)
+        return True
+
+    def _records(self, release: str) -> list[tuple[int, str]]:
+        return [(record.revision, record.status) for record in read_records(self.cluster, release, NAMESPACE)]
+
+    def _judge(self, what: str, code: int, said: str, kind: str) -> None:
+        """Note an end that is none: nobody disturbed it, or it is no error that a command may end with."""
+        if code == 0 or (kind == "kill" and code == -signal.SIGKILL):
+            return
+        last = (said.strip().splitlines() or [""])[-1]
+        told = any(f"{name}: " in said for name in _TOLD)
+        if not (kind in ("cut", "block", "sleep", "unheard") and told):
+            self.faults.append(f"{what} ({kind or 'undisturbed'}, exit {code}): {last}")
+
+    def _look(self, release: str, *, died: bool) -> None:
         if died and self.cluster.get(LEASE, lease_name(release), NAMESPACE):
-            # as if some minutes had passed, in which nobody looked
-            change_ = {"spec": {"renewTime": LONG_AGO}}
-            self.cluster.patch(LEASE, lease_name(release), change_, namespace=NAMESPACE)
+            # the next command watches a dead holder for as long as its Lease says
+            change = {"spec": {"leaseDurationSeconds": 1}}
+            self.cluster.patch(LEASE, lease_name(release), change, namespace=NAMESPACE)
         self.claims |= {item["metadata"]["name"] for item in self.cluster.list(CLAIM, namespace=NAMESPACE)}
-        return died
+        self.sidecars += sum(
+            pod["spec"]["containers"][0]["name"] == "sidecar" for pod in self.cluster.list(POD, namespace=NAMESPACE)
+        )
+
+
+def inject(cluster: Cluster, *, on: bool) -> None:
+    """Let the API server inject a sidecar as the first container of every pod from now on, or let it be."""
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    container = 'Object.spec.containers{name: "sidecar", image: "example.com/sidecar"}'
+    patch = f'[JSONPatch{{op: "add", path: "/spec/containers/0", value: {container}}}]'
+    policy = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": [rule]},
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
+    }
+    match = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}}}
+    head = {"apiVersion": _POLICY, "metadata": {"name": "sidecar"}}
+    binding = {
+        **head,
+        "kind": "MutatingAdmissionPolicyBinding",
+        "spec": {"policyName": "sidecar", "matchResources": match},
+    }
+    if on:
+        cluster.apply([{**head, "kind": "MutatingAdmissionPolicy", "spec": policy}, binding])
+    else:
+        cluster.delete_object(binding)
 
 
 def watch(kubeconfig: Path, ended: threading.Event, faults: list[str]) -> None:
@@ -121,6 +216,9 @@ def verify(chaos: Chaos) -> list[str]:
         pods = [pod for pod in chaos.cluster.list(POD, namespace=NAMESPACE) if pod["metadata"]["labels"]["run"] == run]
         if [pod["status"]["phase"] for pod in pods] != ["Running"]:
             wrong.append(f"{release}: {run} has {len(pods)} pods")
+        readout = read(chaos.cluster, release, NAMESPACE)
+        if (readout.phase, readout.ready) != ("running", 1):
+            wrong.append(f"{release} is {readout.phase}, {readout.ready} pods ready")
     found = {(kind.name, name) for kind in (JOBSET, CONFIG_MAP) for name in _names(chaos.cluster, kind)}
     wrong += [
         f"orphan {kind} {name}" for kind, name in sorted(found) if name not in held and name != "kube-root-ca.crt"
@@ -159,7 +257,7 @@ def _charts(folder: Path) -> dict[str, Path]:
 def main() -> int:
     """Run it; print what was done and what is wrong."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("operations", type=int, nargs="?", default=200)
+    parser.add_argument("operations", type=int, nargs="?", default=500)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     options = parser.parse_args()
     build(["helm", *needed(["jobset"])])
@@ -187,11 +285,9 @@ def main() -> int:
         print(f"{count:5} {what}")
     for line in wrong:
         print(f"WRONG {line}")
-    killed = sum(count for what, count in chaos.done.items() if what.endswith("killed"))
-    seconds = time.monotonic() - started
-    print(
-        f"{sum(chaos.done.values())} operations, {killed} killed, in {seconds:.0f} s: {len(wrong) or 'nothing'} wrong"
-    )
+    disturbed = sum(count for what, count in chaos.done.items() if " " in what)
+    figures = f"{sum(chaos.done.values())} operations, {disturbed} disturbed, {chaos.sidecars} pods with a sidecar"
+    print(f"{figures}, in {time.monotonic() - started:.0f} s: {len(wrong) or 'nothing'} wrong")
     return 1 if wrong else 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from chartgen.rehearsal import build, engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.tools import cache_dir
 
 CONTROLLERS = ("cloud-kinds", "cloud-storage", "jobset", "kueue", "volcano", "training-operator")
 
@@ -25,6 +27,32 @@ def pytest_configure() -> None:
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders of control planes apart from those of other workers and of the developer, where `sweep` looks."""
+    folder = tmp_path_factory.mktemp("tmp")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(tempfile, "tempdir", None)  # read anew
+        yield folder
+
+
+@pytest.fixture
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, such as for the state of sandboxes, with the engines of the real one."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (cache / "engines").symlink_to(cache_dir() / "engines")
+    monkeypatch.setenv("CHARTGEN_CACHE", str(cache))
+    return cache
+
+
+@pytest.fixture(scope="session")
+def built_helm() -> None:
+    """Helm alone, built when it is missing: for tests that need no control plane."""
+    build.build(["helm"])
 
 
 @pytest.fixture(scope="session")

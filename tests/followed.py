@@ -92,9 +92,10 @@ def reader(folder: Path) -> dict[str, str]:
     cache = folder / "cache"
     cache.mkdir()
     (cache / "engines").symlink_to(cache_dir() / "engines")
-    programs = [str(Path(sys.executable).parent), *(str(engines.require(name).parent) for name in ("helm", "kubectl"))]
     kept = {name: value for name, value in os.environ.items() if name not in {"CHARTGEN_PATH", "KUBECONFIG"}}
-    path = os.pathsep.join([*programs, os.environ["PATH"]])
+    for program in ("helm", "kubectl"):  # which `sandbox env` puts on PATH where they are not
+        engines.require(program)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     return kept | {"PATH": path, "CHARTGEN_CACHE": str(cache), "HOME": str(folder)}
 
 

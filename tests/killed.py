@@ -1,104 +1,202 @@
-"""Runs one chartgen command and kills it, with all its children, before its n-th change of the cluster.
+"""Runs one chartgen command, and lets something happen to it at its n-th change of the cluster.
 
-The command line is JSON on stdin: action, chart, values, namespace, kubeconfig, and where to die: `change` counts the
-requests that change something and the calls of Helm, from 0; `delay` lets the call of Helm run for so many seconds.
+The command line is JSON on stdin: action, chart, values, namespace, kubeconfig, release, and the fault: its `kind`,
+where it happens, and for how long. `change` counts the requests that change something and the calls of Helm, from 0;
+`delay` lets the call of Helm run for so many seconds.
+
+kill: the command and all its children get SIGKILL; interrupt: SIGINT, as for Ctrl-C
+cut: the network refuses connections from there on; block: it drops everything for some seconds
+sleep: the machine sleeps at the n-th write of the Lease, until somebody wakes it; its clock goes on
+unheard: the answers of every second write of the Lease are lost
+busy: the Lease is renewed all the time
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import proxy as road
 
-def run_killed(
+INTERRUPTED = 130
+NETWORK = ("cut", "block")
+_BLOCKED = 3.0  # seconds; longer than a request may take
+_PATIENCE = 2.0  # seconds that a request may take
+_SLEPT: list[float] = []  # seconds
+
+
+def order_of(
     action: str,
     chart: Path,
     values: dict[str, Any],
     namespace: str,
     kubeconfig: Path,
     *,
-    change: int,
-    delay: float = 0.0,
     release: str = "my-run",
-) -> bool:
-    """Run a command in a process of its own; tell whether it came to the place where it dies.
+    **fault: Any,
+) -> str:
+    """What the program reads from its input."""
+    found: dict[str, Any] = {"action": action, "chart": str(chart), "values": values, "namespace": namespace}
+    return json.dumps({**found, "kubeconfig": str(kubeconfig), "release": release, "fault": fault})
+
+
+def run(order: str) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process group of its own."""
+    return subprocess.run(
+        [sys.executable, __file__], input=order, capture_output=True, text=True, start_new_session=True, check=False
+    )
+
+
+def run_killed(*command: Any, change: int, delay: float = 0.0, release: str = "my-run") -> bool:
+    """Run a command that is killed; tell whether it came to the place where it dies.
 
     Raises:
         AssertionError: It failed by itself, with what it said.
     """
-    order: dict[str, Any] = {"action": action, "chart": str(chart), "values": values, "namespace": namespace}
-    order |= {"kubeconfig": str(kubeconfig), "change": change, "delay": delay, "release": release}
-    done = subprocess.run(
-        [sys.executable, __file__], input=json.dumps(order), capture_output=True, text=True, start_new_session=True,
-        check=False,
-    )  # fmt: skip
+    done = run(order_of(*command, release=release, kind="kill", change=change, delay=delay))
     if done.returncode not in (0, -signal.SIGKILL):
         raise AssertionError(done.stderr)
     return done.returncode != 0
 
 
-def _die() -> None:
-    os.killpg(0, signal.SIGKILL)
+def run_interrupted(*command: Any, change: int, delay: float = 0.0) -> list[str]:
+    """Run a command that is interrupted; give the lines that it said, none when it did not come to the place.
+
+    Raises:
+        AssertionError: It failed by itself, with what it said.
+    """
+    done = run(order_of(*command, kind="interrupt", change=change, delay=delay))
+    if done.returncode not in (0, INTERRUPTED):
+        raise AssertionError(done.stderr)
+    return done.stderr.splitlines() if done.returncode else []
 
 
-def _arm(change: int, delay: float) -> None:
-    """Count what changes the cluster, and die at the given place."""
+def _happens(fault: dict[str, Any], network: road.Proxy | None) -> Callable[[], None]:
+    """What happens at the place of a fault."""
+    kind = fault["kind"]
+    if kind == "cut" and network:
+        return network.cut
+    if kind == "block" and network:
+
+        def block() -> None:
+            network.block()
+            threading.Timer(_BLOCKED, network.mend).start()
+
+        return block
+    if kind == "sleep":
+
+        def sleep() -> None:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            _SLEPT.append(3600.0)
+
+        return sleep
+    return lambda: os.killpg(0, signal.SIGINT if kind == "interrupt" else signal.SIGKILL)
+
+
+def _arm(fault: dict[str, Any], network: road.Proxy | None) -> None:
+    """Count what changes the cluster, and let it happen at the given place."""
     import httpx2
 
     from chartgen.helm import Helm
 
-    left = iter(range(change, -1, -1))
+    happens, delay, kind = _happens(fault, network), fault.get("delay", 0.0), fault["kind"]
+    places = itertools.count()
     request, helm = httpx2.Client.request, Helm.run
 
     def counted(self: Any, method: str, path: str, **arguments: Any) -> Any:
-        if method != "GET" and not (arguments.get("params") or {}).get("dryRun") and next(left, 0) == 0:
-            _die()
+        is_change = method != "GET" and not (arguments.get("params") or {}).get("dryRun")
+        # what follows a check at once cannot be held back by any lock; a Lease's version fences its writes
+        counts = "/leases" in str(path) if kind == "sleep" else True
+        if is_change and counts and next(places) == fault["change"]:
+            happens()
         return request(self, method, path, **arguments)
 
     def called(self: Any, arguments: Any, stdin: str | None = None) -> str:
-        if arguments[0] in ("install", "upgrade", "uninstall") and next(left, 0) == 0:
+        if arguments[0] in ("install", "upgrade", "uninstall") and kind != "sleep" and next(places) == fault["change"]:
             if delay:
-                threading.Timer(delay, _die).start()
+                threading.Timer(delay, happens).start()
             else:
-                _die()
+                happens()
         return helm(self, arguments, stdin)
 
     httpx2.Client.request = counted  # type: ignore[method-assign,assignment]
     Helm.run = called  # type: ignore[method-assign]
 
 
-def _ignore(_line: str) -> None:
+def _lose_answers() -> None:
+    """Lose the answer of every second write of the Lease."""
+    import httpx2
+
+    request, places = httpx2.Client.request, itertools.count()
+
+    def unheard(self: Any, method: str, path: str, **arguments: Any) -> Any:
+        reply = request(self, method, path, **arguments)
+        if method == "PATCH" and "/leases" in str(path) and next(places) % 2:
+            raise httpx2.ReadTimeout("the answer is lost")
+        return reply
+
+    httpx2.Client.request = unheard  # type: ignore[method-assign,assignment]
+
+
+def _pace(kind: str) -> None:
+    """Renew all the time; or never, with a clock on which every sleep takes an hour."""
+    from chartgen.rollout.lock import Lock, Pace, now
+
+    if kind == "busy":
+        Lock.__init__.__defaults__ = (Pace(every=0.01),)
+    elif kind == "sleep":
+        Lock.__init__.__defaults__ = (Pace(clock=lambda: now() + sum(_SLEPT), every=1e6),)
+
+
+def _say(line: str) -> None:
     """Take a line of progress."""
+    sys.stderr.write(f"{line}\n")
 
 
-def _main() -> None:
+def _main(folder: Path) -> None:
     from chartgen.chart import Chart
     from chartgen.cluster import connect
     from chartgen.release import Place
     from chartgen.rollout import execute, prepare, prepare_rollback, uninstall
 
     order = json.load(sys.stdin)
-    place = Place(order["namespace"], Path(order["kubeconfig"]))
-    with connect(kubeconfig=place.kubeconfig) as cluster:
-        say = _ignore
+    fault, kubeconfig = order["fault"], Path(order["kubeconfig"])
+    network = road.Proxy(kubeconfig, folder) if fault.get("kind") in NETWORK else None
+    place = Place(order["namespace"], network.kubeconfig if network else kubeconfig)
+
+    def arm() -> None:
+        _pace(fault.get("kind", ""))
+        if fault.get("kind") == "unheard":
+            _lose_answers()
+        elif "change" in fault:
+            _arm(fault, network)
+
+    with connect(kubeconfig=place.kubeconfig, timeout=_PATIENCE if network else 10.0) as cluster:
         if order["action"] == "uninstall":
-            _arm(order["change"], order["delay"])
-            uninstall(cluster, place, order["release"], progress=say)
+            arm()
+            uninstall(cluster, place, order["release"], progress=_say)
             return
         if order["action"] == "rollback":
             rollout = prepare_rollback(cluster, place, order["release"])
         else:
             chart = Chart.read(Path(order["chart"]))
             rollout = prepare(cluster, place, chart, order["release"], order["values"], action=order["action"])
-        _arm(order["change"], order["delay"])
-        execute(rollout, cluster, place, progress=say)
+        arm()
+        execute(rollout, cluster, place, progress=_say)
 
 
 if __name__ == "__main__":
-    _main()
+    with tempfile.TemporaryDirectory() as own:
+        try:
+            _main(Path(own))
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -24,14 +25,16 @@ def gone(pids: Sequence[int], seconds: float = 10.0) -> bool:
     return not any(map(alive, pids))
 
 
-def mentioning(text: str) -> list[str]:
-    """Give the command lines of living processes that name a folder."""
-    found = []
+def command_lines() -> dict[int, list[str]]:
+    """Give the command lines of all living processes, by process id; others come and go meanwhile."""
+    found = {}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if text in line:
-            found.append(line)
+        with suppress(OSError):
+            found[int(path.parent.name)] = path.read_bytes().decode(errors="replace").split("\0")
     return found
+
+
+def mentioning(text: str) -> list[str]:
+    """Give the command lines of living processes that name a folder, which only this test knows."""
+    lines = map(" ".join, command_lines().values())
+    return [line for line in lines if text in line]

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chartgen.chart import Chart
-from chartgen.checks import check, check_values, effective_values
+from chartgen.checks import check, check_values, effective_values, job_of
+from chartgen.checks.arithmetic import ARITHMETIC
+from chartgen.checks.claim import Check, Claim
 from chartgen.composer import compose
 from chartgen.library import BUILTIN, open_library
 from chartgen.manifests import objects, render
@@ -84,6 +86,22 @@ def checked(chart: Chart, values: Values) -> set[str]:
     return {found.key for found in check(chart, values) if found.severity == "error"}
 
 
+def miscounted(chart: Chart, values: Values) -> set[str]:
+    """The ids of the arithmetic that `check` refuses values by, and that charts can do too."""
+    job = job_of(chart, values)
+    assert job
+    return {each.id for each in ARITHMETIC if _is_the_charts(each) and job.trains and any(map(_counts, each.rule(job)))}
+
+
+def _is_the_charts(each: Check) -> bool:
+    """Tell whether a rule is arithmetic alone: what a version of the program can do is known to the lock only."""
+    return each.severity == "error" and each.id != "biases-of-experts"
+
+
+def _counts(claim: Claim) -> bool:
+    return "which nvcr.io" not in claim.message
+
+
 def strays(place: str, launcher: str) -> list[tuple[str, Any]]:
     """Keys and values of the choices below that a chart's schema takes, the launcher's own included."""
     # a launcher's values are the same in all charts
@@ -121,7 +139,11 @@ CHOICES: dict[str, list[Any]] = {
     "model.layers": [10, 80],
     "model.hiddenSize": [770, 8192],
     "model.attentionHeads": [64, 13],
-    "model.experts": [8],
+    "model.queryGroups": [2, 5, 6],
+    "model.ffnHiddenSize": [3074, 3080],
+    "model.experts": [8, 6],
+    "model.expertsPerToken": [1, 9],
+    "sequenceLength": [2048, 2049, 2052],
     "parallelism.tensor": [2, 3, 4, 8],
     "parallelism.pipeline": [2, 4, 5],
     "parallelism.virtualPipeline": [2, 3],
@@ -132,7 +154,15 @@ CHOICES: dict[str, list[Any]] = {
     "batch.micro": [2, 3],
     "batch.global": [12, 64, "3/gpu"],
     "precision": ["fp8", "fp16", "nvfp4"],
-    "recompute": ["full"],
+    "recompute": [
+        "full",
+        {"granularity": "full", "layers": 5},
+        {"granularity": "full", "method": "block", "layers": 5},
+    ],
+    "optimizer.learningRate": [1.0e-6, 1.0e-3],
+    "optimizer.warmupSteps": [5],
+    "optimizer.decay": ["linear", "cosine"],
+    "model.rotaryBase": [500000],
     "steps": [0, 1, 400],
     "evaluation.batches": [2],
     "data.name": ["pile"],
@@ -144,7 +174,7 @@ CHOICES: dict[str, list[Any]] = {
     "tokenizer.kind": ["gpt2", "sentencepiece"],
     "tokenizer.path": ["/data/tokenizer"],
     "tokenizer.source": ["hf://gpt2"],
-    "checkpoint.enabled": [False],
+    "checkpoint.enabled": [False, True],
     "checkpoint.from": ["/data/weights"],
     "checkpoint.source": ["http://example.com/weights/", "hf://org/weights"],
     "run.maxRestarts": [0, 3],
@@ -155,6 +185,7 @@ CHOICES: dict[str, list[Any]] = {
     "storage.data.from": ["pvc://data", "nfs://server/data"],
     "storage.outputs.mountOptions": ["ro"],
     "storage.outputs.readOnly": [True],
+    "storage.outputs.from": ["pvc://results"],
     "queue.name": ["queue"],
     "queue.flexStart": [True],
     "topology.mode": ["preferred"],
@@ -187,6 +218,8 @@ LAUNCHER_CHOICES: dict[str, list[Any]] = {
         {"seq": 5, "lr": 0.1},
         {"bf16": None},
         {"account-for-loss-in-pipeline-split": True},
+        {"decoder-first-pipeline-num-layers": 3},
+        {"decoder-last-pipeline-num-layers": 20, "decoder-first-pipeline-num-layers": 2},
         {"model": {"account_for_embedding_in_pipeline_split": True, "optim": {"name": "x"}}},
         {"model": {"num_layers": None, "data": {"splits_string": {}}}},
         {"trainer": 5, "model": []},

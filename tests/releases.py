@@ -30,13 +30,19 @@ RELEASE = "my-run"
 _RUN = '{{ printf "%s-%s" .Release.Name (printf "%v" .Values.run | sha256sum | trunc 8) }}'
 
 
-def run_chart(run: Object, *, extra: Object | None = None, release: str = RELEASE) -> Chart:
+STAYS = {"nfs": {"server": "192.0.2.1", "path": "/"}}  # RFC 5737: no simulated machine mounts it
+
+
+def run_chart(
+    run: Object, *, extra: Object | None = None, release: str = RELEASE, outputs: Object | None = None
+) -> Chart:
     """A chart that renders one run and a ConfigMap, named by the digest of its values `run`.
 
     Args:
         run: The run, of tests/manifests.py; its metadata.name is the chart's business.
         extra: Another object, rendered as it stands.
         release: The release's name.
+        outputs: The volume that holds its checkpoints; one that outlives the pods when None.
 
     Returns:
         The chart; its value `note` is an annotation of the run that no digest counts.
@@ -47,7 +53,10 @@ def run_chart(run: Object, *, extra: Object | None = None, release: str = RELEAS
     run["metadata"]["labels"]["app.kubernetes.io/instance"] = release
     for template in _pod_templates(run):
         template["metadata"]["labels"] = {"app.kubernetes.io/instance": release, "run": "RUN"}
-        template["spec"]["containers"][0]["env"] = [{"name": "CHECKPOINT_DIRECTORY", "value": "/outputs/checkpoints"}]
+        program = template["spec"]["containers"][0]
+        program["env"] = [{"name": "CHECKPOINT_DIRECTORY", "value": "/outputs/checkpoints"}]
+        program["volumeMounts"] = [*program.get("volumeMounts", ()), {"name": "outputs", "mountPath": "/outputs"}]
+        template["spec"]["volumes"] = [{"name": "outputs", **(outputs or STAYS)}]
     config = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -179,7 +188,7 @@ def site_of(request: pytest.FixtureRequest, plane: ControlPlane, prefix: str) ->
     return site(plane.cluster, plane.kubeconfig, engines.require(helm), namespace)
 
 
-def small(kind: str = "jobset", **options: Any) -> Chart:
+def small(kind: str = "jobset", *, outputs: Object | None = None, **options: Any) -> Chart:
     """A chart of two pods of one kind on the machines of the pool `roll`."""
     run = getattr(manifests, kind)("x", 2, pool="roll", **options)
-    return run_chart(run)
+    return run_chart(run, outputs=outputs)

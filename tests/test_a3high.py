@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import profiles
 import pytest
 from nccllogs import TCPX
 from rendered import (
@@ -28,6 +29,7 @@ from rendered import (
 from rendered import rendered as rendered_target
 from test_start_script import Image, ended
 
+from chartgen.compat import lock
 from chartgen.errors import ChartgenError
 from chartgen.yamltext import load
 
@@ -46,9 +48,9 @@ def run() -> Objects:
 
 
 @pytest.fixture(scope="module")
-def pod_network() -> Objects:
-    """The profile without host network."""
-    return rendered("network.hostNetwork=false")
+def host_network() -> Objects:
+    """The profile in the machine's own network."""
+    return rendered("network.hostNetwork=true")
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def image(tmp_path: Path) -> Image:
     for name in ("torchrun", "ldconfig"):
         found.program(name)
     (tmp_path / "plugin").mkdir()
-    (tmp_path / "plugin" / "libnccl-net.so").touch()
+    (tmp_path / "plugin" / "libnccl-net-tcpx.so").touch()
     for name in ("data", "scratch"):
         (tmp_path / name).mkdir()
     return found
@@ -103,8 +105,8 @@ def test_jobset_holds_the_same_pod(run: Objects) -> None:
         assert len(pod(found)["spec"][field]) == len(pod(run)["spec"][field])
 
 
-def test_every_mount_has_a_volume_and_every_volume_a_mount(run: Objects, pod_network: Objects) -> None:
-    for found in (run, pod_network):
+def test_every_mount_has_a_volume_and_every_volume_a_mount(run: Objects, host_network: Objects) -> None:
+    for found in (run, host_network):
         spec = pod(found)["spec"]
         used = [
             mount["name"] for item in (*spec["containers"], *spec["initContainers"]) for mount in item["volumeMounts"]
@@ -164,7 +166,7 @@ def test_daemon_is_a_native_sidecar_with_a_socket_of_its_pod(run: Objects) -> No
     assert daemon["args"] == [
         "/tcpgpudmarxd/build/app/tcpgpudmarxd",
         *("--gpu_nic_preset", "a3vm", "--gpu_shmem_type", "fd", "--uds_path", "/run/tcpx"),
-        *("--setup_param", "--verbose 128 5 0"),
+        *("--setup_param", "--verbose 128 2 0"),
     ]
     assert daemon["securityContext"]["capabilities"]["add"] == ["NET_ADMIN"]
     socket = mounts(daemon)["/run/tcpx"]["name"]
@@ -176,11 +178,39 @@ def test_daemon_is_a_native_sidecar_with_a_socket_of_its_pod(run: Objects) -> No
     )
 
 
+def test_the_newest_pair_is_the_default() -> None:
+    found = rendered(files=())
+    newest = lock()["plugins"]["gpudirect-tcpx"][-1]
+    assert init(found, "nccl-plugin-installer")["image"].endswith(f":{newest['plugin']}")
+    assert init(found, "tcpx-daemon")["image"].endswith(f":{newest['daemons'][-1]}")
+    assert "hostNetwork" not in pod(found)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("plugin", "daemon", "name"),
+    [("v3.1.9", "v2.0.12", profiles.TCPX_BEFORE), ("v3.1.12", "v2.0.15", profiles.TCPX)],
+)
+def test_settings_are_those_of_the_vendors_release_notes(plugin: str, daemon: str, name: str) -> None:
+    ours = env(rendered(f"network.pluginVersion={plugin}", f"network.daemonVersion={daemon}", files=()))
+    assert profiles.sets(name).items() <= ours.items()
+    only_ours = {key for key in ours if key.startswith("NCCL_")} - profiles.sets(name).keys()
+    # where the pod's own socket is, which plugin, and how much NCCL says
+    assert only_ours == {"NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX", "NCCL_NET_PLUGIN", "NCCL_DEBUG"}
+
+
+def test_every_nccl_finds_the_plugin_by_its_name() -> None:
+    found = rendered(files=())
+    assert env(found)["NCCL_NET_PLUGIN"] == "tcpx"
+    script = init(found, "nccl-plugin-installer")["command"][2]
+    # as NCCL makes a file of the name, from 2.18 to 2.30
+    assert "ln -sf libnccl-net.so /var/lib/tcpx/lib64/libnccl-net-tcpx.so" in script
+
+
 def test_nccl_settings_are_the_guides(run: Objects) -> None:
     wanted = {
         "GLOO_SOCKET_IFNAME": "eth0",
         "NCCL_SOCKET_IFNAME": "eth0",
-        "NCCL_DEBUG": "VERSION",
+        "NCCL_DEBUG": "WARN",
         "NCCL_CHECK_POINTERS": "0",
         "NCCL_DYNAMIC_CHUNK_SIZE": "524288",
         "NCCL_P2P_NET_CHUNKSIZE": "524288",
@@ -227,14 +257,15 @@ def processors(bindings: str) -> dict[str, set[int]]:
     return found
 
 
-def test_host_network_profile(run: Objects) -> None:
+def test_host_network_profile(host_network: Objects) -> None:
+    run = host_network
     assert (pod(run)["spec"]["hostNetwork"], pod(run)["spec"]["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     assert container(run)["securityContext"]["privileged"] is True
     assert not [key for key in pod(run)["metadata"]["annotations"] if key.startswith(("networking.gke", "devices.gke"))]
 
 
-def test_pod_network_profile_attaches_five_networks_and_is_not_privileged(pod_network: Objects) -> None:
-    spec, annotations = pod(pod_network)["spec"], pod(pod_network)["metadata"]["annotations"]
+def test_pod_network_attaches_five_networks_and_is_not_privileged(run: Objects) -> None:
+    spec, annotations = pod(run)["spec"], pod(run)["metadata"]["annotations"]
     assert "hostNetwork" not in spec
     interfaces = json.loads(annotations["networking.gke.io/interfaces"])
     names = [("eth0", "default"), *((f"eth{i}", f"vpc{i}") for i in range(1, 5))]
@@ -246,6 +277,7 @@ def test_pod_network_profile_attaches_five_networks_and_is_not_privileged(pod_ne
     for item in (*spec["containers"], *spec["initContainers"]):
         assert item["securityContext"]["allowPrivilegeEscalation"] is False
         assert "privileged" not in item["securityContext"]
+    assert container(run)["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
 
 
 @pytest.mark.parametrize("sets", ["network.stack=tcp", "network.subnetworks={a,b,c}", "gpusPerNode=4"])
@@ -279,7 +311,7 @@ def test_newer_nccl_of_image_and_plugin_comes_first(image: Image, tag: str, valu
 
 
 def test_without_the_plugin_the_run_stops_instead_of_using_tcp(image: Image) -> None:
-    (image.folder / "plugin" / "libnccl-net.so").unlink()
+    (image.folder / "plugin" / "libnccl-net-tcpx.so").unlink()
     done = start(image, rendered("data.stage=false"))
     assert done.returncode == 1
     assert "the plugin was not installed" in done.stderr
@@ -371,7 +403,7 @@ def test_daemon_ends_with_its_container_in_time(tmp_path: Path, *, obeys: bool) 
     program.chmod(0o755)
     assert ended(daemon(tmp_path), tmp_path / "ready") == 0
     assert (tmp_path / "stopped").exists() is obeys
-    assert "--verbose 128 5 0" in (tmp_path / "arguments").read_text().splitlines()
+    assert "--verbose 128 2 0" in (tmp_path / "arguments").read_text().splitlines()
 
 
 def test_a_daemon_that_fails_fails_its_container(tmp_path: Path) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from typing import Any
 
+import profiles
 import pytest
 from rendered import (
     GPT3,
@@ -22,6 +25,7 @@ from rendered import (
     volumes,
 )
 
+from chartgen.compat import lock
 from chartgen.errors import ChartgenError
 from chartgen.manifests import render
 from chartgen.values import load_values
@@ -34,9 +38,9 @@ def run() -> Objects:
 
 
 @pytest.fixture(scope="module")
-def pod_network() -> Objects:
-    """The profile without host network."""
-    return rendered("network.hostNetwork=false")
+def host_network() -> Objects:
+    """The profile in the machine's own network."""
+    return rendered("network.hostNetwork=true")
 
 
 def test_machines_times_gpus_is_the_world(run: Objects) -> None:
@@ -49,8 +53,8 @@ def test_machines_times_gpus_is_the_world(run: Objects) -> None:
     assert container(run)["resources"]["requests"] == container(run)["resources"]["limits"]
 
 
-def test_every_mount_has_a_volume_and_every_volume_a_mount(run: Objects, pod_network: Objects) -> None:
-    for found in (run, pod_network):
+def test_every_mount_has_a_volume_and_every_volume_a_mount(run: Objects, host_network: Objects) -> None:
+    for found in (run, host_network):
         spec = pod(found)["spec"]
         used = [
             mount["name"] for item in (*spec["containers"], *spec["initContainers"]) for mount in item["volumeMounts"]
@@ -81,7 +85,11 @@ def test_plugin_and_daemon_are_the_guides_pair(run: Objects) -> None:
         ("v1.0.8-1", "v1.0.14", True),
         ("v1.0.11", "v1.0.17", True),
         ("v1.0.3", "v1.0.13", False),
-        ("v1.0.12", "v1.0.9", False),
+        ("v1.0.12", "v1.0.18", True),
+        ("v1.0.16", "v1.0.22", True),
+        ("v1.0.17", "v1.0.23", True),
+        ("v1.0.17", "v1.0.22", False),
+        ("v1.0.10", "v1.0.16", False),
     ],
 )
 def test_only_published_pairs_are_accepted(plugin: str, daemon: str, *, fits: bool) -> None:
@@ -93,25 +101,107 @@ def test_only_published_pairs_are_accepted(plugin: str, daemon: str, *, fits: bo
         rendered(*sets)
 
 
-def test_installer_copies_the_plugin_to_where_the_program_looks(run: Objects) -> None:
+def rendered_values() -> Any:
+    """The chart's own defaults."""
+    return load(chart().files["values.yaml"], "values.yaml").data
+
+
+def of_version(plugin: str, *json: str) -> Objects:
+    """The chart's own defaults with a version of the plugin, and its newest daemon."""
+    (row,) = (row for row in lock()["plugins"]["gpudirect-tcpxo"] if row["plugin"] == plugin)
+    versions = (f"network.pluginVersion={plugin}", f"network.daemonVersion={row['daemons'][-1]}")
+    return rendered(*versions, files=(), json=json)
+
+
+def test_the_newest_pair_that_the_default_image_can_load_is_the_default() -> None:
+    network, image = rendered_values()["network"], container(rendered(files=()))["image"]
+    (release,) = re.findall(r"nvidia/nemo:(\d\d\.\d\d)$", image)
+    cuda = next(
+        row["cuda"] for row in reversed(lock()["cuda"]) if row["image"] == "nvidia/nemo" and release >= row["from"]
+    )
+    newest = [row for row in lock()["plugins"]["gpudirect-tcpxo"] if row["cuda"] == cuda][-1]
+    assert (network["pluginVersion"], network["daemonVersion"]) == (newest["plugin"], newest["daemons"][-1])
+    assert network["hostNetwork"] is False
+
+
+@pytest.mark.parametrize(
+    ("plugin", "build"),
+    [
+        ("v1.0.3", "221"),
+        ("v1.0.7", "222"),
+        ("v1.0.8-1", "223"),
+        ("v1.0.11", "223"),
+        ("v1.0.12", None),
+        ("v1.0.17", None),
+    ],
+)
+def test_installer_copies_the_plugin_to_where_the_program_looks(plugin: str, build: str | None) -> None:
+    run = of_version(plugin)
     installer = init(run, "nccl-plugin-installer")
     shared = mounts(installer)["/usr/local/nccl-plugin"]["name"]
     assert volumes(run)[shared] == {"name": shared, "emptyDir": {}}
     assert mounts(container(run))["/usr/local/nccl-plugin"]["name"] == shared
-    assert installer["args"] == ["install", "--install-nccl", "--nccl-buildtype=221"]
+    assert installer["args"] == ["install", "--install-nccl", *([f"--nccl-buildtype={build}"] if build else [])]
+
+
+def test_a_build_of_nccl_is_the_users_choice_where_there_are_several() -> None:
+    found = of_version("v1.0.11", 'network.ncclBuildType="221"')
+    assert init(found, "nccl-plugin-installer")["args"][-1] == "--nccl-buildtype=221"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "flags"),
+    [
+        ("v1.0.11", ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]),
+        ("v1.0.12", ["--num_hops=2", "--num_nics=8"]),
+        ("v1.0.17", ["--num_hops=2"]),
+    ],
+)
+def test_the_daemon_gets_the_flags_of_its_version(plugin: str, flags: list[str]) -> None:
+    args = init(of_version(plugin), "tcpxo-daemon")["args"]
+    assert args == ["bash", "/fts/entrypoint_rxdm_container.sh", *flags]
+
+
+def test_the_program_starts_when_the_daemon_is_ready() -> None:
+    daemon = init(of_version("v1.0.16"), "tcpxo-daemon")
+    (file,) = (entry["value"] for entry in daemon["env"] if entry["name"] == "HEALTH_CHECK_LOG_FILE")
+    assert "_" not in file, "the daemon takes no such name"
+    probe = daemon["startupProbe"]
+    assert probe["exec"]["command"] == ["cat", file]
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= 60, "the start takes about 30 s"
+    # which writes no such file
+    assert "startupProbe" not in init(of_version("v1.0.4"), "tcpxo-daemon")
+
+
+@pytest.mark.parametrize(("plugin", "name"), [("v1.0.3", profiles.TCPXO_BEFORE), ("v1.0.17", profiles.TCPXO)])
+def test_settings_are_those_of_the_vendors_profile(plugin: str, name: str) -> None:
+    theirs, ours = profiles.sets(name), env(of_version(plugin))
+    theirs = {key: value.replace("${NCCL_LIB_DIR}", ours["NCCL_LIB_DIR"]) for key, value in theirs.items()}
+    both = theirs.keys() & ours.keys() - {"NCCL_DEBUG"}
+    assert len(both) > 15
+    assert {key: ours[key] for key in both} == {key: theirs[key] for key in both}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "wanted"),
+    [
+        ("v1.0.11", {"NCCL_ALGO": "Ring,Tree", "NCCL_NVLS_ENABLE": "0", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}),
+        ("v1.0.12", {"NCCL_NVLSTREE_MAX_CHUNKSIZE": "131072", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}),
+        ("v1.0.15", {"NCCL_NVLSTREE_MAX_CHUNKSIZE": "131072", "NCCL_NVLS_ENABLE": "1"}),
+        (
+            "v1.0.17",
+            {"NCCL_NVLSTREE_MAX_CHUNKSIZE": "131072", "NCCL_NVLS_ENABLE": "1", "NCCL_NET_PLUGIN_TELEMETRY_MODE": "0"},
+        ),
+    ],
+)
+def test_each_version_gets_its_own_settings(plugin: str, wanted: dict[str, str]) -> None:
+    names = {name for row in lock()["plugins"]["gpudirect-tcpxo"] for name in row["settings"]}
+    assert {name: value for name, value in env(of_version(plugin)).items() if name in names} == wanted
 
 
 def test_daemon_is_a_native_sidecar_that_ends_with_the_program(run: Objects) -> None:
     daemon = init(run, "tcpxo-daemon")
     assert daemon["restartPolicy"] == "Always"
-    assert daemon["args"] == [
-        "bash",
-        "/fts/entrypoint_rxdm_container.sh",
-        "--num_hops=2",
-        "--num_nics=8",
-        "--uid=",
-        "--alsologtostderr",
-    ]
     assert daemon["securityContext"]["capabilities"]["add"] == ["NET_ADMIN", "NET_BIND_SERVICE"]
     assert {"name": "LD_LIBRARY_PATH", "value": "/usr/local/nvidia/lib64"} in daemon["env"]
     hosts = {path: volumes(run)[mount["name"]]["hostPath"]["path"] for path, mount in mounts(daemon).items()}
@@ -132,7 +222,7 @@ def test_program_sees_the_aperture_devices_and_shared_memory(run: Objects) -> No
 def test_nccl_settings_are_the_guides(run: Objects) -> None:
     variables = env(run)
     wanted = {
-        "NCCL_DEBUG": "VERSION",
+        "NCCL_DEBUG": "WARN",
         "NCCL_ALGO": "Ring,Tree",
         "NCCL_MIN_NCHANNELS": "4",
         "NCCL_BUFFSIZE": "8388608",
@@ -144,14 +234,12 @@ def test_nccl_settings_are_the_guides(run: Objects) -> None:
         "NCCL_P2P_NVL_CHUNKSIZE": "1048576",
         "NCCL_CROSS_NIC": "0",
         "NCCL_NET_GDR_LEVEL": "PIX",
-        "NCCL_P2P_PXN_LEVEL": "0",
         "NCCL_NVLS_ENABLE": "0",
         "NCCL_TUNER_PLUGIN": "libnccl-tuner.so",
         "NCCL_TUNER_CONFIG_PATH": "/usr/local/nccl-plugin/lib64/a3plus_tuner_config.textproto",
         "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE": "/usr/local/nccl-plugin/lib64/a3plus_guest_config.textproto",
         "NCCL_FASTRAK_CTRL_DEV": "eth0",
         "NCCL_FASTRAK_NUM_FLOWS": "2",
-        "NCCL_FASTRAK_NUM_FLOWS_PER_GROUP": "1",
         "NCCL_FASTRAK_ENABLE_CONTROL_CHANNEL": "0",
         "NCCL_FASTRAK_ENABLE_HOTPATH_LOGGING": "0",
         "NCCL_FASTRAK_USE_SNAP": "1",
@@ -165,7 +253,8 @@ def test_nccl_settings_are_the_guides(run: Objects) -> None:
     assert variables["NCCL_FASTRAK_IFNAME"].split(",") == [f"eth{i}" for i in range(1, 9)]
 
 
-def test_host_network_profile(run: Objects) -> None:
+def test_host_network_profile(host_network: Objects) -> None:
+    run = host_network
     spec = pod(run)["spec"]
     assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     assert container(run)["securityContext"]["privileged"] is True
@@ -173,8 +262,8 @@ def test_host_network_profile(run: Objects) -> None:
     assert not [key for key in pod(run)["metadata"]["annotations"] if key.startswith(("networking.gke", "devices.gke"))]
 
 
-def test_pod_network_profile_attaches_nine_networks_and_is_not_privileged(pod_network: Objects) -> None:
-    spec, annotations = pod(pod_network)["spec"], pod(pod_network)["metadata"]["annotations"]
+def test_pod_network_attaches_nine_networks_and_is_not_privileged(run: Objects) -> None:
+    spec, annotations = pod(run)["spec"], pod(run)["metadata"]["annotations"]
     assert "hostNetwork" not in spec
     interfaces = json.loads(annotations["networking.gke.io/interfaces"])
     assert interfaces[0] == {"interfaceName": "eth0", "network": "default"}
@@ -186,11 +275,12 @@ def test_pod_network_profile_attaches_nine_networks_and_is_not_privileged(pod_ne
     for item in (*spec["containers"], *spec["initContainers"]):
         assert item["securityContext"]["allowPrivilegeEscalation"] is False
         assert "privileged" not in item["securityContext"]
+    assert container(run)["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
 
 
 def test_other_networks_can_be_named_but_must_be_eight() -> None:
     names = [f"gpu-net-{i}" for i in range(8)]
-    found = rendered("network.hostNetwork=false", f"network.subnetworks={{{','.join(names)}}}")
+    found = rendered(f"network.subnetworks={{{','.join(names)}}}")
     interfaces = json.loads(pod(found)["metadata"]["annotations"]["networking.gke.io/interfaces"])
     assert [interface["network"] for interface in interfaces[1:]] == names
     with pytest.raises(ChartgenError, match="subnetworks"):

@@ -6,6 +6,7 @@ Not so for names of releases, which only Helm knows: values do not hold them.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import groupby
 from typing import Any
 
@@ -19,6 +20,7 @@ from refused import (
     chart_on,
     checked,
     key_of,
+    miscounted,
     refusals,
     refused,
     strays,
@@ -28,69 +30,56 @@ from refused import (
 )
 from rendered import GPT3, chart
 
-from chartgen.checks import check
-from chartgen.errors import ChartgenError
+from chartgen.checks import check, check_values
 from chartgen.manifests import objects, render
+from chartgen.origin import Composed
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.values import load_values
 
 pytestmark = pytest.mark.engines
 
-SIZES = st.fixed_dictionaries(
-    {
-        "nodes": st.sampled_from([1, 4, 8, 16, 31, 32]),
-        "gpusPerNode": st.sampled_from([None, 8]),
-        "sequenceLength": st.sampled_from([2048, 2050, 4096]),
-        "precision": st.sampled_from(["bf16", "fp8", "mxfp8"]),
-        "model": st.fixed_dictionaries(
-            {
-                "layers": st.sampled_from([90, 96]),
-                "attentionHeads": st.sampled_from([96, 90]),
-                "experts": st.sampled_from([0, 0, 8]),
-            }
-        ),
-        "parallelism": st.fixed_dictionaries(
-            {
-                "tensor": st.sampled_from([1, 2, 4, 8]),
-                "pipeline": st.sampled_from([1, 2, 4, 8]),
-                "virtualPipeline": st.sampled_from([1, 2, 3]),
-                "context": st.sampled_from([1, 2]),
-                "expert": st.sampled_from([1, 1, 2]),
-                "sequence": st.booleans(),
-            }
-        ),
-        "batch": st.fixed_dictionaries(
-            {"micro": st.sampled_from([1, 2]), "global": st.sampled_from([100, 256, 2048, "1/gpu", "4/gpu"])}
-        ),
-    }
-)
+# Sizes that keep to each other, and what a user changes of them: one or two, so that about half still do.
+SIZES: dict[str, list[Any]] = {
+    "nodes": [16, 32, 31],
+    "sequenceLength": [4096, 2050],
+    "precision": ["bf16", "fp8"],
+    "model.layers": [96, 90],
+    "model.attentionHeads": [96, 90],
+    "model.experts": [8],
+    "parallelism.tensor": [4, 8],
+    "parallelism.pipeline": [4, 8],
+    "parallelism.virtualPipeline": [1, 2, 3],
+    "parallelism.context": [2],
+    "parallelism.expert": [2],
+    "parallelism.sequence": [True],
+    "batch.micro": [1, 2],
+    "batch.global": [2048, 256, "1/gpu", "4/gpu", 100],
+}
+CHANGES = st.lists(st.sampled_from([(key, value) for key, values in SIZES.items() for value in values]), max_size=2)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sizes=SIZES)
-def test_what_passes_the_checks_is_accepted_with_the_gpus_that_it_counts(
-    plane: ControlPlane, sizes: dict[str, Any]
-) -> None:
-    values = load_values(GPT3, set_json=[f"{key}={json.dumps(value)}" for key, value in sizes.items()])
-    errors = [found for found in check(chart(), values) if found.severity == "error"]
-    found, refusal = [], ""
-    try:
+def test_what_passes_the_checks_is_accepted_with_the_gpus_that_it_counts(plane: ControlPlane) -> None:
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=60, deadline=None, derandomize=True, database=None)
+    @given(changes=CHANGES)
+    def compare(changes: list[tuple[str, Any]]) -> None:
+        values = load_values(GPT3, set_json=[f"{key}={json.dumps(value)}" for key, value in changes])
+        assert check_values(chart(), values) == [], "the draw is to fit the schema"
+        if any(found.severity == "error" for found in check(chart(), values)):
+            seen["refused"] += 1
+            return
         found = objects(render(chart(), "my-run", "ml", values.data))
-    except ChartgenError as error:
-        refusal = str(error)
-    if errors:
-        return
-    assert refusal == "", "only the chart refuses it"
-    plane.cluster.apply(found, namespace="default", dry_run=True)
-    (jobset,) = (item for item in found if item["kind"] == "JobSet")
-    job = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]
-    limits = job["template"]["spec"]["containers"][0]["resources"]["limits"]
-    world = job["completions"] * int(limits["nvidia.com/gpu"])
-    assert world == sizes["nodes"] * 8
-    assert (
-        world % (sizes["parallelism"]["tensor"] * sizes["parallelism"]["pipeline"] * sizes["parallelism"]["context"])
-        == 0
-    )
+        plane.cluster.apply(found, namespace="default", dry_run=True)
+        (jobset,) = (item for item in found if item["kind"] == "JobSet")
+        job = jobset["spec"]["replicatedJobs"][0]["template"]["spec"]
+        limits = job["template"]["spec"]["containers"][0]["resources"]["limits"]
+        assert job["completions"] * int(limits["nvidia.com/gpu"]) == dict(changes).get("nodes", 32) * 8
+        seen["accepted"] += 1
+
+    compare()
+    print(dict(seen))  # noqa: T201  how many cases were really compared
+    assert seen["accepted"] >= 15
 
 
 OF_NAMES = "release %s: "
@@ -105,7 +94,7 @@ def test_each_refusal_of_a_chart_has_a_case() -> None:
     assert asked == {Refusal(case["by"], case["says"]) for case in CASES}
 
 
-@pytest.mark.usefixtures("built_engines")
+@pytest.mark.usefixtures("built_helm")
 def test_what_a_chart_refuses_the_checks_refuse() -> None:
     silent = []
     for target, group in groupby(sorted(CASES, key=lambda case: case["target"]), key=lambda case: case["target"]):
@@ -120,7 +109,7 @@ def test_what_a_chart_refuses_the_checks_refuse() -> None:
     assert silent == []
 
 
-@pytest.mark.usefixtures("built_engines")
+@pytest.mark.usefixtures("built_helm")
 @pytest.mark.parametrize(
     ("target", "values"),
     [
@@ -141,8 +130,8 @@ def batches(draw: st.DrawFn) -> tuple[str, list[list[tuple[str, Any]]]]:
     """A chart, and several sets of values that stray from its defaults in a few keys."""
     place = draw(st.sampled_from(CHARTS))
     made = chart_on(place)
-    assert made.target
-    launcher = st.sampled_from([launcher.name for launcher in made.target.launchers])
+    assert isinstance(made.origin, Composed)
+    launcher = st.sampled_from([launcher.name for launcher in made.origin.target.launchers])
     few = launcher.flatmap(
         lambda name: st.lists(st.sampled_from(strays(place, name)), max_size=6).map(
             lambda pairs: [("launcher", name), *pairs]
@@ -151,14 +140,39 @@ def batches(draw: st.DrawFn) -> tuple[str, list[list[tuple[str, Any]]]]:
     return place, draw(st.lists(few, min_size=8, max_size=8))
 
 
-@pytest.mark.usefixtures("built_engines")
-@settings(max_examples=20, deadline=None)
-@given(batch=batches())
-def test_nothing_is_refused_by_the_chart_alone(batch: tuple[str, list[list[tuple[str, Any]]]]) -> None:
-    made, sets = chart_on(batch[0]), [values_with(pairs) for pairs in batch[1]]
-    told = [checked(made, values) for values in sets]
-    for pairs, keys, lines in zip(batch[1], told, refused(made, sets), strict=True):
-        assert [line for line in lines if not tells(keys, key_of(line))] == [], pairs
-    passed = [values for values, keys in zip(sets, told, strict=True) if not keys]
-    if passed:
-        render(made, "my-run", "ml", passed[0].data)
+@pytest.mark.usefixtures("built_helm")
+def test_checks_and_charts_refuse_alike() -> None:
+    """In both directions: of all refusals of the chart `check` tells, and of its own arithmetic the chart does."""
+    seen: Counter[str] = Counter()
+
+    # a chart is composed at its first draw
+    @settings(
+        max_examples=25,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    @given(batch=batches())
+    def compare(batch: tuple[str, list[list[tuple[str, Any]]]]) -> None:
+        made, sets = chart_on(batch[0]), [values_with(pairs) for pairs in batch[1]]
+        assert [check_values(made, values) for values in sets] == [[]] * len(sets), "the draw is to fit the schema"
+        told = [checked(made, values) for values in sets]
+        passed = [values for values, keys in zip(sets, told, strict=True) if not keys]
+        for pairs, values, keys, lines in zip(batch[1], sets, told, refused(made, sets), strict=True):
+            assert [line for line in lines if not tells(keys, key_of(line))] == [], pairs
+            miscounts = miscounted(made, values)
+            assert lines or not miscounts, (miscounts, pairs)
+            seen["compared"] += 1
+            seen["refused by the chart"] += bool(lines)
+            seen["miscounted"] += bool(miscounts)
+            seen["accepted by both"] += not keys and not lines
+        if passed:
+            render(made, "my-run", "ml", passed[0].data)
+            seen["rendered"] += 1
+
+    compare()
+    print(dict(seen))  # noqa: T201  how many cases were really compared
+    assert seen["compared"] >= 150
+    assert min(seen["refused by the chart"], seen["miscounted"], seen["accepted by both"]) >= 20
+    assert seen["rendered"] >= 5

@@ -222,7 +222,8 @@ def test_helm_is_too_old(tmp_path: Path) -> None:
     helm = tmp_path / "helm"
     helm.write_text("#!/bin/sh\necho v3.10.3\n")
     helm.chmod(helm.stat().st_mode | stat.S_IXUSR)
-    result = chartgen("render", "gke-a3mega", env={"PATH": f"{tmp_path}:/usr/bin:/bin", "CHARTGEN_HELM": None})
+    only = {"PATH": f"{tmp_path}:/usr/bin:/bin", "CHARTGEN_HELM": None, "CHARTGEN_CACHE": str(tmp_path / "cache")}
+    result = chartgen("render", "gke-a3mega", env=only)
     line = f"error: {helm} is Helm 3.10.3, but 3.18 or newer is needed; upgrade Helm\n"
     assert (result.exit_code, result.stderr, result.stdout) == (3, line, "")
 
@@ -230,14 +231,14 @@ def test_helm_is_too_old(tmp_path: Path) -> None:
 def test_cluster_is_out_of_reach(tmp_path: Path) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
-        port = closed.getsockname()[1]
-    kubeconfig = tmp_path / "config"
-    kubeconfig.write_text(
-        "apiVersion: v1\nkind: Config\ncurrent-context: gone\n"
-        f"clusters: [{{name: gone, cluster: {{server: 'http://127.0.0.1:{port}'}}}}]\n"
-        "contexts: [{name: gone, context: {cluster: gone, user: gone}}]\nusers: [{name: gone, user: {}}]\n"
-    )
-    result = chartgen("status", "my-run", env={"KUBECONFIG": str(kubeconfig)})
+        port = closed.getsockname()[1]  # held, so that nobody else listens there
+        kubeconfig = tmp_path / "config"
+        kubeconfig.write_text(
+            "apiVersion: v1\nkind: Config\ncurrent-context: gone\n"
+            f"clusters: [{{name: gone, cluster: {{server: 'http://127.0.0.1:{port}'}}}}]\n"
+            "contexts: [{name: gone, context: {cluster: gone, user: gone}}]\nusers: [{name: gone, user: {}}]\n"
+        )
+        result = chartgen("status", "my-run", env={"KUBECONFIG": str(kubeconfig)})
     assert result.exit_code == 3
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"error: cluster 'gone' at http://127.0.0.1:{port} does not answer (")

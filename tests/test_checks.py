@@ -154,3 +154,15 @@ def test_what_the_checks_refuse_is_not_told_once_more_by_the_chart() -> None:
     ran = chartgen("check", "gke-a3mega", "--set", "storage.outputs.readOnly=true", "--render")
     assert ran.stdout.count("storage.outputs.readOnly: ") == 1
     assert "[written-storage-is-writable]" in ran.stdout
+
+
+def test_a_finding_stands_where_its_values_were_changed_last() -> None:
+    (found,) = [
+        each
+        for each in check(
+            chart_of("gke-a3mega"),
+            load_values(layers("gke-a3mega", "gpt3-175b"), set_values=["model.attentionHeads=100"]),
+        )
+        if each.rule == "size-of-a-head"
+    ]
+    assert found.problem.path == "--set model.attentionHeads=100"

@@ -13,55 +13,54 @@ from userlib import composed, library
 from chartgen.chart import Chart
 from chartgen.checks import check
 from chartgen.checks.compat import COMPAT, outdated_cluster
-from chartgen.checks.gpus import find_gpu
 from chartgen.compat import lock, version, within
+from chartgen.gpus import find_gpu
 from chartgen.values import load_values
 from chartgen.yamltext import load
+
+NEWEST = ["network.pluginVersion=v1.0.17", "network.daemonVersion=v1.0.23"]
 
 # target, --set flags, id, key, a part of the message
 WRONG = [
     # plugins and daemons
-    (
-        "gke-a3mega",
-        ["network.pluginVersion=v1.0.7"],
-        "plugin-and-daemon",
-        "network.daemonVersion",
-        "v1.0.9 does not go",
+    *(
+        (name, sets, "plugin-and-daemon", f"network.{key}", part)
+        for name, sets, key, part in (
+            ("gke-a3mega", ["network.pluginVersion=v1.0.7"], "daemonVersion", "v1.0.22 does not go"),
+            ("gke-a3mega", ["network.daemonVersion=v1.0.8"], "daemonVersion", "with plugin v1.0.16"),
+            ("gke-a3mega", ["network.daemonVersion=v9.0.0"], "daemonVersion", "v9.0.0"),
+            ("gke-a3mega", ["network.pluginVersion=v1.0.12"], "daemonVersion", "plugin v1.0.12"),
+            ("gke-a3mega", ["network.pluginVersion=v1.0.10"], "pluginVersion", "not a version"),
+            ("gke-a3mega", ["network.pluginVersion=v3.1.9"], "pluginVersion", "not a version"),
+            ("gke-a3high", ["network.daemonVersion=v2.0.12"], "daemonVersion", "v3.1.12"),
+            ("gke-a3high", ["network.pluginVersion=v3.1.9"], "daemonVersion", "v2.0.15"),
+            ("gke-a3high", ["network.pluginVersion=v1.0.3"], "pluginVersion", "v1.0.3"),
+        )
     ),
-    (
-        "gke-a3mega",
-        ["network.daemonVersion=v1.0.8"],
-        "plugin-and-daemon",
-        "network.daemonVersion",
-        "with plugin v1.0.3",
+    # plugins and images
+    *(
+        (
+            "gke-a3mega",
+            ["launcher=megatron-lm", f"launchers.megatron-lm.image=nvcr.io/nvidia/{image}", *sets],
+            "plugin-and-cuda",
+            "network.pluginVersion",
+            part,
+        )
+        for image, sets, part in (
+            ("nemo:25.07", NEWEST, "needs CUDA 13, and nvidia/nemo:25.07 has CUDA 12"),
+            ("nemo:25.11", [], "needs CUDA 12, and nvidia/nemo:25.11 has CUDA 13"),
+            ("nemo:26.06.00", [], "has CUDA 13"),
+            ("pytorch:25.08-py3", [], "has CUDA 13"),
+            ("pytorch:25.06-py3", NEWEST, "has CUDA 12"),
+        )
     ),
-    ("gke-a3mega", ["network.daemonVersion=v9.0.0"], "plugin-and-daemon", "network.daemonVersion", "v9.0.0"),
-    ("gke-a3mega", ["network.pluginVersion=v1.0.12"], "plugin-and-daemon", "network.daemonVersion", "plugin v1.0.12"),
-    (
-        "gke-a3mega",
-        ["network.pluginVersion=v1.0.12"],
-        "plugin-and-daemon",
-        "network.pluginVersion",
-        "other NCCL settings",
-    ),
-    ("gke-a3mega", ["network.pluginVersion=v1.0.10"], "plugin-and-daemon", "network.pluginVersion", "not a version"),
-    ("gke-a3mega", ["network.pluginVersion=v3.1.9"], "plugin-and-daemon", "network.pluginVersion", "not a version"),
-    (
-        "gke-a3high",
-        ["network.daemonVersion=v2.0.12"],
-        "plugin-and-daemon",
-        "network.daemonVersion",
-        "v3.1.6_2023_10_06",
-    ),
-    ("gke-a3high", ["network.pluginVersion=v3.1.12"], "plugin-and-daemon", "network.daemonVersion", "v2.0.9"),
-    ("gke-a3high", ["network.pluginVersion=v1.0.3"], "plugin-and-daemon", "network.pluginVersion", "v1.0.3"),
     # settings
     (
         "gke-a3mega",
         ["env.NCCL_PROTO=LL128"],
         "settings-of-the-plugin",
         "env.NCCL_PROTO",
-        "LL128 is refused by plugin v1.0.3",
+        "LL128 is refused by plugin v1.0.16",
     ),
     (
         "gke-a3mega",
@@ -72,7 +71,7 @@ WRONG = [
     ),
     (
         "gke-a3mega",
-        ["network.pluginVersion=v1.0.12", "env.NCCL_NVLSTREE_MAX_CHUNKSIZE=65536"],
+        ["network.pluginVersion=v1.0.12", "network.daemonVersion=v1.0.18", "env.NCCL_NVLSTREE_MAX_CHUNKSIZE=65536"],
         "settings-of-the-plugin",
         "env.NCCL_NVLSTREE_MAX_CHUNKSIZE",
         "wants 131072",
@@ -120,6 +119,9 @@ RIGHT = [
     ),
     ("gke-a3mega", ["env.NCCL_PROTO=LL128", "env.NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE=/own.textproto"]),
     ("gke-a3mega", ["env.NCCL_ALGO=Ring"]),
+    ("gke-a3mega", ["launcher=megatron-lm", "launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.02", *NEWEST]),
+    ("gke-a3mega", ["launcher=megatron-lm", "launchers.megatron-lm.image=registry.example.com/own:26.02", *NEWEST]),
+    ("gke-a3high", ["launcher=megatron-lm", "launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.02"]),
     ("gke-a3high", ["network.pluginVersion=v3.1.9", "network.daemonVersion=v2.0.12"]),
     ("gke-a3high", ["env.NCCL_PROTO=LL128"]),
     ("gke-a3mega", ["launcher=download", "network.pluginVersion=v0"]),
@@ -128,9 +130,14 @@ RIGHT = [
     ("gke-a3mega", ["launcher=nemo-1", "launchers.nemo-1.image=registry.example.com/my/nemo:26.04"]),
     (
         "gke-a3mega",
-        ["launcher=nemo-1", "launchers.nemo-1.image=nvcr.io/nvidia/nemo:26.04", "launchers.nemo-1.program=/own.py"],
+        [
+            "launcher=nemo-1",
+            "launchers.nemo-1.image=nvcr.io/nvidia/nemo:26.04",
+            "launchers.nemo-1.program=/own.py",
+            *NEWEST,
+        ],
     ),
-    ("gke-a3mega", ["launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.04"]),
+    ("gke-a3mega", ["launchers.megatron-lm.image=nvcr.io/nvidia/nemo:26.04", *NEWEST]),
     ("gke-a3mega", ["precision=fp8"]),
     ("eks-p5", ["machineType=p4d.24xlarge", "precision=fp16"]),
     ("eks-p5", ["machineType=p6-b300.48xlarge", "precision=fp8"]),
@@ -147,6 +154,14 @@ def test_what_does_not_go_together_is_found(name: str, sets: list[str], rule: st
     assert found[0].severity == "error"
 
 
+def test_a_build_of_nccl_is_refused_where_there_is_one_only() -> None:
+    build = ('network.ncclBuildType="223"',)
+    (said,) = judge(COMPAT, job("gke-a3mega", json=build))
+    assert (said.id, said.key) == ("build-of-nccl", "network.ncclBuildType")
+    older = ("network.pluginVersion=v1.0.11", "network.daemonVersion=v1.0.17")
+    assert judge(COMPAT, job("gke-a3mega", *older, json=build)) == []
+
+
 @pytest.mark.parametrize(("name", "sets"), RIGHT)
 def test_what_goes_together_is_left_alone(name: str, sets: list[str]) -> None:
     assert judge(COMPAT, job(name, *sets)) == []
@@ -160,8 +175,9 @@ def test_no_published_configuration_is_refused() -> None:
 @pytest.mark.parametrize(
     ("given", "hint"),
     [
-        (["network.pluginVersion=v1.0.7"], "use v1.0.13 or v1.0.13_1, or plugin v1.0.3 for it"),
-        (["network.daemonVersion=v1.0.18"], "use v1.0.9"),
+        (["network.pluginVersion=v1.0.7"], "use v1.0.13 or v1.0.13_1, or plugin v1.0.16 for it"),
+        (["network.daemonVersion=v1.0.18"], "use v1.0.22, or plugin v1.0.12 for it"),
+        (NEWEST, "use v1.0.16 with network.daemonVersion v1.0.22, or an image with CUDA 13"),
     ],
 )
 def test_the_hint_names_a_pair_that_works(given: list[str], hint: str) -> None:
@@ -185,10 +201,20 @@ def test_each_row_names_its_public_source() -> None:
 @pytest.mark.parametrize("name", ["gke-a3mega", "gke-a3high"])
 def test_charts_and_lock_know_the_same_pairs(name: str) -> None:
     fragment = {"gke-a3mega": "gpudirect-tcpxo", "gke-a3high": "gpudirect-tcpx"}[name]
-    text = chart(name=name).files[f"templates/_{fragment}.tpl"]
-    in_chart = load(re.split(r"^daemons:$", text, flags=re.MULTILINE)[1].partition("{{- end }}")[0], "daemons").data
+    text = chart(name=name).files["templates/_gpudirect.tpl"]
+    define = text.partition('.gpudirectVersions" -}}')[2].partition("{{- end }}")[0]
+    in_chart = load(define, "versions").data
+    said = ("daemons", "settings", "daemonFlags", "build", "probe")
     rows = lock()["plugins"][fragment]
-    assert in_chart == {row["plugin"]: row["daemons"] for row in rows if "unfit" not in row}
+    assert in_chart == {row["plugin"]: {key: row[key] for key in said if key in row} for row in rows}
+
+
+def test_the_lock_knows_each_release_of_the_vendor() -> None:
+    # v1.0.12 to v1.0.17 are tags of google/nccl-plugin-gpudirect-tcpxo; no release notes name daemons of v1.0.10 and
+    # v1.0.13
+    known = [row["plugin"] for row in lock()["plugins"]["gpudirect-tcpxo"]]
+    assert known[-6:] == ["v1.0.11", "v1.0.12", "v1.0.14", "v1.0.15", "v1.0.16", "v1.0.17"]
+    assert [row["daemons"][-1] for row in lock()["plugins"]["gpudirect-tcpxo"]][-2:] == ["v1.0.22", "v1.0.23"]
 
 
 @pytest.mark.parametrize("name", TARGETS)

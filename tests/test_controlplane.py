@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,7 +22,7 @@ from chartgen.cluster import JOB, NODE, POD, wait_for
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.rehearsal.controlplane import ControlPlane, service_account_key
 from chartgen.rehearsal.folders import sweep
-from chartgen.rehearsal.machines import create_machines
+from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.rehearsal.processes import Processes
 
 OWNER = """
@@ -84,11 +87,72 @@ def test_its_files_are_private(plane: ControlPlane) -> None:
 
 def test_nothing_listens_beyond_this_machine(plane: ControlPlane) -> None:
     """Every listening socket of the plane's processes is bound to a loopback address."""
-    pids = plane.processes.pids.values()
-    own = {str(link.readlink()) for pid in pids for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
-    rows = [line.split() for kind in ("tcp", "tcp6") for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]]
-    addresses = {row[1].partition(":")[0] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own}
+    addresses = {address for name in plane.processes.pids for address, _ in listening(plane, name)}
     assert addresses == {"0100007F"}  # 127.0.0.1 in the byte order of /proc
+
+
+def listening(plane: ControlPlane, name: str) -> list[tuple[str, int]]:
+    """Address and port of each listening socket of a process."""
+    links = Path(f"/proc/{plane.processes.pids[name]}/fd").iterdir()
+    own = {str(link.readlink()) for link in links if link.is_symlink()}
+    rows = [line.split() for kind in ("tcp", "tcp6") for line in Path(f"/proc/net/{kind}").read_text().splitlines()[1:]]
+    places = [row[1].split(":") for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in own]
+    return [(address, int(port, 16)) for address, port in places]
+
+
+def test_another_user_of_this_machine_learns_nothing(plane: ControlPlane) -> None:
+    """Without credentials no port gives data away, but whether it is healthy and one sentence of a log."""
+    assert listening(plane, "etcd") == listening(plane, "kwok") == []
+    assert listening(plane, "kube-apiserver")
+    paths = ("metrics", "debug/pprof/", "debug/flags/v", "configz", "api", "version", "discovery/prometheus", "pods")
+    asked, told = 0, []
+    for name in plane.processes.pids:
+        for _, port in listening(plane, name):
+            for path in paths:
+                for scheme in ("http", "https"):
+                    asked += 1
+                    told += [(name, path)] if status(f"{scheme}://127.0.0.1:{port}/{path}") == 200 else []
+    assert asked > 0
+    assert told == []
+
+
+def status(address: str) -> int:
+    """Status of a GET without credentials; 0 when there is no answer."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+    try:
+        with urllib.request.build_opener(*handlers).open(address, timeout=10) as reply:
+            return int(reply.status)
+    except urllib.error.HTTPError as error:
+        error.close()
+        return int(error.code)
+    except OSError:
+        return 0
+
+
+def test_a_simulated_container_has_a_log(plane: ControlPlane) -> None:
+    [machine] = create_machines(plane.cluster, [manifests.pool("logs", 1)])
+    plane.cluster.apply([manifests.job("talks", 1, pool="logs")])
+
+    def running() -> list[str]:
+        pods = plane.cluster.list(POD, namespace="default", labels={"app.kubernetes.io/instance": "talks"})
+        return [pod["metadata"]["name"] for pod in pods if pod.get("status", {}).get("phase") == "Running"]
+
+    [pod] = wait_for(running, what="that the pod runs", timeout=60)
+
+    def log(idle: float = 60.0, **params: str) -> list[str]:
+        return [*plane.cluster.stream(POD, pod, "default", subresource="log", params=params, idle=idle)]
+
+    [line] = log()
+    [stamped] = log(timestamps="true")
+    when, _, text = stamped.partition(" ")
+    assert text == line
+    assert log(sinceTime=when) == [line]
+    assert log(sinceTime=when.replace("2026-01-01", "2026-01-02")) == log(tailLines="0") == log(sinceSeconds="5") == []
+    assert log(follow="true", idle=0.5) == [line]  # it stays open, and the idle limit ends it
+    plane.cluster.delete(JOB, "talks")
+    delete_machines(plane.cluster, [machine])
 
 
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
@@ -153,6 +217,27 @@ def test_a_process_that_never_serves_is_given_up() -> None:
 def test_a_program_that_is_missing_is_named() -> None:
     with Processes() as processes, pytest.raises(MissingToolError, match="/nowhere/etcd: No such file"):
         processes.spawn("etcd", ["/nowhere/etcd"])
+
+
+def test_a_supervisor_that_was_killed_is_told_and_its_end_is_quiet() -> None:
+    processes = Processes()
+    processes.spawn("child", ["sleep", "60"])
+    os.kill(processes.pid, signal.SIGKILL)
+    assert gone([processes.pid])
+    with pytest.raises(MissingToolError, match=rf"process {processes.pid}, was killed by signal 9"):
+        processes.exited()
+    processes.close()
+    assert not processes.folder.exists()
+
+
+def test_a_process_that_was_killed_is_told() -> None:
+    with Processes() as processes:
+        processes.spawn("child", ["sleep", "60"])
+        os.kill(processes.pids["child"], signal.SIGKILL)
+        assert gone(list(processes.pids.values()))
+        problem = processes.ended()
+        assert problem
+        assert problem.message == "child was killed by signal 9"
 
 
 def test_after_its_end_it_says_so() -> None:

@@ -30,17 +30,22 @@ def test_model_and_batch_become_portable() -> None:
         "evaluation": {"interval": 50, "batches": 10},
         "launchers": {
             "nemo-1": {
-                "config": {
-                    "trainer": {"max_time": "1:00:00:00"},
-                    "model": {"init_method_std": 0.01, "optim": {"lr": 0.00016}},
-                }
+                "config": {"trainer": {"max_time": "1:00:00:00"}},
             }
         },
         "checkpoint": {"enabled": True},
         "batch": {"micro": 2, "global": 320},
         "parallelism": {"tensor": 2, "pipeline": 1, "distributedOptimizer": True},
         "sequenceLength": 2048,
-        "model": {"layers": 24, "hiddenSize": 4096, "attentionHeads": 32, "family": "gpt", "name": "gpt3-5b"},
+        "optimizer": {"learningRate": 0.00016},
+        "model": {
+            "layers": 24,
+            "hiddenSize": 4096,
+            "attentionHeads": 32,
+            "initStandardDeviation": 0.01,
+            "family": "gpt",
+            "name": "gpt3-5b",
+        },
     }
 
 
@@ -49,7 +54,12 @@ def test_machines_network_and_cluster() -> None:
     registry = "us-docker.pkg.dev/gce-ai-infra/gpudirect-tcpxo"
     assert made.overlay == {
         "nodes": 5,
-        "network": {"pluginVersion": "v1.0.3", "daemonVersion": "v1.0.8", "repository": registry},
+        "network": {
+            "pluginVersion": "v1.0.3",
+            "daemonVersion": "v1.0.8",
+            "repository": registry,
+            "hostNetwork": True,
+        },
         "launchers": {"nemo-1": {"image": "nvcr.io/nvidia/nemo:24.07"}},
         "env": {
             "NVTE_FWD_LAYERNORM_SM_MARGIN": "8",

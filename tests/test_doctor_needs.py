@@ -23,7 +23,7 @@ from chartgen.cluster import (
     wait_for,
 )
 from chartgen.doctor.quantities import read, show
-from chartgen.doctor.selectors import is_selected, untolerated
+from chartgen.doctor.selectors import is_selected
 from chartgen.rehearsal.controlplane import ControlPlane
 
 engines = pytest.mark.engines
@@ -44,7 +44,7 @@ def test_a_queue_that_does_not_exist(cluster: Cluster) -> None:
         (
             "fail",
             "there is no queue nosuch in namespace doctor; there are ward",
-            "install the setup chart: helm install setup charts/TARGET-setup -f site.yaml, or set queue.name",
+            "install the setup chart: helm install setup charts/TARGET-setup --namespace doctor, or set queue.name",
         )
     ]
 
@@ -361,7 +361,7 @@ def test_pods_without_gpus_need_room_too(cluster: Cluster) -> None:
 def test_claims(cluster: Cluster) -> None:
     with_claim = run()
     pod_spec(with_claim)["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
-    setup = "install the setup chart: helm install setup charts/TARGET-setup -f site.yaml"
+    setup = "install the setup chart: helm install setup charts/TARGET-setup --namespace doctor"
     assert found(cluster, "claims", with_claim) == [
         (
             "fail",
@@ -488,24 +488,14 @@ def test_quantities_as_people_read_them() -> None:
         ({"key": "gpu", "operator": "Exists"}, True),
         ({"key": "slots", "operator": "Gt", "values": ["7"]}, True),
         ({"key": "slots", "operator": "Lt", "values": ["8"]}, False),
+        ({"key": "gpu", "operator": "Gt", "values": ["7"]}, False),
+        ({"key": "slots", "operator": "Gt", "values": ["many"]}, False),
+        ({"key": "none", "operator": "Lt", "values": ["8"]}, False),
+        ({"key": "long", "operator": "Gt", "values": ["7"]}, False),
     ],
 )
 def test_affinity_selects_as_the_scheduler_does(rule: Object, matches: bool) -> None:
     term = {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": term}}
-    machine = {"metadata": {"name": "a", "labels": {"gpu": "h100", "slots": "8"}}}
+    machine = {"metadata": {"name": "a", "labels": {"gpu": "h100", "slots": "8", "long": "9" * 30}}}
     assert is_selected(machine, {"affinity": affinity}) is matches
-
-
-def test_tolerations_match_as_the_scheduler_does() -> None:
-    machine = {"spec": {"taints": [{"key": "gpu", "value": "present", "effect": "NoSchedule"}]}}
-    shown = ["gpu=present:NoSchedule"]
-    assert untolerated(machine, []) == shown
-    assert untolerated(machine, [{"key": "gpu", "value": "other"}]) == shown
-    assert untolerated(machine, [{"key": "gpu", "operator": "Exists", "effect": "NoExecute"}]) == shown
-    for toleration in (
-        {"operator": "Exists"},
-        {"key": "gpu", "operator": "Exists"},
-        {"key": "gpu", "value": "present"},
-    ):
-        assert untolerated(machine, [toleration]) == []

@@ -228,6 +228,31 @@ def test_the_efa_plugin_comes_first(tmp_path: Path, library: str, told: str | No
     assert variables.get("NCCL_NET_PLUGIN") == told
 
 
+@pytest.mark.parametrize(
+    ("library", "sets", "told"),
+    [
+        ("libnccl-net.so", (), "/libnccl-net.so"),
+        ("libnccl-net-ofi.so", (), "ofi"),
+        ("libnccl-net.so", ("env.NCCL_NET_PLUGIN=own",), "own"),
+    ],
+)
+def test_another_plugin_that_the_image_presets_is_not_used(
+    tmp_path: Path, library: str, sets: tuple[str, ...], told: str
+) -> None:
+    # as NVIDIA's images do from 26.06 on
+    made = machine(tmp_path)
+    plugin = tmp_path / "image/opt/efa"
+    (plugin / "libnccl-net.so").rename(plugin / library)
+    if not sets:
+        made.variables["NCCL_NET_PLUGIN"] = "spcx"
+    _, variables = called(made, run("nodes=2", "network.plugin=/opt/efa", *sets))
+    assert variables["NCCL_NET_PLUGIN"] == (f"{plugin}{told}" if told.startswith("/") else told)
+
+
+def test_tcp_on_purpose_loads_no_plugin() -> None:
+    assert env(worker(run("nodes=2", "network.interface=tcp")))["NCCL_NET_PLUGIN"] == "none"
+
+
 def test_an_image_without_the_plugin_stops_before_training(tmp_path: Path) -> None:
     made = machine(tmp_path)
     code, log = made.finish(run("nodes=2", "network.plugin=/opt/elsewhere"))

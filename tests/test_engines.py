@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import MissingToolError, UsageError
+from chartgen.helm import find_helm
 from chartgen.rehearsal import build, engines
 
 BUILD = """
@@ -31,7 +32,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def program(folder: Path, name: str, output: str) -> Path:
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     path.write_text(f"#!/bin/sh\necho '{output}'\n")
     path.chmod(0o755)
@@ -76,6 +77,18 @@ def test_path_counts_only_with_a_version_that_works(
     monkeypatch.setenv("PATH", str(found.parent))
     assert engines.find(name) == (found if accepted else None)
     assert engines.status([name])[0].source == ("yours" if accepted else "")
+
+
+@pytest.mark.parametrize("output", ["v3.17.9+g1", "v3.18.0+g1", "v5.0.0", "no version here", ""])
+def test_all_commands_use_one_helm(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str) -> None:
+    """An old one on PATH is passed over for the built one, and by all commands."""
+    built = program(cache / f"engines/{engines.engine('helm').folder.name}/bin", "helm", "v4.3.1")
+    folders = ["/usr/bin", "/bin"]
+    if output:
+        folders.insert(0, str(program(tmp_path / "bin", "helm", output).parent))
+    monkeypatch.setenv("PATH", os.pathsep.join(folders))
+    wanted = tmp_path / "bin" / "helm" if output == "v3.18.0+g1" else built
+    assert engines.find("helm") == find_helm().executable == build.build(["helm"])["helm"] == wanted
 
 
 @pytest.mark.usefixtures("cache")

@@ -11,16 +11,17 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nccllogs import TCP, efa
-from procs import gone, mentioning
+from procs import command_lines, gone, mentioning
 from rendered import NAMESPACE, rendered
 from standin import install
 from userlib import chartgen
 
-from chartgen.errors import UsageError
-from chartgen.execution import plan_execution
+from chartgen.errors import ChartgenError, UsageError
+from chartgen.execution import plan_execution, prepare, run, start
 
 
 @dataclass
@@ -82,7 +83,7 @@ def two(tmp_path: Path) -> Run:
 
 
 def test_machines_meet_compare_and_train(two: Run) -> None:
-    machines = two.both("steps=2", "checkpoint.enabled=true")
+    machines = two.both("steps=2", "checkpoint.enabled=true", "storage.outputs.from=pvc://results")
     assert [machine.end() for machine in machines] == [0, 0], machines[0].log
     for rank, machine in enumerate(machines):
         lines = machine.log.splitlines()
@@ -151,11 +152,7 @@ def test_after_the_grace_period_nothing_is_left(two: Run) -> None:
 def test_a_killed_rank_ends_the_run_and_is_named_last(two: Run) -> None:
     machine = two.start(0, "steps=100000", "nodes=1")
     machine.wait_for("rank 1 iteration 2")
-    pids = {
-        int(path.parent.name)
-        for path in Path("/proc").glob("[0-9]*/cmdline")
-        if b"python3\0-u\0" + str(two.trainer).encode() in path.read_bytes()
-    }
+    pids = {pid for pid, line in command_lines().items() if line[1:3] == ["-u", str(two.trainer)]}
     victim = next(pid for pid in pids if b"\0RANK=1\0" in b"\0" + Path(f"/proc/{pid}/environ").read_bytes())
     os.kill(victim, signal.SIGKILL)
     assert machine.end() == 1
@@ -228,6 +225,119 @@ def test_dry_run_makes_nothing_and_can_be_read_by_programs(tmp_path: Path) -> No
 def test_what_cannot_run_is_refused(arguments: tuple[str, ...], message: str) -> None:
     result = chartgen("exec", *arguments, "--dry-run")
     assert (result.exit_code, result.stderr) == (2, f"error: {message}\n")
+
+
+def plain(*command: str, **more: Any) -> list[dict[str, Any]]:
+    """A Job of one pod, and a ConfigMap `own`; `spec` and `container` add to them."""
+    container = {"name": "main", "command": list(command), **more.get("container", {})}
+    pod = {"spec": {"containers": [container], **more.get("spec", {})}}
+    own = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own"}, "data": {"a": "1", "b": "2"}}
+    return [own, {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "run"}, "spec": {"template": pod}}]
+
+
+def mounting(volume: dict[str, Any], **mount: str) -> list[dict[str, Any]]:
+    mounts = [{"name": "v", "mountPath": "/m", **mount}]
+    return plain("true", spec={"volumes": [{"name": "v", **volume}]}, container={"volumeMounts": mounts})
+
+
+@pytest.mark.parametrize(
+    ("volume", "mount", "files"),
+    [
+        ({"configMap": {"name": "own"}}, {}, {"m/a": "1", "m/b": "2"}),
+        ({"configMap": {"name": "own"}}, {"subPath": "b"}, {"m": "2"}),
+        ({"configMap": {"name": "own", "items": [{"key": "a", "path": "x/y"}]}}, {}, {"m/x/y": "1"}),
+        ({"configMap": {"name": "site", "optional": True}}, {}, {}),
+        ({"secret": {"secretName": "keys", "optional": True}}, {}, {}),
+    ],
+)
+def test_files_of_the_charts_own_objects_are_written(
+    tmp_path: Path, volume: dict[str, Any], mount: dict[str, str], files: dict[str, str]
+) -> None:
+    planned = plan_execution(mounting(volume, **mount), tmp_path)
+    assert {str(path.relative_to(tmp_path)): text for path, text in planned.files.items()} == files
+    assert not planned.lacking
+
+
+@pytest.mark.parametrize(
+    ("volume", "mount", "source"),
+    [
+        ({"configMap": {"name": "site"}}, {}, "ConfigMap site"),
+        ({"configMap": {"name": "own"}}, {"subPath": "c"}, "key c of ConfigMap own"),
+        ({"configMap": {"name": "own", "items": [{"key": "c", "path": "c"}]}}, {}, "key c of ConfigMap own"),
+        ({"secret": {"secretName": "keys"}}, {}, "Secret keys"),
+        ({"projected": {"sources": []}}, {}, "a projected volume"),
+        ({"downwardAPI": {"items": []}}, {}, "the pod's own fields"),
+    ],
+)
+def test_files_that_the_chart_does_not_make_are_asked_for(
+    tmp_path: Path, volume: dict[str, Any], mount: dict[str, str], source: str
+) -> None:
+    planned = plan_execution(mounting(volume, **mount), tmp_path)
+    assert planned.lacking == {tmp_path / "m": source}
+    prepare(planned)
+    with pytest.raises(ChartgenError) as caught:
+        start(planned, os.environ)
+    [problem] = caught.value.problems
+    assert problem.path == tmp_path / "m"
+    assert source in problem.message
+    (tmp_path / "m").mkdir()
+    assert start(planned, os.environ).wait() == 0
+
+
+def test_a_config_map_of_the_cluster_is_named_in_one_line(two: Run) -> None:
+    flags = [
+        "extraVolumes[0].name=site,extraVolumes[0].configMap.name=site",
+        "extraVolumeMounts[0].name=site,extraVolumeMounts[0].mountPath=/etc/site",
+    ]
+    sets = [part for flag in flags for part in ("--set", flag)]
+    shown = chartgen("exec", "onprem-p8000", "--root", two.folder, "--dry-run", *sets)
+    assert f"# {two.folder}/etc/site comes from ConfigMap site: put its files there" in shown.stdout.splitlines()
+    result = chartgen("exec", "onprem-p8000", "--root", two.folder, *sets)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1].startswith(f"error: {two.folder}/etc/site: comes from ConfigMap site")
+
+
+@pytest.mark.parametrize(
+    ("source", "known", "outside"),
+    [
+        ({"configMapKeyRef": {"name": "own", "key": "a"}}, "1", None),
+        ({"configMapKeyRef": {"name": "site", "key": "a"}}, None, "key a of ConfigMap site"),
+        ({"configMapKeyRef": {"name": "site", "key": "a", "optional": True}}, None, None),
+        ({"secretKeyRef": {"name": "keys", "key": "a"}}, None, "a Secret"),
+        ({"secretKeyRef": {"name": "keys", "key": "a", "optional": True}}, None, None),
+        ({"resourceFieldRef": {"resource": "limits.memory"}}, None, "limits.memory of the pod"),
+        ({"fieldRef": {"fieldPath": "metadata.uid"}}, None, "metadata.uid of the pod"),
+        ({"fieldRef": {"fieldPath": "spec.serviceAccountName"}}, "default", None),
+        ({"fieldRef": {"fieldPath": "status.podIP"}}, "127.0.0.1", None),
+    ],
+)
+def test_a_variable_is_known_or_said_to_come_from_elsewhere(
+    tmp_path: Path, source: dict[str, Any], known: str | None, outside: str | None
+) -> None:
+    found = plain("true", container={"env": [{"name": "X", "valueFrom": source}]})
+    planned = plan_execution(found, tmp_path)
+    assert (planned.environment.get("X"), planned.outside.get("X")) == (known, outside)
+
+
+def test_a_mount_without_its_volume_is_a_usage_error(tmp_path: Path) -> None:
+    found = plain("true", container={"volumeMounts": [{"name": "gone", "mountPath": "/m"}]})
+    with pytest.raises(UsageError, match="gone"):
+        plan_execution(found, tmp_path)
+
+
+def test_a_container_without_a_command_is_a_usage_error(tmp_path: Path) -> None:
+    found = plain()
+    del found[1]["spec"]["template"]["spec"]["containers"][0]["command"]
+    with pytest.raises(UsageError, match="main has no command"):
+        plan_execution(found, tmp_path)
+
+
+def test_a_process_that_hides_its_origin_ends_too(tmp_path: Path) -> None:
+    """Without its environment only its process group tells whose it is; macOS shows no environments at all."""
+    planned = plan_execution(plain("sh", "-c", "env -i sleep 600 & echo $! > pid"), tmp_path)
+    prepare(planned)
+    assert run(planned, os.environ) == 0
+    assert gone([int((tmp_path / "pid").read_text())])
 
 
 def test_a_setup_chart_runs_nothing() -> None:

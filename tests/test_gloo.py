@@ -13,6 +13,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 
+import profiles
 import pytest
 from nccllogs import TCP, TCPX, TCPXO, efa, verbs
 from procs import gone
@@ -154,7 +155,9 @@ def test_a_late_machine_is_waited_for_and_the_transport_is_compared_first(tmp_pa
 def test_sigterm_saves_and_the_second_start_goes_on(tmp_path: Path) -> None:
     saved = [0]
     curve: dict[int, float] = {}
-    with cluster(tmp_path, plain("steps=100000", "checkpoint.enabled=true")) as machines:
+    with cluster(
+        tmp_path, plain("steps=100000", "checkpoint.enabled=true", "storage.outputs.from=pvc://results")
+    ) as machines:
         # of a machine that nobody stops, only the program knows that the others are stopped
         for stopped, expected in (((0, 1), [143, 143]), ((1,), [0, 143])):
             machines.start()
@@ -217,7 +220,7 @@ def meeting(folder: Path, name: str, said: str, *sets: str) -> tuple[list[int], 
     (folder / "uverbs0").touch()
     files = {
         # what init containers install, and a machine's own ldconfig needs root for
-        "usr/local/nccl-plugin/lib64/nccl-env-profile.sh": "",
+        "usr/local/nccl-plugin/lib64/nccl-env-profile.sh": profiles.script(),
         "bin/ldconfig": "#!/bin/sh\n",
         "image/opt/trainer.py": "print('training')\n",
     }

@@ -48,7 +48,10 @@ class Repository:
         self.env = {**os.environ, "CHARTGEN_CACHE": str(root / ".cache"), "CHARTGEN_HELM": str(find_helm().executable)}
 
     def lint(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "chartgen", "lint", *map(str, arguments)]
+        return self.run("lint", *arguments)
+
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "chartgen", *map(str, arguments)]
         return subprocess.run(argv, cwd=self.root, env=self.env, capture_output=True, text=True, check=False)
 
     def rows(self, *arguments: str | Path) -> list[dict[str, Any]]:

@@ -9,6 +9,8 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
+from datetime import datetime, timezone
 from typing import Any
 
 import manifests
@@ -23,11 +25,12 @@ from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.runs.following import Seen
 from chartgen.runs.logs import find_sources, follow_logs, read_logs
 from chartgen.runs.members import member
-from chartgen.runs.pods import gpus
+from chartgen.runs.pods import failure, gpus
 from chartgen.runs.ranks import Source
 from chartgen.runs.verdict import wait_for_verdict
 
 MACHINES = 4
+JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 WAITING = {
     "name": "train",
     "ready": False,
@@ -282,6 +285,100 @@ def test_ctrl_c_ends_it_quietly(kubelet: Kubelet, started: Any, plane: ControlPl
     assert (running.returncode, errors) == (130, "")
 
 
+class Broken(Source):
+    """A source whose lines end in an error that nobody has foreseen."""
+
+    def shows(self, line: str) -> bool:
+        raise RuntimeError(line)
+
+
+def threads() -> set[threading.Thread]:
+    return {each for each in threading.enumerate() if each.name.endswith("(collect)")}
+
+
+@pytest.mark.engines
+def test_an_unforeseen_error_ends_it(kubelet: Kubelet, started: Any, plane: ControlPlane) -> None:
+    (pod, _) = started(manifests.jobset("broken", 2, pool="talk"))
+    kubelet.write(pod, "a line")
+    sources = find_sources(plane.cluster, "broken", "default", rank="all")
+    sources[0] = Broken(sources[0].member, None)
+    stream = follow_logs(plane.cluster, "broken", sources, "default", progress=lambda _: None)
+    told: list[Exception] = []
+
+    def read() -> None:
+        try:
+            list(stream)
+        except RuntimeError as error:
+            told.append(error)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(20)
+    assert [str(error) for error in told] == ["a line"]
+    assert threads() == set()
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize("lines", [1, 5000], ids=["they wait for more", "they wait to be read"])
+def test_closing_it_early_leaves_no_thread(kubelet: Kubelet, started: Any, plane: ControlPlane, lines: int) -> None:
+    pods = started(manifests.jobset(f"early-{lines}", 4, pool="talk"))
+    for pod in pods:
+        kubelet.write(pod, *(f"line {number}" for number in range(lines)))
+    sources = find_sources(plane.cluster, f"early-{lines}", "default", rank="all")
+    stream = follow_logs(plane.cluster, f"early-{lines}", sources, "default", progress=lambda _: None)
+    with closing(stream):  # type: ignore[type-var]  # a generator has close()
+        assert next(stream).endswith("line 0")
+        assert len(threads()) == 4
+    assert threads() == set()
+
+
+def sidecar(pod: Object) -> Object:
+    """A pod as an admission webhook leaves it: its container first, a native sidecar, and its statuses first too."""
+    spec, name = pod["spec"], pod["spec"]["containers"][0]["name"]
+    ended = {"exitCode": 137, "reason": "Error", "finishedAt": "2026-01-02T03:04:00Z"}
+    told = {"ready": True, "image": "x", "imageID": ""}
+    started = {"running": {"startedAt": "2026-01-02T03:00:00Z"}}
+    side = {"name": "gke-gcsfuse-sidecar", "image": "x", "env": [{"name": "GPUS_PER_NODE", "value": "3"}]}
+    statuses = [
+        {**told, "name": side["name"], "restartCount": 5, "state": started, "lastState": {"terminated": ended}},
+        {**told, "name": name, "restartCount": 1, "state": {"running": {"startedAt": "2026-01-02T03:04:05Z"}}},
+    ]
+    native = {"name": "istio-proxy", "image": "x", "restartPolicy": "Always"}
+    pod = {**pod, "spec": {**spec, "containers": [side, *spec["containers"]], "initContainers": [native]}}
+    first = {**told, "name": "istio-proxy", "restartCount": 2, "state": started}
+    return {**pod, "status": {"phase": "Running", "containerStatuses": statuses, "initContainerStatuses": [first]}}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "gpus_of_program", "container"),
+    [
+        ({"kubectl.kubernetes.io/default-container": "workload"}, {}, "workload"),
+        ({"kubectl.kubernetes.io/default-container": "workload"}, {"nvidia.com/gpu": "8"}, "workload"),
+        ({"kubectl.kubernetes.io/default-container": "gone"}, {"nvidia.com/gpu": "8"}, "workload"),
+        ({}, {"nvidia.com/gpu": "8"}, "workload"),
+        (None, {"nvidia.com/gpu": "8"}, "workload"),
+    ],
+)
+def test_an_injected_sidecar_is_not_the_program(annotations: Any, gpus_of_program: Any, container: str) -> None:
+    metadata = {"name": "p", "uid": "u", "annotations": annotations, "labels": {JOB_INDEX: "1"}}
+    program = {"name": "workload", "image": "x", "resources": {"limits": gpus_of_program}}
+    found = member(sidecar({"metadata": metadata, "spec": {"containers": [program]}}))
+    count = int(gpus_of_program.get("nvidia.com/gpu", 0))
+    assert (found.container, found.ranks) == (container, range(count, 2 * count))
+    assert found.since == datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)
+    assert (found.restarts, found.program_restarts) == (8, 1)
+
+
+def test_the_program_is_blamed_before_a_sidecar() -> None:
+    ended = [{"name": name, "state": {"terminated": {"exitCode": code}}} for name, code in (("side", 1), ("train", 7))]
+    pod = {
+        "metadata": {"name": "p", "annotations": {"kubectl.kubernetes.io/default-container": "train"}},
+        "spec": {"containers": [{"name": "side"}, {"name": "train"}]},
+        "status": {"phase": "Failed", "containerStatuses": ended},
+    }
+    assert failure(pod) == "pod p failed: container train ended with exit code 7"
+
+
 @pytest.mark.engines
 def test_too_many_pods_are_not_followed_at_once(plane: ControlPlane) -> None:
     source = Source(member({"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [{"name": "c"}]}}), None)
@@ -325,9 +422,6 @@ def test_only_what_can_come_again_is_remembered() -> None:
     assert seen.new("2026-01-01T00:00:49.5Z text") is None
     assert seen.new("2026-01-01T00:00:49.5Z text") == "text"
     assert seen.new("unable to retrieve container logs") == "unable to retrieve container logs"
-
-
-JOB_INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 @pytest.mark.engines

@@ -21,7 +21,7 @@ ZONE_TERM = '{"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {}}
 # target, --set flags, id, key, a part of the message
 WRONG = [
     # memory and processors
-    ("gke-a3mega", ["sharedMemory=2Ti"], "shared-memory-of-the-machine", "sharedMemory", "2Ti is more than the 1872Gi"),
+    ("gke-a3mega", ["sharedMemory=2Ti"], "shared-memory-of-the-machine", "sharedMemory", "2Ti is more than the 1827Gi"),
     ("onprem-p8000", ["sharedMemory=1001Gi"], "shared-memory-of-the-machine", "sharedMemory", "1000Gi of P8000"),
     ("eks-p5", ["sharedMemory=1938411Mi"], "shared-memory-of-the-machine", "sharedMemory", "1938410Mi of p5.48xlarge"),
     (
@@ -36,7 +36,7 @@ WRONG = [
         [f"{RESOURCES}.requests.cpu=256"],
         "requests-of-the-machine",
         f"{RESOURCES}.requests.cpu",
-        "the 208 of",
+        "the 207410m of",
     ),
     ("eks-p5", [f"{RESOURCES}.requests.cpu=192"], "requests-of-the-machine", f"{RESOURCES}.requests.cpu", "191450m"),
     (
@@ -44,7 +44,7 @@ WRONG = [
         [f"{RESOURCES}.requests.memory=2Ti"],
         "requests-of-the-machine",
         f"{RESOURCES}.requests.memory",
-        "1872Gi",
+        "1827Gi",
     ),
     ("gke-a3high", [f"{RESOURCES}.limits.memory=2Ti"], "requests-of-the-machine", f"{RESOURCES}.limits.memory", "2Ti"),
     (
@@ -187,9 +187,9 @@ WRONG = [
 ]
 
 RIGHT = [
-    ("gke-a3mega", ["sharedMemory=1872Gi"]),
+    ("gke-a3mega", ["sharedMemory=1827Gi"]),
     ("gke-a3mega", ["sharedMemory=1Ti", f"{RESOURCES}.limits.memory=1Ti"]),
-    ("gke-a3mega", [f"{RESOURCES}.requests.cpu=207500m", f"{RESOURCES}.requests.memory=1500Gi"]),
+    ("gke-a3mega", [f"{RESOURCES}.requests.cpu=207410m", f"{RESOURCES}.requests.memory=1500Gi"]),
     # a limit above the machine's is legal: only requests have to fit
     ("gke-a3mega", [f"{RESOURCES}.requests.cpu=64", f"{RESOURCES}.limits.cpu=512"]),
     ("gke-a3mega", [f"{RESOURCES}.limits.example\\.com/fpga=1"]),

@@ -140,6 +140,7 @@ def test_all_rows_are_there_as_json(tmp_path: Path) -> None:
         "algbw": 233.54,
         "busbw": 437.89,
         "wrong": 0,
+        "test": 1,
     }
     assert len(found["rows"]) == 4
 

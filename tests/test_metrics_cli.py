@@ -15,9 +15,13 @@ import pytest
 import trainlogs as logs
 from click.testing import CliRunner, Result
 
+from chartgen import __version__
 from chartgen.cli import main
 from chartgen.metrics.live import progress_line
-from chartgen.metrics.panels import Panel
+from chartgen.metrics.log import read_logs
+from chartgen.metrics.panels import Panel, panels
+from chartgen.metrics.peak import find_model
+from chartgen.metrics.readout import Wanted, read_out
 from chartgen.metrics.svg import Scale
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -49,9 +53,12 @@ def test_the_figures_of_a_run() -> None:
         "speed       145,889 tokens/s, 1,139.8 tokens/s/GPU",
         "TFLOPS/GPU  506.6 full attention, 488.3 causal attention",
         "MFU         51.2 % of 989 TFLOPS, bf16 peak of h100-80gb, full attention",
-        "loss        8.4000 to 6.1000, lowest 6.1000, -100 in 1,000 steps",
+        "loss        8.4000 to 6.1000, lowest 6.1000, -1 in 10 steps",
+        "gradient    norm 1.797 median, 1.797 at most",
+        "learning    rate 0.00015",
         "goodput     92.4 %: 30 steps that count, in 3 min 53 s",
         "first step  done after 20 s",
+        "left        8 min 23 s for 70 steps, at this speed",
         "cost        93.30 for the wall time, 2,741.81 for a billion tokens; 16 machines at 90 an hour",
     ]
 
@@ -85,6 +92,7 @@ def test_csv_has_every_step_as_the_log_has_it(folder: Path) -> None:
         "gradient": "1.797",
         "loss": "9",
         "nans": "0",
+        "rate": "0.00015",
         "samples": "256",
         "seconds": "20",
         "skipped": "0",
@@ -132,7 +140,45 @@ def test_an_earlier_run_as_baseline(folder: Path) -> None:
         assert metrics("run.log", *MODEL, "--baseline", name, "--fail-below", "2.5").exit_code == 1
         assert metrics("run.log", *MODEL, "--baseline", name, "--fail-below", "3").exit_code == 0
     bare = metrics("run.log", "--baseline", "before.log")
-    assert bare.stdout.splitlines()[-1] == "baseline    0.1391 steps/s are 2.6 % below before.log (0.1429)"
+    last = bare.stdout.splitlines()[-2:]
+    assert last[0] == "baseline    0.1391 steps/s are 2.6 % below before.log (0.1429)"
+    assert "GPUs" in last[1]
+
+
+@pytest.mark.parametrize(
+    ("theirs", "named"),
+    [
+        ({"num_layers": 32}, "layers 80, there 32"),
+        ({"num_layers": 80, "padded_vocab_size": 128256}, "vocabulary 32000, there 128256"),
+    ],
+)
+def test_another_model_is_no_baseline(theirs: dict[str, int], named: str, folder: Path) -> None:
+    before = logs.megatron_arguments(**theirs) + logs.megatron(logs.steps([2.0] * 30))
+    (folder / "before.log").write_text(before)
+    result = metrics("run.log", *MODEL, "--baseline", "before.log")
+    assert result.exit_code == 1
+    assert named in result.stderr
+
+
+def test_a_baseline_of_another_batch_or_machine_is_named_and_decides_nothing(folder: Path) -> None:
+    (folder / "before.log").write_text(logs.megatron(logs.steps([15.0] * 30), batch=512))
+    result = metrics("run.log", *MODEL, "--baseline", "before.log")
+    assert result.exit_code == 0
+    assert "            global batch: 256, there 512" in result.stdout.splitlines()
+    refused = metrics("run.log", *MODEL, "--baseline", "before.log", "--fail-below", "50")
+    assert refused.exit_code == 1
+    assert "global batch: 256, there 512" in refused.stderr
+    bare = metrics("run.log", "--baseline", "before.log")
+    assert bare.exit_code == 1
+    assert "global batch: 256, there 512" in bare.stderr
+    (folder / "h200.json").write_text(metrics("run.log", *MODEL[:-2], "--gpu", "h200", "--output", "json").stdout)
+    other = metrics("run.log", *MODEL, "--baseline", "h200.json")
+    assert "            GPU: h100-80gb, there h200-141gb" in other.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", ["H100", "NVIDIA H100", "h100_80GB"])
+def test_gpus_are_known_in_any_spelling(name: str) -> None:
+    assert find_model(name) == "h100-80gb"
 
 
 def test_a_published_figure_as_baseline(folder: Path) -> None:
@@ -238,11 +284,47 @@ def test_steps_that_were_done_again_are_shaded(folder: Path) -> None:
 
 
 def test_a_line_beyond_the_axis_is_cut_off_not_bent() -> None:
-    panel = Panel("loss", [], ("#000", "#fff"), low=0.0, high=1.0, cut=True)
+    panel = Panel("loss", [], ("#000", "#fff"), low=0.0, high=1.0)
     scale = Scale((0, 10), panel)
     top, bottom = scale.y(1.0), scale.y(0.0)
     assert scale.y(1.5) < top < bottom < scale.y(-0.5)
     assert scale.y(1e30) == scale.y(2.0)
+
+
+def test_spikes_of_the_step_time_are_on_the_axis_and_noise_does_not_fill_it(folder: Path) -> None:
+    seconds = [9.0, 4.0, *[2.3 + at % 7 / 100 for at in range(400)]]
+    for at in range(100, 400, 60):
+        seconds[at] = 4.3
+    (folder / "run.log").write_text(logs.megatron(logs.steps(seconds)))
+    step_time = panels(read_out(read_logs(["run.log"]), Wanted()))[0]
+    assert step_time.high > 4.3
+    assert step_time.low < 2.1
+    assert [each.value for each in step_time.beyond] == [9.0]
+    assert "9 at step 1" in step_time.cut
+    metrics("run.log", "--report", "run.html")
+    page = (folder / "run.html").read_text()
+    assert "9 at step 1<" in page
+    assert page.count('class="far"') == 1
+
+
+def test_the_report_opens_with_the_figures(folder: Path) -> None:
+    assert metrics("run.log", *MODEL, "--machines", "16", "--price", "90", "--report", "run.html").exit_code == 0
+    page = (folder / "run.html").read_text()
+    cards = dict(re.findall(r'<div class="card"><b>(.*?)</b> *<span>(.*?)</span>', page))
+    assert cards == {
+        "7.188 s": "step time",
+        "1,140": "tokens/s/GPU",
+        "506.6": "TFLOPS/GPU, full attention",
+        "51.2 %": "MFU",
+        "92.4 %": "goodput",
+        "93.30": "cost",
+    }
+    assert page.index('class="card"') < page.index("<svg")
+    assert f"chartgen {__version__}" in page
+    assert "2026-02-02 02:40" in page  # when the run began
+    assert re.search(r"written \d{4}-\d\d-\d\d", page)
+    assert page.count('class="hover"') >= 30
+    assert re.search(r"<title>step 3: 7\.125</title>", page)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -259,7 +341,7 @@ def test_one_step_is_enough_for_figures_but_not_for_a_picture(folder: Path) -> N
     assert (result.exit_code, result.stderr) == (2, "error: a picture needs two steps or more\n")
 
 
-KNOWN = "known are logs of DLLogger, Megatron-LM, NeMo, TensorBoard, Automodel, MLPerf, Megatron-Bridge"
+KNOWN = "known are logs of DLLogger, Megatron-LM, NeMo, TensorBoard, Automodel, torchtitan, MLPerf, Megatron-Bridge"
 MAXTEXT = b"completed step: 11, seconds: 28.294, TFLOP/s/device: 1520.276, loss: 9.5\n"
 BAD = {
     "empty": (b"", "log: is empty; has the program started? see `kubectl get pods`"),

@@ -82,10 +82,9 @@ LONG = {
     "mlperf new": logs.text(
         logs.mllog(
             "tracked_stats",
-            logs.BEGIN + number,
+            logs.BEGIN + 7 * 8 * number,
             {"throughput": 1.5, "train_step_time": seconds},
-            step=number * 8,
-            samples_count=number * 16,
+            samples_count=number * 8,
         )
         for number, seconds, _ in MANY
     ),
@@ -379,4 +378,4 @@ def test_memory_of_a_step_is_that_of_its_numbers() -> None:
     track = read([logs.megatron(logs.steps([7.0] * 2000)).encode()]).track
     assert {column.itemsize for column in track.columns.values()} == {8}
     assert {len(column) for column in track.columns.values()} == {2000}
-    assert len(track.columns) == 7
+    assert len(track.columns) == 8

@@ -18,6 +18,7 @@ from chartgen import checks, yamltraps
 from chartgen.chart import Chart
 from chartgen.checks import CHECKS, SCHEMA, check
 from chartgen.checks.claim import Check
+from chartgen.findings import TARGET_UNKNOWN
 from chartgen.linter.handwritten import HANDWRITTEN
 from chartgen.linter.rules import RULES, STEP_RULES, known_ids
 from chartgen.values import Values, load_values
@@ -93,7 +94,7 @@ def test_without_the_schema_an_unknown_key_passes(monkeypatch: pytest.MonkeyPatc
 
 def test_every_id_belongs_to_a_kind_whose_rules_are_all_tried() -> None:
     kinds = (CHECKS, TRAPS, RULES, STEP_RULES, HANDWRITTEN)
-    assert known_ids() == {SCHEMA, *(each.id for kind in kinds for each in kind)}
+    assert known_ids() == {SCHEMA, TARGET_UNKNOWN, *(each.id for kind in kinds for each in kind)}
 
 
 def test_no_case_is_superfluous() -> None:

@@ -129,6 +129,8 @@ def test_nccl_uses_the_adapters_of_the_shape(shape: str) -> None:
     assert settings["NCCL_DEBUG"] == "WARN"
     wanted = {f"NCCL_{name}": value for name, value in SETTINGS.get(shape, {}).items()}
     assert wanted.items() <= settings.items()
+    # where an image presets another plugin: a variable wins over the file
+    assert env(found)["NCCL_NET_PLUGIN"] == settings.get("NCCL_NET_PLUGIN", "none")
     assert not [name for name in DROPPED if f"NCCL_{name}" in settings]
     gpus = int(shape.rpartition(".")[2])
     assert container(found)["resources"]["limits"] == {"nvidia.com/gpu": str(gpus)}

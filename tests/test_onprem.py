@@ -66,7 +66,7 @@ def test_infiniband_by_value() -> None:
         "allowPrivilegeEscalation": False,
         "capabilities": {"add": ["IPC_LOCK"]},
     }
-    assert env(found)["NCCL_NET"] == "IB"
+    assert (env(found)["NCCL_NET"], env(found)["NCCL_NET_PLUGIN"]) == ("IB", "none")
     assert env(found)["NCCL_SOCKET_IFNAME"] == "eth0"
     assert "NCCL_IB_HCA" not in env(found)
     assert not [volume for volume in volumes(found).values() if "hostPath" in volume]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -101,3 +103,36 @@ def test_progress_knows_the_model_from_the_record(record: Record) -> None:
     assert progress_of(["no step yet"], record) == ""
     stale = replace(record, values={**record.values, "nosuch": 1})
     assert progress_of(LINES, stale) == progress_of(LINES, None)
+
+
+def stored(here: Site, data: dict[str, str]) -> None:
+    """Put a Secret there that only looks like a record of Helm."""
+    labels = {"owner": "helm", "name": RELEASE, "status": "deployed", "version": "1"}
+    metadata = {"name": f"sh.helm.release.v1.{RELEASE}.v1", "namespace": here.namespace, "labels": labels}
+    item = {"apiVersion": "v1", "kind": "Secret", "type": "helm.sh/release.v1", "metadata": metadata, "data": data}
+    here.cluster.apply([item])
+
+
+def twice(content: bytes) -> str:
+    return base64.b64encode(base64.b64encode(content)).decode()
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"other": ""},
+        {"release": base64.b64encode(b"not base64 inside").decode()},
+        {"release": twice(b"not gzip")},
+        {"release": twice(gzip.compress(b"{}" * 100)[:-9])},
+        {"release": twice(gzip.compress(b"\xff"))},
+        {"release": twice(gzip.compress(b"[]"))},
+        {"release": twice(gzip.compress(b'{"info": {}, "chart": null}'))},
+        {"release": twice(gzip.compress(b'{"info": {"last_deployed": "today"}, "chart": {"metadata": {}}}'))},
+    ],
+)
+def test_broken_record_is_named(here: Site, data: dict[str, str]) -> None:
+    stored(here, data)
+    with pytest.raises(ChartgenError, match=f"Secret sh.helm.release.v1.{RELEASE}.v1 "):
+        here.records()

@@ -22,6 +22,7 @@ from chartgen.library import open_library
 from chartgen.plan import Plan, plan_release
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.rehearse import assumptions, rehearse
+from chartgen.rehearsal.storage import foreign_classes
 from chartgen.target import load_target
 from chartgen.values import Values, load_values
 
@@ -89,6 +90,45 @@ def test_a_program_for_data_runs_beside_the_machines_with_gpus(tmp_path: Path, m
     assert "creating 1 simulated machines" in lines
 
 
+def test_a_cloud_of_ones_own_is_rehearsed(tmp_path: Path) -> None:
+    """A machine type with capitals and underscores, a claim on a class that the cluster brings, one on its default."""
+    target = userlib.TARGET.replace("box-8", "Standard_ND96isr_H100_v5").replace("workload: jobset", "workload: job")
+    names = "instance-type, storage-pvc, claims"
+    userlib.write(tmp_path, {"targets/azure.yaml": target.replace("FRAGMENTS", names)})
+    sets = [
+        "setup.claims.data.storageClass=azurefile-premium",
+        "setup.claims.results.size=2Ti",
+        "storage.data.from=pvc://data",
+        "storage.outputs.from=pvc://results",
+    ]
+    lines: list[str] = []
+    azure = load_target("azure", open_library([tmp_path]))
+    result = rehearse(azure, load_values(set_values=sets), progress=lines.append)
+    assert result.verdict.ok, result.verdict.reasons
+    assert result.simulated == ("storage class azurefile-premium", "storage class default")
+    assert "simulating storage class azurefile-premium, storage class default" in lines
+
+
+@pytest.mark.parametrize(
+    ("spec", "classes"),
+    [
+        ({"storageClassName": "premium"}, {"premium": "false"}),
+        ({"storageClassName": "own"}, {}),
+        ({"storageClassName": ""}, {}),
+        ({"storageClassName": "premium", "volumeName": "there"}, {}),
+        ({}, {"default": "true"}),
+    ],
+)
+def test_what_is_simulated_is_what_the_charts_do_not_make(spec: dict[str, str], classes: dict[str, str]) -> None:
+    claim = {"spec": {**spec, "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Ti"}}}}
+    own = {"kind": "StorageClass", "metadata": {"name": "own"}}
+    inside = {"kind": "Pod", "spec": {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": claim}}]}}
+    for item in ({"kind": "PersistentVolumeClaim", **claim}, inside):
+        found = foreign_classes([own, item])
+        marks = {name: each["metadata"]["annotations"].popitem()[1] for name, each in found.items()}
+        assert marks == classes
+
+
 def test_values_are_refused_before_anything_starts() -> None:
     lines: list[str] = []
     with pytest.raises(ChartgenError, match="nodes: 248 GPUs"):
@@ -124,6 +164,28 @@ def test_command_prints_the_verdict_as_json_and_fails_when_it_does_not_run() -> 
     assert done.returncode == 1, done.stderr
     found = json.loads(done.stdout)
     assert (found["machines"], found["verdict"]["ok"], found["plan"]["gpus"]) == (3, False, 32)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux can tie a child to its parent's life")
+@pytest.mark.parametrize("victim", ["supervisor.py", "kube-apiserver"])
+@pytest.mark.parametrize("moment", ["starting kube-controller-manager", "installing release"])
+def test_a_control_plane_that_is_killed_is_one_line(tmp_path: Path, victim: str, moment: str) -> None:
+    """Neither a verdict nor silence."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    sets = "nodes=4,model.layers=48,queue.name=,topology.mode="
+    argv = command("rehearse", "gke-a3mega", "--workload", "job", "--set", sets)
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if moment in line:
+                break
+        lines = procs.command_lines().items()
+        pid = next(pid for pid, line in lines if victim in " ".join(line[:4]) and str(tmp_path) in " ".join(line))
+        os.kill(pid, signal.SIGKILL)
+        stdout, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stdout) == (3, ""), stderr
+    (error,) = (line for line in stderr.splitlines() if line.startswith("error: "))
+    assert "was killed by signal 9" in error
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

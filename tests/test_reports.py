@@ -166,7 +166,7 @@ def test_github() -> None:
     assert [read_command(line) for line in text[:-1].split("\n")][1:] == [
         ("warning", {"file": "my site, é:1.yaml", "line": "1", "title": "yaml-letter"}, "a: y"),
         ("error", {"title": "world-size"}, f"--set nodes=3: {NASTY}; use 4"),
-        ("warning", {"title": "ours-alone"}, "no place\x1b[31m\x00"),
+        ("warning", {"title": "ours-alone"}, r"no place\x1b[31m\x00"),
     ]
     assert report([], "github", checked="oke-h100") == ""
 

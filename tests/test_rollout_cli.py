@@ -75,7 +75,7 @@ def test_life_of_a_release(here: Site, folder: Path) -> None:
     assert f"~ JobSet {first} -> {second} (replaced)" in shown.stderr
     assert (
         f"Effect: JobSet {first} is replaced by {second}: 2 pods stop; training resumes from the newest checkpoint in "
-        "/outputs/checkpoints\n"
+        "/outputs/checkpoints"
     ) in shown.stderr
 
     rows = json.loads(call(here, "history", RELEASE, "--output", "json").stdout)
@@ -99,7 +99,9 @@ def test_life_of_a_release(here: Site, folder: Path) -> None:
 
     gone = call(here, "uninstall", RELEASE)
     assert gone.stdout == (
-        f"my-run: uninstalled, tiny-0.1.0 in {here.namespace}\n  kept: checkpoints in /outputs/checkpoints\n"
+        f"my-run: uninstalled, tiny-0.1.0 in {here.namespace}\n"
+        "  kept: checkpoints in /outputs/checkpoints on nfs 192.0.2.1:/\n"
+        "  note: chartgen does not know this chart, nor whether it saves checkpoints\n"
     )
     absent = call(here, "uninstall", RELEASE)
     assert (absent.exit_code, absent.stdout) == (1, "")
@@ -135,7 +137,7 @@ def test_uninstall_keeps_data_and_says_so(here: Site, tmp_path: Path) -> None:
     run_chart(manifests.jobset("x", 2, pool="roll"), extra=claim).write(tmp_path / "tiny")
     assert call(here, "install", tmp_path / "tiny", RELEASE).exit_code == 0
     gone = json.loads(call(here, "uninstall", RELEASE, "--output", "json").stdout)
-    assert gone["kept"] == ["claim data", "checkpoints in /outputs/checkpoints"]
+    assert gone["kept"] == ["claim data", "checkpoints in /outputs/checkpoints on nfs 192.0.2.1:/"]
     assert here.cluster.get(CLAIM, "data", here.namespace)
 
 
@@ -163,7 +165,8 @@ def test_diff_of_a_release(here: Site) -> None:
     assert '      + "++trainer.max_steps=77"\n' in other.stdout
     assert here.runs() == [run]
     own = json.loads(call(here, "diff", RELEASE, "--output", "json").stdout)
-    assert own == {"effect": f"JobSet {run} goes on: nothing in it changes", "changes": []}
+    assert (own["effect"], own["changes"]) == (f"JobSet {run} goes on: nothing in it changes", [])
+    assert (own["survival"]["saves"], own["survival"]["checkpoints"]["stays"], own["losses"]) == ("yes", "yes", [])
     high = ("gpt3-5b.yaml", "gke-a3high/gpt3-5b.yaml", "site.gke-a3high.example.yaml")
     files = [word for name in high for word in ("-f", VALUES / name)]
     moved = call(here, "diff", RELEASE, "--target", "gke-a3high", *files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import manifests
@@ -13,7 +14,7 @@ from procs import gone
 from chartgen.cluster import NODE, ClusterError, connect
 from chartgen.errors import UsageError
 from chartgen.rehearsal import sandbox
-from chartgen.tools import cache_dir
+from chartgen.rehearsal.processes import Processes
 
 UP = """
 from chartgen.rehearsal import machines, sandbox
@@ -23,24 +24,18 @@ sandbox.up("try", machines=[machines.NodePool("m", 2, {"cpu": "8", "pods": "110"
 pytestmark = [pytest.mark.engines, pytest.mark.usefixtures("built_engines")]
 
 
-@pytest.fixture
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built_engines: None) -> Path:  # noqa: ARG001
-    """A cache of its own for the state files, with the engines of the real one."""
-    real = cache_dir() / "engines"
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    (cache / "engines").symlink_to(real)
-    monkeypatch.setenv("CHARTGEN_CACHE", str(cache))
-    return cache
-
-
 def planes() -> set[str]:
-    import tempfile
-
     return {path.name for path in Path(tempfile.gettempdir()).glob("chartgen-plane-*")}
 
 
-@pytest.mark.usefixtures("own_state")
+def test_no_control_plane_of_another_worker_is_seen(own_folders: Path) -> None:
+    assert planes() <= {path.name for path in own_folders.iterdir()}
+    with Processes() as processes:
+        assert processes.folder.parent == own_folders.resolve()
+        assert processes.folder.name in planes()
+
+
+@pytest.mark.usefixtures("own_cache")
 def test_it_outlives_its_command_until_it_is_taken_down() -> None:
     subprocess.run([sys.executable, "-c", UP], check=True, capture_output=True, timeout=120)
     [running] = sandbox.list_sandboxes()
@@ -59,23 +54,23 @@ def test_it_outlives_its_command_until_it_is_taken_down() -> None:
     assert gone([ended.pid])
 
 
-def test_a_sandbox_that_cannot_be_set_up_leaves_nothing(own_state: Path) -> None:
+def test_a_sandbox_that_cannot_be_set_up_leaves_nothing(own_cache: Path) -> None:
     before = planes()
     with pytest.raises(ClusterError, match="has no Topology"):
         sandbox.up("broken", setup=lambda plane: plane.cluster.apply(manifests.queue("q", 8)))
     assert planes() <= before
-    assert not (own_state / "sandboxes" / "broken.json").exists()
+    assert not (own_cache / "sandboxes" / "broken.json").exists()
 
 
-@pytest.mark.usefixtures("own_state")
+@pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize("name", ["", "Upper", "../up", "a b", "a" * 41])
 def test_a_name_is_checked(name: str) -> None:
     with pytest.raises(UsageError, match="is no sandbox name"):
         sandbox.up(name)
 
 
-def test_a_state_file_without_its_sandbox_is_forgotten(own_state: Path) -> None:
-    folder = own_state / "sandboxes"
+def test_a_state_file_without_its_sandbox_is_forgotten(own_cache: Path) -> None:
+    folder = own_cache / "sandboxes"
     folder.mkdir()
     (folder / "old.json").write_text("{}")
     assert sandbox.list_sandboxes() == []

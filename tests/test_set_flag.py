@@ -201,9 +201,9 @@ def test_several_pairs_are_helms_or_refused(pairs: list[tuple[str, str]], tmp_pa
     ("text", "told"),
     [
         ("nodes=31,steps=5", "--set nodes=31,steps=5"),
-        ("env.HF_TOKEN=hf_abcdef,nodes=2", "--set env.HF_TOKEN=...,nodes=2"),
-        ("env.WANDB_API_KEY=0123456789abcdef", "--set env.WANDB_API_KEY=..."),
-        ("env.A=hf_abcdef", "--set env.A=hf_..."),
+        ("env.HF_TOKEN=hf_abcdef,nodes=2", "--set env.HF_TOKEN=(hidden),nodes=2"),
+        ("env.WANDB_API_KEY=0123456789abcdef", "--set env.WANDB_API_KEY=(hidden)"),
+        ("env.A=hf_" + "a1" * 10, "--set env.A=(hidden)"),
         ("secretEnv.A.secretName=hf", "--set secretEnv.A.secretName=hf"),
     ],
 )

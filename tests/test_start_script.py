@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import profiles
 import pytest
 from nccllogs import TCPXO
 from rendered import Objects, arguments, env, init, one, rendered
@@ -47,7 +48,7 @@ class Image:
     """A stand-in for the training image: a PATH of recorders and a vendor's folder with its environment profile."""
 
     folder: Path
-    profile: str = ""
+    profile: str = field(default_factory=profiles.script)
     environment: dict[str, str] = field(default_factory=dict)
     nccl: str = TCPXO
 
@@ -66,8 +67,9 @@ class Image:
         for name, text in one("ConfigMap", found)["data"].items():
             moved = text.replace("/usr/local/nccl-plugin", str(plugin)).replace("/etc/chartgen", str(self.folder))
             (self.folder / name).write_text(moved)
+        moved_env = {name: value.replace("/usr/local/nccl-plugin", str(plugin)) for name, value in env(found).items()}
         variables = {
-            **env(found),
+            **moved_env,
             "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
             "NODE_RANK": str(rank),
             "RECORD": str(self.folder),
@@ -154,16 +156,33 @@ def test_sigterm_reaches_the_trainer_and_its_exit_code_counts(image: Image) -> N
     assert ended(command, image.folder / "ready", variables) == 41
 
 
-def test_vendor_profile_counts_but_the_release_wins(image: Image) -> None:
-    image.profile = "export NCCL_ALGO=Tree\nexport NCCL_FROM_PROFILE=1\nexport MY_FLAG=vendor\n: $UNSET_IN_PROFILE\n"
-    found = rendered("env.MY_FLAG=mine")
+@pytest.mark.parametrize("name", [profiles.TCPXO, profiles.TCPXO_BEFORE])
+def test_the_vendors_profile_finds_what_it_requires(image: Image, name: str) -> None:
+    image.profile = profiles.script(name)
+    found = rendered()
+    done = image.start(found)
+    assert done.returncode == 0, done.stderr
+    seen, folder = image.record()["env"], str(image.folder / "nccl-plugin/lib64")
+    assert seen["NCCL_LIB_DIR"] == folder
+    assert seen["LD_LIBRARY_PATH"].split(":")[:2] == [folder, "/usr/local/nvidia/lib64"]
+    left = {name for name in profiles.sets(name) if name not in env(found)} - {"LD_LIBRARY_PATH"}
+    assert left, "the profile sets what the chart leaves to it"
+    assert {name: seen[name] for name in left} == {key: profiles.sets(name)[key] for key in left}
+
+
+def test_the_release_wins_over_the_vendors_profile(image: Image) -> None:
+    assert {"NCCL_CROSS_NIC", "NCCL_DEBUG_SUBSYS"} <= profiles.sets(profiles.TCPXO).keys()
+    found = rendered("env.NCCL_CROSS_NIC=own", "env.NCCL_DEBUG_SUBSYS=INIT")
     assert image.start(found).returncode == 0
     seen = image.record()["env"]
-    assert (seen["NCCL_ALGO"], seen["NCCL_FROM_PROFILE"], seen["MY_FLAG"]) == ("Ring,Tree", "1", "mine")
-    assert seen["LD_LIBRARY_PATH"].split(":")[:2] == [
-        str(image.folder / "nccl-plugin/lib64"),
-        "/usr/local/nvidia/lib64",
-    ]
+    assert (seen["NCCL_CROSS_NIC"], seen["NCCL_DEBUG_SUBSYS"]) == ("own", "INIT")
+
+
+def test_a_profile_is_read_as_in_the_vendors_own_shell(image: Image) -> None:
+    # which fails for nothing but what the script itself asks for
+    image.profile += ": $UNSET_IN_PROFILE\nfalse\nfalse | true\n[[ -e /none ]] && echo\nexport NCCL_LATER=1\n"
+    assert image.start(rendered()).returncode == 0
+    assert image.record()["env"]["NCCL_LATER"] == "1"
 
 
 def test_a_missing_profile_stops_the_run(image: Image) -> None:

@@ -18,6 +18,7 @@ import pytest
 from kubelet import Kubelet, end_container, kubelet_of, lose_machine
 from test_logs import names
 from tiny import CHART_YAML
+from userlib import chartgen
 
 from chartgen import release
 from chartgen.chart import Chart
@@ -99,6 +100,21 @@ def running(plane: ControlPlane, release: str) -> Readout:
     return until(plane, release, lambda it: it.phase == "running")
 
 
+def test_event_of_a_wait_is_told_while_nothing_runs(run: Any, machines: ControlPlane) -> None:
+    release = run(manifests.jobset("evented", 2, queue=POOL, pool=POOL))
+    until(machines, release, lambda it: it.first_event or it.phase == "running")
+    assert running(machines, release).first_event == ""
+    waits = run(manifests.jobset("wide", 2, queue="told-small", pool=POOL))
+    assert until(machines, waits, lambda it: it.first_event).phase == "queued"
+
+
+def test_status_of_a_release_that_is_not_there(machines: ControlPlane) -> None:
+    env = {"KUBECONFIG": str(machines.kubeconfig)}
+    for form in ("text", "json"):
+        assert chartgen("status", "nothere", "--output", form, env=env).exit_code == 1
+    assert chartgen("status", "nothere", "--follow", env=env).exit_code == 1
+
+
 # Queues
 
 
@@ -146,7 +162,7 @@ def test_a_stopped_queue_drains_a_running_run(run: Any, machines: ControlPlane) 
         assert found.causes == (
             Cause(
                 "it was evicted (ClusterQueueStopped): The ClusterQueue is stopped",
-                "it resumes from its last checkpoint once it is admitted",
+                "it starts again once it is admitted, from its newest checkpoint if it saves any",
             ),
             stopped,
         )

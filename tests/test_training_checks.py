@@ -14,12 +14,14 @@ REAL = (
     "tokenizer.path=/data/gpt2",
     "storage.data.from=pvc://training",
     "storage.outputs.from=pvc://training/outputs",
+    "checkpoint.enabled=true",
     "steps=10000",
 )
+SAVES = ("checkpoint.enabled=true", "storage.outputs.from=pvc://training/outputs")
 LORA = ("launcher=mlperf-llama2-lora", "precision=fp8", "checkpoint.enabled=false")
 NEMO = ("launcher=nemo-1",)
 CONFIG = "launchers.megatron-lm.config"
-BIG = ("model.layers=96", "model.hiddenSize=12288", "model.attentionHeads=96", "parallelism.tensor=8")
+BIG = ("model.layers=96", "model.hiddenSize=12288", "model.attentionHeads=96", "parallelism.tensor=8", *SAVES)
 MEASURED = ("checkpoint.enabled=false",)
 
 # --set flags, id, key, a part of the message
@@ -67,9 +69,11 @@ WRONG = [
     ([*REAL, "checkpoint.interval=20000"], "checkpoint-before-the-end", "checkpoint.interval", "than the run's 10000"),
     ([*MEASURED, "run.maxRestarts=3"], "restarts-need-checkpoints", "run.maxRestarts", "3 restarts"),
     ([*REAL, "storage.outputs.from=memory://"], "checkpoints-outlive-the-pods", "storage.outputs.from", "lost"),
-    ([*REAL, "storage.outputs.from=disk://"], "checkpoints-outlive-the-pods", "storage.outputs.from", "that machine"),
+    ([*SAVES, "storage.outputs.from=memory://"], "checkpoints-outlive-the-pods", "storage.outputs.from", "lost"),
+    ([*REAL, "storage.outputs.from=disk://"], "checkpoints-are-shared", "storage.outputs.from", "that machine"),
+    ([*REAL, *MEASURED, "steps=101"], "training-on-data-saves", "checkpoint.enabled", "101 steps"),
     ([*BIG, "run.gracePeriodSeconds=30"], "grace-for-a-checkpoint", "run.gracePeriodSeconds", "2.4 TB"),
-    (["run.gracePeriodSeconds=0"], "grace-for-a-checkpoint", "run.gracePeriodSeconds", "assumed"),
+    ([*SAVES, "run.gracePeriodSeconds=0"], "grace-for-a-checkpoint", "run.gracePeriodSeconds", "assumed"),
     # profiles
     (["profile.enabled=true"], "profile-within-the-steps", "profile.startStep", "41 is not among the 10 steps"),
     (
@@ -131,8 +135,8 @@ RIGHT = [
     ["checkpoint.interval=1000", "steps=10"],
     # the published benchmarks evaluate after the last step
     [*REAL, *MEASURED, "steps=100", "evaluation.batches=32", "evaluation.interval=100"],
-    [*REAL, *MEASURED, "steps=101", "evaluation.batches=32", "evaluation.interval=10"],
-    ["steps=50", "evaluation.batches=32", "evaluation.interval=10"],
+    [*REAL, *MEASURED, "steps=100"],
+    [*SAVES, "steps=50", "evaluation.batches=32", "evaluation.interval=10"],
     ["data.split=100\\,0\\,0"],
     ["evaluation.batches=40", "data.split=99\\,0.5\\,0.5"],
     [*NEMO, "steps=0"],
@@ -140,8 +144,8 @@ RIGHT = [
     [f"{CONFIG}.lr-decay-iters=9", f"{CONFIG}.train-samples=null"],
     [*REAL, "checkpoint.interval=10000"],
     [*REAL, "steps=0", f"{CONFIG}.train-samples=100", "checkpoint.interval=20000"],
-    ["run.maxRestarts=3"],
-    [*REAL, *MEASURED, "storage.outputs.from=memory://"],
+    [*SAVES, "run.maxRestarts=3"],
+    [*REAL, *MEASURED, "steps=100", "storage.outputs.from=memory://"],
     ["run.gracePeriodSeconds=10"],
     [*BIG, "nodes=32", "run.gracePeriodSeconds=30"],
     [*BIG, *MEASURED, "run.gracePeriodSeconds=0"],
@@ -207,7 +211,8 @@ def test_only_what_stops_a_run_is_an_error() -> None:
         "evaluation-between-measured-steps",
         "checkpoint-before-the-end",
         "restarts-need-checkpoints",
-        "checkpoints-outlive-the-pods",
+        "checkpoints-are-shared",
+        "training-on-data-saves",
         "grace-for-a-checkpoint",
         "tokenizer-of-the-data",
     }

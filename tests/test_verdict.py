@@ -159,4 +159,4 @@ def test_a_volcano_job_whose_pods_are_refused_is_explained(machines: ControlPlan
 def test_a_release_that_is_not_there_times_out(machines: ControlPlane) -> None:
     verdict = wait_for_verdict(machines.cluster, "nobody", timeout=0.5)
     assert not verdict.ok
-    assert verdict.reasons == ["not finished after 0 s: 0 of 0 pods run"]
+    assert verdict.reasons == ["no progress for 0 s: 0 of 0 pods run"]

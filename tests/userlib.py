@@ -54,8 +54,8 @@ def composed(folder: Path, target: str = "box", workload: str | None = None) -> 
     return compose(load_target(target, open_library([folder])), workload)
 
 
-def chartgen(*arguments: str | Path, env: Mapping[str, str | None] | None = None) -> Result:
+def chartgen(*arguments: str | Path, env: Mapping[str, str | None] | None = None, input: str = "") -> Result:  # noqa: A002
     """Run the command line in this process; only its own errors end it, never an exception."""
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments], env=env)
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments], env=env, input=input)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result

@@ -18,6 +18,9 @@ from chartgen.checks.stages import STAGES, own_stages
 
 _ARGUMENTS = "megatron/training/arguments.py"
 _SIZES = ("gpusPerNode", "parallelism.pipeline", "parallelism.tensor", "parallelism.context", "parallelism")
+# Precision -> what tokens on a GPU, and hidden sizes, are multiples of (TransformerEngine 2.20.2, pytorch/utils.py and
+# common/recipe: blocks of 32 with MXFP8, of 16 with NVFP4).
+_BLOCKS = {"fp8": (8, 16), "mxfp8": (32, 32), "nvfp4": (16, 16)}
 _CONFIG = "megatron/core/transformer/transformer_config.py"
 
 
@@ -49,7 +52,8 @@ def global_batch(job: Job) -> Iterator[Claim]:
         below = job.global_batch // unit * unit
         shares = f"micro batch {job.micro_batch} x data parallel {job.data_parallel} = {unit}"
         message = f"{job.global_batch} is not divisible by {shares}"
-        yield Claim("batch.global", message, f"nearest: {f'{below} or ' if below else ''}{below + unit}")
+        hint = f"nearest: {f'{below} or ' if below else ''}{below + unit}"
+        yield Claim("batch.global", message, hint, ("batch.micro", "nodes", *_SIZES))
 
 
 def interleaved_batches(job: Job) -> Iterator[Claim]:
@@ -92,7 +96,8 @@ def heads_of_a_gpu(job: Job) -> Iterator[Claim]:
     """Tensor parallel GPUs share the attention heads evenly."""
     if job.model("attentionHeads") % job.parallel("tensor"):
         message = f"{job.model('attentionHeads')} heads cannot be divided by tensor {job.parallel('tensor')}"
-        yield Claim("parallelism.tensor", message, f"use {_largest_divisor(job.model('attentionHeads'), job)}")
+        hint = f"use {_largest_divisor(job.model('attentionHeads'), job)}"
+        yield Claim("parallelism.tensor", message, hint, ("model.attentionHeads",))
 
 
 def _largest_divisor(number: int, job: Job) -> int:
@@ -122,7 +127,8 @@ def size_of_a_head(job: Job) -> Iterator[Claim]:
     hidden, heads = job.model("hiddenSize"), job.model("attentionHeads")
     if hidden % heads:
         message = f"{hidden} cannot be divided by {heads} attention heads"
-        yield Claim("model.hiddenSize", message, f"{_nearest_divisor(hidden, heads)} heads would fit")
+        also = ("model.attentionHeads",)
+        yield Claim("model.hiddenSize", message, f"{_nearest_divisor(hidden, heads)} heads would fit", also)
 
 
 def width_of_a_gpu(job: Job) -> Iterator[Claim]:
@@ -145,10 +151,11 @@ def sequence_of_a_gpu(job: Job) -> Iterator[Claim]:
     length, context, tensor = int(job.values["sequenceLength"]), job.parallel("context"), job.parallel("tensor")
     if context > 1 and length % (2 * context):
         message = f"{length} cannot be divided by 2 x context {context}"
-        yield Claim("sequenceLength", message, f"use a multiple of {2 * context}")
+        yield Claim("sequenceLength", message, f"use a multiple of {2 * context}", ("parallelism.context",))
     elif job.values["parallelism"]["sequence"] and length // context % tensor:
         message = f"{length} tokens on context {context} cannot be divided by tensor {tensor}"
-        yield Claim("sequenceLength", message, f"use a multiple of {context * tensor}")
+        also = ("parallelism.context", "parallelism.tensor")
+        yield Claim("sequenceLength", message, f"use a multiple of {context * tensor}", also)
 
 
 def sequence_parallel_needs_tensor(job: Job) -> Iterator[Claim]:
@@ -165,19 +172,21 @@ def precision_of_the_launcher(job: Job) -> Iterator[Claim]:
 
 
 def shapes_of_fp8(job: Job) -> Iterator[Claim]:
-    """FP8 kernels take matrices whose sides are multiples of 8 and 16."""
-    if job.values["precision"] != "fp8":
+    """Kernels of 8 and 4 bits take matrices whose sides are multiples of their blocks: 8 and 16 with FP8."""
+    precision = job.values["precision"]
+    if precision not in _BLOCKS:
         return
+    tall, wide = _BLOCKS[precision]
     shared = job.parallel("context") * (job.parallel("tensor") if job.values["parallelism"]["sequence"] else 1)
     rows = int(job.values["sequenceLength"]) * job.micro_batch
-    if rows % shared == 0 and rows // shared % 8:
-        message = f"{rows // shared} tokens on a GPU are not a multiple of 8, which FP8 needs"
-        yield Claim("sequenceLength", message, f"use a multiple of {8 * shared}", ("batch.micro",))
+    if rows % shared == 0 and rows // shared % tall:
+        message = f"{rows // shared} tokens on a GPU are not a multiple of {tall}, which {precision.upper()} needs"
+        yield Claim("sequenceLength", message, f"use a multiple of {tall * shared}", ("batch.micro",))
     for name, parts in (("hiddenSize", 1), ("ffnHiddenSize", job.parallel(_feed_forward(job)))):
         width = job.model(name)
-        if width % parts == 0 and width // parts % 16:
-            message = f"{width // parts} on a GPU is not a multiple of 16, which FP8 needs"
-            yield Claim(f"model.{name}", message, f"use a multiple of {16 * parts}", ("model.hiddenSize",))
+        if width % parts == 0 and width // parts % wide:
+            message = f"{width // parts} on a GPU is not a multiple of {wide}, which {precision.upper()} needs"
+            yield Claim(f"model.{name}", message, f"use a multiple of {wide * parts}", ("model.hiddenSize",))
 
 
 def tensor_within_a_machine(job: Job) -> Iterator[Claim]:
@@ -190,7 +199,7 @@ def tensor_within_a_machine(job: Job) -> Iterator[Claim]:
 
 
 ARITHMETIC = (
-    Check(gpus_of_the_machine, "Kubernetes, Schedule GPUs"),
+    Check(gpus_of_the_machine, "Kubernetes, Schedule GPUs", tasks=("train", "test")),
     Check(world_size, f"{_ARGUMENTS}, megatron/core/parallel_state.py"),
     Check(global_batch, "megatron/core/num_microbatches_calculator.py"),
     Check(interleaved_batches, "megatron/core/pipeline_parallel/schedules.py"),

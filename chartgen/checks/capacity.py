@@ -8,12 +8,13 @@ from typing import Any, TypeAlias
 
 from chartgen.checks.arithmetic import ARITHMETIC
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.gpus import find_gpu
-from chartgen.checks.job import Job
+from chartgen.checks.job import Job, Recompute
 from chartgen.checks.memory import GB, Memory, estimate
+from chartgen.gpus import find_gpu
 
-# Of what CUDA reports. The estimate is within 5 % where a run was logged, and NVIDIA publishes runs up to 0.91 (Llama
-# 3.1 405B in bf16 on 128 GB200); what is left holds the CUDA context and NCCL's buffers.
+# Of what CUDA reports. The estimate is within 5 % where a run was logged; what is left holds the CUDA context and
+# NCCL's buffers. Refused is what does not even fit without the estimate's margin: NVIDIA publishes runs up to 1.06 of
+# the estimate and 0.97 of its least (Llama 3.1 405B in fp8 on 256 GB200).
 TIGHT, TOO_MUCH = 0.95, 1.05
 _CAUSES = ("recompute", "batch", "sequenceLength", "gpusPerNode", "nodes", "machineType", "model")
 
@@ -39,6 +40,11 @@ class Load:
         return self.memory.total / self.capacity
 
     @property
+    def certain(self) -> float:
+        """How full the GPU is at least; above 1.05, which leaves 5 % for the unknown, the run fails."""
+        return self.memory.least / self.capacity
+
+    @property
     def fits(self) -> bool:
         """Whether there is room for what the estimate leaves out, too."""
         return self.share <= TIGHT
@@ -52,14 +58,14 @@ def load_of(job: Job) -> Load | None:
 
 def memory_of_a_gpu(job: Job) -> Iterator[Claim]:
     """A GPU has to hold its share of weights, optimizer state and activations; else the first step fails."""
-    if (load := _load(job)) and load.share > TOO_MUCH:
+    if (load := _load(job)) and load.certain > TOO_MUCH:
         yield _claim(job, load, "needs about")
 
 
 def little_memory_left(job: Job) -> Iterator[Claim]:
-    """An estimate near a GPU's memory leaves too little for communication buffers and fragmentation."""
-    if (load := _load(job)) and TIGHT < load.share <= TOO_MUCH:
-        yield _claim(job, load, "is nearly full with about")
+    """An estimate near a GPU's memory, or one that exceeds it by no more than its margin, may not fit."""
+    if (load := _load(job)) and load.share > TIGHT and load.certain <= TOO_MUCH:
+        yield _claim(job, load, "may need" if load.share > 1 else "is nearly full with about")
 
 
 def _load(job: Job) -> Load | None:
@@ -116,7 +122,7 @@ def _divides(job: Job) -> bool:
 def _changes(job: Job) -> Iterator[Change]:
     """Give changes, cheapest first: sharing more, smaller pieces, computing twice, more machines."""
     shared = [*_sharing(job), *_layouts(job)]
-    if job.values["recompute"] != "full":
+    if job.recompute != Recompute("full"):
         shared += [{**change, "recompute": "full"} for change in ({}, *shared)]
     yield from shared
     if job.gpus_per_node < job.machine.gpus:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.gpus import find_gpu
-from chartgen.checks.images import release_of
+from chartgen.checks.images import can, release_in, release_of
 from chartgen.checks.job import Job
 from chartgen.compat import lock, version, within
+from chartgen.gpus import find_gpu
 from chartgen.slots import parse_slot
 from chartgen.yamltext import read_text
 
@@ -28,16 +28,47 @@ def plugin_and_daemon(job: Job) -> Iterator[Claim]:
     rows = _pairs(job)
     plugin, daemon = (job.values.get("network", {}).get(key, "") for key in ("pluginVersion", "daemonVersion"))
     own = next((row for row in rows if row["plugin"] == plugin), None)
-    fit = [row for row in rows if "unfit" not in row]
-    if rows and (own is None or "unfit" in own):
-        why = own["unfit"] if own else "is not a version whose daemon is known"
-        known = ", ".join(row["plugin"] for row in fit)
-        yield Claim("network.pluginVersion", f"{plugin} {why}", f"use one of {known}", ("network.daemonVersion",))
+    if rows and own is None:
+        message = f"{plugin} is not a version whose daemon is known"
+        known = ", ".join(row["plugin"] for row in rows)
+        yield Claim("network.pluginVersion", message, f"use one of {known}", ("network.daemonVersion",))
     if own and daemon not in own["daemons"]:
-        partner = next((row["plugin"] for row in fit if daemon in row["daemons"]), "")
+        partner = next((row["plugin"] for row in rows if daemon in row["daemons"]), "")
         hint = f"use {' or '.join(own['daemons'])}" + (f", or plugin {partner} for it" if partner else "")
         message = f"{daemon} does not go with plugin {plugin}"
         yield Claim("network.daemonVersion", message, hint, ("network.pluginVersion",))
+
+
+def build_of_nccl(job: Job) -> Iterator[Claim]:
+    """Installers of GPUDirect-TCPXO have several builds of NCCL up to v1.0.11, and one from v1.0.12 on."""
+    network = job.values.get("network", {})
+    own = next((row for row in _pairs(job) if row["plugin"] == network.get("pluginVersion")), {"build": ""})
+    if network.get("ncclBuildType") and "build" not in own:
+        message = f"plugin {own['plugin']} has one NCCL only"
+        yield Claim("network.ncclBuildType", message, "leave it empty", ("network.pluginVersion",))
+
+
+def plugin_and_cuda(job: Job) -> Iterator[Claim]:
+    """A plugin that links another CUDA runtime than the image has cannot be loaded, and NCCL falls back to TCP."""
+    plugin = job.values.get("network", {}).get("pluginVersion", "")
+    own = next((row for row in _pairs(job) if row["plugin"] == plugin and "cuda" in row), None)
+    release, cuda = _cuda(job)
+    if not own or cuda in (0, own["cuda"]):
+        return
+    newest = [row for row in _pairs(job) if row["cuda"] == cuda][-1]
+    message = f"{plugin} needs CUDA {own['cuda']}, and {release} has CUDA {cuda}"
+    pair = f"{newest['plugin']} with network.daemonVersion {newest['daemons'][-1]}"
+    hint = f"use {pair}, or an image with CUDA {own['cuda']}"
+    yield Claim("network.pluginVersion", message, hint, (f"launchers.{job.launcher.name}.image",))
+
+
+def _cuda(job: Job) -> tuple[str, int]:
+    """Return the job's public image and release, and the major version of its CUDA; 0 where that is not known."""
+    for row in reversed(lock()["cuda"]):
+        release = release_in(job.image, row["image"])
+        if release and version(release) >= version(row["from"]):
+            return f"{row['image']}:{release}", row["cuda"]
+    return "", 0
 
 
 def settings_of_the_plugin(job: Job) -> Iterator[Claim]:
@@ -74,6 +105,31 @@ def precision_of_the_gpu(job: Job) -> Iterator[Claim]:
         message = f"{wanted} is not a format of {gpu.model}, the GPU of {job.machine.name}"
         hint = f"use {' or '.join(both)}" if both else "use another machineType"
         yield Claim("precision", message, hint, ("machineType",))
+
+
+def precision_of_the_image(job: Job) -> Iterator[Claim]:
+    """MXFP8 and NVFP4 came to Megatron with certain releases of NVIDIA's images."""
+    for row in _formats(job):
+        if can(job, row["feature"]) is False:
+            hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
+            yield Claim(
+                f"launchers.{job.launcher.name}.image", f"{job.image} has no {row['feature']}", hint, ("precision",)
+            )
+
+
+def precision_of_an_unknown_image(job: Job) -> Iterator[Claim]:
+    """What an image that is not NVIDIA's can compute in, nobody can say without starting it."""
+    for row in _formats(job):
+        if can(job, row["feature"]) is None:
+            message = f"not checked whether {job.image} has {row['feature']}: its release is not known"
+            hint = f"it needs the Megatron of nvcr.io/{row['image']}:{row['from']} or newer"
+            yield Claim("precision", message, hint, (f"launchers.{job.launcher.name}.image",))
+
+
+def _formats(job: Job) -> list[dict[str, Any]]:
+    """Return the rows of the lock about the job's number format, where its launcher has it."""
+    wanted = job.values["precision"]
+    return [row for row in lock()["features"] if row["feature"] == wanted and wanted in job.launcher.precisions]
 
 
 def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[Claim]:
@@ -124,11 +180,15 @@ COMPAT = (
     Check(
         plugin_and_daemon, "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md", tasks=_RUNS
     ),
+    Check(build_of_nccl, "google/nccl-plugin-gpudirect-tcpxo @ 04815d1, tcpxo_scripts/container_entry.sh", tasks=_RUNS),
+    Check(plugin_and_cuda, "NVIDIA/cluster-readiness-engine, docs/concepts/platform-detection.md", tasks=_RUNS),
     Check(
         settings_of_the_plugin,
         "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
         tasks=_RUNS,
     ),
     Check(program_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
+    Check(precision_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
+    Check(precision_of_an_unknown_image, "chartgen/data/compat.yaml, features", "warning"),
     Check(precision_of_the_gpu, "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix"),
 )

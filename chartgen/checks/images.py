@@ -17,7 +17,12 @@ def release_of(job: Job, image: str) -> str:
     """
     if job.values["launchers"][job.launcher.name].get("program"):
         return ""
-    release = re.search(rf"(?:^|/){image}:(\d\d\.\d\d)(?:\D|$)", job.image)
+    return release_in(job.image, image)
+
+
+def release_in(reference: str, image: str) -> str:
+    """Return the release, year.month, of an image; empty when the reference is to another one."""
+    release = re.search(rf"(?:^|/){image}:(\d\d\.\d\d)(?:\D|$)", reference)
     return release[1] if release else ""
 
 

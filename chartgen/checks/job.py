@@ -4,10 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from chartgen.launcher import Launcher
 from chartgen.target import Machine, Target
+
+_DIGITS = frozenset("0123456789.")
+
+
+class Recompute(NamedTuple):
+    """What is computed again in the backward pass.
+
+    Args:
+        granularity: none, selective (the attention's scores) or full (layers).
+        method: With full: uniform, units of `layers` layers; or block, `layers` layers of each chunk, the others never.
+        layers: See there.
+    """
+
+    granularity: str
+    method: str = "uniform"
+    layers: int = 1
 
 
 @dataclass(frozen=True)
@@ -94,6 +110,32 @@ class Job:
         names = [f"account-for-{part}-in-pipeline-split" for part in ("embedding", "loss")]
         told = (config.get(name) or (isinstance(nested, dict) and nested.get(name.replace("-", "_"))) for name in names)
         return self.model("layers") + sum(map(bool, told))
+
+    def given(self, key: str) -> Any:
+        """Return the value of a dotted key of two parts; None where it is null.
+
+        Numbers with a point are text where `--set` gave them.
+        """
+        section, _, name = key.partition(".")
+        found = self.values[section].get(name)
+        return float(found) if isinstance(found, str) and found[:1] in _DIGITS else found
+
+    def setting(self, key: str) -> Any:
+        """Return such a value, or what null means with the launcher; None where nobody says it."""
+        found = self.given(key)
+        return self.launcher.defaults.get(key) if found is None else found
+
+    @property
+    def ties_embeddings(self) -> bool:
+        """Whether embedding and output layer share their weights."""
+        told = self.given("model.tiedEmbeddings")
+        return bool(self.values["model"]["family"] == "gpt" if told is None else told)
+
+    @property
+    def recompute(self) -> Recompute:
+        """What is computed again; a word alone is the granularity."""
+        given = self.values["recompute"]
+        return Recompute(**given) if isinstance(given, dict) else Recompute(given)
 
     @property
     def model_parallel(self) -> int:

@@ -4,10 +4,14 @@ The formulas are those of Megatron-LM's own report (megatron/training/theoretica
 which follows table 2 of arXiv:2205.05198, with four corrections: context parallel GPUs share a sequence, SwiGLU keeps
 6 bytes of each feed-forward value instead of 4 unless it computes in 8 bits, gradients may be reduced in 16 bits, and
 the output layer makes two copies of the logits in 32 bits. A Llama 3 8B run that NVIDIA has logged takes 70.8 GB,
-where this says 71.5 (NVIDIA/dgxc-benchmarking, Llama 3.1 README).
+where this says 71.5 and 66 at least (NVIDIA/dgxc-benchmarking, Llama 3.1 README).
+
+Every estimate has a margin, down to what the run keeps in any case: the report counts query, key and value heads as
+equally many, dropout masks that Llama does without, inputs of linear layers in 16 bits also where they are kept in 8
+or 4, and a loss that is not fused. Only what does not fit without all of that is refused.
 
 They hold where Megatron pretrains a GPT model with fused attention. Other programs, sharded data parallelism (FSDP),
-offloading and adapters are not estimated.
+offloading, adapters and recomputation of chosen modules are not estimated.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from chartgen.checks.activations import kept, kept_at_least, tokens
 from chartgen.checks.job import Job
 from chartgen.checks.options import options
 
@@ -22,8 +27,9 @@ GB = 1e9
 # Programs whose memory the formulas describe, wherever an image keeps them.
 PROGRAMS = frozenset(("pretrain_gpt.py", "megatron_gpt_pretraining.py"))
 # Parts of the names of options that change what a GPU holds in ways that no formula here covers.
-_OTHERWISE = ("fsdp", "offload", "precision_aware", "peft", "lora")
-_EIGHT_BITS = frozenset(("fp8", "mxfp8", "nvfp4"))
+_OTHERWISE = ("fsdp", "offload", "precision_aware", "peft", "lora", "recompute_modules")
+# Options that turn a loss on whose gradient takes the place of the logits (Transformer Engine's cross entropy).
+_FUSED_LOSS = ("cross_entropy_loss_fusion", "cross_entropy_fusion_impl")
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class Memory:
         logits: The output layer's results, on the last pipeline stage.
         total: The fuller of the first and the last stage: logits count only where activations are fewer, except
             without a pipeline, where one GPU has both.
+        least: The part of the total that the run keeps however well its program saves; the rest is the margin.
     """
 
     parameters: float
@@ -44,10 +51,11 @@ class Memory:
     activations: float
     logits: float
     total: float
+    least: float
 
     def __str__(self) -> str:
         parts = f"{self.state / GB:.0f} state, {self.activations / GB:.0f} activations, {self.logits / GB:.0f} logits"
-        return f"{self.total / GB:.0f} GB ({parts})"
+        return f"{self.total / GB:.0f} GB ({parts}), at least {self.least / GB:.0f} GB,"
 
 
 def estimate(job: Job) -> Memory | None:
@@ -57,11 +65,14 @@ def estimate(job: Job) -> Memory | None:
     dense, experts = _parameters(job)
     copies = max(job.world // job.expert_parallel, 1)
     state = dense * _bytes(job, job.data_parallel * job.parallel("context")) + experts * _bytes(job, copies)
-    first, last = _in_flight(job)
-    kept, once = _activations(job)
-    logits = 8 * _tokens(job) * job.model("vocabularySize") / job.parallel("tensor")
-    fullest = max(kept * first, kept * last + logits)
-    return Memory(dense + experts, state, kept * first + once, logits, state + fullest + once)
+    most = kept(job)
+    logits = 8 * _logits(job)
+    total = state + max(most.first, most.last + logits) + most.once
+    least = kept_at_least(job)
+    # the fused loss keeps 16 bits of each logit, the other one also 32
+    loss = (2 if _fused_loss(job) else 6) * _logits(job)
+    lower = state + max(least.first, least.last + loss) + least.once
+    return Memory(dense + experts, state, most.first + most.once, logits, total, min(lower, total))
 
 
 def model_parameters(job: Job) -> float:
@@ -70,7 +81,7 @@ def model_parameters(job: Job) -> float:
     attention, feed_forward = _layer(job)
     layers = job.model("layers") * (attention + feed_forward * max(job.model("experts"), 1))
     final_norm = job.model("hiddenSize") * (2 if gpt else 1)
-    return layers + final_norm + _embedding(job) * (1 if gpt else 2)
+    return layers + final_norm + _embedding(job) * (1 if job.ties_embeddings else 2)
 
 
 def _holds(job: Job) -> bool:
@@ -101,8 +112,7 @@ def _parameters(job: Job) -> tuple[float, float]:
     tensor, stages, experts = job.parallel("tensor"), job.parallel("pipeline"), job.model("experts")
     attention, feed_forward = _layer(job)
     layers = job.model("layers") / stages
-    untied = job.values["model"]["family"] != "gpt"
-    embeddings = _embedding(job) * (2 if untied and stages == 1 else 1)
+    embeddings = _embedding(job) * (2 if stages == 1 and not job.ties_embeddings else 1)
     if not experts:
         return (layers * (attention + feed_forward) + embeddings) / tensor, 0.0
     sharing = job.parallel("expertTensor") * job.parallel("expert")
@@ -130,42 +140,12 @@ def _short_gradients(job: Job) -> bool:
     )
 
 
-def _tokens(job: Job) -> float:
-    """Give the tokens of a micro-batch that one GPU handles."""
-    return int(job.values["sequenceLength"]) / job.parallel("context") * job.micro_batch
+def _logits(job: Job) -> float:
+    """Return how many logits of a micro-batch one GPU of the last stage has."""
+    return tokens(job) * job.model("vocabularySize") / job.parallel("tensor")
 
 
-def _activations(job: Job) -> tuple[float, float]:
-    """Give the bytes that all layers keep of one micro-batch on a GPU, and those that exist only once.
-
-    With sequence parallelism tensor parallel GPUs share all of a layer: (18 + c x ffn / hidden) bytes for each value of
-    a hidden state; without it, they all hold 10 of the 18, and Megatron-LM adds 5 %. Full recomputation keeps a layer's
-    input, and one whole layer while it is computed again. Experts count as one feed-forward block.
-    """
-    tensor, hidden, tokens = job.parallel("tensor"), job.model("hiddenSize"), _tokens(job)
-    values = tokens * hidden
-    shares = tensor == 1 or bool(job.values["parallelism"]["sequence"])
-    width = 2 if job.values["precision"] == "fp32" else 1
-    narrow = job.values["model"]["family"] == "gpt" or job.values["precision"] in _EIGHT_BITS
-    inner = (8 + (4 if narrow else 6) * job.model("ffnHiddenSize") / hidden) / tensor
-    layer = width * values * (10 / tensor + inner if shares else 1.05 * (10 + inner))
-    ends = (8 * tokens + values) * job.parallel("pipeline") / tensor
-    once = 4 * tokens * (hidden + job.model("vocabularySize")) / tensor if job.parallel("pipeline") == 1 else 0.0
-    if job.values["recompute"] == "full":
-        kept = width * 2 * values / (tensor if shares else 1)
-        return kept * job.model("layers") + ends, once + layer
-    return layer * job.model("layers") + ends, once
-
-
-def _in_flight(job: Job) -> tuple[float, float]:
-    """Give how many whole models' activations the first and the last pipeline stage keep at the same time.
-
-    The first stage starts 2 (p - 1) + (v - 1) p + 1 of its v chunks before the first backward pass, the last one
-    (v - 1) p + 1; without interleaving it is a micro-batch for each stage behind, as far as there are so many
-    (megatron/core/pipeline_parallel/schedules.py).
-    """
-    stages, chunks = job.parallel("pipeline"), job.parallel("virtualPipeline")
-    more = (stages - 1) / (stages * chunks)
-    if chunks > 1:
-        return 1 + more, 1 - more
-    return min(1.0, max(job.micro_batches, 1) / stages), 1 - more
+def _fused_loss(job: Job) -> bool:
+    """Report whether the loss is Transformer Engine's, which computes gradients in the place of the logits."""
+    given = dict(options(job))
+    return all(str(given.get(name)).lower() in ("true", "te") for name in _FUSED_LOSS)

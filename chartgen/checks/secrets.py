@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from chartgen.checks.claim import Check, Claim
 from chartgen.checks.job import Job
+from chartgen.masking import KINDS, PASSWORD, RANDOM, SECRET_NAME, WANDB_KEY, WANDB_NAME
 
-# Beginnings that only one issuer uses, by the issuers' own documents on tokens, with the least length that is real.
-_KINDS = {
-    "a Hugging Face token": re.compile(r"\bhf_[A-Za-z0-9]{16,}"),
-    "an AWS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
-    "an NGC key": re.compile(r"\bnvapi-[A-Za-z0-9_-]{16,}"),
-    "a GitHub token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
-    "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"),
-    # a reference such as $(PASSWORD) holds nothing
-    "a password in an address": re.compile(r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]*://[^\s/:@]*:[^\s/@$][^\s/@]*@"),
-}
-# 40 hexadecimal digits are also a commit, so that the name has to tell.
-_WANDB_KEY = re.compile(r"\b[0-9a-f]{40}\b")
-_WANDB_NAME = re.compile(r"wandb|api[-_]?key", re.IGNORECASE)
-# Upper case: configurations hold bos_token and the like, which are no secrets.
-_SECRET_NAME = re.compile(r"(?:.*_)?(?:TOKEN|PASSWORD|PASSWD|SECRET|API_KEY|ACCESS_KEY|SECRET_KEY)")
-_RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+=._-][A-Za-z0-9+/=._-]{15,}")
+_KINDS = {**KINDS, "a password in an address": PASSWORD}
 
 
 class _Text(NamedTuple):
@@ -56,11 +41,11 @@ def _kind(found: _Text) -> str:
         if pattern.search(found.text):
             return kind
     name = f"{'.'.join(found.keys)} {found.name} {found.text}"
-    if _WANDB_KEY.search(found.text) and _WANDB_NAME.search(name):
+    if WANDB_KEY.search(found.text) and WANDB_NAME.search(name):
         return "a Weights & Biases key"
-    assigned = found.text.partition("=")[2] if _SECRET_NAME.fullmatch(found.text.partition("=")[0]) else ""
-    secret = assigned or (found.text if _SECRET_NAME.fullmatch(found.name) else "")
-    return "a secret" if _RANDOM.fullmatch(secret) else ""
+    assigned = found.text.partition("=")[2] if SECRET_NAME.fullmatch(found.text.partition("=")[0]) else ""
+    secret = assigned or (found.text if SECRET_NAME.fullmatch(found.name) else "")
+    return "a secret" if RANDOM.fullmatch(secret) else ""
 
 
 def _hint(found: _Text) -> str:

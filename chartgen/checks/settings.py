@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.gpus import find_gpu
 from chartgen.checks.job import Job
 from chartgen.checks.options import options
+from chartgen.gpus import find_gpu
 
 _CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 # PyTorch reads the first one from 2.9 on, and before it the second one.

@@ -101,12 +101,33 @@ def restarts_need_checkpoints(job: Job) -> Iterator[Claim]:
 
 
 def checkpoints_outlive_the_pods(job: Job) -> Iterator[Claim]:
-    """Checkpoints in a machine's memory end with the pod, and those on local disks are found on that machine only."""
-    place = job.values["storage"]["outputs"]["from"].partition("://")[0]
-    if place in ("memory", "disk") and job.values["checkpoint"]["enabled"] and _data(job):
-        why = "are lost with the pod" if place == "memory" else "are on that machine only"
+    """Checkpoints in a machine's memory take that from the run, and end with the pod: nothing is ever resumed."""
+    if job.values["checkpoint"]["enabled"] and _outputs(job) == "memory":
+        message = "checkpoints in memory:// are lost with the pod, and fill the machine's memory"
         hint = "use storage that all machines share, such as pvc://, or checkpoint.enabled false"
-        yield Claim("storage.outputs.from", f"checkpoints in {place}:// {why}", hint, ("checkpoint.enabled", *_DATA))
+        yield Claim("storage.outputs.from", message, hint, ("checkpoint.enabled",))
+
+
+def checkpoints_are_shared(job: Job) -> Iterator[Claim]:
+    """Checkpoints on local disks are found on that machine only, and a run that is started again may be on others."""
+    if job.values["checkpoint"]["enabled"] and _outputs(job) == "disk" and _data(job):
+        hint = "use storage that all machines share, such as pvc://, or checkpoint.enabled false"
+        message = "checkpoints in disk:// are on that machine only"
+        yield Claim("storage.outputs.from", message, hint, ("checkpoint.enabled", *_DATA))
+
+
+def training_on_data_saves(job: Job) -> Iterator[Claim]:
+    """A long run on real data that saves nothing has lost everything with the first failure, and leaves no model."""
+    steps, can_save = _steps(job), "checkpoint.enabled" in job.launcher.owns
+    if can_save and not job.values["checkpoint"]["enabled"] and _data(job) and not 0 < steps <= _FEW_STEPS:
+        message = f"false, and {steps or 'all'} steps on real data are lost with the first failure"
+        yield Claim("checkpoint.enabled", message, "use true, with storage.outputs that outlives the pods", _DATA)
+
+
+def _outputs(job: Job) -> str:
+    """Return the scheme of the storage that runs write to."""
+    scheme: str = job.values["storage"]["outputs"]["from"].partition("://")[0]
+    return scheme
 
 
 def profile_within_the_steps(job: Job) -> Iterator[Claim]:
@@ -205,7 +226,9 @@ TRAINING = (
     Check(steps_or_samples, _ARGUMENTS),
     Check(checkpoint_before_the_end, "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/training.py", "warning"),
     Check(restarts_need_checkpoints, "jobset.sigs.k8s.io, failure policies", "warning"),
-    Check(checkpoints_outlive_the_pods, "Kubernetes API, core/v1 EmptyDirVolumeSource", "warning"),
+    Check(checkpoints_outlive_the_pods, "Kubernetes API, core/v1 EmptyDirVolumeSource"),
+    Check(checkpoints_are_shared, "Kubernetes API, core/v1 EmptyDirVolumeSource", "warning"),
+    Check(training_on_data_saves, "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/checkpointing.py", "warning"),
     *GRACE,
     Check(profile_within_the_steps, "NVIDIA/Megatron-LM core_v0.12.1, megatron/training/training.py"),
     Check(profiled_ranks_exist, "NVIDIA/Megatron-LM core_v0.12.1, megatron/training/training.py"),

@@ -12,7 +12,9 @@ from typing import Any
 import click
 
 from chartgen import __version__
+from chartgen.cli.output import guarded
 from chartgen.errors import ChartgenError, Problem
+from chartgen.visible import one_line
 
 _EPILOG = """\b
 Examples:
@@ -71,6 +73,11 @@ class _Group(click.Group):
         commands: tuple[click.Command, ...] = import_module(f"chartgen.cli.{_COMMANDS[name]}").COMMANDS
         return next(command for command in commands if command.name == name)
 
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run with both standard streams guarded, so that also usage errors are harmless."""
+        with guarded():
+            return super().main(*args, **extra)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a failure that chartgen foresaw ends it without a traceback."""
         try:
@@ -80,12 +87,24 @@ class _Group(click.Group):
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)
         except BrokenPipeError:
-            raise  # whoever reads the output has seen enough; click ends quietly
+            if _reader_has_gone():
+                raise  # it has seen enough; click ends quietly
+            found = ChartgenError("a program that chartgen wrote to has ended")
         except OSError as error:
             found = ChartgenError(Problem(error.strerror or str(error), error.filename))
         for problem in found.problems:
-            click.echo(f"{click.style('error', fg='red')}: {problem}", err=True)
+            click.echo(f"{click.style('error', fg='red')}: {one_line(str(problem))}", err=True)
         sys.exit(found.exit_code)
+
+
+def _reader_has_gone() -> bool:
+    """Tell whether nobody reads stdout or stderr any more; another broken pipe is a failure."""
+    import select
+
+    poller = select.poll()
+    for stream in (1, 2):
+        poller.register(stream, 0)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
 
 
 @click.group(cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})

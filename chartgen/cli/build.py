@@ -104,11 +104,14 @@ def _generated(charts: list[Chart], schemas: Path | None, reference: Path | None
     wanted = [(schemas, docs.schemas(charts))] if schemas else []
     wanted += [(reference, docs.reference())] if reference else []
     stale = [path for folder, files in wanted for path in docs.stale(files, folder)]
+    gone = [path for folder, files in wanted for path in docs.obsolete(files, folder)]
     for folder, files in () if check else wanted:
         docs.write(files, folder)
     for path in stale:
         click.echo(f"{path}: {'stale; run `make charts`' if check else 'written'}", err=check)
-    return stale
+    for path in gone:
+        click.echo(f"{path}: {'obsolete; run `make charts`' if check else 'removed'}", err=check)
+    return [*stale, *gone]
 
 
 @click.command("list")

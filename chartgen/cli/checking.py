@@ -18,6 +18,7 @@ from chartgen.cli.options import (
     values_options,
     workload_option,
 )
+from chartgen.cli.output import emit
 
 if TYPE_CHECKING:
     from chartgen.checks.job import Job
@@ -48,7 +49,8 @@ def check(
     The rules of the chart's own fragments need Helm: `--render` tells what they refuse, once nothing else is wrong.
     `lint`, `install`, `upgrade` and `rehearse` always go through both.
 
-    TARGET is a target or a chart folder. Exit 1 when there is an error; warnings are only shown.
+    TARGET is a target or a chart folder. Exit 1 when there is an error; warnings are only shown. Exit 3 when the job
+    could not be checked, as that of a chart whose target no folder of --path holds.
 
     \b
     Examples:
@@ -57,6 +59,7 @@ def check(
     """
     from chartgen.checks import SCHEMA, job_of
     from chartgen.checks import check as find
+    from chartgen.findings import exit_code
     from chartgen.reports import report
 
     values = read_values(options)
@@ -66,11 +69,11 @@ def check(
         from chartgen.refusals import refusals
 
         findings += refusals(chart, values)
-    click.echo(report(findings, output, checked=target), nl=False)
+    show = click.echo if output == "text" else emit
+    show(report(findings, output, checked=target), nl=False)
     if explain and all(found.rule != SCHEMA for found in findings):
         _explain(job_of(chart, values))
-    if any(found.severity == "error" for found in findings):
-        sys.exit(1)
+    sys.exit(exit_code(findings))
 
 
 def _explain(job: Job | None) -> None:
@@ -110,11 +113,18 @@ def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path,
 
     found = search(load_target(target, library(path)), read_values(options), gpus)
     if output == "json":
-        click.echo(json.dumps([{**layout.values, "memoryShare": round(layout.share, 3)} for layout in found], indent=2))
+        click.echo(json.dumps([_row(layout) for layout in found[:most]], indent=2))
     else:
         _show_layouts(found[:most], len(found))
     if not found:
         sys.exit(1)
+
+
+def _row(layout: Layout) -> dict[str, Any]:
+    """Return a layout's values, and what the table shows beside them."""
+    told = {"dataParallel": layout.data_parallel, "microBatches": layout.micro_batches}
+    memory = {"memoryGigabytes": round(layout.memory.total / 1e9, 1), "memoryShare": round(layout.share, 3)}
+    return {**layout.values, **told, **memory}
 
 
 def _show_layouts(shown: list[Layout], count: int) -> None:

@@ -83,8 +83,10 @@ def _release(
 
 
 def _show(found: list[Diagnosis], output: str) -> None:
+    from chartgen.masking import masked_value
+
     if output == "json":
-        click.echo(json.dumps([asdict(each) for each in found], indent=2))
+        click.echo(json.dumps([masked_value(asdict(each)) for each in found], indent=2))
     else:
         show_diagnoses(found)
     counts = {status: sum(each.status == status for each in found) for status in _COLOURS}
@@ -98,11 +100,15 @@ def show_diagnoses(found: list[Diagnosis], *, err: bool = False) -> None:
         found: The diagnoses.
         err: Print them apart from a command's result.
     """
+    from chartgen.masking import masked
+
     width = max((len(each.name) for each in found), default=0)
     for each in found:
-        click.echo(f"{click.style(each.status, fg=_COLOURS[each.status])}  {each.name:{width}}  {each.text}", err=err)
+        click.echo(
+            f"{click.style(each.status, fg=_COLOURS[each.status])}  {each.name:{width}}  {masked(each.text)}", err=err
+        )
         if each.fix:
-            click.echo(f"{'':{width + 6}}  fix: {each.fix}", err=err)
+            click.echo(f"{'':{width + 6}}  fix: {masked(each.fix)}", err=err)
 
 
 COMMANDS = (doctor,)

@@ -26,6 +26,7 @@ from chartgen.cli.options import (
 if TYPE_CHECKING:
     from chartgen.rehearsal.rehearse import Rehearsal
     from chartgen.rehearsal.sandbox import Sandbox
+    from chartgen.runs.verdict import Verdict
 
 
 @click.group()
@@ -81,7 +82,11 @@ def engines_list(output: str) -> None:
     "--machines", type=click.IntRange(min=0), help="Simulated machines; default: as many as the run asks for."
 )
 @click.option("--context", help="Use this disposable cluster (with kwok and the controllers) instead of a new one.")
-@click.option("--timeout", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds to wait.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    help="Seconds without progress until it is given up; default: 120, and 1 for every 10 machines.",
+)
 @workload_option
 @output_option
 @path_option
@@ -89,7 +94,8 @@ def rehearse(target: str, path: tuple[Path, ...], output: str, **options: Any) -
     """Install a release on a throw-away control plane with simulated machines, say what becomes of it, remove it all.
 
     etcd, Kubernetes, the queue and the job controllers are the real ones; the machines are simulated, so nothing is
-    trained. Exit 0 when every pod was admitted, placed and started, else 1.
+    trained. Exit 0 when every pod was admitted, placed and started, 1 when not, and 3 without a verdict: when this
+    machine is too slow for so many simulated ones.
 
     \b
     Example:
@@ -102,7 +108,7 @@ def rehearse(target: str, path: tuple[Path, ...], output: str, **options: Any) -
     result = run(load_target(target, library(path)), values, on_plan=show_plan, progress=say, **options)
     _show(result, output)
     if not result.verdict.ok:
-        sys.exit(1)
+        sys.exit(3 if result.verdict.overloaded else 1)
 
 
 def _show(result: Rehearsal, output: str) -> None:
@@ -112,16 +118,25 @@ def _show(result: Rehearsal, output: str) -> None:
         facts["plan"]["apis"] = sorted(plan.apis)
         click.echo(json.dumps(facts, indent=2))
         return
-    word = click.style("runs", fg="green") if verdict.ok else click.style("does not run", fg="red")
-    click.echo(f"Verdict: {plan.release} {word} on {result.machines} simulated machines ({verdict.seconds:.1f} s)")
+    click.echo(
+        f"Verdict: {plan.release} {_word(verdict)} on {result.machines} simulated machines ({verdict.seconds:.1f} s)"
+    )
     queue = f"by queue {plan.queue}" if plan.queue else "without a queue"
     click.echo(f"  admitted    {'yes, ' + queue if verdict.admitted else 'no'}")
     click.echo(f"  pods        {verdict.running} of {verdict.pods_expected} running, on {verdict.machines} machines")
     click.echo(f"  GPUs        {verdict.gpus} of {plan.gpus}")
     click.echo(f"  rendezvous  {verdict.rendezvous or plan.rendezvous}")
     click.echo(f"  logs        {plan.logs}")
+    for each in result.simulated:
+        click.echo(f"  simulated   {each}")
     for reason in verdict.reasons:
         click.echo(f"  why         {reason}")
+
+
+def _word(verdict: Verdict) -> str:
+    if verdict.overloaded:
+        return click.style("is not judged, the simulation is overloaded,", fg="yellow")
+    return click.style("runs", fg="green") if verdict.ok else click.style("does not run", fg="red")
 
 
 @click.group()
@@ -154,18 +169,50 @@ def sandbox_up(target: str, name: str, output: str, path: tuple[Path, ...], **op
         click.echo(f'\nUse it:  eval "$(chartgen sandbox env {name})"\nEnd it:  chartgen sandbox down {name}')
 
 
-@sandbox.command("env")
+class _Env(click.Command):
+    """Prints shell that leads nowhere when it fails: `eval` runs what is printed, and ignores the exit code."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError:
+            _lead_nowhere()
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except BaseException:  # Ctrl-C too
+            _lead_nowhere()
+            raise
+
+
+def _lead_nowhere() -> None:
+    from chartgen.rehearsal.sandbox import NOWHERE
+
+    click.echo(f"export KUBECONFIG={shlex.quote(str(NOWHERE))}; false")
+
+
+@sandbox.command("env", cls=_Env)
 @click.argument("name", default="sandbox")
 def sandbox_env(name: str) -> None:
-    """Print the shell line that makes helm, kubectl and chartgen use a sandbox: eval "$(chartgen sandbox env)".
+    """Print the shell lines that make helm, kubectl and chartgen use a sandbox: eval "$(chartgen sandbox env)".
+
+    Where helm or kubectl is not on PATH, those that `chartgen engines build` made are put there. When there is no such
+    sandbox the lines lead to no cluster at all, so that what follows never reaches a real one.
 
     \b
     Example:
       chartgen sandbox env oke
     """
-    from chartgen.rehearsal.sandbox import find
+    from chartgen.rehearsal.sandbox import environment, missing_programs
 
-    click.echo(f"export KUBECONFIG={shlex.quote(str(find(name).kubeconfig))}")
+    for key, value in environment(name).items():
+        click.echo(f"export {key}={shlex.quote(value)}")
+    for program in missing_programs():
+        say(f"{program} is missing; build it once with `chartgen engines build {program}`")
 
 
 @sandbox.command("down")
@@ -200,6 +247,8 @@ def _show_sandboxes(found: list[Sandbox], output: str) -> None:
     if output == "json":
         click.echo(json.dumps([asdict(one) for one in found], indent=2, default=str))
         return
+    if not found:
+        click.echo("no sandbox runs; `chartgen sandbox up TARGET` starts one")
     for one in found:
         controllers = ", ".join(one.controllers) or "no controllers"
         click.echo(f"{one.name}: {one.machines} machines, {controllers}, {one.kubeconfig}")

@@ -21,6 +21,7 @@ from chartgen.cli.options import (
     values_options,
     workload_option,
 )
+from chartgen.cli.output import emit
 from chartgen.errors import UsageError
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def execute(
         root = Path(temporary)
     planned = plan_execution(found, root.absolute(), rank=rank, overrides=dict(map(_pair, overrides)))
     if dry_run:
-        click.echo(_json(planned) if output == "json" else _text(planned), nl=False)
+        emit(_json(planned) if output == "json" else _text(planned), nl=False)
         return
     prepare(planned)
     say(f"mounts below {planned.root}")
@@ -98,9 +99,10 @@ def _json(planned: Execution) -> str:
     facts = {
         "argv": planned.argv,
         "environment": planned.environment,
-        "secrets": planned.secrets,
+        "outside": planned.outside,
         "folders": [str(folder) for folder in planned.folders],
         "files": {str(path): text for path, text in planned.files.items()},
+        "lacking": {str(path): source for path, source in planned.lacking.items()},
         "gracePeriodSeconds": planned.grace,
     }
     return json.dumps(facts, indent=2) + "\n"
@@ -111,7 +113,8 @@ def _text(planned: Execution) -> str:
 
     lines = [f"mkdir -p {shlex.quote(str(folder))}" for folder in planned.folders]
     lines += [f"# {path}: {len(text.splitlines())} lines of the chart" for path, text in planned.files.items()]
-    lines += [f"# {name} comes from a Secret: set it in the environment" for name in planned.secrets]
+    lines += [f"# {path} comes from {source}: put its files there" for path, source in planned.lacking.items()]
+    lines += [f"# {name} comes from {source}: set it in the environment" for name, source in planned.outside.items()]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in planned.environment.items()]
     return "\n".join([*lines, shlex.join(planned.argv)]) + "\n"
 

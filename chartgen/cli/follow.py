@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sys
@@ -16,6 +17,9 @@ from typing import TYPE_CHECKING
 import click
 
 from chartgen.cli.options import context_option, namespace_option, output_option, say
+from chartgen.cli.output import emit, steer
+from chartgen.masking import masked, masked_value
+from chartgen.visible import harmless
 
 if TYPE_CHECKING:
     from chartgen.cluster import Cluster
@@ -49,6 +53,9 @@ class Duration(click.ParamType[float]):
 @output_option
 def status(release: str, namespace: str, context: str | None, follow: bool, output: str) -> None:
     """Show what is going on with a release: why it waits, how far it is, which rank failed first.
+
+    Exit 1 when there is no such release. A run that has failed is no failure of this command: exit 0, as for any other
+    phase; use `chartgen wait`, or --follow, for an exit code that tells how the run ended.
 
     \b
     Examples:
@@ -110,8 +117,10 @@ def logs(
             lines = follow_logs(cluster, release, sources, place, since=seconds, tail=most, progress=say)
         else:
             lines = read_logs(cluster, sources, place, since=seconds, tail=most, progress=say)
+        # a runner of CI obeys lines on any stream
+        show = click.echo if "GITHUB_ACTIONS" in os.environ else emit
         for line in lines:
-            click.echo(line)
+            show(line)
 
 
 @click.command()
@@ -179,8 +188,10 @@ class _Screen:
         from chartgen.runs.telling import describe
 
         size = shutil.get_terminal_size()
-        lines = [line[: size.columns - 1] for line in describe(readout).splitlines()][: size.lines - 1]
-        click.echo((_CLEAR.format(self._drawn) if self._drawn else "") + "\n".join(lines))
+        # as it will be shown, so that no line is longer than the screen
+        lines = [line[: size.columns - 1] for line in harmless(masked(describe(readout))).split("\n")][: size.lines - 1]
+        steer(_CLEAR.format(self._drawn) if self._drawn else "")
+        click.echo("\n".join(lines))
         self._drawn = len(lines)
 
     def note(self, line: str) -> None:
@@ -207,9 +218,9 @@ class _Lines:
         if self._output == "json":
             click.echo(json.dumps(_plain(readout)))
         else:
-            click.echo(f"{datetime.now(timezone.utc):%H:%M:%S} {line}")
+            click.echo(f"{datetime.now(timezone.utc):%H:%M:%S} {masked(line)}")
         if self._output == "text" and readout.ended:
-            click.echo(describe(readout))
+            click.echo(masked(describe(readout)))
 
     def note(self, line: str) -> None:
         say(line)
@@ -218,12 +229,13 @@ class _Lines:
 def _show(readout: Readout, output: str) -> None:
     from chartgen.runs.telling import describe
 
-    click.echo(json.dumps(_plain(readout), indent=2) if output == "json" else describe(readout))
+    click.echo(json.dumps(_plain(readout), indent=2) if output == "json" else masked(describe(readout)))
 
 
 def _plain(readout: Readout) -> dict[str, object]:
     plain: dict[str, object] = json.loads(json.dumps(asdict(readout), default=datetime.isoformat))
-    return plain
+    hidden: dict[str, object] = masked_value(plain)
+    return hidden
 
 
 COMMANDS = (status, logs, wait)

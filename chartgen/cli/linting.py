@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.options import complete_target, path_option, read_values, say, values_options, workload_option
+from chartgen.cli.output import emit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,6 +53,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> Non
       chartgen lint gke-a3mega
       chartgen lint charts/gke-a3mega -f site.yaml --output sarif --output-file lint.sarif
     """
+    from chartgen.findings import exit_code
     from chartgen.linter.session import Settings, lint_all
     from chartgen.reports import report
 
@@ -66,9 +68,9 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> Non
         _show(findings)
     else:
         _write(report(findings, output, checked=settings.name), file)
-    failing = findings if settings.config.strict else [found for found in findings if found.severity == "error"]
-    if failing:
+    if settings.config.strict and any(found.severity == "warning" for found in findings):
         sys.exit(1)
+    sys.exit(exit_code(findings))
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def _show(findings: Sequence[Finding]) -> None:
         last = file
         colour = "red" if found.severity == "error" else "yellow"
         number = str(found.problem.line) if found.problem.line else "-"
-        click.echo(f"  {number:>5}  {click.style(f'{found.severity:<7}', fg=colour)}  {line_of(found)}")
+        click.echo(f"  {number:>5}  {click.style(f'{found.severity:<9}', fg=colour)}  {line_of(found)}")
     click.echo(counts(findings))
 
 
@@ -111,7 +113,7 @@ def _write(text: str, file: Path | None) -> None:
     from chartgen.files import write_whole
 
     if file is None:
-        click.echo(text, nl=False)
+        emit(text, nl=False)
     else:
         write_whole(file, text)
 
@@ -119,7 +121,7 @@ def _write(text: str, file: Path | None) -> None:
 def _write_baseline(findings: Sequence[Finding], file: Path) -> None:
     from chartgen.linter.selection import baseline_text
 
-    _write(baseline_text(findings), file)
+    _write(baseline_text(findings, file.parent), file)
     say(f"{file} knows {len(findings)} findings")
 
 

@@ -18,12 +18,12 @@ from chartgen.cli.options import (
     say,
     values_options,
 )
-from chartgen.errors import MissingToolError, Problem, UsageError
+from chartgen.cli.output import emit
+from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
 
 if TYPE_CHECKING:
     from chartgen.metrics.compare import Comparison
     from chartgen.metrics.log import Log
-    from chartgen.metrics.readers.nccl import Bandwidth
     from chartgen.metrics.readout import Readout, Wanted
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
@@ -77,11 +77,11 @@ _COUNT = click.IntRange(min=1)
 @context_option
 @path_option
 def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any) -> None:
-    """Tell step time, tokens/s, TFLOPS, MFU, goodput and cost of a run from its logs.
+    """Report step time, tokens/s, TFLOPS, MFU, goodput and cost of a run from its logs.
 
     LOG is a file (gzip too), a folder of files, or - for the standard input: logs of NeMo 1 and 2, DLLogger,
-    Megatron-LM, Megatron-Bridge, Automodel and MLPerf, and TensorBoard event files; of launcher nccl-test and of
-    nccl-tests it tells, and draws, the bus bandwidth. RELEASE is a release of the
+    Megatron-LM and its forks, Megatron-Bridge, Automodel, torchtitan and MLPerf, and TensorBoard event files; of
+    launcher nccl-test and of nccl-tests it reports, and draws, the bus bandwidth. RELEASE is a release of the
     cluster, whose values and logs are read there. The model, the batch and the GPUs come from the release, from values
     (-f), from options, or from the configuration in the log. Where two of these contradict one another, that is said,
     and the exit code is 1. The first steps of each start are left out as warm-up, unless --window says otherwise.
@@ -101,23 +101,29 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
         raise UsageError(Problem("--fail-below compares with a baseline", hint="give --baseline too"))
     log, facts = _open_release(logs[0], options) if _is_release(logs) else (read_logs(logs), [])
     if not len(log.track):
-        _show_bandwidths(log.bandwidths, "prometheus" if prometheus else output, options)
+        _show_bandwidths(log, "prometheus" if prometheus else output, options)
         return
     wanted = _wanted(options, facts)
     found = read_out(log, wanted)
     compared = _compare(found, baseline, wanted) if baseline else None
     labels = {"release": logs[0]} if _is_release(logs) else {}
     _print(found, compared, "prometheus" if prometheus else output, labels)
-    _draw(found, options)
+    _draw(found, logs[0] if _is_release(logs) else Path(found.log.places[0]).name, options)
     for notice in found.notices:
         click.echo(f"{click.style(notice.severity, fg='yellow')}: {notice}", err=True)
+    if compared and compared.other and fail_below is not None:
+        problem = f"--fail-below does not judge runs that differ: {'; '.join(compared.notes)}"
+        raise ChartgenError(
+            Problem(problem, baseline, hint="name a baseline with the same batch, machines and precision")
+        )
     slower = compared is not None and fail_below is not None and compared.change * 100 < -fail_below
     if slower or any(notice.severity == "error" for notice in found.notices):
         sys.exit(1)
 
 
-def _show_bandwidths(rows: list[Bandwidth], form: str, options: dict[str, Any]) -> None:
+def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
     """Tell what a test of the network measured."""
+    rows = log.bandwidths
     from chartgen.metrics.bandwidth import bandwidth_dict, bandwidth_lines, plot_bandwidths
 
     refused = [f"--{name}" for name in ("report", "baseline", "run") if options[name]]
@@ -133,7 +139,7 @@ def _show_bandwidths(rows: list[Bandwidth], form: str, options: dict[str, Any]) 
         for line in bandwidth_lines(rows):
             click.echo(line)
     if options["plot"]:
-        plot_bandwidths(rows, options["plot"], options["theme"])
+        plot_bandwidths(rows, options["plot"], f"Test of the network, {Path(log.places[0]).name}", options["theme"])
         say(f"wrote {options['plot']}")
 
 
@@ -199,12 +205,12 @@ def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[
     if form == "prometheus":
         from chartgen.metrics.prometheus import exposition
 
-        click.echo(exposition(found, labels), nl=False)
+        emit(exposition(found, labels), nl=False)
     elif form == "csv":
         from chartgen.metrics.shapes import csv_lines
 
         for line in csv_lines(found):
-            click.echo(line)
+            emit(line)
     elif form == "json":
         import json
         from dataclasses import asdict
@@ -229,16 +235,20 @@ def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[
                 click.echo(f"{'':<11} {note}")
 
 
-def _draw(found: Readout, options: dict[str, Any]) -> None:
+def _draw(found: Readout, run: str, options: dict[str, Any]) -> None:
     if options["plot"]:
         from chartgen.metrics.plot import plot
 
         plot(found, options["plot"], options["theme"])
         say(f"wrote {options['plot']}")
     if options["report"]:
+        from datetime import datetime, timezone
+
+        from chartgen.files import write_whole
         from chartgen.metrics.report import page
 
-        options["report"].write_text(page(found), encoding="utf-8")
+        written = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+        write_whole(options["report"], page(found, run=run, written=written))
         say(f"wrote {options['report']}")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from chartgen.errors import ChartgenError
+from chartgen.visible import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -88,7 +89,7 @@ def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *
     from chartgen.target import load_target
 
     if (Path(name) / "Chart.yaml").is_file():
-        return Chart.read(Path(name))
+        return Chart.read(Path(name)).identified(library(path))
     make = compose_interface if values_only else compose
     return make(load_target(name, library(path)), workload)
 
@@ -105,14 +106,14 @@ def open_place(context: str | None, namespace: str) -> Iterator[tuple[Cluster, P
 
 def say(line: str) -> None:
     """Print a line of progress, apart from the result."""
-    click.echo(f"{click.style('>', fg='cyan')} {line}", err=True)
+    click.echo(f"{click.style('>', fg='cyan')} {one_line(line)}", err=True)
 
 
 def show_warnings(found: Iterable[Finding]) -> None:
-    """Print the warnings among findings, apart from the result."""
+    """Print the warnings among findings, and what could not be checked, apart from the result."""
     for each in found:
-        if each.severity == "warning":
-            click.echo(f"{click.style('warning', fg='yellow')}: {each}", err=True)
+        if each.severity != "error":
+            click.echo(f"{click.style(each.severity, fg='yellow')}: {one_line(str(each))}", err=True)
 
 
 def show_plan(plan: Plan) -> None:

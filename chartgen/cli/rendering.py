@@ -15,6 +15,7 @@ from chartgen.cli.options import (
     values_options,
     workload_option,
 )
+from chartgen.cli.output import emit
 
 
 @click.command()
@@ -41,7 +42,7 @@ def render(
     values = read_values(options)
     chart = find_chart(target, path, workload)
     validate(chart, values)
-    click.echo(render_chart(chart, release, namespace, values.data), nl=False)
+    emit(render_chart(chart, release, namespace, values.data), nl=False)
 
 
 COMMANDS = (render,)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from chartgen.chart import Chart
     from chartgen.diff import Change
     from chartgen.records import Record
+    from chartgen.rollout import Preview
     from chartgen.values import Values
 
 
@@ -45,10 +46,10 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
       chartgen diff my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml --set steps=200
       chartgen diff my-run --target oke-h100 -f values/gpt3-175b.yaml
     """
-    from chartgen.checks import validate
+    from chartgen.checks import effective_values, validate
     from chartgen.diff import compare
     from chartgen.manifests import objects, render
-    from chartgen.rollout import survey
+    from chartgen.rollout import preview, survey
 
     values = read_values(options)
     with open_place(options["context"], options["namespace"]) as (cluster, place):
@@ -58,8 +59,8 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
         chart = _chart_for(record, target, options)
         validate(chart, values)
         rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
-    changes, words = compare(record.objects, rendered), state.effect(record.objects, rendered)
-    _show_changes(changes, words, options["output"])
+        seen = preview(cluster, state, record, rendered, effective_values(chart, values))
+    _show_changes(compare(record.objects, rendered), seen, options["output"])
 
 
 @click.command()
@@ -96,16 +97,18 @@ def history(release: str, **options: Any) -> None:
         _show_rows(rows)
 
 
-def _show_changes(changes: list[Change], words: str, output: str) -> None:
+def _show_changes(changes: list[Change], seen: Preview, output: str) -> None:
     from chartgen.diff import describe
 
     if output == "json":
-        click.echo(json.dumps({"effect": words, "changes": [asdict(change) for change in changes]}, indent=2))
+        click.echo(json.dumps({**asdict(seen), "changes": [asdict(change) for change in changes]}, indent=2))
         return
     colours = {"+": "green", "-": "red", "~": "yellow"}
     for line in describe(changes):
         click.secho(line, fg=colours.get(line[0]))
-    click.echo(words or ("nothing changes" if not changes else ""))
+    click.echo(seen.effect or ("nothing changes" if not changes else ""))
+    for loss in seen.losses:
+        click.secho(f"lost: {loss}", fg="red")
 
 
 def _show_rows(rows: list[dict[str, Any]]) -> None:

@@ -34,7 +34,7 @@ from chartgen.cluster.kinds import (
     Kind,
     Object,
 )
-from chartgen.cluster.transport import ClusterError
+from chartgen.cluster.transport import ClusterError, Streams
 
 __all__ = [
     "CLAIM",
@@ -63,6 +63,7 @@ __all__ = [
     "ClusterError",
     "Kind",
     "Object",
+    "Streams",
     "connect",
     "wait_for",
 ]

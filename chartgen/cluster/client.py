@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from chartgen.cluster.kinds import CRD, Kind, Object
-from chartgen.cluster.transport import ClusterError, Transport
+from chartgen.cluster.transport import ClusterError, Streams, Transport
 from chartgen.errors import ChartgenError, Problem
 
 if TYPE_CHECKING:
@@ -81,14 +81,27 @@ class Cluster(Transport):
             except ClusterError as error:
                 if error.status == 404:
                     return
-                raise
+                if error.status != 410 or not error.resume or error.resume == params.get("continue"):
+                    raise
+                # The first page's state is compacted after five minutes; the server offers to go on behind the last
+                # object with what is there now (k8s.io/apiserver, pkg/storage/continue.go). Nothing comes twice.
+                params["continue"] = error.resume
+                continue
             yield from answer["items"]
             params["continue"] = answer["metadata"].get("continue", "")
             if not params["continue"]:
                 return
 
     def stream(
-        self, kind: Kind, name: str, namespace: str = "", *, subresource: str, params: Mapping[str, str], idle: float
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str = "",
+        *,
+        subresource: str,
+        params: Mapping[str, str],
+        idle: float,
+        streams: Streams | None = None,
     ) -> Iterator[str]:
         """Give the lines of a subresource, such as a pod's log, as they come, until it ends or falls silent.
 
@@ -99,12 +112,15 @@ class Cluster(Transport):
             subresource: Such as log.
             params: What the API takes with it.
             idle: Seconds without a byte after which it is left: the other end may be gone without a word.
+            streams: Ends it from another thread.
 
         Raises:
             ClusterError: The server refuses it.
             MissingToolError: The connection is lost.
         """
-        return self._stream(kind.path(self._scope(kind, namespace), name, subresource), params, idle)
+        return self._stream(
+            kind.path(self._scope(kind, namespace), name, subresource), params, idle, streams or Streams()
+        )
 
     def create(self, kind: Kind, item: Object, *, dry_run: bool = False) -> Object:
         """Create an object."""
@@ -206,8 +222,16 @@ class Cluster(Transport):
         ]
 
     def _expects(self, api_version: str) -> bool:
-        """Tell whether a CRD of this group exists, so that its kinds will be served in a moment."""
-        return any(crd["spec"]["group"] == api_version.partition("/")[0] for crd in self.list(CRD))
+        """Report whether a CRD of this group exists, or may exist, so that its kinds will be served in a moment."""
+        if "/" not in api_version:
+            return False  # the core group has no CRDs
+        try:
+            crds = self.list(CRD)
+        except ClusterError as error:
+            if error.status == 403:  # users of a namespace mostly may not list them: wait as for one that exists
+                return True
+            raise
+        return any(crd["spec"]["group"] == api_version.partition("/")[0] for crd in crds)
 
     def _scope(self, kind: Kind, namespace: str) -> str:
         return (namespace or self.namespace) if kind.namespaced else ""

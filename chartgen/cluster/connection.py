@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from chartgen.cluster.client import Cluster
+from chartgen.cluster.kubeconfig import Merged, merge
 from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+    from lightkube.config.kubeconfig import SingleConfig
 
 
 def connect(*, kubeconfig: Path | str | None = None, context: str | None = None, timeout: float = 10.0) -> Cluster:
     """Connect to a cluster and ask for its version.
 
     Args:
-        kubeconfig: A kubeconfig file; default $KUBECONFIG, ~/.kube/config, or the service account inside a pod.
+        kubeconfig: A kubeconfig file, or several as in $KUBECONFIG; default $KUBECONFIG, ~/.kube/config, or the service
+            account inside a pod.
         context: A context of it; default its current one.
         timeout: Seconds for one request.
 
@@ -56,27 +58,38 @@ def _load_config(kubeconfig: Path | str | None, context: str | None) -> SingleCo
     named = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "")
     paths = [Path(part).expanduser() for part in (named or "~/.kube/config").split(os.pathsep) if part]
     files = [path for path in paths if path.is_file()]
+    if files:
+        return _select(merge(files), context, paths[0])
     try:
-        loaded = [KubeConfig.from_file(path) for path in files] or [KubeConfig.from_service_account()]
-    except ConfigError:
+        inside = KubeConfig.from_service_account().get(context)
+    except (ConfigError, KeyError):
+        inside = None
+    if inside is None:
         hint = "name one with --context and KUBECONFIG, or try `chartgen sandbox up`"
-        raise MissingToolError(Problem(f"there is no kubeconfig at {paths[0]}", hint=hint)) from None
-    except Exception as error:  # noqa: BLE001 - YAML and type errors of a broken file have no common base
-        raise MissingToolError(Problem(f"is no kubeconfig: {' '.join(str(error).split())}", files[0])) from None
-    wanted = context or next((each.current_context for each in loaded if each.current_context), None)
-    for each in loaded:
-        if wanted is not None and wanted in each.contexts:
-            return _select(each, wanted)
-    known = [name for each in loaded for name in each.contexts]
-    raise UsageError(Problem(f"there is no context {wanted!r}", paths[0], hint=did_you_mean(wanted or "", known)))
+        raise MissingToolError(Problem(f"there is no kubeconfig at {paths[0]}", hint=hint))
+    return inside
 
 
-def _select(config: KubeConfig, context: str) -> SingleConfig:
+def _select(merged: Merged, context: str | None, file: Path) -> SingleConfig:
+    """Return one context with its cluster and user; all else in the files may be broken."""
+    from lightkube.config.kubeconfig import KubeConfig
+
+    wanted = context or merged.current
+    if wanted not in merged.contexts:
+        hint = did_you_mean(wanted, merged.contexts)
+        problem = f"there is no context {wanted!r}" if wanted else "no context is named, and none is the current one"
+        raise UsageError(Problem(problem, file, hint=hint))
+    chosen = merged.contexts[wanted]
+    data: dict[str, Any] = {"current-context": wanted, "contexts": [{"name": wanted, "context": chosen}]}
+    for kind, table in (("cluster", merged.clusters), ("user", merged.users)):
+        name = chosen.get(kind)
+        if name and name not in table:
+            raise MissingToolError(Problem(f"context {wanted!r} refers to {kind} {name!r}, which is missing", file))
+        data[f"{kind}s"] = [{"name": name, kind: table[name]}] if name else []
     try:
-        selected = config.get(context)
-    except KeyError as error:
-        problem = f"context {context!r} refers to {error}, which is missing"
-        raise MissingToolError(Problem(problem, config.fname)) from None
-    if selected is None:
-        raise UsageError(f"there is no context {context!r}")
-    return selected
+        found = KubeConfig.from_dict(data, fname=file).get()
+    except (ValueError, KeyError, TypeError) as error:  # msgspec's errors are of ValueError
+        problem = f"context {wanted!r} cannot be used: {' '.join(str(error).split())}"
+        raise MissingToolError(Problem(problem, file)) from None
+    assert found is not None  # noqa: S101 - the context is in the data
+    return found

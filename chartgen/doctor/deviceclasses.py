@@ -8,6 +8,7 @@ from typing import Any
 from chartgen.cluster import Kind, Object
 from chartgen.compat import lock, within
 from chartgen.doctor.controllers import kueue_version
+from chartgen.doctor.cure import setup_step
 from chartgen.doctor.diagnosis import Sign, failed, passed, warned
 from chartgen.doctor.kueue import (
     change_of_configuration,
@@ -59,7 +60,7 @@ def _judged(patient: Patient, name: str, classes: list[str]) -> Iterator[Sign]:
             yield failed(text, change_of_configuration(f"add {each} to resources.deviceClassMappings"))
         elif mapped[each] not in covered:
             text = f"Kueue counts device class {each} as {mapped[each]}, which queue {patient.queue} does not cover"
-            yield failed(text, f"add {mapped[each]} to setup.quota.resources, and {patient.setup}")
+            yield failed(text, f"add {mapped[each]} to setup.quota.resources, and {setup_step(patient)}")
         else:
             yield passed(f"Kueue counts device class {each} as {mapped[each]}, which queue {patient.queue} covers")
 

@@ -40,9 +40,11 @@ def local_queue(patient: Patient) -> Object | None:
 
 
 def cluster_queue(patient: Patient) -> Object | None:
-    """Give the ClusterQueue behind it."""
+    """Give the ClusterQueue behind it; that of the same name, as setup charts make it, when the LocalQueue lacks."""
+    if not patient.queue:
+        return None
     local = local_queue(patient)
-    return patient.get(kueue_kind(patient, "ClusterQueue"), local["spec"]["clusterQueue"]) if local else None
+    return patient.get(kueue_kind(patient, "ClusterQueue"), local["spec"]["clusterQueue"] if local else patient.queue)
 
 
 def resource_groups(patient: Patient) -> list[dict[str, Any]]:

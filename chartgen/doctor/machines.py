@@ -12,16 +12,16 @@ from chartgen.doctor.diagnosis import Sign, failed, passed, warned
 from chartgen.doctor.kueue import flavors_of
 from chartgen.doctor.patient import Patient, peek
 from chartgen.doctor.pods import Pods
-from chartgen.doctor.quantities import add, show
+from chartgen.doctor.quantities import Quantities, add, show
 from chartgen.doctor.selectors import (
     has_label,
     is_selected,
     offers,
     room,
-    untolerated,
     wanted_labels,
     why_unusable,
 )
+from chartgen.runs.taints import untolerated
 
 # What an autoscaler leaves in a cluster: a status (kubernetes/autoscaler, cluster-autoscaler/FAQ.md), or its own kind
 # (karpenter.sh, Concepts); a run for which Kueue asks for machines says how long it wants them (GKE, Flex Start).
@@ -101,10 +101,12 @@ def machines_free(patient: Patient) -> Iterator[Sign]:
     fleets = [fleet for fleet in _fleets(patient) if fleet.pods.devices and fleet.places >= fleet.pods.count]
     if not fleets:
         return
-    used: dict[str, list[Pods]] = {node["metadata"]["name"]: [] for fleet in fleets for node in fleet.tolerated}
-    for pod in patient.find(POD, fields="status.phase!=Succeeded,status.phase!=Failed"):
-        if pod["spec"].get("nodeName") in used and not _is_own(patient, pod):
-            used[pod["spec"]["nodeName"]].append(Pods("", "", 1, pod["metadata"], pod["spec"]))
+    used: dict[str, Quantities] = {node["metadata"]["name"]: {} for fleet in fleets for node in fleet.tolerated}
+    # one by one: the pods of a large cluster fill hundreds of megabytes
+    for pod in patient.cluster.each(POD, fields="status.phase!=Succeeded,status.phase!=Failed"):
+        place = pod["spec"].get("nodeName")
+        if place in used and not _is_own(patient, pod):
+            used[place] = add([used[place], Pods("", "", 1, pod["metadata"], pod["spec"]).requests])
     for fleet in fleets:
         free = sum(room(_free(node, used), fleet.pods.requests) for node in fleet.tolerated)
         if free < fleet.pods.count:
@@ -185,8 +187,8 @@ def _shortage(node: Object, pods: Pods) -> str:
     )
 
 
-def _free(node: Object, used: dict[str, list[Pods]]) -> dict[str, Fraction]:
-    taken = add(pods.requests for pods in used[node["metadata"]["name"]])
+def _free(node: Object, used: dict[str, Quantities]) -> Quantities:
+    taken = used[node["metadata"]["name"]]
     return {name: amount - taken.get(name, Fraction(0)) for name, amount in offers(node).items()}
 
 

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from chartgen.chart import Chart
-from chartgen.checks import target_of
 from chartgen.cluster import NODE, QUEUE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.doctor.pods import Pods, is_run, pods_of
 from chartgen.records import Record, read_records
@@ -85,13 +84,6 @@ class Patient:
     def queue(self) -> str:
         """The Kueue queue that the run asks for; empty = none."""
         return str((self.run or {"metadata": {}})["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
-
-    @property
-    def setup(self) -> str:
-        """The step that makes what the target's setup chart holds."""
-        target = target_of(self.chart) if self.chart else None
-        name = target.name if target else "TARGET"
-        return f"install the setup chart: helm install setup charts/{name}-setup -f site.yaml"
 
     @property
     def nodes(self) -> list[Object]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from chartgen.cluster import NAMESPACE, Object
+from chartgen.doctor.cure import RELEASE, other_queues, setup_step
 from chartgen.doctor.diagnosis import Sign, failed, passed, warned
 from chartgen.doctor.kueue import cluster_queue, flavors_of, kueue_kind, local_queue, resource_groups
 from chartgen.doctor.patient import Patient, condition, peek
@@ -29,7 +30,7 @@ def queue(patient: Patient) -> Iterator[Sign]:
         return
     name, held = local["spec"]["clusterQueue"], cluster_queue(patient)
     if held is None:
-        yield failed(f"queue {patient.queue} leads to ClusterQueue {name}, which does not exist", patient.setup)
+        yield failed(f"queue {patient.queue} leads to ClusterQueue {name}, which does not exist", setup_step(patient))
         return
     space = peek(lambda: patient.get(NAMESPACE, patient.namespace))
     if space and not is_matched(space, held["spec"].get("namespaceSelector")):
@@ -104,7 +105,7 @@ def queue_topology(patient: Patient) -> Iterator[Sign]:
             text = (
                 f"Topology {topology} of flavor {name} does not exist" if topology else f"flavor {name} has no topology"
             )
-            yield failed(text, f"{patient.setup}, or set topology.mode to an empty text")
+            yield failed(text, f"{setup_step(patient)}, or set topology.mode to an empty text")
             continue
         levels = [level["nodeLabel"] for level in found["spec"]["levels"]]
         yield from _levels(patient, topology, levels, asked)
@@ -172,7 +173,12 @@ def _absent(patient: Patient) -> Sign:
     names = sorted(item["metadata"]["name"] for item in _local_queues(patient))
     others = f"; there are {', '.join(names)}" if names else ""
     text = f"there is no queue {patient.queue} in namespace {patient.namespace}{others}"
-    return failed(text, f"{patient.setup}, or set queue.name")
+    held = set(other_queues(patient)) - {patient.queue}
+    if held:
+        return failed(text, f"set queue.name to {' or '.join(sorted(held))}, which release {RELEASE} holds")
+    # a ClusterQueue belongs to no namespace, so many users cannot read it
+    is_there = peek(lambda: cluster_queue(patient)) is not None
+    return failed(text, f"{setup_step(patient, has_cluster_half=is_there)}, or set queue.name")
 
 
 def _local_queues(patient: Patient) -> list[Object]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.cluster import CONFIG_MAP, SECRET, Kind
+from chartgen.doctor.cure import setup_step
 from chartgen.doctor.diagnosis import Sign, failed, passed
 from chartgen.doctor.kueue import kueue_kind
 from chartgen.doctor.patient import Patient
@@ -93,9 +94,11 @@ def networks(patient: Patient) -> Iterator[Sign]:
     empty = sorted(name for name, parameters in wanted.items() if parameters not in sets)
     if missing := sorted(names - set(found)):
         text = f"there is no network {', '.join(missing)}"
-        yield failed(text, f"{patient.setup} with setup.networks, or set network.hostNetwork=true")
+        yield failed(text, f"{setup_step(patient)} with setup.networks, or set network.hostNetwork=true")
     if empty:
-        yield failed(f"network {', '.join(empty)} has no GKENetworkParamSet", f"{patient.setup} with setup.networks")
+        yield failed(
+            f"network {', '.join(empty)} has no GKENetworkParamSet", f"{setup_step(patient)} with setup.networks"
+        )
     if not missing and not empty:
         yield passed(f"{len(names)} networks exist")
 

@@ -1,14 +1,15 @@
-"""Which machines a pod may be placed on: labels that it selects, taints that it tolerates, room that it needs."""
+"""Which machines a pod may be placed on: labels that it selects, room that it needs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any
 
 from chartgen.cluster import Object
 from chartgen.doctor.quantities import Quantities, read_all
 
-_KEEPS_OFF = {"NoSchedule", "NoExecute"}
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def is_selected(node: Object, spec: Mapping[str, Any]) -> bool:
@@ -51,19 +52,6 @@ def why_unusable(node: Object) -> str:
     return "" if ready else "is not Ready"
 
 
-def untolerated(node: Object, tolerations: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Give the taints of a machine that keep a pod with these tolerations off, as kubectl writes them."""
-    tolerations = list(tolerations)
-    taints = [taint for taint in node["spec"].get("taints", ()) if taint["effect"] in _KEEPS_OFF]
-    return [show_taint(taint) for taint in taints if not any(_tolerates(each, taint) for each in tolerations)]
-
-
-def show_taint(taint: Mapping[str, Any]) -> str:
-    """Write a taint as kubectl does."""
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint['key']}{value}:{taint['effect']}"
-
-
 def offers(node: Object) -> Quantities:
     """Give what a machine offers to pods."""
     return read_all(node.get("status", {}).get("allocatable", {}))
@@ -86,6 +74,9 @@ def _terms(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _meets_term(node: Object, term: Mapping[str, Any]) -> bool:
+    """Report whether a machine meets a term; an empty one matches nothing (core/v1, NodeSelectorTerm)."""
+    if not term.get("matchExpressions") and not term.get("matchFields"):
+        return False
     labels, name = _labels(node), {"metadata.name": node["metadata"]["name"]}
     by_label = all(_meets(labels, rule) for rule in term.get("matchExpressions", ()))
     return by_label and all(_meets(name, rule) for rule in term.get("matchFields", ()))
@@ -94,7 +85,10 @@ def _meets_term(node: Object, term: Mapping[str, Any]) -> bool:
 def _meets(labels: Mapping[str, str], rule: Mapping[str, Any]) -> bool:
     found, values, operator = labels.get(rule["key"]), rule.get("values", []), rule["operator"]
     if operator in {"Gt", "Lt"}:
-        return found is not None and (int(found) > int(values[0])) is (operator == "Gt") and found != values[0]
+        number, limit = _integer(found), _integer(values[0])
+        if number is None or limit is None:
+            return False
+        return number > limit if operator == "Gt" else number < limit
     answers = {
         "In": found in values,
         "NotIn": found not in values,
@@ -104,18 +98,14 @@ def _meets(labels: Mapping[str, str], rule: Mapping[str, Any]) -> bool:
     return answers[operator]
 
 
+def _integer(text: str | None) -> int | None:
+    """Return an integer of 64 bits, else None, which matches nothing (k8s.io/apimachinery, pkg/labels/selector.go)."""
+    number = int(text) if text and _INTEGER.fullmatch(text) else None
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
 def _show_rule(rule: Mapping[str, Any]) -> str:
     values = rule.get("values", [])
     if rule["operator"] == "In" and len(values) == 1:
         return f"{rule['key']}={values[0]}"
     return f"{rule['key']} {rule['operator']}" + (f" {', '.join(values)}" if values else "")
-
-
-def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
-    """Tell as the scheduler does (k8s.io/api, core/v1/toleration.go)."""
-    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-        return False
-    key, exists = toleration.get("key", ""), toleration.get("operator") == "Exists"
-    if key != taint["key"] and not (exists and not key):
-        return False
-    return exists or toleration.get("value", "") == taint.get("value", "")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.cluster import CLAIM, STORAGE_CLASS, Object
+from chartgen.doctor.cure import setup_step
 from chartgen.doctor.diagnosis import Sign, failed, passed, warned
 from chartgen.doctor.patient import Patient
 
@@ -23,7 +24,7 @@ def _claim(patient: Patient, name: str, pods: int) -> Sign:
     found = patient.get(CLAIM, name)
     if found is None:
         text = f"there is no claim {name} in namespace {patient.namespace}"
-        return failed(text, f"{patient.setup} with setup.claims.{name}, or name another claim in storage")
+        return failed(text, f"{setup_step(patient)} with setup.claims.{name}, or name another claim in storage")
     modes = set(found["spec"]["accessModes"])
     if pods > 1 and modes <= _ONE_MACHINE:
         text = f"claim {name} is {' and '.join(sorted(modes))}, which lets one machine in, not {pods}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.cluster import VOLCANO_QUEUE, Object
+from chartgen.doctor.cure import setup_step
 from chartgen.doctor.diagnosis import Sign, failed, passed, warned
 from chartgen.doctor.patient import Patient
 from chartgen.doctor.quantities import add, read_all, show
@@ -19,7 +20,7 @@ def volcano_queue(patient: Patient) -> Iterator[Sign]:
     name = patient.run["spec"].get("queue", "default")
     found = patient.get(VOLCANO_QUEUE, name)
     if found is None:
-        yield failed(f"there is no Volcano queue {name}", f"{patient.setup}, or set queue.name")
+        yield failed(f"there is no Volcano queue {name}", f"{setup_step(patient)}, or set queue.name")
     elif (state := found.get("status", {}).get("state", "not looked at")) != "Open":
         yield failed(f"Volcano queue {name} is {state}", f"vcctl queue operate --action open --name {name}")
     else:

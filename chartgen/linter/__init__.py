@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
-from chartgen.library import Library
 from chartgen.linter.boundary import escapes, refused
 from chartgen.linter.ladder import Layers, Subject, examine
 
@@ -23,14 +22,12 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,249}")
 _NAMES = "use letters, digits, '-', '_' and '.'"
 
 
-def lint(chart: Chart, presets: Mapping[str, Layers] | None = None, *, library: Library | None = None) -> list[Finding]:
+def lint(chart: Chart, presets: Mapping[str, Layers] | None = None) -> list[Finding]:
     """Check a chart with no values and with every preset.
 
     Args:
         chart: The chart.
         presets: Name -> values, or their files with the lowest layer first.
-        library: Where the chart's target is looked for, whose fragments state reasons for privileges; chartgen's own
-            definitions and CHARTGEN_PATH when None.
 
     Returns:
         Everything that was found, sorted by place; an empty list for a clean chart.
@@ -38,7 +35,7 @@ def lint(chart: Chart, presets: Mapping[str, Layers] | None = None, *, library: 
     Raises:
         MissingToolError: There is no fitting Helm.
     """
-    return examine(Subject(chart, presets=presets or {}, library=library)).findings
+    return examine(Subject(chart, presets=presets or {})).findings
 
 
 def find_presets(chart: str, folder: Path) -> dict[str, list[Path]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,16 @@ from chartgen.linter.ladder import Subject
 from chartgen.tools import cache_dir, find_tool
 from chartgen.values import Values
 
+_OLDEST = 30 * 86400  # seconds since what was found was last asked for
+_LARGEST = 20_000_000  # bytes of all findings; those of one chart take some kilobytes
+
 
 def remembered(key: str) -> list[Finding] | None:
     """Give what was found under a key; None when nothing is known."""
+    file = _file(key)
     try:
-        rows = json.loads(_file(key).read_text(encoding="utf-8"))
+        rows = json.loads(file.read_text(encoding="utf-8"))
+        os.utime(file)
     except (OSError, ValueError):
         return None
     return [finding_of(row) for row in rows]
@@ -35,6 +42,7 @@ def remember(key: str, findings: Iterable[Finding]) -> None:
     with contextlib.suppress(OSError, ChartgenError):
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, json.dumps(rows))
+        _prune(file.parent)
 
 
 def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
@@ -43,7 +51,7 @@ def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
     Args:
         subject: The chart.
         digest: The digest of its folder.
-        folders: The user's own folders of targets and fragments.
+        folders: The folders of targets and fragments that are not chartgen's own.
 
     Raises:
         MissingToolError: There is no fitting Helm.
@@ -69,8 +77,19 @@ def _stamps(paths: Iterable[Path]) -> Iterator[str]:
     for path in paths:
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
             if "__pycache__" not in file.parts:
-                stat = file.stat()
-                yield f"{file}\0{stat.st_mtime_ns}\0{stat.st_size}"
+                with contextlib.suppress(OSError):  # a link to nothing
+                    stat = file.stat()
+                    yield f"{file}\0{stat.st_mtime_ns}\0{stat.st_size}"
+
+
+def _prune(folder: Path) -> None:
+    """Remove what nobody has asked for in a month, and the oldest of what is too much."""
+    stats = [(entry.stat(), entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
+    total = 0
+    for stat, path in sorted(stats, key=lambda each: -each[0].st_mtime_ns):
+        total += stat.st_size
+        if total > _LARGEST or time.time() - stat.st_mtime > _OLDEST:
+            Path(path).unlink(missing_ok=True)
 
 
 def _file(key: str) -> Path:

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from chartgen import gotemplate
 from chartgen.chart import Chart
-from chartgen.checks import target_of, workload_of
 from chartgen.composer import compose, compose_setup
 from chartgen.errors import Problem
 from chartgen.findings import Finding
+from chartgen.origin import Composed, origin_of
 
 # What makes two renders differ, or a render in Argo CD or Flux differ from Helm's.
 _BANNED = re.compile(
@@ -35,17 +35,16 @@ def banned_functions(chart: Chart) -> Iterator[Finding]:
 
 def builds_differ(chart: Chart) -> Iterator[Finding]:
     """Compose a chart of a known target again and compare: it, or what it is made of, may have changed since."""
-    bare = Chart(chart.name.removesuffix("-setup"), chart.files)
-    target = chart.target or target_of(bare)
-    if target is None:
+    origin = origin_of(chart)
+    if not isinstance(origin, Composed):
         return
-    again = compose_setup(target) if bare.name != chart.name else compose(target, workload_of(chart, target))
+    again = compose_setup(origin.target) if origin.setup else compose(origin.target, origin.workload)
     files = again.files if again else {}
     for path in sorted(files.keys() | chart.files.keys()):
         was, now = chart.files.get(path), files.get(path)
         if was != now:
             message = "is missing" if was is None else "is left over" if now is None else "differs from what is built"
-            hint = f"run chartgen build {target.name}"
+            hint = f"run chartgen build {origin.name}"
             yield Finding(
                 "chart-is-as-built", Problem(message, path, _first_difference(was, now), hint=hint), "warning"
             )

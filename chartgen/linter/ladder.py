@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -14,10 +14,9 @@ from typing import TypeAlias
 from chartgen import manifests
 from chartgen.apitypes import kubernetes_versions
 from chartgen.chart import Chart
-from chartgen.checks import ANNOTATION, check
+from chartgen.checks import check, unanswered
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.findings import Finding, in_order
-from chartgen.library import Library
+from chartgen.findings import NOT_OURS, Finding, in_order
 from chartgen.linter.archives import read_archives
 from chartgen.linter.determinism import banned_functions, builds_differ
 from chartgen.linter.documents import documents
@@ -31,6 +30,7 @@ from chartgen.linter.schema_references import NAME as SCHEMA_FILE
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import release_fits
+from chartgen.origin import TARGET, annotations_of
 from chartgen.values import Values, load_values
 from chartgen.yamltext import Plain, load, require_map
 
@@ -48,7 +48,6 @@ class Subject:
         bare: Whether it is tried with no values too.
         faults: What is wrong with its files; Helm is not run while there is any.
         versions: Kubernetes versions to render for; empty for the oldest and newest that the chart takes.
-        library: Where the chart's target is looked for; chartgen's own definitions and CHARTGEN_PATH when None.
     """
 
     chart: Chart
@@ -57,7 +56,6 @@ class Subject:
     bare: bool = True
     faults: Sequence[Finding] = ()
     versions: Sequence[str] = ()
-    library: Library | None = None
 
 
 @dataclass(frozen=True)
@@ -109,8 +107,8 @@ def examine(subject: Subject, limit: float | None = None) -> Examination:
     done = Examination(subject, limit=limit)
     done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
     if not subject.faults:
-        with _folder(subject) as folder:
-            _climb(done, Renderer(folder))
+        with _folder(subject) as folder, closing(Renderer(folder)) as renderer:
+            _climb(done, renderer)
     kept = (each for each in reversed(done.findings) if each.rule not in ignored_there(each, subject.chart))
     done.findings = in_order(placed(each, subject.chart, subject.folder) for each in kept)
     return done
@@ -124,13 +122,13 @@ def _climb(done: Examination, renderer: Renderer) -> None:
     work = _Work(renderer, versions, library=_is_library(chart))
     if subject.bare:
         work.start(Preset())
-    done.add("schema and checks", lambda: _presets(work, subject))
+    done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
     done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
     done.add("README and schema", lambda: [] if _is_ours(chart) else documents(chart))
     done.add("helm lint", work.linted)
     done.add("helm template", work.rendered)
     done.renderings = work.renderings
-    inspection = Inspection(chart, Reasons(chart, subject.library))
+    inspection = Inspection(chart, Reasons(chart))
     done.add("objects", lambda: inspection.read(done.renderings))
     for step in inspection.steps:
         done.add(step, partial(inspection.findings, step))
@@ -144,7 +142,8 @@ def _schemas(subject: Subject, folder: Path) -> dict[str, str]:
 
 
 def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
-    """Check each preset, and start to render those that fit."""
+    """Check each preset, and start to render those that fit; lint promises no checks of jobs for charts of others."""
+    yield from (each for each in unanswered(subject.chart) if each.rule != NOT_OURS)
     for name, given in subject.presets.items():
         try:
             values = given if isinstance(given, Values) else load_values(given)
@@ -154,14 +153,14 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
         except ChartgenError as error:
             yield from (Finding("helm-template", told(problem, Preset(name))) for problem in error.problems)
             continue
-        yield from found
+        yield from (each for each in found if each.rule != NOT_OURS)
         if all(each.severity != "error" for each in found):
             files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
             work.start(Preset(name, values.data, files[-1] if files else "values.yaml"))
 
 
 def _without_schema(chart: Chart) -> Chart:
-    return Chart(chart.name, {path: text for path, text in chart.files.items() if path != SCHEMA_FILE}, chart.target)
+    return replace(chart, files={path: text for path, text in chart.files.items() if path != SCHEMA_FILE})
 
 
 def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
@@ -238,8 +237,7 @@ def _wanted(chart: Chart) -> str:
 
 def _is_ours(chart: Chart) -> bool:
     """Tell whether README and schema are generated: then the comparison with a new build covers them."""
-    notes = _head(chart).get("annotations")
-    return isinstance(notes, dict) and ANNOTATION in notes
+    return TARGET in annotations_of(chart)
 
 
 def _is_library(chart: Chart) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from chartgen.chart import Chart
-from chartgen.checks import target_of
 from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.linter.ignores import ignored
 from chartgen.linter.places import source_line
+from chartgen.origin import Composed, origin_of
 from chartgen.yamltext import read_text
 
 
@@ -50,8 +50,8 @@ def _source(chart: Chart, path: str, line: int) -> tuple[Path, int] | None:
     lines = chart.files.get(path, "").split("\n")
     if not path.startswith("templates/") or not 0 < line <= len(lines):
         return None
-    target = chart.target or target_of(Chart(chart.name.removesuffix("-setup"), chart.files))
-    return source_line(target, lines, line) if target else None
+    origin = origin_of(chart)
+    return source_line(origin.target, lines, line) if isinstance(origin, Composed) else None
 
 
 def _near(path: Path) -> str:

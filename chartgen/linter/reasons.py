@@ -10,8 +10,7 @@ from functools import reduce
 from typing import Any
 
 from chartgen.chart import Chart
-from chartgen.checks import target_of
-from chartgen.library import Library
+from chartgen.origin import Composed, origin_of
 from chartgen.privileges import PROGRAM, VALUE, Privilege, is_system, read_privilege
 from chartgen.target import Target
 from chartgen.workload import load_workload
@@ -28,11 +27,11 @@ class Reasons:
 
     Args:
         chart: The chart; one of no known target states nothing.
-        library: Where its target is looked for; chartgen's own definitions and CHARTGEN_PATH when None.
     """
 
-    def __init__(self, chart: Chart, library: Library | None = None) -> None:
-        self.target = target_of(chart, library)
+    def __init__(self, chart: Chart) -> None:
+        origin = origin_of(chart)
+        self.target = origin.target if isinstance(origin, Composed) else None
         self._stated = list(_privileges(self.target)) if self.target else []
         self._programs = _programs(self.target) if self.target else ()
         self._defaults = load(chart.files.get("values.yaml", ""), "values.yaml").data if self.target else None

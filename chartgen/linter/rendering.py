@@ -70,6 +70,10 @@ class Rendering:
         return [each for each in manifests(self.text) if isinstance(each.document.data, dict)]
 
 
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(4, (os.cpu_count() or 1) + 1))
+
+
 @dataclass(frozen=True)
 class Renderer:
     """Runs Helm on a chart's folder.
@@ -79,17 +83,17 @@ class Renderer:
         helm: The Helm.
         schemas: Whether Helm applies the chart's schemas; not when one of them refers to something outside of itself,
             which Helm would fetch.
+        pool: Its threads, of which each waits for a Helm of its own.
     """
 
     folder: Path
     helm: Helm = field(default_factory=find_helm)
     schemas: bool = True
+    pool: ThreadPoolExecutor = field(default_factory=_threads, repr=False, compare=False)
 
-    def __post_init__(self) -> None:
-        """Start the threads; each waits for a Helm of its own."""
-        object.__setattr__(self, "pool", ThreadPoolExecutor(min(4, (os.cpu_count() or 1) + 1)))
-
-    pool: ThreadPoolExecutor = field(init=False, repr=False, compare=False)
+    def close(self) -> None:
+        """End the threads; what has not begun yet never does."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
 
     def lint(self, values: dict[str, Plain], kubernetes: str) -> Future[list[Finding]]:
         """Start `helm lint --strict`."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.findings import Severity
+from chartgen.findings import TARGET_UNKNOWN, Severity
 from chartgen.linter.kubernetes_schemas import kinds_are_known, objects_fit_their_schema
 from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.policy import POLICY
@@ -161,4 +161,4 @@ def known_ids() -> set[str]:
     from chartgen.yamltraps import TRAPS
 
     functions = {*(each.id for each in CHECKS), *(each.id for each in TRAPS), *(each.id for each in RULES)}
-    return {SCHEMA, *functions, *(each.id for each in STEP_RULES), *(each.id for each in HANDWRITTEN)}
+    return {SCHEMA, TARGET_UNKNOWN, *functions, *(each.id for each in STEP_RULES), *(each.id for each in HANDWRITTEN)}

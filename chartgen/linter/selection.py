@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.findings import Finding
 from chartgen.yamltext import read_text
 
+Mark: TypeAlias = tuple[str, str, str]
+
+# Findings that say that a chart renders to something else each time, drawn names for example.
+_RANDOM = {"no-banned-functions", "renders-are-identical"}
+# An object's title in a message, such as `Job train-x7k2p`.
+_NAMED = re.compile(r"\b[A-Z][A-Za-z]+ ([a-z0-9][-a-z0-9.]*[a-z0-9])\b")
 _AGAIN = "write it again with --write-baseline"
 
 
@@ -35,7 +44,7 @@ def selected(
     return [each for each in findings if (not select or each.rule in select) and each.rule not in ignore]
 
 
-def read_baseline(path: Path) -> Counter[tuple[str, str, str]]:
+def read_baseline(path: Path) -> Counter[Mark]:
     """Read a baseline: how often each finding was there when it was written. Lines do not count, for they move.
 
     Raises:
@@ -48,12 +57,18 @@ def read_baseline(path: Path) -> Counter[tuple[str, str, str]]:
         raise ChartgenError(Problem("is not a baseline of chartgen lint", path, hint=_AGAIN)) from None
 
 
-def beyond(findings: Iterable[Finding], baseline: Counter[tuple[str, str, str]]) -> list[Finding]:
-    """Keep the findings that a baseline does not know, or knows fewer times."""
+def beyond(findings: Iterable[Finding], baseline: Counter[Mark], folder: Path) -> list[Finding]:
+    """Keep the findings that a baseline does not know, or knows fewer times.
+
+    Args:
+        findings: What was found.
+        baseline: What is known.
+        folder: The folder of the baseline's file, which its paths begin at.
+    """
     left = baseline.copy()
     new = []
-    for finding in findings:
-        mark = fingerprint(finding)
+    found = list(findings)
+    for finding, mark in zip(found, _marks(found, folder), strict=True):
         if left[mark] > 0:
             left[mark] -= 1
         else:
@@ -61,9 +76,9 @@ def beyond(findings: Iterable[Finding], baseline: Counter[tuple[str, str, str]])
     return new
 
 
-def baseline_text(findings: Iterable[Finding]) -> str:
-    """Write findings as a baseline, sorted so that its diffs are small."""
-    counted = Counter(map(fingerprint, findings))
+def baseline_text(findings: Iterable[Finding], folder: Path) -> str:
+    """Write findings as a baseline for a folder, sorted so that its diffs are small."""
+    counted = Counter(_marks(list(findings), folder))
     rows = [
         {"rule": rule, "path": path, "message": message, "count": count}
         for (rule, path, message), count in sorted(counted.items())
@@ -71,7 +86,35 @@ def baseline_text(findings: Iterable[Finding]) -> str:
     return json.dumps({"findings": rows}, indent=2) + "\n"
 
 
-def fingerprint(finding: Finding) -> tuple[str, str, str]:
-    """Give what stays the same of a finding when lines move."""
+def _marks(findings: Sequence[Finding], folder: Path) -> list[Mark]:
+    """Return what stays the same of findings when lines move, charts are named otherwise, and names are drawn.
+
+    Where a chart draws names, the names in its findings are left out.
+    """
+    drawn = {_chart(each) for each in findings if each.rule in _RANDOM}
+    return [
+        (each.rule, _place(each, folder), _nameless(each) if _chart(each) in drawn else each.problem.message)
+        for each in findings
+    ]
+
+
+def _place(finding: Finding, folder: Path) -> str:
     path = finding.problem.path
-    return finding.rule, Path(path).as_posix() if path else "", finding.problem.message
+    if not isinstance(path, Path):
+        return str(path or "")
+    return Path(os.path.relpath(path, folder)).as_posix()
+
+
+def _chart(finding: Finding) -> Path | None:
+    """Return the folder of the chart that a finding is in; None for a chart in memory."""
+    path = finding.problem.path
+    if not isinstance(path, Path):
+        return None
+    return next((each for each in path.absolute().parents if (each / "Chart.yaml").is_file()), None)
+
+
+def _nameless(finding: Finding) -> str:
+    message = finding.problem.message
+    for name in sorted({match[1] for match in _NAMED.finditer(message)}, key=len, reverse=True):
+        message = message.replace(name, "*")
+    return message

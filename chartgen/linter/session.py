@@ -24,6 +24,7 @@ from chartgen.linter.ladder import Step, Subject, examine
 from chartgen.linter.limits import Limits
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
+from chartgen.origin import origin_of
 from chartgen.target import Target, load_target
 from chartgen.values import Values
 from chartgen.yamltext import load_file
@@ -40,7 +41,7 @@ class Settings:
         config: The repository's settings with the command line's over them.
         charts: Folders, values files and targets.
         library: Where targets are found.
-        folders: The user's own folders of targets and fragments.
+        folders: The folders of targets and fragments that are not chartgen's own, installed packages' included.
         values: Values given on the command line.
         workload: Another workload kind than the targets' own.
         cache: Whether what is known of unchanged charts is taken.
@@ -76,7 +77,8 @@ class Settings:
             hint = "known: " + ", ".join(kubernetes_versions())
             raise UsageError(Problem(f"there are no schemas of Kubernetes {each}", hint=hint) for each in unknown)
         named = tuple(charts) or config.charts or _found(folder)
-        return cls(config, named, open_library(path), tuple(path), values, **own)
+        library = open_library(path)
+        return cls(config, named, library, library.folders(), values, **own)
 
     @property
     def name(self) -> str:
@@ -104,7 +106,7 @@ def lint_all(settings: Settings, tell: Told) -> list[Finding]:
     baseline = read_baseline(config.baseline) if config.baseline else None
     found = [each for name in settings.charts for each in _lint(name, settings, tell)]
     counting = selected(in_order(found), select=config.select, ignore=config.ignore, known=known)
-    return counting if baseline is None else beyond(counting, baseline)
+    return counting if baseline is None or not config.baseline else beyond(counting, baseline, config.baseline.parent)
 
 
 def _lint(name: str, settings: Settings, tell: Told) -> Iterator[Finding]:
@@ -146,7 +148,7 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
     if escapes(path, Path.cwd()) or escapes(path, named):
         raise ChartgenError(refused("the chart", "its folder is a link out of the repository", path))
     read = read_chart(path)
-    subject = replace(_subject(read.chart, settings), folder=path, library=settings.library)
+    subject = replace(_subject(read.chart.identified(settings.library), settings), folder=path)
     subject = replace(subject, faults=(*read.findings, *subject.faults))
     if not subject.presets and not subject.faults and (presets := _values_of_ci(path)):
         subject = replace(subject, presets=presets, bare=False)
@@ -182,10 +184,12 @@ def _subject(chart: Chart, settings: Settings) -> Subject:
     if given := settings.values.layers:
         presets = {" + ".join(str(layer.source) for layer in given): settings.values}
         return Subject(chart, presets=presets, bare=False)
+    origin = origin_of(chart)
     try:
-        return Subject(chart, presets=find_presets(chart.name.removesuffix("-setup"), settings.config.presets))
+        found = find_presets(origin.name if origin.setup else chart.name, settings.config.presets)
     except ChartgenError as error:
         return Subject(chart, faults=[Finding("chart-files", problem) for problem in error.problems])
+    return Subject(chart, presets=found)
 
 
 def _values_of_ci(path: Path) -> dict[str, list[Path]]:

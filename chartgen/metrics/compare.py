@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from chartgen.errors import ChartgenError, Problem
+from chartgen.metrics.facts import NAMES, same
 from chartgen.metrics.log import read_logs
 from chartgen.metrics.readout import Readout, Wanted, read_out
 from chartgen.metrics.shapes import FORM, as_dict
 
 _PUBLISHED = "published:"
+# Facts without which two speeds are not of the same thing, and those that make a model.
+_SAME = ("batch", "sequenceLength", "gpus", "gpu", "precision")
+_MODEL = (
+    *("layers", "hiddenSize", "ffnHiddenSize", "attentionHeads", "queryGroups", "headSize", "vocabularySize"),
+    *("experts", "expertsPerToken", "gated", "lora"),
+)
 
 
 @dataclass(frozen=True)
@@ -24,12 +32,14 @@ class Comparison:
         what: What was compared: tokens/s/GPU, TFLOPS/GPU or steps/s.
         sentence: The same in words, with the baseline's convention.
         notes: What differs between the two beside speed.
+        other: Facts that differ and that the speed depends on, by the names of facts.NAMES.
     """
 
     change: float
     what: str
     sentence: str
     notes: tuple[str, ...]
+    other: tuple[str, ...] = ()
 
 
 def compare(found: Readout, baseline: str, wanted: Wanted) -> Comparison:
@@ -50,45 +60,80 @@ def compare(found: Readout, baseline: str, wanted: Wanted) -> Comparison:
 
 
 def _with_published(found: Readout, model: str) -> Comparison:
-    from chartgen.metrics.published import find_figure
+    from chartgen.metrics.published import find_figure, find_model
 
     facts, speed = found.facts, found.speed
     row = find_figure(model, facts.known)
-    notes = [f"{name}: {ours}, there {theirs}" for name, ours, theirs in (
-        ("GPU", facts.get("gpu"), row.gpu),
-        ("precision", facts.get("precision"), row.precision),
-        ("sequence length", facts.get("sequenceLength"), row.sequence),
-        ("GPUs", facts.get("gpus"), row.gpus),
-    ) if ours and theirs and ours != theirs]  # fmt: skip
+    theirs = {"gpu": row.gpu, "precision": row.precision, "sequenceLength": row.sequence, "gpus": row.gpus}
+    refuse_other_model(facts.known, find_model(model)[1], f"{_PUBLISHED}{model}")
+    differences = [
+        (key, f"{NAMES[key]}: {facts.get(key)}, there {value}")
+        for key, value in theirs.items()
+        if facts.get(key) and value and facts.get(key) != value
+    ]
+    notes = tuple(text for _, text in differences)
+    # a speed of one GPU is published for few numbers of them
+    other = tuple(key for key, _ in differences if key != "gpus")
     whose = f"NVIDIA's {row.container} figure"
     own = (speed.tflops or {}).get(row.attention)
     if row.tflops and own:
         published = f"{row.tflops:,.0f} TFLOPS/GPU, {row.attention} attention"
         change, what = own / row.tflops - 1, "TFLOPS/GPU"
         sentence = f"{own:,.1f} TFLOPS/GPU are {_percent(change)} {whose} ({published}), same convention"
-        return Comparison(change, what, sentence, tuple(notes))
+        return Comparison(change, what, sentence, notes, other)
     if speed.tokens_per_gpu is None:
         raise ChartgenError(Problem("the run has no tokens/s to compare", hint="give --batch, --sequence and --gpus"))
     change = speed.tokens_per_gpu / row.tokens - 1
     sentence = f"{speed.tokens_per_gpu:,.1f} tokens/s/GPU are {_percent(change)} {whose} ({row.tokens:,.0f})"
-    return Comparison(change, "tokens/s/GPU", sentence, tuple(notes))
+    return Comparison(change, "tokens/s/GPU", sentence, notes, other)
 
 
 def _with_run(ours: dict[str, Any], theirs: dict[str, Any], name: str) -> Comparison:
     conventions = ours["attention"], theirs["attention"]
     if conventions[0] != conventions[1] and ours["tokensPerGpu"] is None:
         raise ChartgenError(Problem(f"one counts {conventions[0]} attention, the other {conventions[1]}", name))
-    keys = ("batch", "sequenceLength", "gpus", "gpu", "precision")
-    pairs = [(key, ours["facts"].get(key), theirs["facts"].get(key)) for key in keys]
-    notes = tuple(f"{key}: {own}, there {other}" for key, own, other in pairs if own and other and own != other)
+    refuse_other_model(ours["facts"], theirs["facts"], name)
+    differences = tuple(differences_of(ours["facts"], theirs["facts"]))
+    notes = tuple(text for _, text in differences)
+    errors = [each["message"] for each in theirs.get("notices", ()) if each["severity"] == "error"]
+    notes += tuple(f"the baseline is in doubt: {text}" for text in errors)
+    other = tuple(key for key, _ in differences if key in _SAME)
     if ours["tokensPerGpu"] and theirs["tokensPerGpu"]:
-        own, other, what = ours["tokensPerGpu"], theirs["tokensPerGpu"], "tokens/s/GPU"
+        own, base, what = ours["tokensPerGpu"], theirs["tokensPerGpu"], "tokens/s/GPU"
     elif ours["stepSeconds"] and theirs["stepSeconds"]:
-        own, other, what = 1 / ours["stepSeconds"]["mean"], 1 / theirs["stepSeconds"]["mean"], "steps/s"
+        own, base, what = 1 / ours["stepSeconds"]["mean"], 1 / theirs["stepSeconds"]["mean"], "steps/s"
     else:
         raise ChartgenError(Problem("has no speed to compare with", name))
-    change = own / other - 1
-    return Comparison(change, what, f"{own:,.4g} {what} are {_percent(change)} {name} ({other:,.4g})", notes)
+    if what == "steps/s" and {*other} & {"batch", "sequenceLength", "gpus"}:
+        hint = "give what tokens/s need: --batch, --sequence and --gpus, or values"
+        raise ChartgenError(Problem(f"steps of another size are not compared: {'; '.join(notes)}", name, hint=hint))
+    change = own / base - 1
+    sentence = f"{own:,.4g} {what} are {_percent(change)} {name} ({base:,.4g})"
+    return Comparison(change, what, sentence, notes, other)
+
+
+def refuse_other_model(ours: Mapping[str, Any], theirs: Mapping[str, Any], name: str) -> None:
+    """Refuse to compare two models.
+
+    Raises:
+        ChartgenError: Their sizes differ; each is named.
+    """
+    pairs = [(key, ours.get(key), theirs.get(key)) for key in _MODEL]
+    sizes = [(key, own, other) for key, own, other in pairs if None not in (own, other) and not same(key, own, other)]
+    if sizes:
+        told = "; ".join(f"{NAMES[key]} {own}, there {other}" for key, own, other in sizes)
+        raise ChartgenError(Problem(f"is of another model: {told}", name, hint="name a baseline of the same model"))
+
+
+def differences_of(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """List what differs beside the model, and what only one of both tells: fact and words."""
+    for key in (*_SAME, "machines"):
+        own, other = ours.get(key), theirs.get(key)
+        if own and other and own != other:
+            yield key, f"{NAMES[key]}: {own}, there {other}"
+    unknown = [NAMES[key] for key in ("layers", *_SAME) if not (ours.get(key) and theirs.get(key))]
+    if unknown:
+        yield "", f"not known of both, so perhaps different: {', '.join(unknown)}"
 
 
 def _percent(change: float) -> str:
@@ -106,4 +151,8 @@ def _earlier(baseline: str, wanted: Wanted) -> dict[str, Any]:
             data = None  # DLLogger names its log so, too
         if isinstance(data, dict) and data.get("form") == FORM:
             return data
-    return as_dict(read_out(read_logs([baseline]), wanted._replace(run=None)))
+    log = read_logs([baseline])
+    # what it tells of itself counts before what was asked of the run
+    own = read_out(log, wanted._replace(run=None, facts=())).facts.known
+    rest = [(name, {key: value for key, value in facts.items() if key not in own}) for name, facts in wanted.facts]
+    return as_dict(read_out(log, wanted._replace(run=None, facts=rest)))

@@ -91,9 +91,11 @@ class Start(NamedTuple):
 
     Args:
         when: When; nan = not told.
+        fresh: Whether it is a new run for sure.
     """
 
     when: float
+    fresh: bool = False
 
 
 class Mark(NamedTuple):
@@ -104,24 +106,44 @@ class Mark(NamedTuple):
         when: When; nan = not told.
         text: What it says: `success`, `aborted`, or a number.
         section: How many configurations were printed before it.
+        step: The step of an evaluation; -1 = not told.
+        samples: How many it comes after; nan = not told.
     """
 
     kind: str
     when: float
     text: str = ""
     section: int = 0
+    step: int = -1
+    samples: float = NEVER
 
 
-Event: TypeAlias = Step | Steps | Timings | Checkpoint | Setting | Start | Mark
+class Remark(NamedTuple):
+    """Something in the log that its reader has to be told.
+
+    Args:
+        text: One sentence without a final stop.
+        against: Column of values that it speaks against; empty = none.
+    """
+
+    text: str
+    against: str = ""
+
+
+Event: TypeAlias = Step | Steps | Timings | Checkpoint | Setting | Start | Mark | Remark
 
 # Names of a step's values, with units.
 VALUES = {
     "seconds": "s",
+    "span": "steps that the line stands for, where the program tells",
     "loss": "",
+    "rate": "learning rate",
     "samples": "samples since the beginning",
     "batch": "samples a step",
     "tflops": "TFLOPS per GPU, as the program counts them",
     "tokens": "tokens/s per GPU",
+    "sequence": "tokens of a sample",
+    "validation": "loss of the last evaluation",
     "gradient": "",
     "memory": "GB (10^9 bytes) per GPU",
     "skipped": "steps",

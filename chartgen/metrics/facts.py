@@ -108,7 +108,7 @@ def agree(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> Facts:
         told = [(source, facts[name]) for source, facts in sources if facts.get(name) not in (None, 0, "")]
         if not told:
             continue
-        if all(_same(name, value, told[0][1]) for _, value in told):
+        if all(same(name, value, told[0][1]) for _, value in told):
             known[name] = told[0][1]
         else:
             says = ", ".join(f"{_write(value)} by {source}" for source, value in told)
@@ -118,7 +118,8 @@ def agree(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> Facts:
     return Facts(known, notices)
 
 
-def _same(name: str, one: Any, other: Any) -> bool:
+def same(name: str, one: Any, other: Any) -> bool:
+    """Tell whether two sources agree on a fact."""
     # vocabularies are padded so that GPUs share them evenly, by up to some thousand
     return abs(one - other) <= 0.02 * other if name == "vocabularySize" else bool(one == other)
 

@@ -12,6 +12,8 @@ from chartgen.metrics.window import Window
 # A modified z-score above it is an outlier (B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993).
 _OUTLIER = 3.5
 _MAD = 0.6745
+# Of steps that are all but equal each tenth of a second would be one: less than this share of the median is none.
+_NOTABLE = 0.05
 
 
 class Times(NamedTuple):
@@ -49,6 +51,7 @@ class Speed(NamedTuple):
         tokens_per_gpu: Tokens a second and GPU.
         tflops: Convention of the attention -> TFLOPS per GPU.
         logged_tflops: TFLOPS per GPU as the program itself logged them; its convention is the program's.
+        own_tokens: Tokens a second and GPU as the program itself logged them.
     """
 
     samples: float | None = None
@@ -56,6 +59,7 @@ class Speed(NamedTuple):
     tokens_per_gpu: float | None = None
     tflops: dict[str, float] | None = None
     logged_tflops: float | None = None
+    own_tokens: float | None = None
 
 
 def times_of(window: Window) -> Times | None:
@@ -91,7 +95,7 @@ def _outliers(window: Window, ordered: Sequence[float], median: float) -> list[t
     spread = quantile(sorted([abs(seconds - median) for seconds in ordered]), 0.5)
     if not spread:  # most steps take the same time to the last digit that is printed: nothing to measure others by
         return []
-    most = _OUTLIER / _MAD * spread
+    most = max(_OUTLIER / _MAD * spread, _NOTABLE * median)
     far = [(step, seconds) for step, seconds in window.rows("seconds") if abs(seconds - median) > most]
     return sorted(far, key=lambda each: -abs(each[1] - median))
 
@@ -110,7 +114,7 @@ def speed_of(seconds: float | None, window: Window, facts: Facts) -> Speed:
     samples = batch / seconds if batch and seconds else None
     tokens = samples * sequence if samples and sequence else own * gpus if own and gpus else None
     each = tokens / gpus if tokens and gpus else own
-    return Speed(samples, tokens, each, _tflops(each, samples, facts), logged)
+    return Speed(samples, tokens, each, _tflops(each, samples, facts), logged, own)
 
 
 def _tflops(tokens: float | None, samples: float | None, facts: Facts) -> dict[str, float] | None:
@@ -126,13 +130,25 @@ def _tflops(tokens: float | None, samples: float | None, facts: Facts) -> dict[s
     return {each: sample_flops(shape, sequence, each, lora=lora) * tokens / sequence / 1e12 for each in CONVENTIONS}
 
 
-def missing(speed: Speed, facts: Facts) -> list[Notice]:
-    """Say which facts are missing, and for which figures."""
+def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[Notice]:
+    """Say which facts are missing, and for which figures.
+
+    Args:
+        speed: What is known.
+        facts: Model, batch and machines.
+        timed: Whether the time of a step is known.
+    """
     wanted = [("batch", "--batch"), ("sequenceLength", "--sequence"), ("gpus", "--gpus")]
     options = [option for name, option in wanted if not facts.get(name)]
+    if speed.tokens_per_gpu is None and options and timed:
+        return [Notice("tokens/s and TFLOPS are not known", f"give {_listed(options)}, or values that tell")]
     if speed.tokens_per_gpu is None:
-        return [Notice("tokens/s and TFLOPS are not known", f"give {', '.join(options)}, or values with -f")]
+        return [Notice("tokens/s and TFLOPS are not known: the log tells neither step times nor a speed")]
     if speed.tflops is None:
         sizes = ", ".join([*missing_sizes(facts.known), *(["sequence length"] if "--sequence" in options else [])])
         return [Notice(f"TFLOPS are not known without {sizes}", "give --model, or values with -f")]
     return []
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
-from chartgen.metrics.events import NEVER, Checkpoint, Event, Mark, Setting, Start, Step, Steps, Timings
+from chartgen.metrics.events import NEVER, Checkpoint, Event, Mark, Remark, Setting, Start, Step, Steps, Timings
 from chartgen.metrics.lines import STDIN, find_logs, is_events, read_blocks, split_blocks
 from chartgen.metrics.readers import FAMILIES
 from chartgen.metrics.scan import Scanner
@@ -42,6 +42,11 @@ class Log:
         self.checkpoints: list[Checkpoint] = []
         #: Starts, ends and scores.
         self.marks: list[Mark] = []
+        #: Configurations that a new run began with, whatever came before; when each began, where that is told.
+        self.fresh: set[int] = set()
+        self.starts: dict[int, float] = {}
+        #: What the readers have to say, each once.
+        self.remarks: list[str] = []
         #: When the first line was written, and the last step or checkpoint was; nan = not told.
         self.begun = self.ended = NEVER
         #: Bytes, uncompressed.
@@ -60,8 +65,12 @@ class Collector:
         self.sections: list[dict[str, str]] = [{}]
         self.checkpoints: list[Checkpoint] = []
         self.marks: list[Mark] = []
+        self.fresh: set[int] = set()
+        self.starts: dict[int, float] = {}
+        self.remarks: dict[Remark, int] = {}
         self.begun = NEVER
         self._tracks: dict[tuple[str, bytes], Track] = {}
+        self._marking: bytes | None = None
         self._stepped = False
         self._ended = NEVER
 
@@ -86,33 +95,80 @@ class Collector:
         if isinstance(event, Setting):
             self.sections[-1][event.name] = event.value
         elif isinstance(event, Start):
-            if self._stepped:
-                self.sections.append({})
-                self._stepped = False
-            if family in _EPOCH and not self.begun <= event.when:
-                self.begun = event.when
+            self._start(family, event)
         elif isinstance(event, Checkpoint):
             self.checkpoints.append(event._replace(section=len(self.sections) - 1))
             self._ended = later(self._ended, event.when)
         elif isinstance(event, Mark):
-            self.marks.append(event._replace(section=len(self.sections) - 1))
-            self._ended = later(self._ended, event.when)
+            self._mark(event, rank)
+        elif isinstance(event, Remark):
+            self.remarks[event] = self.remarks.get(event, 0) + 1
         elif isinstance(event, Timings):
             # a list holds the whole run, so the last one of a log counts
             track = self._tracks["list", rank] = Track("list")
             for number, seconds in enumerate(event.seconds, 1):
                 track.add(Step(number, NEVER, {"seconds": seconds}))
 
+    def _start(self, family: str, start: Start) -> None:
+        if self._stepped:
+            self.sections.append({})
+            self._stepped = False
+        if start.fresh:
+            self.fresh.add(len(self.sections) - 1)
+        if family in _EPOCH:
+            self.begun = start.when if not self.begun <= start.when else self.begun
+            self.starts.setdefault(len(self.sections) - 1, start.when)
+
+    def _mark(self, mark: Mark, rank: bytes) -> None:
+        if mark.kind in ("run_start", "run_stop", "eval"):
+            # of several ranks that tell the same one counts
+            self._marking = rank if self._marking is None else self._marking
+            if rank != self._marking:
+                return
+        if mark.kind == "run_start":
+            # it never goes on with an earlier one
+            if len(self.sections) - 1 in self.fresh:
+                self.sections.append({})
+                self._stepped = False
+            self.fresh.add(len(self.sections) - 1)
+        elif mark.kind == "run_stop":
+            self._stepped = True
+        self.marks.append(mark._replace(section=len(self.sections) - 1))
+        self._ended = later(self._ended, mark.when)
+
+    def _evaluated(self) -> Track:
+        """Give the steps of a log that tells of evaluations only: those that were evaluated."""
+        track = Track("mlperf")
+        for mark in self.marks:
+            if mark.kind == "eval" and mark.step >= 0 and self._goes_on(track, mark):
+                track.add(Step(mark.step, mark.when, {"samples": mark.samples}), mark.section)
+        return track
+
+    @staticmethod
+    def _goes_on(track: Track, mark: Mark) -> bool:
+        """Tell whether an evaluation comes after the one before it: some benchmarks count in something else."""
+        last = [*track.attempts()][-1:] if len(track) else []
+        return not last or last[0].section != mark.section or mark.step > track.numbers[-1]
+
+    def _doubt(self, track: Track) -> None:
+        """Take out values of which more lines speak against what they seem to say than for it."""
+        for remark, count in self.remarks.items():
+            column = track.columns.get(remark.against)
+            if column is not None and sum(map(isfinite, column)) <= count:
+                del track.columns[remark.against]
+
     def log(self, place: str, scanner: Scanner | None = None) -> Log:
         """Choose the process whose steps count, and give what the log tells."""
         ordered = sorted(self._tracks.items(), key=lambda item: (-len(item[1]), _ORDER.index(item[0][0]), item[0][1]))
-        track = ordered[0][1] if ordered else Track("")
+        track = ordered[0][1] if ordered else self._evaluated()
         for (family, _), other in ordered:
             speeds = other.column("tflops")
             if family == "bridge" and speeds and len(other) == len(track):
                 track.columns.setdefault("tflops", speeds)
+        self._doubt(track)
         log = Log(track, place)
         log.sections, log.checkpoints, log.marks, log.begun = self.sections, self.checkpoints, self.marks, self.begun
+        log.fresh, log.starts, log.remarks = self.fresh, self.starts, [remark.text for remark in self.remarks]
         log.ended = later(self._ended, _last(track.when))
         if scanner is not None:
             log.begun = self.begun if track.family in _EPOCH else scanner.begun
@@ -182,10 +238,16 @@ def join(logs: list[Log]) -> Log:
     whole = ordered[0]
     for log in ordered[1:]:
         whole.checkpoints += log.checkpoints
-        if _follows(log.track, whole.track):
-            whole.track.extend(log.track, len(whole.sections))
+        whole.remarks += [text for text in log.remarks if text not in whole.remarks]
+        if _is_copy(log, whole):
+            continue
+        if log.fresh or _follows(log.track, whole.track):
+            before = len(whole.sections)
+            whole.track.extend(log.track, before)
             whole.sections += log.sections
-            whole.marks += log.marks
+            whole.marks += [mark._replace(section=mark.section + before) for mark in log.marks]
+            whole.fresh |= {section + before for section in log.fresh}
+            whole.starts |= {section + before: when for section, when in log.starts.items()}
         elif len(log.track) > len(whole.track):
             whole.track, whole.sections = log.track, log.sections
     whole.begun = min((log.begun for log in logs if not isnan(log.begun)), default=NEVER)
@@ -195,6 +257,11 @@ def join(logs: list[Log]) -> Log:
     whole.broken = sum(log.broken for log in logs)
     whole.bandwidths = [row for log in logs for row in log.bandwidths]
     return whole
+
+
+def _is_copy(log: Log, whole: Log) -> bool:
+    """Tell whether a result is one that was read before under another name."""
+    return bool(log.fresh) and [mark[:3] for mark in log.marks] == [mark[:3] for mark in whole.marks[-len(log.marks) :]]
 
 
 def _follows(later_one: Track, earlier: Track) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from chartgen.metrics.courses import Course, courses
 from chartgen.metrics.readout import Readout
@@ -20,8 +21,27 @@ BLUE, ORANGE, GREEN, RED = (
 )
 # More bins than a picture has columns would only be drawn over one another.
 _BINS = 600
+# How much of the median an axis of step times shows around it at least, and how far above it reaches at most.
+_NOISE, _FAR = 0.1, 3.0
 # More marks of a kind would run into one another.
 _MARKS = 60
+
+
+class Far(NamedTuple):
+    """A value beyond an axis.
+
+    Args:
+        step: Its step, or the middle of the neighbouring steps that it is one of.
+        value: The value.
+        single: Whether it is that step's for sure.
+    """
+
+    step: float
+    value: float
+    single: bool
+
+    def __str__(self) -> str:
+        return f"{self.value:,.4g} {'at' if self.single else 'around'} step {self.step:,.0f}"
 
 
 @dataclass(frozen=True)
@@ -34,7 +54,7 @@ class Panel:
         colours: On a light and on a dark ground.
         low: Lower end of the axis.
         high: Upper end of the axis.
-        cut: Whether a few steps are beyond the axis.
+        beyond: Values that are beyond the axis, by step.
     """
 
     title: str
@@ -42,7 +62,16 @@ class Panel:
     colours: tuple[str, str]
     low: float
     high: float
-    cut: bool
+    beyond: Sequence[Far] = ()
+
+    @property
+    def cut(self) -> str:
+        """What is said of steps beyond the axis; empty when there are none."""
+        if not self.beyond:
+            return ""
+        farthest = max(self.beyond, key=lambda each: abs(each.value - self.high))
+        count = len(self.beyond)
+        return f"{count:,} beyond the axis, {farthest}{'' if count == 1 else ' the farthest'}"
 
 
 @dataclass(frozen=True)
@@ -66,9 +95,15 @@ class Marks:
 
 def panels(found: Readout) -> list[Panel]:
     """Give the panels that the log can fill: step time, loss, throughput, memory."""
-    rows = [_panel(found, "seconds", "step time, s", BLUE), _panel(found, "loss", "loss", ORANGE)]
+    rows = [_panel(found, "seconds", "step time, s", BLUE), _panel(found, "loss", "loss", ORANGE), _evaluations(found)]
     rows += [_throughput(found), _panel(found, "memory", "memory of a GPU, GB", RED)]
     return [row for row in rows if row]
+
+
+def _evaluations(found: Readout) -> Panel | None:
+    told = [each for each in found.evaluations if each.step >= 0 and math.isfinite(each.value)]
+    drawn = [Course([Bin(float(each.step), *[each.value] * 5) for each in told], lost=False)]
+    return _scaled("evaluation", drawn, ORANGE) if len(told) > 1 else None
 
 
 def marks(found: Readout) -> Marks:
@@ -107,7 +142,8 @@ def axis_title(found: Readout) -> str:
 
 
 def _panel(found: Readout, name: str, title: str, colours: tuple[str, str]) -> Panel | None:
-    return _scaled(title, courses(found, name, _BINS), colours)
+    drawn = courses(found, name, _BINS)
+    return _steady(title, drawn, colours) if name == "seconds" else _scaled(title, drawn, colours)
 
 
 def _throughput(found: Readout) -> Panel | None:
@@ -117,10 +153,10 @@ def _throughput(found: Readout) -> Panel | None:
         work = speed.tokens_per_gpu * times.mean
         drawn = courses(found, "seconds", _BINS)
         turned = [Course([_inverse(each, work) for each in course.bins], course.lost) for course in drawn]
-        return _scaled("tokens/s/GPU", turned, GREEN)
+        return _steady("tokens/s/GPU", turned, GREEN)
     for name, title in (("tokens", "tokens/s/GPU"), ("tflops", "TFLOPS/GPU, as logged")):
         if drawn := courses(found, name, _BINS):
-            return _scaled(title, drawn, GREEN)
+            return _steady(title, drawn, GREEN)
     return None
 
 
@@ -128,17 +164,38 @@ def _inverse(each: Bin, work: float) -> Bin:
     return Bin(each.step, *(work / value if value > 0 else math.nan for value in reversed(each[1:])))
 
 
+def _steady(title: str, drawn: list[Course], colours: tuple[str, str]) -> Panel | None:
+    """Choose an axis for what should stay the same: noise does not fill it, and what stands out is on it or named."""
+    known = _known(drawn)
+    if len(known) < 2:
+        return None
+    middle = sorted(each.middle for each in known)[len(known) // 2]
+    bottom = min(*(each.least for each in known), (1 - _NOISE) * middle)
+    top = max(min(max(each.most for each in known), _FAR * middle), (1 + _NOISE) * middle)
+    return _panel_of(title, drawn, colours, bottom, top)
+
+
 def _scaled(title: str, drawn: list[Course], colours: tuple[str, str]) -> Panel | None:
     """Choose an axis that a few wild steps, as at the start of a run, do not flatten; None with less than two bins."""
-    known = [each for course in drawn for each in course.bins if math.isfinite(each.middle)]
+    known = _known(drawn)
     if len(known) < 2:
         return None
     lows, highs = sorted(each.least for each in known), sorted(each.most for each in known)
     edge = int(0.02 * len(known))
     low, high = lows[edge], highs[-1 - edge]
     room = 0.5 * (high - low)
-    bottom, top = max(lows[0], low - room), min(highs[-1], high + room)
+    return _panel_of(title, drawn, colours, max(lows[0], low - room), min(highs[-1], high + room))
+
+
+def _known(drawn: list[Course]) -> list[Bin]:
+    return [each for course in drawn for each in course.bins if math.isfinite(each.middle)]
+
+
+def _panel_of(title: str, drawn: list[Course], colours: tuple[str, str], bottom: float, top: float) -> Panel:
     margin = 0.06 * (top - bottom) or 0.05 * abs(top) or 1.0
     # below, there is room for the marks of checkpoints
     bottom, top = bottom - 2 * margin, top + margin
-    return Panel(title, drawn, colours, bottom, top, lows[0] < bottom or highs[-1] > top)
+    known = [(each, each.least == each.most) for each in _known(drawn)]
+    over = [Far(each.step, each.most, single) for each, single in known if each.most > top]
+    under = [Far(each.step, each.least, single) for each, single in known if each.least < bottom]
+    return Panel(title, drawn, colours, bottom, top, sorted([*over, *under]))

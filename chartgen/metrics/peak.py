@@ -25,18 +25,19 @@ class Peak(NamedTuple):
 
 
 def find_model(name: str) -> str:
-    """Give a GPU's full name, such as h100-80gb for h100.
+    """Give a GPU's full name, such as h100-80gb for h100, H100 or NVIDIA H100.
 
     Raises:
         UsageError: No GPU is called so, or several that differ are.
     """
-    from chartgen.checks.gpus import all_gpus
+    from chartgen.gpus import all_gpus
 
     gpus = all_gpus()
-    found = [model for model in gpus if model == name or model.startswith(f"{name}-")]
+    plain = "-".join(name.lower().replace("_", " ").replace("-", " ").split()).removeprefix("nvidia-")
+    found = [model for model in gpus if model == plain or model.startswith(f"{plain}-")]
     if not found or any(gpus[model].tflops != gpus[found[0]].tflops for model in found):
         problem = f"the peak of the GPU {name!r} is not known"
-        raise UsageError(Problem(problem, hint=did_you_mean(name, gpus) or "give it in TFLOPS with --peak"))
+        raise UsageError(Problem(problem, hint=did_you_mean(plain, gpus) or "give it in TFLOPS with --peak"))
     return found[0]
 
 
@@ -61,7 +62,7 @@ def find_peak(wanted: str, facts: Facts) -> Peak | Notice:
     form = wanted or _FORMATS.get(precision or "")
     if not form:
         return Notice("MFU is not known without the precision", "give --precision, or --peak")
-    from chartgen.checks.gpus import find_gpu
+    from chartgen.gpus import find_gpu
 
     model = find_gpu(gpu)
     if model is None or form not in model.tflops:

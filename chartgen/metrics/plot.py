@@ -22,7 +22,7 @@ _DASHES = (0, (4, 3))
 # Of what stands behind the steps that were done again.
 _SHADE = 0.12
 # Of the bands of all steps, and of most, on a light and on a dark ground.
-_BANDS = (("least", "most", (0.15, 0.35)), ("low", "high", (0.3, 0.45)))
+_BANDS = (("least", "most", (0.3, 0.4)), ("low", "high", (0.4, 0.5)))
 _LOOKS: dict[str, dict[str, Any]] = {
     "restart": {"linestyle": _DASHES, "linewidth": 1.0},
     "lost": {"marker": "s", "markersize": 9, "linestyle": "", "alpha": _SHADE},
@@ -103,8 +103,13 @@ def _draw(axes: Axes, panel: Panel, happened: Marks, ink: str, *, dark: bool) ->
     axes.margins(x=0.01)
     axes.yaxis.set_major_formatter("{x:,.6g}")
     axes.set_title(panel.title, loc="left", fontsize=9)
-    if panel.cut:
-        axes.set_title("a few steps are beyond the axis", loc="right", fontsize=8)
+    if panel.beyond:
+        axes.set_title(panel.cut, loc="right", fontsize=8)
+        for above, sign, edge in ((True, "^", 1.0), (False, "v", 0.0)):
+            steps = [each.step for each in panel.beyond if (each.value > panel.high) == above]
+            colour, edges = panel.colours[dark], [edge] * len(steps)
+            if steps:  # what is not clipped counts for the layout, and nothing has no extent
+                axes.plot(steps, edges, sign, transform=place, color=colour, markersize=6, clip_on=False)
 
 
 def _course(axes: Axes, course: Course, colour: str, *, dark: bool) -> None:

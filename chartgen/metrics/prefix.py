@@ -1,8 +1,9 @@
 """What stands before a line: a time, and who wrote it.
 
-kubectl logs --prefix writes `[pod/NAME/CONTAINER] `, --timestamps an RFC 3339 time; torchrun --tee writes
-`[default0]:` (docs.pytorch.org, torch.distributed.elastic.multiprocessing), srun --label and the NeMo launcher
-`0: ` (slurm.schedmd.com/srun.html), mpirun --tag-output `[1,0]<stdout>:` (docs.open-mpi.org, mpirun).
+kubectl logs --prefix writes `[pod/NAME/CONTAINER] `, --timestamps an RFC 3339 time (which job launchers put in
+brackets); torchrun --tee writes `[default0]:` (docs.pytorch.org, torch.distributed.elastic.multiprocessing), srun
+--label and the NeMo launcher `0: ` (slurm.schedmd.com/srun.html), mpirun --tag-output `[1,0]<stdout>:`
+(docs.open-mpi.org, mpirun).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from chartgen.metrics.clock import read_time, times_of
 from chartgen.metrics.events import NEVER
 
-_TIME = rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) "
+_TIME = rb"\[?\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)\]? "
 # As kubectl writes it, of which a column of times is made.
 _UTC = rb"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d(?:\.\d{1,9})?)Z "
 _PREFIX = re.compile(

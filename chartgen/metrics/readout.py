@@ -5,15 +5,18 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from math import isfinite
 from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chartgen.errors import ChartgenError, Problem
+from chartgen.metrics.events import NEVER
 from chartgen.metrics.facts import Facts, Notice, agree
 from chartgen.metrics.figures import Speed, Times, missing, speed_of, times_of
+from chartgen.metrics.guard import check, clean
 from chartgen.metrics.log import Log, kept
 from chartgen.metrics.select import choose_run
-from chartgen.metrics.settings import facts_of
+from chartgen.metrics.settings import facts_of, target_of
 from chartgen.metrics.timeline import Timeline, timeline_of
 from chartgen.metrics.window import Window, window_of
 
@@ -21,9 +24,11 @@ if TYPE_CHECKING:
     from chartgen.metrics.cost import Cost
     from chartgen.metrics.flops import Attention
     from chartgen.metrics.peak import Peak
-
-# More than the two conventions, padding and small terms can make of a difference between two counts.
-_DOUBT = 0.15
+# Between two of their lines more than training passes.
+_UNEVEN = ("mlperf",)
+_LINES = "the times of the lines"
+# How far from a whole number of GPUs the logged speeds may be.
+_WHOLE = 0.02
 
 
 class Wanted(NamedTuple):
@@ -62,6 +67,34 @@ class Loss(NamedTuple):
     slope: float
 
 
+class Derived(NamedTuple):
+    """A step time that the log does not tell.
+
+    Args:
+        seconds: The mean of the window.
+        source: What it was worked out from.
+    """
+
+    seconds: float
+    source: str
+
+
+class Evaluation(NamedTuple):
+    """One evaluation of the model.
+
+    Args:
+        value: What came out: a loss, or what else the benchmark measures.
+        step: The step that it came after; -1 = not told.
+        samples: The samples that it came after; nan = not told.
+        when: When; nan = not told.
+    """
+
+    value: float
+    step: int
+    samples: float
+    when: float
+
+
 class Readout(NamedTuple):
     """The figures of a run; None where the log or a fact does not tell them.
 
@@ -82,6 +115,9 @@ class Readout(NamedTuple):
         timeline: Where the time went.
         cost: What it cost.
         score: MLPerf's time to train in seconds, and how it ended.
+        derived: A step time that was worked out, where the log tells none.
+        evaluations: What evaluations came to, first to last.
+        target: What an evaluation has to reach; None = not told.
         notices: What the reader has to know.
     """
 
@@ -101,7 +137,17 @@ class Readout(NamedTuple):
     joules: float | None = None
     cost: Cost | None = None
     score: tuple[float, str] | None = None
+    derived: Derived | None = None
+    evaluations: Sequence[Evaluation] = ()
+    target: float | None = None
     notices: Sequence[Notice] = ()
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the planned steps are done, at the speed of the window; None when they are, or nobody plans."""
+        steps = self.planned - self.log.track.numbers[-1]
+        each = self.times.mean if self.times else self.derived.seconds if self.derived else None
+        return steps * each if each and steps > 1 else None
 
     @property
     def planned(self) -> int:
@@ -130,25 +176,36 @@ def read_out(log: Log, wanted: Wanted) -> Readout:
                 f"{log.broken:,} line{'' if log.broken == 1 else 's'} cannot be read, the first is: {log.first_broken}"
             )
         )
+    notices += clean(log.track)
     window = window_of(log.track, wanted.window)
     batch, uneven = _batch(window)
     measured = {} if uneven or batch is None else {"batch": round(batch)}
+    lengths = {*window.values("sequence")}
+    measured |= {"sequenceLength": round(lengths.pop())} if len(lengths) == 1 else {}
     known = agree([*wanted.facts, ("the log", facts_of(section)), ("the steps of the log", measured)])
     notices = [*notices, *known.notices]
     if uneven:
         known = known._replace(known={**known.known, "batch": batch})
         notices.append(Notice(f"the batch grows within the window; figures are of its mean, {batch:,.1f} samples"))
-    return _figures(log, window, known, wanted, notices)
+    notices += [Notice(text) for text in log.remarks]
+    known = known._replace(known={**_gpus(window, known), **known.known})
+    return _figures(log, window, known, wanted, notices, section)
 
 
-def _figures(log: Log, window: Window, facts: Facts, wanted: Wanted, notices: list[Notice]) -> Readout:
+def _figures(
+    log: Log, window: Window, facts: Facts, wanted: Wanted, notices: list[Notice], section: Mapping[str, str]
+) -> Readout:
     times = times_of(window)
-    seconds = times.mean if times else _derived(window, facts)
+    derived = None if times else _derived(window, facts)
+    seconds = times.mean if times else derived.seconds if derived else None
     speed = speed_of(seconds, window, facts)
-    timeline, backwards = timeline_of(log, window, times.median if times else seconds)
+    # times of lines would be compared with themselves
+    useful = None if derived and derived.source == _LINES else seconds
+    timeline, backwards = timeline_of(log, window, times.median if times else useful)
+    peak = _peak(wanted.peak, facts) if speed.tflops else None
+    speed, doubts = check(speed, None if isinstance(peak, Notice) else peak, facts)
     conventions = speed.tflops or {}
     attention = "given" if "given" in conventions else wanted.attention
-    peak = _peak(wanted.peak, facts) if conventions else None
     cost = _cost(wanted.price, facts, timeline, speed) if wanted.price is not None else None
     absent = [each for each in (peak, cost) if isinstance(each, Notice)]
     peak = None if isinstance(peak, Notice) else peak
@@ -161,7 +218,8 @@ def _figures(log: Log, window: Window, facts: Facts, wanted: Wanted, notices: li
         attention=attention,
         timeline=timeline,
         peak=peak,
-        mfu=conventions[attention] / peak.tflops if peak else None,
+        derived=derived,
+        mfu=conventions[attention] / peak.tflops if peak and attention in conventions else None,
         loss=_loss(window),
         totals={name: round(sum(_run(log, name))) for name in ("skipped", "nans") if name in log.track.columns},
         odd=_odd(log),
@@ -169,7 +227,15 @@ def _figures(log: Log, window: Window, facts: Facts, wanted: Wanted, notices: li
         joules=window.mean("energy"),
         cost=None if isinstance(cost, Notice) else cost,
         score=_score(log),
-        notices=[*notices, *backwards, *missing(speed, facts), *absent, *_doubts(speed, peak)],
+        evaluations=_evaluations(log),
+        target=target_of(section),
+        notices=[
+            *notices,
+            *backwards,
+            *doubts,
+            *([] if doubts else missing(speed, facts, timed=seconds is not None)),
+            *absent,
+        ],
     )
 
 
@@ -185,18 +251,6 @@ def _cost(price: float, facts: Facts, timeline: Timeline, speed: Speed) -> Cost 
     return cost_of(price, facts, timeline.wall, speed.tokens)
 
 
-def _doubts(speed: Speed, peak: Peak | None) -> list[Notice]:
-    """Say when the facts cannot be this run's."""
-    tflops, logged = speed.tflops or {}, speed.logged_tflops
-    if peak and any(value > peak.tflops for value in tflops.values()):
-        hint = "the model, the batch or the GPUs are another run's"
-        return [Notice(f"more than the peak of {peak.tflops:,g} TFLOPS is not possible", hint, "error")]
-    if logged and logged > 0 and tflops and all(abs(value / logged - 1) > _DOUBT for value in tflops.values()):
-        problem = f"the program counts {logged:,.1f} TFLOPS/GPU, which no convention gives"
-        return [Notice(problem, "are model, batch and GPUs this run's?")]
-    return []
-
-
 def _batch(window: Window) -> tuple[float | None, bool]:
     """Tell the batch that the steps had, and whether it was not always the same."""
     told = window.values("batch")
@@ -209,11 +263,32 @@ def _batch(window: Window) -> tuple[float | None, bool]:
     return (batch, False) if batch > 0 and batch.is_integer() else (None, False)
 
 
-def _derived(window: Window, facts: Facts) -> float | None:
-    """Work out the step time of a log that tells only tokens a second."""
+def _derived(window: Window, facts: Facts) -> Derived | None:
+    """Work out the step time of a log that does not tell it: from its tokens a second, or from when it was written."""
     speed, gpus = window.rate("tokens"), facts.get("gpus")
     batch, sequence = facts.get("batch"), facts.get("sequenceLength")
-    return batch * sequence / (speed * gpus) if speed and gpus and batch and sequence else None
+    if speed and gpus and batch and sequence:
+        return Derived(batch * sequence / (speed * gpus), "tokens/s")
+    if window.track.family in _UNEVEN:
+        return None
+    when, numbers = window.track.when, window.track.numbers
+    passed = steps = 0.0
+    for each in window.ranges:
+        told = [at for at in (each.start, each.stop - 1) if isfinite(when[at])]
+        if len(told) == 2 and when[told[1]] > when[told[0]]:
+            passed += when[told[1]] - when[told[0]]
+            steps += numbers[told[1]] - numbers[told[0]]
+    return Derived(passed / steps, _LINES) if steps else None
+
+
+def _gpus(window: Window, facts: Facts) -> dict[str, int]:
+    """Work out the GPUs of a log that tells the tokens/s of one of them; nothing when that is no whole number."""
+    each, seconds = window.rate("tokens"), window.mean("seconds")
+    batch, sequence = facts.get("batch"), facts.get("sequenceLength")
+    if facts.get("gpus") or not (each and seconds and batch and sequence):
+        return {}
+    count = batch * sequence / (seconds * each)
+    return {"gpus": round(count)} if count > 0.5 and abs(count / round(count) - 1) < _WHOLE else {}
 
 
 def _loss(window: Window) -> Loss | None:
@@ -237,6 +312,16 @@ def _run(log: Log, name: str) -> array[float]:
 def _odd(log: Log) -> dict[str, tuple[int, ...]]:
     numbers = log.track.numbers
     return {name: tuple(numbers[at] for at in indices) for name, indices in log.track.odd.items() if indices}
+
+
+def _evaluations(log: Log) -> tuple[Evaluation, ...]:
+    told = [mark for mark in log.marks if mark.kind == "eval"]
+    if told:
+        return tuple(Evaluation(float(mark.text), mark.step, mark.samples, mark.when) for mark in told)
+    # some programs repeat the last one with each step
+    track, column = log.track, log.track.column("validation") or ()
+    changed = [at for at, value in enumerate(column) if isfinite(value) and (not at or column[at - 1] != value)]
+    return tuple(Evaluation(column[at], track.numbers[at], NEVER, track.when[at]) for at in changed)
 
 
 def _score(log: Log) -> tuple[float, str] | None:

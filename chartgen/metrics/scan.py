@@ -25,6 +25,9 @@ _STEPS = 10**18
 _FEW = 100
 # Of a line that cannot be read.
 _SHOWN = 100
+# Longer than any line of these but those that are an object or a list of numbers.
+_LINE = 1 << 16
+_LONG = ("dllogger", "mlperf")
 # What a line does that another rank has cut in two, and one that only looks like a known one.
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
@@ -108,7 +111,7 @@ class Scanner:
     ) -> Iterator[tuple[str, bytes, Event]]:
         read = self._readers.find(family).read
         for start, end, _ in places:
-            line = block[start:end]
+            line = _whole_line(block, start, end, family)
             prefix = read_prefix(line)
             try:
                 for event in read(line, prefix):
@@ -141,3 +144,13 @@ class Scanner:
         families = {family for _, _, family in lines}
         apart = hits == len(lines) and len(families) > 1 and families.isdisjoint(SEQUENTIAL)
         return sorted(lines, key=itemgetter(2)) if apart else lines
+
+
+def _whole_line(block: bytes, start: int, end: int, family: str) -> bytes:
+    """Give a line, or what a notebook holds as one: a text in quotes."""
+    if end - start > _LINE and family not in _LONG and b" in s: [" not in block[start:end]:
+        return block[start : start + _LINE]
+    line = block[start:end]
+    if line[-1:] in (b'"', b",") and (text := line.strip(b" ,")).endswith(b'\\n"') and text.startswith(b'"'):
+        return text[1:-3]
+    return line

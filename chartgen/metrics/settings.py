@@ -18,7 +18,7 @@ _NUMBERS = {
     "experts": ("num_moe_experts", "num_experts"),
     "expertsPerToken": ("moe_router_topk",),
     "sequenceLength": ("encoder_seq_length", "seq_length", "data/seq_length"),
-    "batch": ("global_batch_size",),
+    "batch": ("global_batch_size", "train_batch_size"),
     "gpus": ("world_size",),
     "machines": ("num_nodes",),
 }
@@ -64,3 +64,15 @@ def _precision(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _adapters(settings: Mapping[str, str]) -> dict[str, bool]:
     return {"lora": True} if settings.get("peft_scheme") == "lora" or "lora_rank" in settings else {}
+
+
+# What an evaluation of MLPerf's has to reach. Source: mlcommons/training_policies, training_rules.adoc (Benchmarks).
+_TARGETS = {"gpt3": 2.69, "llama2_70b_lora": 0.925, "llama31_405b": 5.6, "llama31_8b": 3.3}
+
+
+def target_of(settings: Mapping[str, str]) -> float | None:
+    """Tell what an evaluation has to reach, by the log or by MLPerf's rules; None = not known."""
+    try:
+        return float(settings["target_accuracy"])
+    except (KeyError, ValueError):
+        return _TARGETS.get(settings.get("submission_benchmark", ""))

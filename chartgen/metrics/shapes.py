@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.metrics.readout import Readout
+from chartgen.metrics.readout import Evaluation, Readout
 
 FORM = "chartgen metrics 1"
 
@@ -27,11 +27,13 @@ def as_dict(found: Readout) -> dict[str, Any]:
         },
         "window": {"first": window.first, "last": window.last, "lines": len(window), "warmUp": window.skipped},
         "stepSeconds": plain(times) if times else None,
+        "derivedStepSeconds": plain(found.derived) if found.derived else None,
         "samplesPerSecond": speed.samples,
         "tokensPerSecond": speed.tokens,
         "tokensPerGpu": speed.tokens_per_gpu,
         "tflopsPerGpu": speed.tflops,
         "loggedTflopsPerGpu": speed.logged_tflops,
+        "loggedTokensPerGpu": speed.own_tokens,
         "attention": found.attention,
         "peak": plain(found.peak) if found.peak else None,
         "mfu": found.mfu,
@@ -41,11 +43,27 @@ def as_dict(found: Readout) -> dict[str, Any]:
         "notNumbers": {name: list(steps) for name, steps in found.odd.items()},
         "memoryGB": found.memory,
         "joulesPerGpuAndStep": found.joules,
+        "secondsLeft": found.left,
         "timeline": plain(timeline),
         "cost": plain(found.cost) if found.cost else None,
         "score": {"seconds": found.score[0], "status": found.score[1]} if found.score else None,
+        "evaluations": [_evaluation(each) for each in found.evaluations],
+        "target": found.target,
         "notices": [{"severity": each.severity, "message": each.message, "hint": each.hint} for each in found.notices],
     }
+
+
+def _evaluation(each: Evaluation) -> dict[str, Any]:
+    return {
+        "value": _number(each.value),
+        "step": each.step if each.step >= 0 else None,
+        "samples": _number(each.samples),
+        "time": _number(each.when),
+    }
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def plain(value: Any) -> Any:

@@ -11,6 +11,8 @@ from chartgen.metrics.panels import Marks, Panel
 from chartgen.metrics.series import Bin
 
 _WIDTH, _HEIGHT = 960, 190
+# Marks of steps beyond the axis, and places that tell their values, at most.
+_MARKED, _TOLD = 50, 150
 # Around the plot: left, right, top, bottom.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 30, 24, 24
 
@@ -54,11 +56,13 @@ def draw(panel: Panel, happened: Marks, steps: tuple[int, int], number: int) -> 
         f'<svg x="{_LEFT}" y="{_TOP}" width="{width}" height="{height}" viewBox="{_LEFT} {_TOP} {width} {height}">',
         *(part for course in panel.courses for part in _course(course, scale)),
         "</svg>",
+        *_hover(panel, scale),
         *_marks(panel, happened, scale),
         f'<text class="title" x="{_LEFT}" y="15">{escape(panel.title)}</text>',
     ]
-    if panel.cut:
-        parts.append(f'<text class="tick end" x="{_WIDTH - _RIGHT}" y="15">a few steps are beyond the axis</text>')
+    if panel.beyond:
+        parts.append(f'<text class="tick end" x="{_WIDTH - _RIGHT}" y="15">{escape(panel.cut)}</text>')
+        parts += _beyond(panel, scale)
     box = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(panel.title)} over the steps"'
     return f'<svg class="c{number}" {box}>\n' + "\n".join(parts) + "\n</svg>"
 
@@ -112,6 +116,35 @@ def _band(run: Sequence[Bin], scale: Scale, low: str, high: str) -> str:
     there = [f"{scale.x(each.step):.1f},{scale.y(getattr(each, high)):.1f}" for each in run]
     back = [f"{scale.x(each.step):.1f},{scale.y(getattr(each, low)):.1f}" for each in reversed(run)]
     return " ".join([*there, *back])
+
+
+def _beyond(panel: Panel, scale: Scale) -> Iterator[str]:
+    """Mark the steps beyond the axis at its edge, with their values."""
+    for each in panel.beyond[:_MARKED]:
+        x, above = scale.x(each.step), each.value > panel.high
+        y, tip = (_TOP, -7) if above else (_HEIGHT - _BOTTOM, 7)
+        title = f"<title>{escape(str(each))}</title>"
+        yield f'<path class="far" d="M{x - 4:.1f},{y} h8 l-4,{tip} z">{title}</path>'
+
+
+def _hover(panel: Panel, scale: Scale) -> Iterator[str]:
+    """Say the values where a pointer rests."""
+    for course in panel.courses:
+        known = [each for each in course.bins if math.isfinite(each.middle)]
+        group = math.ceil(len(known) / _TOLD) or 1
+        for at in range(0, len(known), group):
+            some = known[at : at + group]
+            left, right = scale.x(some[0].step), scale.x(known[min(at + group, len(known) - 1)].step)
+            place = f'x="{left:.1f}" y="{_TOP}" width="{max(right - left, 2):.1f}" height="{_HEIGHT - _TOP - _BOTTOM}"'
+            yield f'<rect class="hover" {place}><title>{escape(_words(some))}</title></rect>'
+
+
+def _words(some: Sequence[Bin]) -> str:
+    first, last = some[0].step, some[-1].step
+    steps = f"step {first:,.0f}" if first == last else f"steps {first:,.0f} to {last:,.0f}"
+    middle = sorted(each.middle for each in some)[len(some) // 2]
+    least, most = min(each.least for each in some), max(each.most for each in some)
+    return f"{steps}: {middle:,.6g}" + (f" ({least:,.6g} to {most:,.6g})" if least < most else "")
 
 
 def _marks(panel: Panel, happened: Marks, scale: Scale) -> Iterator[str]:

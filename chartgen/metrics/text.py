@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
+from chartgen.metrics.figures import quantile
 from chartgen.metrics.readers import FAMILIES
 from chartgen.metrics.readout import Readout
 from chartgen.metrics.series import sparkline
@@ -32,15 +34,23 @@ def _log(found: Readout) -> str:
     numbers, places = found.log.track.numbers, found.log.places
     name = places[0] if len(places) == 1 else f"{len(places)} files"
     count = len(found.log.track)
-    steps = f"{count:,} step{'' if count == 1 else 's'}, {min(numbers):,} to {numbers[-1]:,}"
+    steps = f"{count:,} {_kind(found)}{'' if count == 1 else 's'}, {min(numbers):,} to {numbers[-1]:,}"
     return f"{name}: {FAMILIES[found.log.track.family]}, {steps}{f' of {found.planned:,}' if found.planned else ''}"
+
+
+def _kind(found: Readout) -> str:
+    """Name what a line of the log is: where it stands for a whole block, steps would say too much."""
+    if found.log.track.family != "mlperf":
+        return "step"
+    return "line" if {"seconds", "loss"} & found.log.track.columns.keys() else "evaluation"
 
 
 def _window(found: Readout) -> str:
     window = found.window
     text = f"steps {window.first:,} to {window.last:,}"
     if window.skipped:
-        text += f"; the first {window.skipped} are left out as warm-up"
+        first = "the first is" if window.skipped == 1 else f"the first {window.skipped} are"
+        text += f"; {first} left out as warm-up"
     return text + (f"; logged every {window.interval} steps" if window.interval > 1 else "")
 
 
@@ -52,6 +62,8 @@ def _speed(found: Readout) -> Iterator[tuple[str, str]]:
         if times.outlying:
             far = ", ".join(f"{value:.4g} s at step {step:,}" for step, value in times.outliers[:3])
             yield "outliers", f"{times.outlying:,}: {far}{', ...' if times.outlying > 3 else ''}"
+    if found.derived:
+        yield "step time", f"about {found.derived.seconds:.4g} s mean, worked out from {found.derived.source}"
     if speed.tokens and speed.tokens_per_gpu:
         yield "speed", f"{speed.tokens:,.0f} tokens/s, {speed.tokens_per_gpu:,.1f} tokens/s/GPU"
     elif speed.tokens_per_gpu:
@@ -74,7 +86,13 @@ def _conventions(tflops: dict[str, float]) -> str:
 
 def _training(found: Readout) -> Iterator[tuple[str, str]]:
     if loss := found.loss:
-        yield "loss", f"{loss.first:.4f} to {loss.last:.4f}, lowest {loss.lowest:.4f}, {loss.slope:+.4g} in 1,000 steps"
+        yield "loss", f"{loss.first:.4f} to {loss.last:.4f}, lowest {loss.lowest:.4f}{_slope(found)}"
+    # a program that does not compute the norm writes 0
+    if any(values := found.window.values("gradient")):
+        ordered = sorted(values)
+        yield "gradient", f"norm {quantile(ordered, 0.5):.4g} median, {ordered[-1]:.4g} at most"
+    if len(values := found.window.values("rate")):
+        yield "learning", f"rate {values[0]:.4g}{f' to {values[-1]:.4g}' if values[-1] != values[0] else ''}"
     if any(found.totals.values()):
         yield "skipped", f"{found.totals.get('skipped', 0):,} steps skipped, {found.totals.get('nans', 0):,} with nan"
     for name, steps in found.odd.items():
@@ -93,12 +111,23 @@ def _training(found: Readout) -> Iterator[tuple[str, str]]:
         yield "energy", text
 
 
+def _slope(found: Readout) -> str:
+    """Write the slope of the loss in as many steps as the window has, rounded down to a power of ten."""
+    steps = found.window.last - found.window.first
+    if not found.loss or steps < 10:
+        return ""
+    power = 10 ** min(int(math.log10(steps)), 3)
+    return f", {found.loss.slope * power / 1000:+.4g} in {power:,} steps"
+
+
 def _time(found: Readout) -> Iterator[tuple[str, str]]:
     line = found.timeline
     if line.goodput is not None and line.wall:
         yield "goodput", f"{line.goodput * 100:.1f} %: {line.steps:,} steps that count, in {duration(line.wall)}"
     if line.first_step is not None:
         yield "first step", f"done after {duration(line.first_step)}"
+    if found.left is not None:
+        yield "left", f"{duration(found.left)} for {found.planned - found.log.track.numbers[-1]:,} steps, at this speed"
     for restart in line.restarts[:5]:
         pause = f", {duration(restart.pause)} after the step before it" if restart.pause else ""
         yield "restart", f"at step {restart.step:,}: {restart.lost:,} steps lost{pause}"
@@ -109,12 +138,25 @@ def _time(found: Readout) -> Iterator[tuple[str, str]]:
         )
     if line.checkpoints.saved or line.checkpoints.loads:
         yield "checkpoints", _checkpoints(found)
+    if found.evaluations:
+        yield "evaluation", _evaluations(found)
     if found.score:
         yield "MLPerf", f"{found.score[0] / 60:.3f} minutes to train, {found.score[1]}"
     if cost := found.cost:
         parts = [f"{cost.total:,.2f} for the wall time"] if cost.total is not None else []
         parts += [f"{cost.per_billion_tokens:,.2f} for a billion tokens"] if cost.per_billion_tokens is not None else []
         yield "cost", f"{', '.join(parts) or 'not known'}; {cost.machines} machines at {cost.price:,g} an hour"
+
+
+def _evaluations(found: Readout) -> str:
+    first, last = found.evaluations[0], found.evaluations[-1]
+    count = len(found.evaluations)
+    text = f"{count:,}: {first.value:.4f} to {last.value:.4f}" if count > 1 else f"{last.value:.4f}"
+    if math.isfinite(last.samples):
+        text += f" after {last.samples:,.0f} samples"
+    elif last.step >= 0:
+        text += f" at step {last.step:,}"
+    return text + (f"; target {found.target:g}" if found.target is not None else "")
 
 
 def _checkpoints(found: Readout) -> str:

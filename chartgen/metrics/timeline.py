@@ -87,28 +87,31 @@ def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timelin
     notices = _backwards(log)
     begun = _begun(log)
     wall = _positive(log.ended - begun) if not notices else None
-    steps = sum(_steps(window, each) for each in kept(track))
+    steps = sum(window.steps(each) for each in kept(track))
     # steps of one time to the last digit may come out a little above the wall time
     goodput = min(steps * median / wall, 1.0) if wall and median else None
-    first = _positive(track.when[0] - begun) if math.isfinite(log.begun) else None
+    first = _positive(track.when[0] - begun - _behind(window, median)) if math.isfinite(log.begun) else None
     found = Timeline(wall, first, steps, _restarts(log), goodput, checkpoints_of(log.checkpoints))
     return found, notices
 
 
 def _begun(log: Log) -> float:
     """Tell when a run began: with the log, but not after its own first step; with that when another run came before."""
-    column = log.track.column("seconds")
+    column, spans = log.track.column("seconds"), log.track.column("span")
     took = column[0] if column and math.isfinite(column[0]) else 0.0
+    took *= spans[0] if spans is not None and math.isfinite(spans[0]) else 1.0
     first = log.track.when[0] - took
     return log.begun if log.begun <= first else first
 
 
-def _steps(window: Window, indices: range) -> int:
-    """Count the steps of some lines: each stands for those since the line before."""
-    if not len(indices):
-        return 0
-    numbers = window.track.numbers
-    return int(numbers[indices.stop - 1] - numbers[indices.start]) + window.interval
+def _behind(window: Window, median: float | None) -> float:
+    """Return how long after its first step the first line was written: it may stand for several; inf = unknown."""
+    spans, column = window.track.column("span"), window.track.column("seconds")
+    seconds = column[0] if column and math.isfinite(column[0]) else median
+    steps = spans[0] if spans is not None and math.isfinite(spans[0]) else window.interval
+    if steps > 1 and seconds is None:
+        return math.inf
+    return max(steps - 1, 0) * (seconds or 0.0)
 
 
 def _positive(seconds: float) -> float | None:

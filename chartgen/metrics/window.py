@@ -78,6 +78,8 @@ class Window:
 
     def mean(self, name: str) -> float | None:
         """Give the mean of a column, each line weighing as many steps as it stands for; None when it has no number."""
+        if "span" in self.track.columns:
+            return self._spanned(name)
         if self.interval == 1:
             values = self.values(name)
             return math.fsum(values) / len(values) if values else None
@@ -86,6 +88,30 @@ class Window:
             span = min(step - last, self.interval) if step > last and weight else self.interval
             total, weight, last = total + value * span, weight + span, step
         return total / weight if weight else None
+
+    def _spanned(self, name: str) -> float | None:
+        """Give the mean of a column whose lines tell how many steps they stand for; those that do not stand for one."""
+        pairs = zip(self._column("span"), self._column(name), strict=True)
+        known = [(1.0 if math.isnan(span) else span, value) for span, value in pairs if math.isfinite(value)]
+        weight = math.fsum(span for span, _ in known)
+        return math.fsum(span * value for span, value in known) / weight if weight else None
+
+    def _column(self, name: str) -> Iterator[float]:
+        column = self.track.column(name)
+        for each in self.ranges:
+            yield from column[each.start : each.stop] if column is not None else [math.nan] * len(each)
+
+    def steps(self, indices: range) -> int:
+        """Count the steps of some lines: each stands for those since the line before."""
+        if not len(indices):
+            return 0
+        numbers, spans = self.track.numbers, self.track.column("span")
+        before = int(numbers[indices.start]) - self.interval
+        if spans is not None:
+            told = (at for at in indices if math.isfinite(spans[at]))
+            first = next(told, None)
+            before = int(numbers[indices.start]) - 1 if first is None else int(numbers[first] - spans[first])
+        return int(numbers[indices.stop - 1]) - before
 
 
 def interval_of(track: Track) -> int:

@@ -26,6 +26,7 @@ from chartgen.tools import Progress
 GO_MINIMUM = (1, 26, 0)  # the go directives of Kubernetes 1.36, Kueue 0.19 and Helm 4.3
 _TOOLCHAINS = (1, 21, 0)  # since then Go fetches a newer toolchain by itself, unless GOTOOLCHAIN forbids it
 _REPLACE = re.compile(r"^(?:replace)?\s*(\S.*?)\s+=>\s+(\S.*?)\s*(?://.*)?$", re.MULTILINE)
+_SUMS = Path(__file__).parent.parent / "data" / "go.sum"
 _HEARTBEAT = 15.0  # seconds between signs of life; the longest build takes three minutes
 _UNREACHABLE = (
     "dial tcp",
@@ -56,7 +57,7 @@ def build(names: Iterable[str], *, progress: Progress | None = None) -> dict[str
     found = {name: find(name) for name in names}
     missing = [name for name, path in found.items() if path is None]
     if missing:
-        go = _go()
+        go = find_go()
         for number, name in enumerate(missing, 1):
             found[name] = _build_locked(go, engine(name), f"({number} of {len(missing)})", say)
     return {name: path for name, path in found.items() if path is not None}
@@ -80,12 +81,13 @@ def _build(go: str, wanted: Engine, say: Progress) -> None:
         with tempfile.TemporaryDirectory(prefix=f".{wanted.name}-", dir=root) as scratch:
             work, result = Path(scratch, "work"), Path(scratch, "result")
             (result / "bin").mkdir(parents=True)
-            source = _write_module(go, wanted, work)
+            source = write_module(go, wanted, work, sums())
             flags = " ".join(("-s -w", *wanted.ldflags))
             package = "/".join(filter(None, (wanted.module, wanted.package)))
             program = result / "bin" / wanted.binary
             argv = [go, "build", "-trimpath", "-ldflags", flags, "-o", str(program), package]
-            _go_run(argv, work, wanted, say)
+            go_run(argv, work, wanted, say)
+            _check_sums(wanted, work)
             _copy_data(wanted, source, result / "data")
             shutil.rmtree(wanted.folder, ignore_errors=True)  # there only when somebody removed the program in it
             result.replace(wanted.folder)
@@ -93,11 +95,28 @@ def _build(go: str, wanted: Engine, say: Progress) -> None:
         raise MissingToolError(Problem(f"{wanted.name} cannot be built: {error.strerror}", root)) from error
 
 
-def _write_module(go: str, wanted: Engine, work: Path) -> Path:
+def sums() -> str:
+    """Return the checksums of all modules that the engines are built from, on any system: `make sums` writes them."""
+    return _SUMS.read_text("utf-8")
+
+
+def write_module(go: str, wanted: Engine, work: Path, known: str) -> Path:
+    """Write the tools module of an engine, and return the folder of the engine's source.
+
+    Args:
+        go: The go command.
+        wanted: The engine.
+        work: The module's folder, which is made.
+        known: Its go.sum. Go asks the checksum database, where the user has one, for what is not in it.
+
+    Raises:
+        MissingToolError: A module cannot be fetched, or is not the one that is known.
+    """
     work.mkdir()
+    (work / "go.sum").write_text(known, "utf-8")
     module = f"module chartgen.invalid/engines\n\ngo 1.26.0\n\nrequire {wanted.module} {wanted.version}\n"
     (work / "go.mod").write_text(module, "utf-8")
-    answer = _go_run([go, "mod", "download", "-json", f"{wanted.module}@{wanted.version}"], work, wanted)
+    answer = go_run([go, "mod", "download", "-json", f"{wanted.module}@{wanted.version}"], work, wanted)
     source = Path(json.loads(answer)["Dir"])
     if wanted.staging:
         module += _replaces(source, wanted.staging)
@@ -106,8 +125,18 @@ def _write_module(go: str, wanted: Engine, work: Path) -> Path:
         module += f"replace {wanted.module} => ./edited\n"
     (work / "go.mod").write_text(module, "utf-8")
     if wanted.copy_sum:
-        (work / "go.sum").write_bytes((source / "go.sum").read_bytes())
+        with (work / "go.sum").open("a", encoding="utf-8") as file:
+            file.write((source / "go.sum").read_text("utf-8"))
     return source
+
+
+def _check_sums(wanted: Engine, work: Path) -> None:
+    """Refuse what was built from a module without a known checksum, which Go has added; nothing of it has run yet."""
+    unknown = sorted(set((work / "go.sum").read_text("utf-8").splitlines()) - set(sums().splitlines()))
+    if unknown:
+        module = " ".join(unknown[0].split()[:2])
+        hint = "unset what replaces modules in `go env`, or put the program on PATH"
+        raise MissingToolError(Problem(f"{wanted.name} is not built: {module} has no known checksum", hint=hint))
 
 
 def _replaces(source: Path, staging: str) -> str:
@@ -145,7 +174,7 @@ def _copy_data(wanted: Engine, source: Path, target: Path) -> None:
         (target / name).write_text(json.dumps(found), "utf-8")
 
 
-def _go() -> str:
+def find_go() -> str:
     """Find a Go that can build the engines; the user's own Go settings stay as they are."""
     go = shutil.which("go")
     if go is None:
@@ -160,9 +189,22 @@ def _go() -> str:
     return go
 
 
-def _go_run(argv: Sequence[str], work: Path, wanted: Engine, say: Progress | None = None) -> str:
-    """Run one go command in the tools module and give its output."""
-    settings = {"CGO_ENABLED": "0", "GO111MODULE": "on", "GOWORK": "off", "GOOS": "", "GOARCH": ""}
+def go_run(
+    argv: Sequence[str], work: Path, wanted: Engine, say: Progress | None = None, system: tuple[str, str] = ("", "")
+) -> str:
+    """Run one go command in the tools module and return its output.
+
+    Args:
+        argv: The command.
+        work: The module's folder.
+        wanted: The engine.
+        say: Gets a line now and then.
+        system: GOOS and GOARCH; empty for this machine's.
+
+    Raises:
+        MissingToolError: It failed.
+    """
+    settings = {"CGO_ENABLED": "0", "GO111MODULE": "on", "GOWORK": "off", "GOOS": system[0], "GOARCH": system[1]}
     flags = f"{os.environ.get('GOFLAGS', '')} -mod=mod".strip()  # the last -mod wins over a user's -mod=vendor
     env = {**os.environ, **settings, "GOFLAGS": flags}
     with (work / "stdout").open("w+b") as out, (work / "stderr").open("w+b") as err:
@@ -194,6 +236,9 @@ def _failure(wanted: Engine, output: str) -> Problem:
     hint = f"Go said: {' | '.join(line.strip() for line in lines[-8:])}"
     if "no space left on device" in output:
         return Problem(f"{wanted.name} cannot be built: the disk is full", hint=f"free about 4 GB; {hint}")
+    if "checksum mismatch" in output:
+        problem = f"{wanted.name} is not built: a Go module is not the one that chartgen knows, by its checksum"
+        return Problem(problem, hint=f"somebody changed it on its way; check `go env GOPROXY`; {hint}")
     if any(sign in output for sign in _UNREACHABLE):
         problem = f"{wanted.name} cannot be built: a Go module cannot be fetched"
         return Problem(problem, hint=f"check the network and `go env GOPROXY GOSUMDB`; {hint}")

@@ -6,13 +6,16 @@ import base64
 import copy
 import json
 import secrets
+import socket
 import ssl
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.processes import Processes
 from chartgen.tools import Progress
@@ -24,11 +27,13 @@ if TYPE_CHECKING:
 
 CONTEXT = "chartgen"
 RUN_SECONDS = 7 * 86400.0  # a training run is meant to stay Running for as long as anybody looks
+# A machine that renews its lease late is a fault of a cluster, but here only a sign that this machine is busy.
+_LEASE_SECONDS = 3600
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # FIPS 186-4, D.1.2.3
-_KWOK = "kwok.x-k8s.io/v1alpha1"
-_KUBELET_TLS = {"cert-file": "apiserver.crt", "private-key-file": "apiserver.key"}
-# In the form of the container runtimes' files: time, stream, full line.
-_CONTAINER_LOG = "2026-01-01T00:00:00Z stdout F a simulated machine runs no program; a real one shows its output here\n"
+_NODE_PORT = "{{ with NodePort }}"  # where kwok's stages write the port of its own server into a node
+# Files of the folder, in which all processes run: the path of a socket has 107 bytes at most (unix(7)), and etcd takes
+# only names in the form of host and port (its embed/config.go, checkHostURLs).
+_ETCD, _ETCD_PEER = "unix://etcd.socket:1", "unix://etcd-peer.socket:1"
 _UNROUTED = "192.0.2.1"  # RFC 5737: apiserver wants an address that is not loopback; nothing ever connects to it
 
 
@@ -55,15 +60,19 @@ class ControlPlane:
         self.server = ""
         try:
             self._start()
-        except BaseException:
-            self.close()
+        except BaseException as error:
+            self.__exit__(type(error))
             raise
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # What its end made fail elsewhere, such as a request, says less than how it ended.
+        ended = self.processes.ended() if kind and issubclass(kind, ChartgenError) else None
         self.close()
+        if ended:
+            raise MissingToolError(ended)
 
     @property
     def cluster(self) -> Cluster:
@@ -99,40 +108,38 @@ class ControlPlane:
         self._token = secrets.token_urlsafe(32)
         _write_private(self.folder / "tokens.csv", f'{self._token},chartgen,chartgen,"system:masters"\n')
         _write_private(self.folder / "accounts.pem", service_account_key())
-        storage = self._start_etcd()
-        self._start_apiserver(storage)
+        self._start_etcd()
+        self._start_apiserver()
         self._say("starting kube-controller-manager, kube-scheduler and kwok")
         self._spawn_controller_manager()
         self.processes.spawn("kube-scheduler", [engines.require("kube-scheduler"), *self._manager_flags()])
-        self._start_kwok()
+        self._start_machines()
         self._wait_for_accounts()
 
-    def _start_etcd(self) -> str:
-        def command(ports: Sequence[int]) -> list[str | Path]:
-            address = f"http://127.0.0.1:{ports[0]}"
-            return [
-                engines.require("etcd"),
-                f"--data-dir={self.folder / 'etcd'}",
-                f"--listen-client-urls={address}",
-                f"--advertise-client-urls={address}",
-                f"--listen-peer-urls=http://127.0.0.1:{ports[1]}",
-                "--unsafe-no-fsync",  # what is in it does not have to survive anything
-                "--log-level=warn",
-            ]
+    def _start_etcd(self) -> None:
+        """Start etcd, which trusts whoever reaches it, on sockets in the private folder."""
+        command: list[str | Path] = [
+            engines.require("etcd"),
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={_ETCD}",
+            f"--advertise-client-urls={_ETCD}",
+            f"--listen-peer-urls={_ETCD_PEER}",
+            f"--initial-advertise-peer-urls={_ETCD_PEER}",
+            f"--initial-cluster=default={_ETCD_PEER}",
+            "--unsafe-no-fsync",  # what is in it does not have to survive anything
+            "--log-level=warn",
+        ]
+        # A socket that is bound is served: kube-apiserver, which asks for more, waits for the rest.
+        self.processes.start("etcd", lambda _: command, ready=lambda _: (self.folder / "etcd.socket:1").is_socket())
 
-        ports = self.processes.start(
-            "etcd", command, ports=2, ready=lambda ports: answers(f"http://127.0.0.1:{ports[0]}/health")
-        )
-        return f"http://127.0.0.1:{ports[0]}"
-
-    def _start_apiserver(self, storage: str) -> None:
+    def _start_apiserver(self) -> None:
         certificates = self.folder / "apiserver"
         certificates.mkdir()
 
         def command(ports: Sequence[int]) -> list[str | Path]:
             return [
                 engines.require("kube-apiserver"),
-                f"--etcd-servers={storage}",
+                f"--etcd-servers={_ETCD}",
                 "--bind-address=127.0.0.1",
                 f"--secure-port={ports[0]}",
                 f"--cert-dir={certificates}",  # where it puts the self-signed certificate that it makes
@@ -144,6 +151,8 @@ class ControlPlane:
                 "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
                 "--service-cluster-ip-range=10.0.0.0/16",
                 "--authorization-mode=RBAC",
+                "--anonymous-auth=false",
+                "--profiling=false",
                 "--allow-privileged=true",
                 "--enable-priority-and-fairness=false",
                 "--max-requests-inflight=0",
@@ -182,38 +191,35 @@ class ControlPlane:
             *self._manager_flags(),
             f"--root-ca-file={self.folder / 'apiserver' / 'apiserver.crt'}",
             f"--service-account-private-key-file={self.folder / 'accounts.pem'}",
+            f"--node-monitor-grace-period={_LEASE_SECONDS}s",
+            "--pvclaimbinder-sync-period=2s",  # instead of 15 s: a claim that is bound late looks as one that never is
         ]
         self.processes.spawn("kube-controller-manager", argv)
 
-    def _start_kwok(self) -> None:
-        log = self.folder / "container.log"
-        log.write_text(_CONTAINER_LOG, "utf-8")
-        logs = {
-            "apiVersion": _KWOK,
-            "kind": "ClusterLogs",
-            "metadata": {"name": "all"},
-            "spec": {"logs": [{"logsFile": str(log)}]},
-        }
+    def _start_machines(self) -> None:
+        """Start what stands for the kubelets: kwok, which listens nowhere, and a server of logs."""
+        port = self._start_kubelet()
         config = self.folder / "stages.yaml"
-        config.write_text("\n---\n".join(map(json.dumps, [*stages(self._run_seconds), logs])), "utf-8")
+        config.write_text("\n---\n".join(map(json.dumps, stages(self._run_seconds, port))), "utf-8")
+        argv: list[str | Path] = [
+            engines.require("kwok"),
+            f"--kubeconfig={self.kubeconfig}",
+            f"--config={config}",
+            "--manage-all-nodes",
+            f"--node-lease-duration-seconds={_LEASE_SECONDS}",
+            "--node-ip=127.0.0.1",
+        ]
+        self.processes.spawn("kwok", argv)
+
+    def _start_kubelet(self) -> int:
+        """Start the kubelet of all machines, as far as the API server asks it; it does not verify its certificate."""
+        script = Path(__file__).with_name("kubelet.py")
+        files = [self.folder / "apiserver" / f"apiserver.{suffix}" for suffix in ("crt", "key")]
 
         def command(ports: Sequence[int]) -> list[str | Path]:
-            return [
-                engines.require("kwok"),
-                f"--kubeconfig={self.kubeconfig}",
-                f"--config={config}",
-                "--manage-all-nodes",
-                "--node-lease-duration-seconds=40",
-                f"--server-address=127.0.0.1:{ports[0]}",
-                # The kubelet of all machines, which the API server asks for logs; it does not verify its certificate.
-                "--node-ip=127.0.0.1",
-                f"--node-port={ports[0]}",
-                *(f"--tls-{name}={self.folder / 'apiserver' / file}" for name, file in _KUBELET_TLS.items()),
-            ]
+            return [sys.executable, "-I", "-S", script, str(ports[0]), *files]
 
-        self.processes.start(
-            "kwok", command, ports=1, ready=lambda ports: answers(f"http://127.0.0.1:{ports[0]}/healthz")
-        )
+        return self.processes.start("kubelet", command, ports=1, ready=lambda ports: listens(ports[0]))[0]
 
     def _wait_for_accounts(self) -> None:
         """Wait for the controller manager's first sign of life, without which no pod can be created."""
@@ -226,11 +232,15 @@ class ControlPlane:
         )
 
 
-def stages(run_seconds: float) -> list[dict[str, Any]]:
-    """Give kwok's stages: pods start at once, stop in a second and, when a Job owns them, succeed after a while.
+def stages(run_seconds: float, kubelet: int) -> list[dict[str, Any]]:
+    """Return kwok's stages: pods start at once, stop in a second and, when a Job owns them, succeed after a while.
 
     Those that prepare data succeed at once, so that what needs the data can follow. Those that a Job still counts fail
     when they are stopped, as under a kubelet: a Job with a podFailurePolicy waits for that before it lets them go.
+
+    Args:
+        run_seconds: How long a pod of a Job runs.
+        kubelet: Port of the kubelet of all machines.
     """
     seconds = {"pod-complete": run_seconds, "pod-delete": 1.0, "pod-stop": 1.0}
     found = engines.documents("kwok", "stages.json")
@@ -242,6 +252,9 @@ def stages(run_seconds: float) -> list[dict[str, Any]]:
         stage["spec"]["selector"]["matchExpressions"].append(condition)
     found += [data, _stop_stage(complete)]
     for stage in found:
+        template = stage["spec"].get("next", {}).get("statusTemplate", "")
+        if _NODE_PORT in template:
+            stage["spec"]["next"]["statusTemplate"] = template.replace(_NODE_PORT, f"{{{{ with {kubelet} }}}}")
         name, delay = stage["metadata"]["name"], stage["spec"].get("delay")
         if delay is not None and name.startswith("pod-"):
             delay["durationMilliseconds"] = int(seconds.get(name, 0.0) * 1000)
@@ -283,6 +296,15 @@ def service_account_key() -> str:
 def _write_private(path: Path, text: str) -> None:
     path.touch(mode=0o600)
     path.write_text(text, "utf-8")
+
+
+def listens(port: int) -> bool:
+    """Tell whether a port of this machine takes connections."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=2).close()
+    except OSError:
+        return False
+    return True
 
 
 def answers(address: str, authority: Path | None = None, token: str = "") -> bool:

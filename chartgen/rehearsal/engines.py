@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
+from chartgen.helm import find_program
 from chartgen.tools import cache_dir, chosen_tool
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
@@ -126,6 +127,8 @@ def engine(name: str) -> Engine:
 def find(name: str) -> Path | None:
     """Find an engine's program, or None: $CHARTGEN_<NAME>, PATH, then the cache, the order of `tools.find_tool`.
 
+    Helm is the one that all other commands use.
+
     PATH wins over the cache, because what people install is what they mean to use, but only with a version that
     works here: Helm and kubectl from old enough on, the parts of the control plane at the pinned minor version only.
     kwok and the controllers come from the cache alone, because the files that were copied beside them are needed.
@@ -134,6 +137,8 @@ def find(name: str) -> Path | None:
         MissingToolError: The variable is set but names no program.
     """
     wanted = engine(name)
+    if name == "helm":
+        return find_program()
     if wanted.path and (found := chosen_tool(wanted.name) or _on_path(wanted.binary, wanted.path)):
         return found
     return wanted.program if wanted.program.is_file() else None
@@ -157,7 +162,7 @@ def status(names: Iterable[str] = ()) -> list[EngineStatus]:
     rows = []
     for name in names or engines():
         found = find(name)
-        source = "" if found is None else "cache" if found == engine(name).program else "yours"
+        source = "" if found is None else "cache" if engines_dir() in found.parents else "yours"
         rows.append(EngineStatus(name, engine(name).version, found, source))
     return rows
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +12,10 @@ from chartgen.cluster import NODE, Cluster, ClusterError, Object
 from chartgen.errors import MissingToolError, Problem
 from chartgen.tools import Progress
 
-_OWNER = {"app.kubernetes.io/managed-by": "chartgen"}
+# The label of every simulated machine.
+OWNER = {"app.kubernetes.io/managed-by": "chartgen"}
+_LISTED_PER_SECOND = 1000  # as many nodes are read again and again, which takes the API server's time
+_LONGEST_NAME = 63  # of a label's value, which a node's name is in kubernetes.io/hostname
 
 
 @dataclass(frozen=True)
@@ -18,7 +23,7 @@ class NodePool:
     """Machines of one type.
 
     Args:
-        name: Prefix of their names, in lower case: <name>-0, <name>-1, ...
+        name: Prefix of their names, <name>-0, <name>-1, ...; what a node name must not hold becomes a dash.
         count: How many.
         capacity: Quantities by resource, such as {"nvidia.com/gpu": "8", "cpu": "208", "pods": "110"}.
         labels: Node labels beside hostname, os and arch; `{index}` in a value is the machine's number.
@@ -36,8 +41,12 @@ class NodePool:
     @property
     def names(self) -> list[str]:
         """Names of the machines."""
-        # OCI shapes such as BM.GPU.H100.8 have capitals.
-        return [f"{self.name.lower()}-{number}" for number in range(self.count)]
+        # OCI shapes such as BM.GPU.H100.8 have capitals, Azure sizes such as Standard_ND96isr_H100_v5 underscores too.
+        longest = _LONGEST_NAME - len(f"-{self.count}")
+        # RFC 1123 subdomain: each part between dots begins and ends with a letter or digit
+        parts = re.sub(r"[^a-z0-9.]+", "-", self.name.lower())[:longest].split(".")
+        prefix = ".".join(filter(None, (part.strip("-") for part in parts))) or "machine"
+        return [f"{prefix}-{number}" for number in range(self.count)]
 
 
 def count_machines(pools: Iterable[NodePool]) -> int:
@@ -53,7 +62,7 @@ def create_machines(
     Args:
         cluster: A cluster in which kwok runs.
         pools: The machines.
-        timeout: Seconds to wait.
+        timeout: Seconds to wait while none becomes Ready.
         progress: Gets one line.
 
     Returns:
@@ -83,15 +92,25 @@ def _wait_ready(cluster: Cluster, names: set[str], timeout: float) -> None:
     from chartgen.cluster import wait_for
     from chartgen.errors import ChartgenError
 
-    def all_ready() -> bool:
-        nodes = cluster.list(NODE, labels=_OWNER)
-        return names <= {node["metadata"]["name"] for node in nodes if _is_ready(node)}
+    missing = names
 
-    try:
-        wait_for(all_ready, what="that all machines are Ready", timeout=timeout)
-    except ChartgenError:
-        problem = f"the simulated machines are not Ready after {timeout:.0f} s"
-        raise MissingToolError(Problem(problem, hint=f"is kwok running in {cluster}?")) from None
+    def more_ready() -> bool:
+        nonlocal missing
+        before = len(missing)
+        missing = names - {node["metadata"]["name"] for node in cluster.each(NODE, labels=OWNER) if _is_ready(node)}
+        return len(missing) < before or not missing
+
+    interval = max(0.2, len(names) / _LISTED_PER_SECOND)
+    while missing:
+        try:
+            wait_for(more_ready, what="that a machine is Ready", timeout=timeout, interval=interval)
+        except ChartgenError:
+            problem = (
+                f"{len(missing)} of {len(names)} simulated machines are not Ready, and none more for {timeout:.0f} s"
+            )
+            raise MissingToolError(Problem(problem, hint=f"is kwok running in {cluster}?")) from None
+        if missing:
+            time.sleep(interval)
 
 
 def _put(cluster: Cluster, node: Object) -> None:
@@ -113,7 +132,7 @@ def _node(pool: NodePool, number: int, name: str) -> dict[str, Any]:
         "kind": "Node",
         "metadata": {
             "name": name,
-            "labels": {**labels, **own, **_OWNER},
+            "labels": {**labels, **own, **OWNER},
             "annotations": {"kwok.x-k8s.io/node": "fake"},  # what kwok looks for in clusters with real nodes
         },
         "spec": {"taints": [dict(taint) for taint in pool.taints]},

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +109,15 @@ class Processes:
         codes: dict[str, int] = self._ask({})["exited"]
         return codes
 
+    def ended(self) -> Problem | None:
+        """Return why the processes cannot go on: the supervisor or one of them has ended; None while all run."""
+        try:
+            codes = self.exited()
+        except ChartgenError as error:
+            return error.problems[0]
+        name = next(iter(codes), None)
+        return None if name is None else Problem(f"{name} {_how(codes[name])}", hint=self._tail(name))
+
     def log(self, name: str) -> str:
         """Give what a process wrote to stdout and stderr."""
         path = self._log(name)
@@ -128,9 +137,8 @@ class Processes:
         """
         deadline = time.monotonic() + timeout
         while not check():
-            if ended := self.exited():
-                name, code = next(iter(ended.items()))
-                raise MissingToolError(Problem(f"{name} ended with exit code {code}", hint=self._tail(name)))
+            if ended := self.ended():
+                raise MissingToolError(ended)
             if time.monotonic() > deadline:
                 hint = self._tail(log) if log else ""
                 raise MissingToolError(Problem(f"{what} did not happen within {timeout:.0f} s", hint=hint))
@@ -144,14 +152,16 @@ class Processes:
 
     def close(self) -> None:
         """Kill the processes and remove the folder; harmless when that was done or after `detach`."""
-        if self._supervisor.returncode is None:
-            self._close_pipes()
-            try:
-                self._supervisor.wait(timeout=15)
-            except subprocess.TimeoutExpired:
-                self._supervisor.kill()
-                self._supervisor.wait()
-                shutil.rmtree(self.folder, ignore_errors=True)
+        if self._supervisor.returncode == 0:
+            return
+        self._close_pipes()
+        try:
+            self._supervisor.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            self._supervisor.kill()
+            self._supervisor.wait()
+        if self._supervisor.returncode != 0:  # it was killed before it could do so itself
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _spawn(self, name: str, argv: list[str], env: dict[str, str]) -> None:
         base = {key: os.environ[key] for key in ("PATH", "HOME", "LANG") if key in os.environ}
@@ -183,19 +193,34 @@ class Processes:
                 stdin.flush()
                 reply: dict[str, Any] = json.loads(stdout.readline())
         except (BrokenPipeError, ValueError):
-            raise ChartgenError("the control plane has ended") from None
+            raise MissingToolError(self._gone()) from None
         return reply
+
+    def _gone(self) -> Problem:
+        """Say how the supervisor ended, without whom nothing runs."""
+        problem = "the control plane has ended"
+        with suppress(subprocess.TimeoutExpired):
+            if code := self._supervisor.wait(timeout=5):
+                problem += f": its supervisor, process {self.pid}, {_how(code)}"
+                return Problem(problem, hint="look for what killed it, such as a lack of memory, and try again")
+        return Problem(problem)
 
     def _close_pipes(self) -> None:
         for pipe in (self._supervisor.stdin, self._supervisor.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(BrokenPipeError):  # a question that the supervisor did not live to read
+                    pipe.close()
 
     def _log(self, name: str) -> Path:
         return self.folder / f"{name}.log"
 
     def _tail(self, name: str) -> str:
         return "its log ends: " + " | ".join(self.log(name).splitlines()[-6:])
+
+
+def _how(code: int) -> str:
+    """Say how a process ended, by the code of `subprocess`."""
+    return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 def end_detached(folder: Path, pid: int, *, timeout: float = 15.0) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from chartgen import release as releases
 from chartgen.chart import Chart
-from chartgen.cluster import Cluster, connect
+from chartgen.cluster import Cluster, Object, connect
 from chartgen.compat import lock
 from chartgen.composer import compose, compose_setup
 from chartgen.errors import ChartgenError
@@ -20,9 +20,11 @@ from chartgen.rehearsal import engines
 from chartgen.rehearsal.build import build
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.judging import judge, patience
 from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.sandbox import Sandbox, up
-from chartgen.runs.verdict import Verdict, wait_for_verdict
+from chartgen.rehearsal.storage import foreign_classes
+from chartgen.runs.verdict import Verdict
 from chartgen.target import Machine, Target
 from chartgen.tools import Progress
 from chartgen.values import Values
@@ -47,11 +49,19 @@ _CPU_CAPACITY = {"cpu": "16", "memory": "64Gi", "pods": _PODS_OF_A_NODE}
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a rehearsal found: what was to run, on how many simulated machines, and what became of it."""
+    """What a rehearsal found.
+
+    Args:
+        plan: What was to run.
+        machines: Simulated machines.
+        verdict: What became of it.
+        simulated: What else of the cluster had a stand-in, such as `storage class premium`.
+    """
 
     plan: Plan
     machines: int
     verdict: Verdict
+    simulated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,12 +73,19 @@ class Stage:
         controllers: Names of the controllers.
         setup: The setup chart; None when there is nothing to set up.
         values: The user's layers, which the setup chart takes too.
+        classes: Storage classes that the cluster brings, by name, as the manifests of their stand-ins.
     """
 
     pools: tuple[NodePool, ...]
     controllers: tuple[str, ...]
     setup: Chart | None
     values: Values
+    classes: dict[str, Object]
+
+    @property
+    def simulated(self) -> tuple[str, ...]:
+        """What of the cluster has a stand-in beside the machines."""
+        return tuple(f"storage class {name}" for name in self.classes)
 
 
 def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the caller
@@ -79,7 +96,7 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
     workload: str | None = None,
     machines: int | None = None,
     context: str | None = None,
-    timeout: float = 120.0,
+    timeout: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     progress: Progress | None = None,
 ) -> Rehearsal:
@@ -93,7 +110,7 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
         machines: Simulated machines; as many as the run asks for when None.
         context: A kubeconfig context of a disposable cluster where kwok and the controllers run; a new control plane of
             plain processes when None.
-        timeout: Seconds to wait for the verdict.
+        timeout: Seconds without progress after which it is given up; by default more for more machines.
         on_plan: Gets the plan before anything starts.
         progress: Gets one line for each step.
 
@@ -109,7 +126,7 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
     if on_plan:
         on_plan(planned)
     count = planned.nodes if machines is None else machines
-    stage = prepare_stage(target, values, planned, count)
+    stage = prepare_stage(chart, target, values, planned, count)
     say = progress or (lambda _: None)
     for each in assumptions(target, planned):
         say(f"assuming that {each}")
@@ -117,11 +134,12 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
         say(f"installing release {release}")
         releases.install(chart, release, values.data, place)
         try:
-            verdict = wait_for_verdict(cluster, release, namespace=place.namespace, timeout=timeout, progress=progress)
+            limit = patience(count) if timeout is None else timeout
+            verdict = judge(cluster, release, namespace=place.namespace, timeout=limit, progress=progress)
         finally:
             if context is not None:
                 releases.uninstall(release, place)
-    return Rehearsal(planned, count, verdict)
+    return Rehearsal(planned, count, verdict, stage.simulated if context is None else ())
 
 
 def open_sandbox(
@@ -144,21 +162,24 @@ def open_sandbox(
         progress: Gets one line for each step.
     """
     build(["helm"], progress=progress)
-    planned = plan_release(compose(target), values, "sandbox", "default")
-    stage = prepare_stage(target, values, planned, planned.nodes if machines is None else machines)
+    chart = compose(target)
+    planned = plan_release(chart, values, "sandbox", "default")
+    stage = prepare_stage(chart, target, values, planned, planned.nodes if machines is None else machines)
     build(engines.needed(stage.controllers), progress=progress)
 
     def prepare(plane: ControlPlane) -> None:
+        _stand_in(plane.cluster, stage, progress)
         if setup:
             install_setup(stage, releases.Place(kubeconfig=plane.kubeconfig), progress)
 
     return up(name, machines=stage.pools, controllers=stage.controllers, setup=prepare, progress=progress)
 
 
-def prepare_stage(target: Target, values: Values, planned: Plan, machines: int) -> Stage:
+def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, machines: int) -> Stage:
     """Work out what a target needs around its releases.
 
     Args:
+        chart: The chart of the release.
         target: The target.
         values: The user's layers.
         planned: The plan of its release, which says what the release needs beside the setup chart.
@@ -166,13 +187,14 @@ def prepare_stage(target: Target, values: Values, planned: Plan, machines: int) 
     """
     setup = compose_setup(target)
     made = objects(render(setup, SETUP_RELEASE, "default", values.data)) if setup else []
-    apis = planned.apis | api_groups(made)
+    classes = foreign_classes([*made, *objects(render(chart, planned.release, planned.namespace, values.data))])
+    apis = planned.apis | api_groups([*made, *classes.values()])
     controllers = tuple(dict.fromkeys(name for group, name in CONTROLLERS.items() if group in apis))
     others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
     machine = target.machines[planned.machine]
     offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
     pools = (node_pool(offered, machines), others)
-    return Stage(pools, controllers, setup if made else None, values)
+    return Stage(pools, controllers, setup if made else None, values, classes)
 
 
 def assumptions(target: Target, planned: Plan) -> Iterator[str]:
@@ -211,9 +233,17 @@ def _own(stage: Stage, say: Progress) -> Iterator[tuple[Cluster, releases.Place]
     with ControlPlane(progress=say) as plane:
         start_controllers(plane, stage.controllers, progress=say)
         create_machines(plane.cluster, stage.pools, progress=say)
+        _stand_in(plane.cluster, stage, say)
         place = releases.Place(kubeconfig=plane.kubeconfig)
         install_setup(stage, place, say)
         yield plane.cluster, place
+
+
+def _stand_in(cluster: Cluster, stage: Stage, progress: Progress | None) -> None:
+    """Make what the real cluster would bring; an existing cluster has its own."""
+    if progress and stage.simulated:
+        progress(f"simulating {', '.join(stage.simulated)}")
+    cluster.apply(stage.classes.values())
 
 
 @contextmanager

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
+from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import RUN_SECONDS, ControlPlane
 from chartgen.rehearsal.folders import is_alive
@@ -20,6 +23,9 @@ from chartgen.rehearsal.machines import NodePool, count_machines, create_machine
 from chartgen.rehearsal.processes import end_detached
 from chartgen.tools import Progress, cache_dir
 
+# A kubeconfig that leads to no cluster, not even to the one around a pod, as a missing file would.
+NOWHERE = Path(__file__).parent.parent / "data" / "no-sandbox.yaml"
+_PROGRAMS = ("helm", "kubectl")  # what people type in a sandbox, beside chartgen
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
@@ -123,6 +129,25 @@ def find(name: str) -> Sandbox:
         hint = did_you_mean(name, [each.name for each in list_sandboxes()])
         raise UsageError(Problem(f"no sandbox {name!r} runs", hint=hint))
     return sandbox
+
+
+def environment(name: str) -> dict[str, str]:
+    """Return the variables by which helm, kubectl and chartgen use a sandbox: KUBECONFIG, and PATH when it lacks one.
+
+    Raises:
+        UsageError: No sandbox of that name runs.
+    """
+    variables = {"KUBECONFIG": str(find(name).kubeconfig)}
+    found = [path for program in _PROGRAMS if (path := engines.find(program))]
+    folders = [str(path.parent) for path in found if shutil.which(path.name) != str(path)]
+    if folders:
+        variables["PATH"] = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
+    return variables
+
+
+def missing_programs() -> list[str]:
+    """Return those of helm and kubectl that are neither on PATH nor built."""
+    return [program for program in _PROGRAMS if engines.find(program) is None]
 
 
 def list_sandboxes() -> list[Sandbox]:

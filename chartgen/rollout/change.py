@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from chartgen import release as releases
+from chartgen.checks import effective_values
 from chartgen.diff import Change, compare
 from chartgen.errors import ChartgenError, Problem
 from chartgen.manifests import objects, render
@@ -22,7 +23,10 @@ from chartgen.records import Record, restore_chart, storage_kind
 from chartgen.rollout.acceptance import refusals
 from chartgen.rollout.lock import Lock
 from chartgen.rollout.objects import remove_runs, sweep
+from chartgen.rollout.preview import Preview, preview
+from chartgen.rollout.stage import Stage, reported
 from chartgen.rollout.state import FINISHED, REPLACING, State, run_of, survey
+from chartgen.values import Values
 
 if TYPE_CHECKING:
     from chartgen.chart import Chart
@@ -45,7 +49,7 @@ class Rollout:
         objects: The chart rendered with them.
         state: What stands of the release.
         changes: What differs from the revision before.
-        effect: What happens to the run, in words; empty for a chart that runs nothing.
+        preview: What happens to the run.
         findings: What an earlier command left unfinished, and what is done about it.
         description: What the release's history says of it; empty for Helm's own words.
     """
@@ -56,9 +60,14 @@ class Rollout:
     objects: list[Object] = field(repr=False)
     state: State
     changes: list[Change]
-    effect: str
+    preview: Preview
     findings: list[str]
     description: str = ""
+
+    @property
+    def effect(self) -> str:
+        """What happens to the run, in words; empty for a chart that runs nothing."""
+        return self.preview.effect
 
     @property
     def run(self) -> str:
@@ -99,7 +108,7 @@ def prepare(
     """
     releases.check_name(release)
     state = survey(cluster, release, place.namespace)
-    _check_existence(state, action)
+    check_existence(state, action)
     if rendered is None:
         rendered = objects(render(chart, release, place.namespace, values, cluster.version))
     new, old = list(rendered), state.objects
@@ -110,7 +119,7 @@ def prepare(
         objects=new,
         state=state,
         changes=compare(old, new),
-        effect=state.effect(old, new),
+        preview=preview(cluster, state, state.base, new, effective_values(chart, Values(values))),
         findings=list(state.findings()),
     )
     _check_not_over(found)
@@ -162,21 +171,31 @@ def execute(rollout: Rollout, cluster: Cluster, place: Place, *, description: st
         MissingToolError: The cluster went away; the same command goes on later.
     """
     state, release = rollout.state, rollout.state.release
-    with Lock(cluster, release, state.namespace, rollout.action, progress) as lock:
+    begun = Stage(rollout.action, release, state.namespace)
+    with (
+        reported(begun, cluster, progress) as stage,
+        Lock(cluster, release, state.namespace, rollout.action, progress) as lock,
+    ):
         if survey(cluster, release, state.namespace).signature() != state.signature():
             hint = "run the command again to see the plan as it is now"
             raise ChartgenError(Problem(f"release {release} has changed since the plan was made", hint=hint))
-        _clear(rollout, cluster, place, progress)
-        _make_room(rollout, cluster, lock, progress)
-        lock.check()
-        made = _run_helm(rollout, place, description or rollout.description)
+        _clear(rollout, cluster, place, stage, progress)
+        _make_room(rollout, cluster, lock, stage, progress)
+        lock.check(within=0)
+        made = _run_helm(rollout, place, description or rollout.description, stage)
+        lock.check()  # whoever has taken over meanwhile has a run that is not in this plan
         for name in sweep(cluster, rollout.objects, state):
             progress(f"removed {name}, which no revision holds any more")
         lock.note(**{REPLACING: []})
     return made
 
 
-def _check_existence(state: State, action: str) -> None:
+def check_existence(state: State, action: str) -> None:
+    """Check that a release exists, or that it does not, as an action needs.
+
+    Raises:
+        ChartgenError: It is to be installed and exists, or is to be changed and does not.
+    """
     if action == "install" and state.base is not None:
         hint = f"use `chartgen upgrade`, or `chartgen uninstall {state.release}` first"
         raise ChartgenError(Problem(f"release {state.release} already exists", hint=hint))
@@ -212,19 +231,22 @@ def _earlier(state: State, revision: int | None) -> Record:
     raise ChartgenError(Problem(f"release {state.release} has no installed revision {revision}", hint=hint))
 
 
-def _clear(rollout: Rollout, cluster: Cluster, place: Place, progress: Progress) -> None:
+def _clear(rollout: Rollout, cluster: Cluster, place: Place, stage: Stage, progress: Progress) -> None:
     """Take away what stops Helm: an unfinished uninstall, and revisions that were begun and never ended."""
     state = rollout.state
     if state.uninstalling:
         progress("finishing the uninstall that never ended")
+        stage.done = "the uninstall that never ended was being finished"
         releases.remove(state.release, place)
         return
+    if state.stuck:
+        stage.done = "the records of revisions that never ended were being removed"
     for record in state.stuck:
         progress(f"dropping revision {record.revision} ({record.status}); its objects are taken over")
         cluster.delete(storage_kind(), record.stored, state.namespace)
 
 
-def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, progress: Progress) -> None:
+def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, stage: Stage, progress: Progress) -> None:
     """Delete the runs that must go, pods and all, and note why: a killed command's successor finds them gone."""
     runs = rollout.obsolete
     if runs:
@@ -232,21 +254,23 @@ def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, progress: Progres
         finished = list(dict.fromkeys([*lock.notes.get(FINISHED, ()), *over]))[-_FINISHED_KEPT:]
         replaced = list(dict.fromkeys([*lock.notes.get(REPLACING, ()), *map(_name, runs)]))
         lock.note(**{REPLACING: replaced, FINISHED: finished})
+        stage.done = f"run {', '.join(map(_name, runs))} was being stopped to make room"
     remove_runs(cluster, rollout.state, runs, rollout.run, check=lock.check, progress=progress)
 
 
-def _run_helm(rollout: Rollout, place: Place, description: str) -> Release:
+def _run_helm(rollout: Rollout, place: Place, description: str, stage: Stage) -> Release:
     state = rollout.state
     act = releases.upgrade if state.base is not None else releases.install
+    gone = ", ".join(map(_name, rollout.obsolete))
+    if gone:
+        stage.done = f"run {gone} was stopped to make room, and no new run has started"
     try:
-        return act(rollout.chart, state.release, rollout.values, place, description=description)
-    except ChartgenError as error:
-        if not rollout.obsolete:
-            raise
-        gone = ", ".join(_name(run) for run in rollout.obsolete)
-        message = f"run {gone} was stopped to make room, and no new run has started"
-        hint = "correct the cause and run the same command again"
-        raise type(error)([*error.problems, Problem(message, hint=hint)]) from None
+        made = act(rollout.chart, state.release, rollout.values, place, description=description)
+    except KeyboardInterrupt:
+        stage.done = f"{f'run {gone} was stopped to make room, and ' if gone else ''}Helm was stopped on its way"
+        raise
+    stage.done = f"revision {made.revision} is {made.status}, and what older ones have left was being removed"
+    return made
 
 
 def _name(run: Object) -> str:

@@ -16,6 +16,7 @@ from chartgen.tools import Progress
 _POLICY = "helm.sh/resource-policy"
 _GRACE_BEYOND = 120.0  # seconds beyond the pods' own grace period: images unmount, kubelets report
 _SAY_EVERY = 10.0
+_SHORTEST, _LONGEST = 0.1, 1.0  # seconds between two looks
 _HEAD = re.compile(r"^(apiVersion|kind): *[\"']?([^\s\"'#]+)", re.MULTILINE)
 
 
@@ -45,21 +46,24 @@ def remove_runs(
     """
     runs = list(runs)
     pods = pods_before(cluster, state, runs, run)
+    check()
     for item in runs:
         progress(f"removing {item['kind']} {item['metadata']['name']}")
         cluster.delete_object(item, namespace=state.namespace, foreground=True)
     grace = max((pod["spec"].get("terminationGracePeriodSeconds", 30) for pod in pods), default=30)
-    deadline, said = time.monotonic() + grace + _GRACE_BEYOND, time.monotonic()
-    while left := [*_still(cluster, runs, state.namespace), *pods_before(cluster, state, runs, run)]:
+    deadline, said, pause = time.monotonic() + grace + _GRACE_BEYOND, time.monotonic(), _SHORTEST
+    while left := _left(cluster, state, runs, run):
         check()
         if time.monotonic() > deadline:
             name = left[-1]["metadata"]["name"]
             hint = f"look why with `kubectl describe pod {name}`, then run the same command again"
-            raise ChartgenError(Problem(f"{len(left)} objects of the old run do not end, such as {name}", hint=hint))
+            raise ChartgenError(Problem(f"the old run does not end: {name} is still there", hint=hint))
         if time.monotonic() - said > _SAY_EVERY:
             said = time.monotonic()
-            progress(f"waiting for {len(left)} objects of the old run to end, at most {deadline - said:.0f} s more")
-        time.sleep(0.1)
+            name = left[-1]["metadata"]["name"]
+            progress(f"waiting for the old run to end ({name}), at most {deadline - said:.0f} s more")
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST)
 
 
 def sweep(cluster: Cluster, rendered: Iterable[Object], state: State) -> Iterator[str]:
@@ -73,6 +77,7 @@ def sweep(cluster: Cluster, rendered: Iterable[Object], state: State) -> Iterato
     Yields:
         Kind and name of each object that was deleted.
     """
+    rendered = list(rendered)
     held = {(item["kind"], item["metadata"]["name"]) for item in rendered}
     for kind in _kinds(cluster, rendered, state):
         for item in leftovers(cluster, kind, state):
@@ -99,7 +104,7 @@ def is_kept(item: Object) -> bool:
     return (item["metadata"].get("annotations") or {}).get(_POLICY) == "keep"
 
 
-def _kinds(cluster: Cluster, rendered: Iterable[Object], state: State) -> list[Kind]:
+def _kinds(cluster: Cluster, rendered: list[Object], state: State) -> list[Kind]:
     """Give the kinds that a release may have objects of: of all its revisions, and of runs."""
     names = {(item["apiVersion"], item["kind"]) for item in rendered}
     for record in state.records:
@@ -117,7 +122,15 @@ def _kinds(cluster: Cluster, rendered: Iterable[Object], state: State) -> list[K
     return list(found.values())
 
 
-def _still(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Object]:
+def _left(cluster: Cluster, state: State, runs: list[Object], run: str) -> list[Object]:
+    """Return what must still end: runs, which foreground deletion keeps until their pods are gone, then stray pods.
+
+    Thousands of pods are not read while the run's own object is still there.
+    """
+    return _still(cluster, runs, state.namespace) or pods_before(cluster, state, runs, run)
+
+
+def _still(cluster: Cluster, runs: list[Object], namespace: str) -> list[Object]:
     found = []
     for run in runs:
         metadata = run["metadata"]

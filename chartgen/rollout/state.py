@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chartgen.cluster import INSTANCE_LABEL, POD, Cluster, Object
-from chartgen.diff import effect
 from chartgen.errors import ChartgenError, Problem
 from chartgen.plan import find_workers
 from chartgen.records import Record, is_owned, read_records
-from chartgen.rollout.lock import read_notes
+from chartgen.rollout.lease import read_notes
 from chartgen.runs.objects import find_runs, outcome
 
 LIST_HINT = "`helm list --all-namespaces` shows what there is"
@@ -87,12 +86,6 @@ class State:
     def objects(self) -> list[Object]:
         """The objects of the base revision; none before the first."""
         return self.base.objects if self.base else []
-
-    def effect(self, before: Iterable[Object], after: Iterable[Object]) -> str:
-        """Say what the step from one render to another does to the run, as it stands."""
-        before = list(before)
-        workers = find_workers(before)
-        return effect(before, after, self.outcome(workers.name) if workers else "")
 
     def absent(self, hint: str = "") -> ChartgenError:
         """Give the error that there is no such release."""

@@ -94,18 +94,21 @@ def losses(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Los
     """Give the pods of runs that were taken away, first one first."""
     own = tuple(f"{run['metadata']['name']}-" for run in runs)
     found = [
-        Loss(event.about[1], _machine(cluster, event.about[1], namespace), why, event.at)
+        (event, why)
         for reason, why in _LOSSES.items()
         for event in _read(cluster, namespace, f"reason={reason},involvedObject.kind=Pod")
         if event.about[1].startswith(own)
     ]
-    return sorted(found, key=lambda loss: (loss.at, loss.pod))
+    machines = _machines(cluster, {event.about[1] for event, _ in found}, namespace) if found else {}
+    lost = [Loss(event.about[1], machines.get(event.about[1], ""), why, event.at) for event, why in found]
+    return sorted(lost, key=lambda loss: (loss.at, loss.pod))
 
 
-def _machine(cluster: Cluster, pod: str, namespace: str) -> str:
-    """Give the machine that a pod was placed on, which only an event tells once the pod is gone."""
-    placed = [*_read(cluster, namespace, f"reason=Scheduled,involvedObject.name={pod}")]
-    return max(placed, key=lambda event: event.at).message.rpartition(" to ")[2] if placed else ""
+def _machines(cluster: Cluster, pods: set[str], namespace: str) -> dict[str, str]:
+    """Return the machine that each pod was placed on last, which only events tell once the pods are gone."""
+    placed = (event for event in _read(cluster, namespace, "reason=Scheduled,involvedObject.kind=Pod"))
+    own = sorted((event for event in placed if event.about[1] in pods), key=lambda event: event.at)
+    return {event.about[1]: event.message.rpartition(" to ")[2] for event in own}
 
 
 def _read(cluster: Cluster, namespace: str, fields: str) -> Iterator[Event]:

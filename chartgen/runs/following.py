@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
-from chartgen.cluster import POD, Cluster, ClusterError
+from chartgen.cluster import POD, Cluster, ClusterError, Streams
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.records import read_time
 from chartgen.runs.members import Member, member
@@ -69,13 +69,22 @@ class Follower:
         namespace: Its namespace.
         progress: Gets a line when the connection is lost and when a pod is replaced.
         stop: Set from outside to end.
+        streams: Cut from outside then, so that no read waits for more.
     """
 
     def __init__(
-        self, cluster: Cluster, release: str, pod: Member, namespace: str, *, progress: Progress, stop: threading.Event
+        self,
+        cluster: Cluster,
+        release: str,
+        pod: Member,
+        namespace: str,
+        *,
+        progress: Progress,
+        stop: threading.Event,
+        streams: Streams,
     ) -> None:
         self._cluster, self._release, self._namespace = cluster, release, namespace
-        self._pod, self._progress, self._stop = pod, progress, stop
+        self._pod, self._progress, self._stop, self._streams = pod, progress, stop, streams
         self._seen = Seen()
         self._lost = self._complete = False
         self._done = ""  # uid of the pod whose log was read to its end
@@ -112,7 +121,7 @@ class Follower:
         if pod.uid != self._pod.uid:
             self._progress(f"pod {pod.name} on machine {pod.machine} replaces pod {self._pod.name}")
             self._seen = Seen()  # another machine has another clock
-        elif pod.restarts > self._pod.restarts:
+        elif pod.program_restarts > self._pod.program_restarts:
             yield from self._read({"previous": "true"})
         self._pod = pod
         yield from self._read({"follow": "true"})
@@ -138,7 +147,7 @@ class Follower:
         self._complete = False
         options = {"timestamps": "true", **self._seen.options(), **options}
         try:
-            for line in pod_log(self._cluster, self._pod, self._namespace, **options):
+            for line in pod_log(self._cluster, self._pod, self._namespace, self._streams, **options):
                 text = self._seen.new(line)
                 if text is not None:
                     yield text

@@ -6,8 +6,9 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
-from chartgen.cluster import Cluster, ClusterError
+from chartgen.cluster import Cluster, ClusterError, Streams
 from chartgen.errors import ChartgenError, Problem
 from chartgen.runs.following import Follower
 from chartgen.runs.members import each_member
@@ -16,6 +17,8 @@ from chartgen.runs.ranks import Source, choose
 from chartgen.tools import Progress
 
 _MOST_FOLLOWED = 64  # pods; each holds a connection, of which the API server of a cloud allows some hundreds
+_TURN = 0.2  # seconds after which a follower whose lines nobody takes looks whether it should end
+_FAREWELL = 10.0  # seconds that a follower gets to end: it may be in the middle of a request
 _BACKLOG = 1000  # lines that wait to be printed, for all pods together, so that memory stays bounded
 
 
@@ -87,31 +90,43 @@ def follow_logs(
 
     Raises:
         ChartgenError: There are too many pods to follow, or a log is refused.
+
+    Closing the iterator early closes its connections and ends its threads.
     """
     if len(sources) > _MOST_FOLLOWED:
         problem = f"{len(sources)} pods are too many to follow at once, {_MOST_FOLLOWED} is the most"
         raise ChartgenError(Problem(problem, hint="choose one with --rank or --machine"))
-    lines: queue.Queue[str | ChartgenError | None] = queue.Queue(maxsize=_BACKLOG)
-    stop = threading.Event()
+    lines: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=_BACKLOG)
+    stop, streams = threading.Event(), Streams()
+
+    def put(item: str | BaseException | None) -> bool:
+        """Hand something over; False once nobody takes it any more."""
+        while not stop.is_set():
+            with suppress(queue.Full):
+                lines.put(item, timeout=_TURN)
+                return True
+        return False
 
     def collect(source: Source) -> None:
-        follower = Follower(cluster, release, source.member, namespace, progress=progress, stop=stop)
+        follower = Follower(cluster, release, source.member, namespace, progress=progress, stop=stop, streams=streams)
         try:
             for line in follower.lines(since=since, tail=tail, shows=source.shows):
-                lines.put(prefixed(source, line, sources))
-            lines.put(None)
-        except ChartgenError as error:
-            lines.put(error)
-        except Exception:
-            if not stop.is_set():  # else the reader has gone, and closed the connection
-                raise
+                if not put(prefixed(source, line, sources)):
+                    return
+            put(None)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the reader has to know, or it waits for ever
+            put(error)
 
-    for source in sources:
-        threading.Thread(target=collect, args=(source,), daemon=True).start()
+    threads = [threading.Thread(target=collect, args=(source,), daemon=True) for source in sources]
+    for thread in threads:
+        thread.start()
     try:
         yield from _until_all_ended(lines, len(sources))
     finally:
         stop.set()
+        streams.cut()
+        for thread in threads:
+            thread.join(_FAREWELL)
 
 
 def prefixed(source: Source, line: str, sources: Sequence[Source]) -> str:
@@ -119,10 +134,10 @@ def prefixed(source: Source, line: str, sources: Sequence[Source]) -> str:
     return source.prefix(line) + line if len(sources) > 1 else line
 
 
-def _until_all_ended(lines: queue.Queue[str | ChartgenError | None], count: int) -> Iterator[str]:
+def _until_all_ended(lines: queue.Queue[str | BaseException | None], count: int) -> Iterator[str]:
     while count:
         line = lines.get()
-        if isinstance(line, ChartgenError):
+        if isinstance(line, BaseException):
             raise line
         if line is None:
             count -= 1

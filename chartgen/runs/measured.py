@@ -42,9 +42,10 @@ def read_release(
 
 def _text(cluster: Cluster, member: Member, namespace: str, progress: Progress) -> Iterator[bytes]:
     """Give the log of a pod, behind that of its container before a restart; what cannot be read hides nothing else."""
-    if member.restarts > 1:
-        progress(f"{member.name} was restarted {member.restarts} times: of the starts before, only the last has a log")
-    for previous in ("true", "false") if member.restarts else ("false",):
+    times = member.program_restarts
+    if times > 1:
+        progress(f"{member.name} was restarted {times} times: of the starts before, only the last has a log")
+    for previous in ("true", "false") if times else ("false",):
         try:
             for line in pod_log(cluster, member, namespace, timestamps="true", previous=previous):
                 yield f"{line}\n".encode()

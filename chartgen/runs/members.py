@@ -10,7 +10,7 @@ from typing import Any
 from chartgen.cluster import Cluster, Object
 from chartgen.records import read_time
 from chartgen.runs.objects import each_pod
-from chartgen.runs.pods import gpus, is_started, why_unplaced
+from chartgen.runs.pods import gpus, is_started, program_of, why_unplaced
 
 # Where controllers write a pod's number: Job and JobSet, training-operator, Volcano.
 _INDEX_LABELS = (
@@ -60,7 +60,8 @@ class Member:
         ready: It runs and its containers are ready, or it has succeeded.
         started: It runs, or has succeeded.
         since: When its program started.
-        restarts: How often its containers were restarted.
+        restarts: How often its containers were restarted, all together.
+        program_restarts: How often that of the program was.
         ends: Its containers that ended with a failure, or the pod's own reason to fail.
         unplaced: Why the scheduler cannot place it, in its own words.
         stuck: Reason, message and image of a container that does not start.
@@ -79,6 +80,7 @@ class Member:
     started: bool
     since: datetime | None
     restarts: int
+    program_restarts: int
     ends: tuple[End, ...]
     unplaced: str
     stuck: tuple[str, str, str] | None
@@ -92,7 +94,7 @@ def each_member(cluster: Cluster, release: str, namespace: str) -> Iterator[tupl
 
 def member(pod: Object) -> Member:
     """Take what counts out of a pod."""
-    status, program, index = pod.get("status", {}), pod["spec"]["containers"][0], _index(pod)
+    status, program, index = pod.get("status", {}), program_of(pod), _index(pod)
     containers = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
     count = _processes(program, gpus(pod))
     return Member(
@@ -109,6 +111,7 @@ def member(pod: Object) -> Member:
         started=is_started(pod),
         since=_started_at(containers, program["name"]),
         restarts=sum(each.get("restartCount", 0) for each in containers),
+        program_restarts=sum(each.get("restartCount", 0) for each in containers if each["name"] == program["name"]),
         ends=tuple(_ends(status, containers, program["name"])),
         unplaced=why_unplaced(pod),
         stuck=next((found for found in map(_stuck, containers) if found), None),

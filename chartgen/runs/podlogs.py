@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chartgen.cluster import POD, Cluster
+from chartgen.cluster import POD, Cluster, Streams
 from chartgen.runs.members import Member
 
 IDLE = 30.0  # seconds of silence after which a followed log is asked for again: the machine may be gone
 
 
-def pod_log(cluster: Cluster, member: Member, namespace: str, **options: str | int) -> Iterator[str]:
+def pod_log(
+    cluster: Cluster, member: Member, namespace: str, streams: Streams | None = None, /, **options: str | int
+) -> Iterator[str]:
     """Give the lines of the program's log as they come.
 
     Args:
         cluster: Where the pod runs.
         member: The pod.
         namespace: Its namespace.
+        streams: Ends it from another thread.
         options: Of the API (PodLogOptions), such as follow, previous, sinceTime, tailLines or timestamps.
 
     Raises:
@@ -24,7 +27,7 @@ def pod_log(cluster: Cluster, member: Member, namespace: str, **options: str | i
         MissingToolError: The connection is lost.
     """
     params = {"container": member.container, **{key: str(value) for key, value in options.items()}}
-    return cluster.stream(POD, member.name, namespace, subresource="log", params=params, idle=IDLE)
+    return cluster.stream(POD, member.name, namespace, subresource="log", params=params, idle=IDLE, streams=streams)
 
 
 def last_lines(cluster: Cluster, member: Member, namespace: str, count: int) -> list[str]:

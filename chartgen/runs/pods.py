@@ -11,13 +11,23 @@ _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 _ORIGIN = re.compile(r"^pod group is not ready,.* Origin reason is [^:]+: ")
 _NO_FAULT = {"SchedulingGated", "Schedulable"}
 _GO_MESSAGE = re.compile(r'\bMessage:"((?:[^"\\]|\\.)*)"')
+# Names the container that runs the program (kubernetes.io, Well-Known Labels, Annotations and Taints). Every pod of
+# chartgen's charts has it; admission webhooks put containers of their own before that one.
+_PROGRAM = "kubectl.kubernetes.io/default-container"
 _METADATA = re.compile(r"metadata\.(?:(labels|annotations)\['([^']+)'\]|(name|namespace|uid))")
+
+
+def program_of(pod: Object) -> dict[str, Any]:
+    """Return the container of a pod that runs the program: the one that the pod names, else the first with GPUs."""
+    containers: list[dict[str, Any]] = pod["spec"]["containers"]
+    named = (pod["metadata"].get("annotations") or {}).get(_PROGRAM)
+    found = [each for each in containers if each["name"] == named] or [each for each in containers if _gpus(each)]
+    return (found or containers)[0]
 
 
 def gpus(pod: Object) -> int:
     """Count a pod's GPUs: the limits of all resources named <vendor>/gpu."""
-    limits = [container.get("resources", {}).get("limits", {}) for container in pod["spec"]["containers"]]
-    return sum(int(count) for each in limits for name, count in each.items() if name.endswith("/gpu"))
+    return sum(map(_gpus, pod["spec"]["containers"]))
 
 
 def rendezvous(pod: Object) -> str:
@@ -40,8 +50,9 @@ def failure(pod: Object) -> str:
     status = pod.get("status", {})
     if status.get("phase") != "Failed":
         return ""
-    name = pod["metadata"]["name"]
-    for container in status.get("containerStatuses", ()):
+    name, program = pod["metadata"]["name"], program_of(pod)["name"]
+    # a sidecar that ends with an error mostly follows the program
+    for container in sorted(status.get("containerStatuses", ()), key=lambda each: bool(each["name"] != program)):
         ended = container.get("state", {}).get("terminated", {})
         if ended.get("exitCode"):
             return f"pod {name} failed: container {container['name']} ended with exit code {ended['exitCode']}"
@@ -67,6 +78,11 @@ def refusal(message: str) -> str:
     """Give what the API server said in a message of a controller that prints its error as a Go structure."""
     quoted = _GO_MESSAGE.search(message)
     return quoted[1].replace('\\"', '"') if quoted else message
+
+
+def _gpus(container: dict[str, Any]) -> int:
+    limits = (container.get("resources") or {}).get("limits") or {}
+    return sum(int(count) for name, count in limits.items() if name.endswith("/gpu"))
 
 
 def _environment(container: dict[str, Any], pod: Object) -> dict[str, str]:

@@ -144,7 +144,8 @@ def _evicted(condition: Object) -> Cause:
     match = _PREEMPTOR.fullmatch(condition.get("message", ""))
     why = f"another run has taken its place, by {match['why']}" if match else condition.get("message", "")
     return Cause(
-        f"it was evicted ({condition['reason']}): {why}", "it resumes from its last checkpoint once it is admitted"
+        f"it was evicted ({condition['reason']}): {why}",
+        "it starts again once it is admitted, from its newest checkpoint if it saves any",
     )
 
 

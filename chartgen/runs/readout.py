@@ -43,7 +43,8 @@ class Readout:
         gpus: GPUs of the placed pods.
         restarts: How often whole runs were started again.
         container_restarts: How often single containers were.
-        first_event: The oldest event of the runs that is kept.
+        first_event: The oldest event of the runs that is kept, while none of their pods runs; empty afterwards, when
+            it tells of a wait that is over.
         progress: Step and speed, when the log tells.
         causes: Why it is not further, and what is odd.
         failure: How it failed, or why it was started again.
@@ -117,8 +118,8 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
         gpus=squad.gpus,
         restarts=again,
         container_restarts=squad.restarts,
-        first_event=_first_event(cluster, runs),
-        progress=_progress(cluster, squad, namespace, record) if phase == "running" else "",
+        first_event="" if squad.started else _first_event(cluster, runs),
+        progress=progress_now(cluster, squad, namespace, record) if phase == "running" else "",
         causes=(*odd, *reasons),
         failure=failure,
     )
@@ -183,7 +184,15 @@ def _first_event(cluster: Cluster, runs: Sequence[Object]) -> str:
     return f"{events[0].at:%Y-%m-%d %H:%M:%S} UTC {events[0]}" if events else ""
 
 
-def _progress(cluster: Cluster, squad: Squad, namespace: str, record: Record | None) -> str:
+def progress_now(cluster: Cluster, squad: Squad, namespace: str, record: Record | None) -> str:
+    """Return how far a run is, as the log of its most telling pod says; empty when that says nothing.
+
+    Args:
+        cluster: Where it runs.
+        squad: Its pods.
+        namespace: Their namespace.
+        record: Helm's record of the release, which tells model and machines; None when there is none.
+    """
     for member in squad.speakers:
         try:
             found = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)

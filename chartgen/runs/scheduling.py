@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import Any
 
 from chartgen.cluster import NODE, Cluster, ClusterError, Object
 from chartgen.runs.causes import Cause, Wording, reword
+from chartgen.runs.taints import untolerated
 
 # What kubernetes writes (pkg/scheduler/framework/types.go, FitError), with a second half about preemption.
 # Volcano writes "unavailable".
@@ -79,30 +78,13 @@ def unplaced(message: str, pods: int, taints: str = "") -> Cause:
     return Cause(f"{many} cannot be placed: {machines}{reasons}", "; ".join(dict.fromkeys(each.hint for each in found)))
 
 
-def untolerated(cluster: Cluster, pod: Object) -> str:
-    """Name the taints that keep a pod from the machines that it asks for; empty when the user may not read machines."""
-    tolerations = pod["spec"].get("tolerations", ())
+def taints_of_machines(cluster: Cluster, pod: Object) -> str:
+    """Return the taints that keep a pod off the machines it asks for; empty when the user may not read machines."""
+    tolerations = pod["spec"].get("tolerations") or ()
     try:
         nodes = list(cluster.each(NODE, labels=pod["spec"].get("nodeSelector", {})))
     except ClusterError as error:
         if error.status == 403:  # machines belong to no namespace, so many users cannot read them
             return ""
         raise
-    taints = [taint for node in nodes for taint in node["spec"].get("taints", ())]
-    return ", ".join(dict.fromkeys(_text(taint) for taint in taints if not _tolerated(taint, tolerations)))
-
-
-def _tolerated(taint: Object, tolerations: Iterable[dict[str, Any]]) -> bool:
-    if taint["effect"] == "PreferNoSchedule":
-        return True
-    return any(
-        each.get("key", taint["key"]) == taint["key"]
-        and each.get("effect", taint["effect"]) == taint["effect"]
-        and (each.get("operator") == "Exists" or each.get("value", "") == taint.get("value", ""))
-        for each in tolerations
-    )
-
-
-def _text(taint: Object) -> str:
-    value = f"={taint['value']}" if taint.get("value") else ""
-    return f"{taint['key']}{value}:{taint['effect']}"
+    return ", ".join(dict.fromkeys(taint for node in nodes for taint in untolerated(node, tolerations)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 
@@ -10,7 +11,7 @@ from chartgen.records import read_time
 from chartgen.runs.causes import Cause, refused, unique
 from chartgen.runs.events import Event, events_of, pod_warnings, run_warnings
 from chartgen.runs.objects import is_volcano
-from chartgen.runs.scheduling import unplaced, untolerated
+from chartgen.runs.scheduling import taints_of_machines, unplaced
 from chartgen.runs.squad import Squad
 
 _SETTLE = timedelta(seconds=5)  # within which every controller has written a first word about a new object
@@ -28,6 +29,14 @@ _IMAGE_HINT = "check its name and tag, and `imagePullSecrets`"
 _CONFIG = {"CreateContainerConfigError", "CreateContainerError"}
 _CONFIG_HINT = "create the Secret or ConfigMap that it names in this namespace"
 _STUCK_HINT = "see `kubectl describe pod`"
+# What Kueue writes on pods that ask for a topology, and how it pins them (pkg/controller/tas/topology_ungater.go).
+_TOPOLOGIES = tuple(
+    f"kueue.x-k8s.io/podset-{mode}-topology" for mode in ("required", "preferred", "unconstrained", "slice-required")
+)
+_HOSTNAME = "kubernetes.io/hostname"
+# Words of the scheduler for machines that a pod's selector leaves out; with all pods pinned these are all but one.
+_OTHERS = re.compile(r"\d+ node\(s\) didn't match Pod's node affinity(?:/selector)?(?:, )?")
+_REASON = re.compile(r"available: [^.]*\d+ (?:Insufficient|Too many|node\(s\))")
 _MOUNT_HINT = "see the claims and Secrets that the pods mount: `kubectl describe pod`"
 
 
@@ -71,8 +80,31 @@ def _unhandled(cluster: Cluster, run: Object) -> Cause | None:
 
 
 def _unplaced(cluster: Cluster, squad: Squad, message: str, count: int) -> Cause:
-    taints = untolerated(cluster, squad.example[message]) if "untolerated taint" in message else ""
+    pod = squad.example[message]
+    taints = taints_of_machines(cluster, pod) if "untolerated taint" in message else ""
+    if machine := _assigned(pod):
+        return _unplaced_on(machine, message, count, taints)
     return unplaced(message, count, taints)
+
+
+def _assigned(pod: Object) -> str:
+    """Return the machine that Kueue's topology has assigned to a pod; empty when it may go to any."""
+    selector = pod["spec"].get("nodeSelector", {})
+    is_placed = any(name in pod["metadata"].get("annotations", {}) for name in _TOPOLOGIES)
+    return str(selector.get(_HOSTNAME, "")) if is_placed else ""
+
+
+def _unplaced_on(machine: str, message: str, count: int, taints: str) -> Cause:
+    """Say why pods cannot go to the machine that each was assigned: that all others do not fit is no fault."""
+    rest = _OTHERS.sub("", message)
+    where = f"such as one on machine {machine}, to which Kueue's topology has assigned it"
+    if not _REASON.search(rest):
+        text = f"{count} pod{'s' if count > 1 else ''} cannot be placed, {where}: it is not there, or has other labels"
+        return Cause(
+            text, f"see `kubectl get node {machine} --show-labels`; an eviction of the run assigns machines anew"
+        )
+    found = unplaced(rest, count, taints)
+    return Cause(f"{found.text}; {where}", found.hint)
 
 
 def _stuck(reason: str, message: str, image: str, count: int) -> Cause:

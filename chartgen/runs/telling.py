@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 from chartgen.runs.failures import Failure
 from chartgen.runs.readout import Readout
+from chartgen.visible import one_line
 
 _WIDTH = 12
 
@@ -38,7 +39,7 @@ def summarize(readout: Readout, *, progress: bool = True) -> str:
     parts += [cause.text for cause in readout.causes]
     if readout.failure:
         parts.append(readout.failure.what)
-    return "; ".join(parts)
+    return one_line("; ".join(parts))
 
 
 def since(then: datetime, now: datetime) -> str:
@@ -102,7 +103,7 @@ def _hint(hint: str) -> Iterator[str]:
 
 
 def _row(label: str, text: str) -> str:
-    return f"  {label:<{_WIDTH}}{text}"
+    return f"  {label:<{_WIDTH}}{one_line(text)}"
 
 
 def _times(count: int) -> str:

@@ -15,6 +15,7 @@ from chartgen.runs.queues import why_not_admitted
 from chartgen.tools import Progress
 
 _INTERVAL = 0.25
+_SHARE, _LONGEST = 3.0, 10.0  # times as long as a look takes, and seconds: thousands of pods keep the API server busy
 # Words of Kueue 0.19 (pkg/scheduler, pkg/controller/core) and of the API server for what no waiting cures.
 _FINAL = (
     "maximum capacity",
@@ -43,6 +44,7 @@ class Verdict:
         reasons: Why it is not admitted, not placed or failed; empty when all is well.
         seconds: Time until this verdict.
         ok: Admitted, and all its pods were started.
+        overloaded: Nobody can tell: the simulated cluster of a rehearsal was too slow.
     """
 
     admitted: bool
@@ -55,6 +57,7 @@ class Verdict:
     reasons: list[str] = field(default_factory=list)
     seconds: float = 0.0
     ok: bool = False
+    overloaded: bool = False
 
 
 def wait_for_verdict(
@@ -72,12 +75,13 @@ def wait_for_verdict(
         cluster: Where it was installed.
         release: Its name: the value of the label app.kubernetes.io/instance.
         namespace: Its namespace; default the context's.
-        timeout: Seconds after which the state is the verdict.
+        timeout: Seconds without progress after which the state is the verdict.
         settle: Seconds without any change after which a run with a reason not to start is not waited for.
         progress: Gets one line per change.
     """
-    started = changed = time.monotonic()
+    started = changed = progressed = time.monotonic()
     shown: tuple[Any, ...] = ()
+    furthest = 0
     while True:
         looked = time.monotonic()
         verdict = look(cluster, release, namespace=namespace, seconds=looked - started)
@@ -86,12 +90,14 @@ def wait_for_verdict(
             shown, changed = state, now
             if progress:
                 progress(describe(verdict))
+        if reach(verdict) > furthest:
+            furthest, progressed = reach(verdict), now
         patience = _SETTLE_FINAL if any(word in reason for reason in verdict.reasons for word in _FINAL) else settle
         if verdict.ok or (verdict.reasons and now - changed > patience):
             return verdict
-        if now - started > timeout:
+        if now - progressed > timeout:
             return _timed_out(verdict, timeout)
-        time.sleep(max(_INTERVAL, now - looked))  # thousands of pods take longer to read
+        time.sleep(max(_INTERVAL, min(_SHARE * (now - looked), _LONGEST)))
 
 
 def look(cluster: Cluster, release: str, *, namespace: str = "", seconds: float = 0.0) -> Verdict:
@@ -127,6 +133,11 @@ def look(cluster: Cluster, release: str, *, namespace: str = "", seconds: float 
     )
 
 
+def reach(verdict: Verdict) -> int:
+    """Return how far a release is, as a number that grows with each step: admitted, a pod made, placed or started."""
+    return verdict.admitted + verdict.pods + verdict.machines + verdict.running
+
+
 def describe(verdict: Verdict) -> str:
     """Say a verdict in one line."""
     if verdict.pods_expected == 0:
@@ -150,7 +161,7 @@ def _why_not_running(cluster: Cluster, runs: list[Object], pods: list[Object], n
 def _timed_out(verdict: Verdict, timeout: float) -> Verdict:
     from dataclasses import replace
 
-    late = f"not finished after {timeout:.0f} s: {verdict.running} of {verdict.pods_expected} pods run"
+    late = f"no progress for {timeout:.0f} s: {verdict.running} of {verdict.pods_expected} pods run"
     return replace(verdict, reasons=[*verdict.reasons, late])
 
 

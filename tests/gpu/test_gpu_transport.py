@@ -6,6 +6,7 @@ import re
 import time
 from pathlib import Path
 
+import profiles
 from real import TINY, Run, execute, needs, show, values
 
 
@@ -16,7 +17,9 @@ def machines(folder: Path, *options: str) -> list[Run]:
     root = folder / "root"
     profile = root / "usr/local/nccl-plugin/lib64/nccl-env-profile.sh"
     profile.parent.mkdir(parents=True)
-    profile.touch()
+    # all but the GPUs: each machine of this test has one
+    lines = profiles.script().splitlines(keepends=True)
+    profile.write_text("".join(line for line in lines if "CUDA_VISIBLE_DEVICES" not in line))
     ldconfig = root / "bin/ldconfig"
     ldconfig.parent.mkdir()
     ldconfig.write_text("#!/bin/sh\n")

@@ -6,6 +6,7 @@ Each case passed without a finding at commit e0791ee.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def policy(findings: list[Finding]) -> list[str]:
 
 def of(chart: Chart, *, given: dict[str, Any] | None = None, sets: tuple[str, ...] = ()) -> list[Finding]:
     """Lint a chart with some values, on one Kubernetes version."""
-    files = find_presets(chart.target.name, VALUES) if chart.target else {}
+    files = find_presets(chart.name, VALUES)
     first = next(iter(files.values()), [])
     values = load_values(
         first, set_values=sets, set_json=tuple(f"{k}={json.dumps(v)}" for k, v in (given or {}).items())
@@ -83,7 +84,7 @@ def test_a_privilege_of_one_container_in_another() -> None:
     text = chart.files[path]
     before, name, rest = text.partition(installer)
     granted = rest.replace("allowPrivilegeEscalation: false", "{privileged: true, capabilities: {add: [NET_ADMIN]}}", 1)
-    changed = Chart(chart.name, {**chart.files, path: before + name + granted}, chart.target)
+    changed = replace(chart, files={**chart.files, path: before + name + granted})
     assert policy(of(changed)) == ["no-added-capabilities", "no-privileged-containers"]
 
 
@@ -122,7 +123,7 @@ def test_defaults_of_a_changed_chart_are_no_reason() -> None:
     assert default in chart.files["values.yaml"]
     values = chart.files["values.yaml"].replace(default, "/var/run")
     files = {path: text for path, text in chart.files.items() if path != "values.schema.json"}
-    changed = Chart(chart.name, {**files, "values.yaml": values}, chart.target)
+    changed = replace(chart, files={**files, "values.yaml": values})
     assert policy(of(changed, given={"storage": {"scratch": {"from": "disk://"}}})) == ["no-host-access"]
 
 

@@ -12,6 +12,13 @@ if [[ -z $plugin ]]; then
   exit 1
 fi
 export LD_LIBRARY_PATH="$plugin:/opt/amazon/efa/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-# Newer ones have only a name of their own.
-if [[ ! -e $plugin/libnccl-net.so ]]; then export NCCL_NET_PLUGIN=ofi; fi
+# NVIDIA's images preset another plugin from 26.06 on. A name is found by every NCCL; a path only by 2.21 and newer, as
+# all images have that preset one.
+if [[ " ${release_variables[*]} " != *" NCCL_NET_PLUGIN "* ]]; then
+  if [[ -e $plugin/libnccl-net-ofi.so ]]; then
+    export NCCL_NET_PLUGIN=ofi
+  elif [[ -n ${NCCL_NET_PLUGIN-} ]]; then
+    export NCCL_NET_PLUGIN=$plugin/libnccl-net.so
+  fi
+fi
 {{- end }}

@@ -1,6 +1,9 @@
-{{/* What is TCPX's own: how plugin and daemon start, and which daemons go with which plugin. */}}
+{{/* What is TCPX's own: how plugin and daemon start. */}}
 {{- define "<%= chart %>.gpudirect" -}}
-install: bash /scripts/container_entry.sh "$@"
+# The second name is one that every version of NCCL finds by NCCL_NET_PLUGIN.
+install: |
+  bash /scripts/container_entry.sh "$@"
+  ln -sf libnccl-net.so /var/lib/tcpx/lib64/libnccl-net-tcpx.so
 installArguments: [install{{ if eq (include "<%= chart %>.tcpxNccl" .) "plugin" }}, --install-nccl{{ end }}]
 installed: /var/lib/tcpx
 daemon: tcpx-daemon
@@ -13,14 +16,10 @@ daemonCommand:
   - --uds_path
   - /run/tcpx
   - --setup_param
-  - --verbose 128 5 0
+  - --verbose 128 2 0
 capabilities: [NET_ADMIN]
 daemonMounts:
   - {name: tcpx-socket, mountPath: /run/tcpx}
-daemons:
-<% for row in compat().plugins["gpudirect-tcpx"] if "unfit" not in row %>
-  <%= row.plugin %>: [<%= row.daemons | join(", ") %>]
-<% endfor %>
 {{- end }}
 
 {{/* Whose NCCL the program loads: with images before 2024 the plugin's, with later ones their own, which is newer. */}}

@@ -1,3 +1,22 @@
+{{/* What each version of the plugin has of its own, as YAML: data/compat.yaml says where from. */}}
+{{- define "<%= chart %>.gpudirectVersions" -}}
+<% for fragment in target.fragments if fragment.name in compat().plugins %>
+<% for row in compat().plugins[fragment.name] %>
+<%= row.plugin %>:
+  daemons: <%= row.daemons | quoted %>
+  settings: <%= row.settings | quoted %>
+<% for key in ("daemonFlags", "build", "probe") if key in row %>
+  <%= key %>: <%= row[key] | quoted %>
+<% endfor %>
+<% endfor %>
+<% endfor %>
+{{- end }}
+
+{{/* That of the version of these values; nothing where nobody knows it. */}}
+{{- define "<%= chart %>.gpudirectVersion" -}}
+{{- get (include "<%= chart %>.gpudirectVersions" . | fromYaml) .Values.network.pluginVersion | default dict | toYaml }}
+{{- end }}
+
 {{/* Interfaces of a pod outside the host network, as JSON: eth0 for all else, eth1 and on for the GPUs. */}}
 {{- define "<%= chart %>.gpudirectInterfaces" -}}
 {{- $interfaces := list (dict "interfaceName" "eth0" "network" "default") }}

@@ -19,6 +19,19 @@
 {{- end }}
 {{- end }}
 {{- end }}
+{{- $release := regexFind "^nvcr[.]io/nvidia/nemo:[0-9]{2}[.][0-9]{2}" $launcher.image | regexFind "[0-9]{2}[.][0-9]{2}$" }}
+{{- $since := dict<% for row in compat().features if row.feature in launcher.precisions %> "<%= row.feature %>" "<%= row.from %>"<% endfor %> }}
+{{- $first := get $since .Values.precision }}
+{{- if and $release (gt $first $release) (not (get .Values.launchers "megatron-lm").program) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "launchers.megatron-lm.image: %s has no precision %s; use nvcr.io/nvidia/nemo:%s or newer" $launcher.image .Values.precision $first)) }}
+{{- end }}
+{{- $warmup := .Values.optimizer.warmupSteps }}
+{{- $decay := index $config "lr-decay-iters" }}
+{{- if and (not (kindIs "invalid" $warmup)) (not .Values.steps) }}
+{{- $_ := set $check "problems" (append $check.problems "optimizer.warmupSteps: counts steps, but the run counts samples; use null, and launchers.megatron-lm.config.lr-warmup-samples") }}
+{{- else if and (not (kindIs "invalid" $warmup)) (or (kindIs "float64" $decay) (kindIs "int64" $decay)) (ge (int64 $warmup) (int64 $decay)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "optimizer.warmupSteps: %d is not below lr-decay-iters %d; use fewer" (int64 $warmup) (int64 $decay))) }}
+{{- end }}
 {{- $samples := list }}
 {{- $iterations := list }}
 {{- range $name := $given.config }}

@@ -5,7 +5,7 @@
 {{- range $key, $wrong := dict
   "parallelism.virtualPipeline" (gt (int64 .Values.parallelism.virtualPipeline) 1)
   "parallelism.expert" (gt (int64 .Values.parallelism.expert) 1)
-  "recompute" (ne .Values.recompute "none")
+  "recompute" (ne (include "<%= chart %>.recompute" . | fromYaml).granularity "none")
   "checkpoint.enabled" .Values.checkpoint.enabled
   "profile.enabled" .Values.profile.enabled
   "data.stage" .Values.data.stage

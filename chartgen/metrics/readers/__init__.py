@@ -36,6 +36,7 @@ FAMILIES = {
     "nemo": "NeMo",
     "tensorboard": "TensorBoard",
     "automodel": "Automodel",
+    "torchtitan": "torchtitan",
     "mlperf": "MLPerf",
     "bridge": "Megatron-Bridge",
     "list": "NeMo's list of step times",
@@ -45,15 +46,22 @@ FAMILIES = {
 MARKERS = {
     b"DLLL {": "dllogger",
     b":::MLLOG": "mlperf",
-    b"elapsed time per iteration (ms)": "megatron",
+    b"elapsed time per iteration (": "megatron",
     b" memory (MB) | allocated": "megatron",
+    b"lm loss value: ": "megatron",
     b"Step Time :": "bridge",
     b"train_step_timing in s": "nemo",
+    b"reduced_train_loss": "nemo",
     b"/gpu) | num_label_tokens": "automodel",
+    b"GiB(": "torchtitan",
     b"heckpoint ": "checkpoints",
 }
-# First lines of a configuration: Megatron-LM's and NeMo 1's.
-STARTS = {b"- arguments -----": "config", b"* Experiment configuration *": "config"}
+# First lines of a configuration: Megatron-LM's and NeMo 1's; the cell of a notebook, which is a program of its own.
+STARTS = {
+    b"- arguments -----": "config",
+    b"* Experiment configuration *": "config",
+    b'"cell_type": "code"': "config",
+}
 # Families of which a line may open a configuration: what stands before and behind it is not of one start.
 SEQUENTIAL = frozenset(("config", "dllogger", "mlperf"))
 # Stands in the head of every table of nccl-tests; see nccl.py.
@@ -65,6 +73,7 @@ SETTINGS = dict.fromkeys(
         *(b" ..........", b"num_layers: ", b"hidden_size: ", b"num_attention_heads: ", b"num_query_groups: "),
         *(b"seq_length: ", b"vocab_size: ", b"batch_size: ", b"devices: ", b"num_nodes: ", b"precision: ", b"fp8: "),
         *(b"activation: ", b"router_topk: ", b"experts: ", b"peft_scheme: "),
+        *(b"using world size: ", b" padded vocab (size: "),
     ),
     "config",
 )

@@ -22,11 +22,13 @@ from chartgen.metrics.readers import Reader
 _SIGNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
     ("start", re.compile(rb"saving checkpoint at iteration +(?P<step>\d+)")),
     ("end", re.compile(rb"[Ss]uccessfully saved checkpoint from iteration +(?P<step>\d+)")),
-    ("load", re.compile(rb"successfully loaded checkpoint(?:.* at iteration (?P<step>\d+))?")),
+    ("load", re.compile(rb"successfully loaded checkpoint(?:.{0,5000} at iteration (?P<step>\d+))?")),
     ("start", re.compile(rb"Checkpoint save for step (?P<step>\d+) started(?: at (?P<when>[\d.]+\d))?")),
     (
         "end",
-        re.compile(rb"checkpoint save for step (?P<step>\d+) \(.*finalized successfully(?: at (?P<when>[\d.]+\d))?"),
+        re.compile(
+            rb"checkpoint save for step (?P<step>\d+) \(.{0,5000}finalized successfully(?: at (?P<when>[\d.]+\d))?"
+        ),
     ),
     (
         "saved",

@@ -4,7 +4,10 @@
 iteration (ms): 3075.7 | throughput per GPU (TFLOP/s/GPU): 478.0 | energy per GPU (J/iter/GPU): 1992.5 | ... |`
 
 Source: NVIDIA/Megatron-LM @ d98e8a6, megatron/training/training.py (training_log), and report_memory in
-megatron/training/utils/common_utils.py. Old versions print no time, and no loss for a skipped iteration.
+megatron/training/utils/common_utils.py. Old versions print no time, and no loss for a skipped iteration. Forks have
+names of their own: `elapsed time per iteration (s)`, `TFLOPs`, `tokens per gpu per second (tgs)`, `lm-loss`
+(bigscience-workshop/Megatron-DeepSpeed and deepspeedai/Megatron-DeepSpeed, megatron/training.py). An evaluation is
+` validation loss at iteration 100 | lm loss value: 8.581882E+00 | lm loss PPL: 5.334132E+03 | `.
 """
 
 from __future__ import annotations
@@ -15,24 +18,35 @@ from collections.abc import Sequence
 from math import isnan
 
 from chartgen.metrics.clock import minute_of, times_of
-from chartgen.metrics.events import NEVER, Event, Step
+from chartgen.metrics.events import NEVER, Event, Mark, Step
 from chartgen.metrics.prefix import Lines, Prefix
 from chartgen.metrics.readers import Reader
-from chartgen.metrics.readers.columns import STEP, Layout, Layouts, steps_of
+from chartgen.metrics.readers.columns import NUMBER, STEP, Layout, Layouts, steps_of
 
-_ELAPSED = b"elapsed time per iteration (ms)"
 _HEAD = rb"(?:\[(\d{4}-\d\d-\d\d \d\d:\d\d):(\d\d(?:\.\d+)?)\] +)?iteration +(%s)/ *(%s|infinity) \|" % (STEP, STEP)
 _NUMBER = re.compile(_HEAD)
 _NOTHING = re.compile(rb"(?!)")
-_MEMORY = re.compile(rb"\(after (\d+) iterations\) memory \(MB\).*?max allocated: ([\d.]+)")
+_MEMORY = re.compile(rb"\(after (\d{1,18}) iterations\) memory \(MB\)")
+_MOST = re.compile(rb"max allocated: ([\d.]+)")
+_EVALUATED = re.compile(rb"validation loss at iteration (\d{1,18})\b[^|]{0,100}\| lm loss value: (%s) \|" % NUMBER)
+_TIMES = ("milliseconds", "seconds")
 _MIB = 1024 * 1024 / 1e9
 _FIELDS = {
     b"consumed samples": "samples",
-    _ELAPSED: "milliseconds",
+    b"elapsed time per iteration (ms)": "milliseconds",
+    b"elapsed time per iteration (s)": "seconds",
     b"throughput per GPU (TFLOP/s/GPU)": "tflops",
+    b"TFLOPs": "tflops",
+    b"tokens per gpu per second (tgs)": "tokens",
+    b"tokens per GPU (tokens/s/GPU)": "tokens",
+    b"actual seqlen": "sequence",
+    b"learning rate": "rate",
     b"energy per GPU (J/iter/GPU)": "energy",
     b"global batch size": "batch",
     b"lm loss": "loss",
+    b"lm-loss": "loss",
+    b"lm_loss": "loss",
+    b"loss": "loss",
     b"grad norm": "gradient",
     b"number of skipped iterations": "skipped",
     b"number of nan iterations": "nans",
@@ -62,15 +76,16 @@ class MegatronReader:
         if match is None:
             head = _NUMBER.search(line)
             if head is None:
-                return _memory(line, prefix)
+                return _other(line, prefix)
             pattern, self._names = _fields(line[head.end() : line.rfind(b"|") + 1])
             self._pattern = re.compile(pattern)
             match = self._pattern.search(line)
-        if match is None or "milliseconds" not in self._names:
+        if match is None or not {*_TIMES} & {*self._names}:
             return ()
         minute, seconds, number, planned, *texts = match.groups()
         values = dict(zip(self._names, map(float, texts), strict=True))
-        values["seconds"] = values.pop("milliseconds") / 1000
+        if "milliseconds" in values:
+            values["seconds"] = values.pop("milliseconds") / 1000
         when = prefix.when
         if isnan(when):
             when = minute_of(minute) + float(seconds) if minute else NEVER
@@ -84,7 +99,7 @@ def _learn(line: bytes) -> Layout | None:
         return None
     pattern, names = _fields(line[head.end() : line.rfind(b"|") + 1])
     whole = re.compile(rb"(?m)^ ?" + pattern)
-    return (whole, ("minute", "second", "number", "planned", *names)) if "milliseconds" in names else None
+    return (whole, ("minute", "second", "number", "planned", *names)) if {*_TIMES} & {*names} else None
 
 
 def _steps(columns: dict[str, Sequence[bytes]], told: Sequence[float] | None) -> Sequence[Event]:
@@ -95,7 +110,8 @@ def _steps(columns: dict[str, Sequence[bytes]], told: Sequence[float] | None) ->
     steps = steps_of(numbers, when, [*columns], [*columns.values()], planned)
     if steps is None:
         return ()
-    steps.columns["seconds"] = array("d", [value / 1000 for value in steps.columns.pop("milliseconds")])
+    if "milliseconds" in steps.columns:
+        steps.columns["seconds"] = array("d", [value / 1000 for value in steps.columns.pop("milliseconds")])
     return (steps,)
 
 
@@ -119,6 +135,10 @@ def _fields(fields: bytes) -> tuple[bytes, tuple[str, ...]]:
     return pattern + rb"(?![^\n]*\|)", tuple(names)
 
 
-def _memory(line: bytes, prefix: Prefix) -> Sequence[Event]:
+def _other(line: bytes, prefix: Prefix) -> Sequence[Event]:
+    """Give the memory or the evaluation of a line."""
+    if match := _EVALUATED.search(line):
+        return (Mark("eval", prefix.when, str(float(match[2])), step=int(match[1])),)
     match = _MEMORY.search(line)
-    return (Step(int(match[1]), prefix.when, {"memory": float(match[2]) * _MIB}),) if match else ()
+    most = _MOST.search(line, match.end()) if match else None
+    return (Step(int(match[1]), prefix.when, {"memory": float(most[1]) * _MIB}),) if match and most else ()

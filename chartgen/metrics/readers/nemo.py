@@ -1,6 +1,7 @@
 """NeMo 1 and 2: progress, and the list of all step times that NeMo 1 writes at the end.
 
-- NeMo 1 draws a bar; its updates are separated by carriage returns, and each step may be drawn several times:
+- NeMo 1 draws a bar; its updates are separated by carriage returns, and each step may be drawn several times; some
+  programs on top of it show no time:
   `Epoch 0: :  47%|...| 7/15 [06:19<07:13, reduced_train_loss=11.50, global_step=5.000, train_step_timing in s=49.50]`
 - At its end: `[NeMo I 2025-03-10 16:24:43 perf_metrics_utils:42] train_step_timing in s: [7.13, 7.12]`, rounded to two
   digits, from the oldest TensorBoard file in the run's directory.
@@ -22,11 +23,11 @@ from chartgen.metrics.readers import Reader
 from chartgen.metrics.readers.columns import NUMBER, STEP, Layout, Layouts
 from chartgen.metrics.readers.pairs import NAMES, steps_of_pairs, values_of
 
-_LIST = re.compile(rb"train_step_timing in s: \[([^\]]*)\]")
+_LIST = b"train_step_timing in s: ["
 _LINE = re.compile(rb"Training epoch \d+, iteration (\d+)/(\d+) \|")
 
 
-_STEP, _SECONDS, _LAST = "global_step", "train_step_timing in s", "last"
+_STEP, _LAST = "global_step", "last"
 
 
 def open_reader() -> Reader:
@@ -46,21 +47,24 @@ def open_reader() -> Reader:
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
     """Give the step of a line, or the step times of a whole run."""
-    if b"timing in s=" in line:
+    if b"global_step=" in line:
         return _bar(line, prefix)
     if match := _LINE.search(line):
         values = values_of(_numbers(line[match.end() :].decode(errors="replace")))
-        return (Step(int(match[1]), prefix.when, values, int(match[2]) + 1),) if "seconds" in values else ()
-    if match := _LIST.search(line):
-        seconds = [float(item) for item in match[1].split(b",") if item.strip()]
+        told = values.keys() & {"seconds", "loss"}
+        return (Step(int(match[1]), prefix.when, values, int(match[2]) + 1),) if told else ()
+    begin, end = line.find(_LIST), line.rfind(b"]")
+    if 0 <= begin < end:
+        seconds = [float(item) for item in line[begin + len(_LIST) : end].split(b",") if item.strip()]
         when = written(prefix, line)
         return (Timings(seconds, when),)
     return ()
 
 
 def _bar(line: bytes, prefix: Prefix) -> Sequence[Event]:
-    start, end = line.rfind(b"["), line.rfind(b"]")
-    if start > end:  # cut off: its last number may be, too
+    at = line.find(b"global_step=")
+    start, end = line.rfind(b"[", 0, at), line.find(b"]", at)
+    if start < 0 or end < 0:  # cut off: its last number may be, too
         return ()
     parts = line[start:end].decode(errors="replace").split(", ")
     pairs = {name.strip(): value for name, sign, value in (part.partition("=") for part in parts) if sign}
@@ -79,7 +83,7 @@ def _numbers(text: str) -> Iterator[tuple[str, float]]:
 
 def _learn(line: bytes) -> Layout | None:
     """Learn the names of a line, which most lines of a run have in the same order; None when it is no usual one."""
-    if b"timing in s=" in line:
+    if b"global_step=" in line:
         fields = line[line.rfind(b"[") + 1 : line.rfind(b"]")].split(b", ")
         found = [_field(field, b"=", rb"[^,=\[\]\n]*") for field in fields]
         pattern = rb"(?m)^Epoch[^\[\]\n]*\[" + b", ".join(part for _, part in found) + rb"\][^\[\]\n]*$"
@@ -92,7 +96,7 @@ def _learn(line: bytes) -> Layout | None:
     else:
         return None
     known = [NAMES.get(name, name) for name in names]
-    usual = _STEP in names and _SECONDS in names and len({*known}) == len(known)
+    usual = _STEP in names and {"seconds", "loss"} & {*known} and len({*known}) == len(known)
     return (re.compile(pattern), tuple(names)) if usual else None
 
 

@@ -23,6 +23,11 @@ NAMES = {
     "TFLOPS_per_GPU": "tflops",
     "throughput": "tflops",
     "throughput/tflops/device": "tflops",
+    "tokens_per_sec_per_gpu": "tokens",
+    "lr": "rate",
+    "learning-rate": "rate",
+    "val_loss": "validation",
+    "lm loss validation": "validation",
     "grad_norm": "gradient",
     "grad-norm": "gradient",
     "peak_memory_usage": "memory",
@@ -44,8 +49,17 @@ def values_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, float]:
     for name, value in pairs:
         known = NAMES.get(name)
         if known is not None:
-            values[known] = float(value) * _UNITS[name] if name in _UNITS else float(value)
+            values[known] = number_of(value) * _UNITS[name] if name in _UNITS else number_of(value)
     return values
+
+
+def number_of(value: Any) -> float:
+    """Read a number; a bar of NeMo 1 pads nan as it pads a number, to `nan.0`.
+
+    Raises:
+        ValueError: It is none.
+    """
+    return float(value[:-2] if isinstance(value, str) and value.endswith(("nan.0", "inf.0")) else value)
 
 
 def steps_of_pairs(

@@ -72,7 +72,8 @@ def _volume(claim: Object, driver: str) -> Object:
             "capacity": spec["resources"]["requests"],
             "storageClassName": spec["storageClassName"],
             "persistentVolumeReclaimPolicy": "Retain",
-            "claimRef": {"namespace": metadata["namespace"], "name": metadata["name"]},
+            # with its uid, as a storage driver writes it: by that the claim is bound at once, not at the next look
+            "claimRef": {key: metadata[key] for key in ("namespace", "name", "uid")},
             "csi": {"driver": driver, "volumeHandle": name},
         },
     }

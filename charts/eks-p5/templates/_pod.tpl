@@ -136,6 +136,8 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
 {{- else if eq .Values.network.interface "tcp" }}
 - name: NCCL_NET
   value: Socket
+- name: NCCL_NET_PLUGIN
+  value: none
 {{- end }}
 {{- end }}
 {{- end }}

@@ -7,15 +7,20 @@ set -euo pipefail
 
 release_variables=({{ include "eks-p5.env" . | fromYamlArray | include "eks-p5.names" }})
 
-# Reads a vendor's environment profile; what the release sets itself keeps its value.
+# Reads a vendor's environment profile; what the release sets itself keeps its value. Vendors write profiles for shells
+# that go on after a command that fails.
 source_profile() {
   local -A own=()
   local name
+  if [[ ! -r $1 ]]; then
+    echo "chartgen: $1 is missing: the vendor's software was not installed" >&2
+    exit 1
+  fi
   for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
-  set +u
+  set +eu +o pipefail
   # shellcheck disable=SC1090
   source "$1"
-  set -u
+  set -euo pipefail
   for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
 }
 
@@ -62,8 +67,15 @@ if [[ -z $plugin ]]; then
   exit 1
 fi
 export LD_LIBRARY_PATH="$plugin:/opt/amazon/efa/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-# Newer ones have only a name of their own.
-if [[ ! -e $plugin/libnccl-net.so ]]; then export NCCL_NET_PLUGIN=ofi; fi
+# NVIDIA's images preset another plugin from 26.06 on. A name is found by every NCCL; a path only by 2.21 and newer, as
+# all images have that preset one.
+if [[ " ${release_variables[*]} " != *" NCCL_NET_PLUGIN "* ]]; then
+  if [[ -e $plugin/libnccl-net-ofi.so ]]; then
+    export NCCL_NET_PLUGIN=ofi
+  elif [[ -n ${NCCL_NET_PLUGIN-} ]]; then
+    export NCCL_NET_PLUGIN=$plugin/libnccl-net.so
+  fi
+fi
 {{- end }}
 {{- end }}
 {{- include (printf "eks-p5.launcher.%s.beforeLaunch" .Values.launcher) . }}

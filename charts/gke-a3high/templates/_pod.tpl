@@ -77,6 +77,19 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
   env:
     - name: LD_LIBRARY_PATH
       value: /usr/local/nvidia/lib64
+    {{- if $gpudirect.probe }}
+    - name: HEALTH_CHECK_LOG_FILE
+      value: {{ $gpudirect.probe }}
+    {{- end }}
+  {{- if $gpudirect.probe }}
+  # The daemon writes the file when it is ready, after about 30 s; the program starts then.
+  startupProbe:
+    exec:
+      command: [cat, {{ $gpudirect.probe }}]
+    initialDelaySeconds: 1
+    periodSeconds: 5
+    failureThreshold: 24
+  {{- end }}
   securityContext:
     {{- if .Values.network.hostNetwork }}
     privileged: true
@@ -103,6 +116,9 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- /* gpudirect */}}
 {{- if .Values.network.hostNetwork }}
 privileged: true
+{{- else }}
+capabilities:
+  add: [IPC_LOCK]
 {{- end }}
 {{- end }}
 {{- end }}
@@ -186,9 +202,7 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
 - name: NCCL_SOCKET_IFNAME
   value: eth0
 - name: NCCL_DEBUG
-  value: VERSION
-- name: NCCL_DYNAMIC_CHUNK_SIZE
-  value: "524288"
+  value: WARN
 - name: NCCL_P2P_NET_CHUNKSIZE
   value: "524288"
 - name: NCCL_P2P_PCI_CHUNKSIZE
@@ -199,19 +213,21 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
   value: "0"
 - name: NCCL_NET_GDR_LEVEL
   value: PIX
-- name: NCCL_P2P_PXN_LEVEL
-  value: "0"
+# What the plugin's version was tuned with.
+{{- range $name, $value := (include "gke-a3high.gpudirectVersion" . | fromYaml).settings }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
 {{- /* gpudirect-tcpx */}}
-- name: NCCL_ALGO
-  value: Ring
+# NVIDIA's images preset another plugin from 26.06 on. A name is found by every NCCL: before 2.21 none takes a path.
+- name: NCCL_NET_PLUGIN
+  value: tcpx
 - name: NCCL_PROTO
   value: Simple
-- name: NCCL_CHECK_POINTERS
+- name: NCCL_DYNAMIC_CHUNK_SIZE
+  value: "524288"
+- name: NCCL_P2P_PXN_LEVEL
   value: "0"
-- name: NCCL_MIN_NCHANNELS
-  value: "8"
-- name: NCCL_MAX_NCHANNELS
-  value: "8"
 - name: NCCL_SOCKET_NTHREADS
   value: "1"
 - name: NCCL_NSOCKS_PERTHREAD
@@ -227,12 +243,6 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
   value: "eth1:8-21,112-125;eth2:8-21,112-125;eth3:60-73,164-177;eth4:60-73,164-177"
 - name: NCCL_GPUDIRECTTCPX_RX_BINDINGS
   value: "eth1:22-35,126-139;eth2:22-35,126-139;eth3:74-87,178-191;eth4:74-87,178-191"
-- name: NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS
-  value: "1000000"
-- name: NCCL_GPUDIRECTTCPX_FORCE_ACK
-  value: "0"
-- name: NCCL_GPUDIRECTTCPX_TX_COMPLETION_NANOSLEEP
-  value: "1000"
 {{- end }}
 {{- end }}
 

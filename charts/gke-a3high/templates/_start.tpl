@@ -7,15 +7,20 @@ set -euo pipefail
 
 release_variables=({{ include "gke-a3high.env" . | fromYamlArray | include "gke-a3high.names" }})
 
-# Reads a vendor's environment profile; what the release sets itself keeps its value.
+# Reads a vendor's environment profile; what the release sets itself keeps its value. Vendors write profiles for shells
+# that go on after a command that fails.
 source_profile() {
   local -A own=()
   local name
+  if [[ ! -r $1 ]]; then
+    echo "chartgen: $1 is missing: the vendor's software was not installed" >&2
+    exit 1
+  fi
   for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
-  set +u
+  set +eu +o pipefail
   # shellcheck disable=SC1090
   source "$1"
-  set -u
+  set -euo pipefail
   for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
 }
 
@@ -50,8 +55,8 @@ exec {lock}>&-
 {{- if include "gke-a3high.gpu" . }}
 # GPUDirect-TCPX: without its plugin NCCL would fall back to TCP, many times slower, without a word.
 plugin=/usr/local/tcpx/lib64
-if [[ ! -e $plugin/libnccl-net.so ]]; then
-  echo "chartgen: $plugin holds no libnccl-net.so: the plugin was not installed" >&2
+if [[ ! -e $plugin/libnccl-net-tcpx.so ]]; then
+  echo "chartgen: $plugin holds no libnccl-net-tcpx.so: the plugin was not installed" >&2
   exit 1
 fi
 {{- if eq (include "gke-a3high.tcpxNccl" .) "plugin" }}

@@ -28,8 +28,11 @@ normalization: {{ $gpt | ternary "LayerNorm" "RMSNorm" }}
 position-embedding-type: {{ $gpt | ternary "learned_absolute" "rope" }}
 swiglu: {{ not $gpt }}
 disable-bias-linear: {{ not $gpt }}
-untie-embeddings-and-output-weights: {{ not $gpt }}
+untie-embeddings-and-output-weights: {{ kindIs "invalid" $m.tiedEmbeddings | ternary (not $gpt) (not $m.tiedEmbeddings) }}
 {{- if not $gpt }}
+{{- with $m.rotaryBase | default (eq (int64 $m.vocabularySize) 128256 | ternary 500000 0) }}
+rotary-base: {{ int64 . }}
+{{- end }}
 attention-dropout: 0
 hidden-dropout: 0
 {{- end }}
@@ -50,17 +53,24 @@ sequence-parallel: {{ $p.sequence }}
 use-distributed-optimizer: {{ $p.distributedOptimizer }}
 micro-batch-size: {{ int64 .Values.batch.micro }}
 global-batch-size: {{ include "gke-a3mega.globalBatch" . }}
-bf16: {{ has .Values.precision (list "bf16" "fp8") }}
+bf16: {{ has .Values.precision (list "bf16" "fp8" "mxfp8" "nvfp4") }}
 fp16: {{ eq .Values.precision "fp16" }}
 {{- if eq .Values.precision "fp8" }}
 fp8-format: hybrid
+{{- else if eq .Values.precision "mxfp8" }}
+# A scale for each 32 values leaves no need for the wider range of hybrid.
+fp8-format: e4m3
+fp8-recipe: mxfp8
+{{- else if eq .Values.precision "nvfp4" }}
+fp4-format: e2m1
 {{- end }}
-{{- if ne .Values.recompute "none" }}
-recompute-granularity: {{ .Values.recompute }}
+{{- $recompute := include "gke-a3mega.recompute" . | fromYaml }}
+{{- if ne $recompute.granularity "none" }}
+recompute-granularity: {{ $recompute.granularity }}
 {{- end }}
-{{- if eq .Values.recompute "full" }}
-recompute-method: uniform
-recompute-num-layers: 1
+{{- if eq $recompute.granularity "full" }}
+recompute-method: {{ $recompute.method }}
+recompute-num-layers: {{ int64 $recompute.layers }}
 {{- end }}
 {{- if .Values.steps }}
 train-iters: {{ int64 .Values.steps }}
@@ -113,15 +123,22 @@ profile-step-start: {{ int64 .Values.profile.startStep }}
 profile-step-end: {{ add1 .Values.profile.endStep }}
 profile-ranks: {{ toJson .Values.profile.ranks }}
 {{- end }}
+lr: {{ include "gke-a3mega.setting" (list . "optimizer.learningRate") }}
+min-lr: {{ include "gke-a3mega.setting" (list . "optimizer.minLearningRate") }}
+lr-decay-style: {{ include "gke-a3mega.setting" (list . "optimizer.decay") }}
+{{- if not (kindIs "invalid" .Values.optimizer.warmupSteps) }}
+lr-warmup-iters: {{ int64 .Values.optimizer.warmupSteps }}
+{{- if ge (int64 .Values.optimizer.warmupSteps) (int64 .Values.steps) }}
+# Megatron-LM wants the warm-up to end before the decay does, also in a run that ends before either.
+lr-decay-iters: {{ add1 .Values.optimizer.warmupSteps }}
+{{- end }}
+{{- end }}
+clip-grad: {{ include "gke-a3mega.setting" (list . "optimizer.clipGradient") }}
+weight-decay: {{ include "gke-a3mega.setting" (list . "optimizer.weightDecay") }}
+init-method-std: {{ include "gke-a3mega.setting" (list . "model.initStandardDeviation") }}
 # From here on the guide's GPT-3 recipe and logs; the user's own configuration wins over it.
-lr: 6.0e-5
-min-lr: 6.0e-6
-lr-decay-style: cosine
-clip-grad: 1.0
-weight-decay: 0.1
 adam-beta1: 0.9
 adam-beta2: 0.95
-init-method-std: 0.006
 log-interval: 1
 log-throughput: true
 tensorboard-dir: {{ printf "%s/tensorboard" (include "gke-a3mega.runDirectory" .) | quote }}
@@ -182,6 +199,9 @@ trainer:
   limit_val_batches: {{ int64 .Values.evaluation.batches }}
   limit_test_batches: {{ int64 .Values.evaluation.batches }}
   accumulate_grad_batches: 1
+  {{- if not (kindIs "invalid" .Values.optimizer.clipGradient) }}
+  gradient_clip_val: {{ toJson (float64 .Values.optimizer.clipGradient) }}
+  {{- end }}
 exp_manager:
   # Logs are this run's own; checkpoints are the release's, so that a restarted run resumes.
   explicit_log_dir: {{ include "gke-a3mega.runDirectory" . | quote }}
@@ -226,10 +246,20 @@ model:
   position_embedding_type: {{ $gpt | ternary "learned_absolute" "rope" }}
   activation: {{ $gpt | ternary "gelu" "fast-swiglu" }}
   bias: {{ $gpt }}
-  share_embeddings_and_output_weights: {{ $gpt }}
-  activations_checkpoint_granularity: {{ eq .Values.recompute "none" | ternary "null" .Values.recompute }}
-  activations_checkpoint_method: {{ eq .Values.recompute "full" | ternary "uniform" "null" }}
-  activations_checkpoint_num_layers: {{ eq .Values.recompute "full" | ternary 1 "null" }}
+  share_embeddings_and_output_weights: {{ kindIs "invalid" $m.tiedEmbeddings | ternary $gpt $m.tiedEmbeddings }}
+  {{- if not $gpt }}
+  {{- with $m.rotaryBase | default (eq (int64 $m.vocabularySize) 128256 | ternary 500000 0) }}
+  rotary_base: {{ int64 . }}
+  {{- end }}
+  {{- end }}
+  {{- with $m.initStandardDeviation }}
+  init_method_std: {{ toJson (float64 .) }}
+  {{- end }}
+  {{- $recompute := include "gke-a3mega.recompute" . | fromYaml }}
+  {{- $full := eq $recompute.granularity "full" }}
+  activations_checkpoint_granularity: {{ eq $recompute.granularity "none" | ternary "null" $recompute.granularity }}
+  activations_checkpoint_method: {{ $full | ternary $recompute.method "null" }}
+  activations_checkpoint_num_layers: {{ $full | ternary (int64 $recompute.layers) "null" }}
   fp8: {{ $fp8 }}
   fp8_hybrid: {{ $fp8 }}
   tokenizer:
@@ -256,6 +286,21 @@ model:
     ranks: {{ toJson .Values.profile.ranks }}
   optim:
     name: {{ $p.distributedOptimizer | ternary "distributed_fused_adam" "fused_adam" }}
+    {{- $o := .Values.optimizer }}
+    {{- with $o.learningRate }}
+    lr: {{ toJson (float64 .) }}
+    {{- end }}
+    {{- if not (kindIs "invalid" $o.weightDecay) }}
+    weight_decay: {{ toJson (float64 $o.weightDecay) }}
+    {{- end }}
+    {{- $schedule := dict }}
+    {{- range $key, $native := dict "minLearningRate" "min_lr" "warmupSteps" "warmup_steps" }}
+    {{- if not (kindIs "invalid" (index $o $key)) }}{{ $_ := set $schedule $native (index $o $key | float64) }}{{ end }}
+    {{- end }}
+    {{- if $o.decay }}{{ $_ := set $schedule "name" "CosineAnnealing" }}{{ end }}
+    {{- with $schedule }}
+    sched: {{ toJson . }}
+    {{- end }}
   data:
     data_impl: {{ empty $data | ternary "mock" "mmap" }}
     # weight, path, weight, path, ...
@@ -339,6 +384,12 @@ USE_DISTRIBUTED_OPTIMIZER: {{ $p.distributedOptimizer | ternary "True" "False" |
 MINIBS: {{ $samples }}
 MBS: {{ int64 .Values.batch.micro }}
 MAX_SEQLEN: {{ int64 .Values.sequenceLength }}
+{{- with .Values.optimizer.learningRate }}
+LR: {{ toJson (float64 .) }}
+{{- end }}
+{{- if not (kindIs "invalid" .Values.optimizer.warmupSteps) }}
+WARMUP_STEPS: {{ int64 .Values.optimizer.warmupSteps }}
+{{- end }}
 OVERWRITTEN_NUM_LAYERS: {{ int64 .Values.model.layers }}
 MAX_STEPS: {{ int64 .Values.steps }}
 FP8: "True"

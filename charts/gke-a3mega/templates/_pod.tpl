@@ -77,6 +77,19 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
   env:
     - name: LD_LIBRARY_PATH
       value: /usr/local/nvidia/lib64
+    {{- if $gpudirect.probe }}
+    - name: HEALTH_CHECK_LOG_FILE
+      value: {{ $gpudirect.probe }}
+    {{- end }}
+  {{- if $gpudirect.probe }}
+  # The daemon writes the file when it is ready, after about 30 s; the program starts then.
+  startupProbe:
+    exec:
+      command: [cat, {{ $gpudirect.probe }}]
+    initialDelaySeconds: 1
+    periodSeconds: 5
+    failureThreshold: 24
+  {{- end }}
   securityContext:
     {{- if .Values.network.hostNetwork }}
     privileged: true
@@ -103,6 +116,9 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- /* gpudirect */}}
 {{- if .Values.network.hostNetwork }}
 privileged: true
+{{- else }}
+capabilities:
+  add: [IPC_LOCK]
 {{- end }}
 {{- end }}
 {{- end }}
@@ -186,9 +202,7 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
 - name: NCCL_SOCKET_IFNAME
   value: eth0
 - name: NCCL_DEBUG
-  value: VERSION
-- name: NCCL_DYNAMIC_CHUNK_SIZE
-  value: "524288"
+  value: WARN
 - name: NCCL_P2P_NET_CHUNKSIZE
   value: "524288"
 - name: NCCL_P2P_PCI_CHUNKSIZE
@@ -199,26 +213,29 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
   value: "0"
 - name: NCCL_NET_GDR_LEVEL
   value: PIX
-- name: NCCL_P2P_PXN_LEVEL
-  value: "0"
+# What the plugin's version was tuned with.
+{{- range $name, $value := (include "gke-a3mega.gpudirectVersion" . | fromYaml).settings }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
 {{- /* gpudirect-tcpxo */}}
+# The profile of the plugin ends the start when it is not set; all else of the plugin lies there too.
+- name: NCCL_LIB_DIR
+  value: /usr/local/nccl-plugin/lib64
+# NVIDIA's images preset another plugin from 26.06 on.
+- name: NCCL_NET_PLUGIN
+  value: /usr/local/nccl-plugin/lib64/libnccl-net.so
 # NCCL_PROTO is the plugin's own to set, in its profile: it differs from version to version.
-- name: NCCL_ALGO
-  value: Ring,Tree
 - name: NCCL_MIN_NCHANNELS
   value: "4"
 - name: NCCL_BUFFSIZE
   value: "8388608"
-- name: NCCL_NVLS_ENABLE
-  value: "0"
 - name: NCCL_FASTRAK_CTRL_DEV
   value: eth0
 - name: NCCL_FASTRAK_IFNAME
   value: eth1,eth2,eth3,eth4,eth5,eth6,eth7,eth8
 - name: NCCL_FASTRAK_NUM_FLOWS
   value: "2"
-- name: NCCL_FASTRAK_NUM_FLOWS_PER_GROUP
-  value: "1"
 - name: NCCL_FASTRAK_ENABLE_CONTROL_CHANNEL
   value: "0"
 - name: NCCL_FASTRAK_ENABLE_HOTPATH_LOGGING

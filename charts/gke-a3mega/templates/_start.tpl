@@ -7,15 +7,20 @@ set -euo pipefail
 
 release_variables=({{ include "gke-a3mega.env" . | fromYamlArray | include "gke-a3mega.names" }})
 
-# Reads a vendor's environment profile; what the release sets itself keeps its value.
+# Reads a vendor's environment profile; what the release sets itself keeps its value. Vendors write profiles for shells
+# that go on after a command that fails.
 source_profile() {
   local -A own=()
   local name
+  if [[ ! -r $1 ]]; then
+    echo "chartgen: $1 is missing: the vendor's software was not installed" >&2
+    exit 1
+  fi
   for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
-  set +u
+  set +eu +o pipefail
   # shellcheck disable=SC1090
   source "$1"
-  set -u
+  set -euo pipefail
   for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
 }
 
@@ -49,10 +54,9 @@ exec {lock}>&-
 {{- end }}
 {{- if include "gke-a3mega.gpu" . }}
 # GPUDirect-TCPXO: the plugin's NCCL must be found before the one in the image; ldconfig covers what ignores the path.
-plugin=/usr/local/nccl-plugin/lib64
-source_profile "$plugin/nccl-env-profile.sh"
-export LD_LIBRARY_PATH="$plugin:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-ldconfig "$plugin" /usr/local/nvidia/lib64
+source_profile "$NCCL_LIB_DIR/nccl-env-profile.sh"
+export LD_LIBRARY_PATH="$NCCL_LIB_DIR:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+ldconfig "$NCCL_LIB_DIR" /usr/local/nvidia/lib64
 {{- end }}
 {{- include (printf "gke-a3mega.launcher.%s.beforeLaunch" .Values.launcher) . }}
 {{- if eq $launcher.processes "gpu" }}

@@ -106,7 +106,11 @@ capabilities:
 - name: TP_SOCKET_IFNAME
   value: {{ .Values.network.interface | quote }}
 {{- $fabric := include "oke-h100.roceFabric" . | fromYaml }}
-{{- range $name, $value := get (include "oke-h100.roceSettings" . | fromYaml).env $fabric.settings }}
+{{- $settings := include "oke-h100.roceSettings" . | fromYaml }}
+# In /etc/nccl.conf too, where a variable of the image would win: NVIDIA's preset another plugin from 26.06 on.
+- name: NCCL_NET_PLUGIN
+  value: {{ (get $settings.nccl $fabric.settings).NCCL_NET_PLUGIN | default "none" }}
+{{- range $name, $value := get $settings.env $fabric.settings }}
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}

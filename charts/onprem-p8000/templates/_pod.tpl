@@ -119,6 +119,9 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
 {{- /* infiniband */}}
 - name: NCCL_SOCKET_IFNAME
   value: eth0
+# NCCL's own InfiniBand, whatever plugin an image presets, as NVIDIA's do from 26.06 on.
+- name: NCCL_NET_PLUGIN
+  value: none
 - name: NCCL_DEBUG
   value: WARN
 {{- if include "onprem-p8000.infiniband" . }}

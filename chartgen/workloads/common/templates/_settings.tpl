@@ -53,6 +53,7 @@ what the machine type does not list and pods of these values ask for all the sam
 <% endif %>
   precisions: <%= launcher.precisions | quoted %>
   owns: <%= launcher.owns | quoted %>
+  defaults: <%= launcher.defaults | quoted %>
 <% endfor %>
 {{- end }}
 
@@ -68,6 +69,25 @@ what the machine type does not list and pods of these values ask for all the sam
 {{- end }}
 {{- end }}
 {{- toYaml $launcher }}
+{{- end }}
+
+{{/* One value, by (root, "section.name"), as JSON: the launcher's default where it is null; nothing where both are. */}}
+{{- define "<%= chart %>.setting" -}}
+{{- $root := index . 0 }}
+{{- $path := index . 1 | splitList "." }}
+{{- $value := index (get $root.Values (first $path)) (last $path) }}
+{{- if kindIs "invalid" $value }}
+{{- $value = get (include "<%= chart %>.launcher" $root | fromYaml).defaults (index . 1) }}
+{{- end }}
+{{- /* --set passes numbers with a point as text */}}
+{{- if and (kindIs "string" $value) (regexMatch "^[0-9.]" $value) }}{{ $value = float64 $value }}{{ end }}
+{{- if ne (toString $value) "" }}{{ toJson $value }}{{ end }}
+{{- end }}
+
+{{/* What is computed again: granularity, method and layers; a word alone is the granularity. */}}
+{{- define "<%= chart %>.recompute" -}}
+{{- $given := .Values.recompute }}
+{{- merge dict (kindIs "map" $given | ternary $given (dict "granularity" $given)) (dict "method" "uniform" "layers" 1) | toYaml }}
 {{- end }}
 
 {{/* Whether the run uses GPUs: "true" or nothing. */}}

@@ -7,15 +7,20 @@ set -euo pipefail
 
 release_variables=({{ include "<%= chart %>.env" . | fromYamlArray | include "<%= chart %>.names" }})
 
-# Reads a vendor's environment profile; what the release sets itself keeps its value.
+# Reads a vendor's environment profile; what the release sets itself keeps its value. Vendors write profiles for shells
+# that go on after a command that fails.
 source_profile() {
   local -A own=()
   local name
+  if [[ ! -r $1 ]]; then
+    echo "chartgen: $1 is missing: the vendor's software was not installed" >&2
+    exit 1
+  fi
   for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
-  set +u
+  set +eu +o pipefail
   # shellcheck disable=SC1090
   source "$1"
-  set -u
+  set -euo pipefail
   for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
 }
 

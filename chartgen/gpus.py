@@ -10,7 +10,7 @@ from typing import Any
 
 from chartgen.yamltext import load_file, require_map
 
-_FILE = Path(__file__).parent.parent / "data" / "gpus.yaml"
+_FILE = Path(__file__).parent / "data" / "gpus.yaml"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,119 @@
+"""What values tell a run in its own words: paths in its pods, names of data sets, variables, levels of a topology."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path, PurePosixPath
+
+from chartgen.checks.claim import Check, Claim
+from chartgen.checks.compat import fragments
+from chartgen.checks.job import Job
+from chartgen.errors import did_you_mean
+from chartgen.library import BUILTIN
+from chartgen.yamltext import read_text
+
+_COMMON = BUILTIN / "workloads" / "common" / "templates"
+_ENDINGS = re.compile(r"(_text_document)?(\.bin|\.idx)?")
+# The pod's own variables, in the part of _pod.yaml that makes them, and what scripts set for each process: all in
+# capitals, and not made of a value of their own, as PATH is.
+_OWN_ENV = re.compile(r'define "<%= chart %>\.slot\.env".*?<%= slot', re.DOTALL)
+_ENTRY = re.compile(r"^- name: ([A-Z_]+)$", re.MULTILINE)
+_SET = re.compile(r"(?:^|[ \t])([A-Z][A-Z_]+)=(?!\S*\$\{?\1\b)", re.MULTILINE)
+
+
+def paths_are_mounted(job: Job) -> Iterator[Claim]:
+    """What a run reads lies in its storage; outside every mount there is only what the program's image holds."""
+    if job.launcher.task == "train":
+        yield from _unmounted(job, "where only what the image holds is found")
+
+
+def written_paths_are_mounted(job: Job) -> Iterator[Claim]:
+    """What a program fetches or prepares outside every mount is gone with its pod."""
+    if job.launcher.task == "data":
+        yield from _unmounted(job, "so what is written there is lost with the pod")
+
+
+def _unmounted(job: Job, why: str) -> Iterator[Claim]:
+    mounts = sorted({f"/{role}" for role in job.values["storage"]} | _own_mounts(job))
+    for key, path in _paths(job).items():
+        if not any(PurePosixPath(path).is_relative_to(mount) for mount in mounts):
+            message = f"{path} is in no mount of the pod ({', '.join(mounts)}), {why}"
+            yield Claim(key, message, "use a path below /data, or mount a volume there with extraVolumeMounts")
+
+
+def _own_mounts(job: Job) -> set[str]:
+    return {mount["mountPath"] for mount in job.values["extraVolumeMounts"]}
+
+
+def _paths(job: Job) -> dict[str, str]:
+    """Return the paths that this program uses, by key: those of data and files that the values name or fetch."""
+    data, tokenizer, checkpoint = (job.values[name] for name in ("data", "tokenizer", "checkpoint"))
+    prepares, fetches = job.launcher.task == "data", job.launcher.name == "download"
+    used = {
+        "data.directory": bool(data["source"] if fetches else data["name"] or data["prefixes"]),
+        "tokenizer.path": bool(tokenizer["source"]) if fetches else not prepares and tokenizer["kind"] != "none",
+        "checkpoint.from": bool(checkpoint["source"]) if fetches else not prepares,
+    }
+    paths = {"data.directory": data["directory"], "tokenizer.path": tokenizer["path"]}
+    paths["checkpoint.from"] = checkpoint["from"]
+    return {key: path for key, path in paths.items() if used[key] and path}
+
+
+def names_of_data_sets(job: Job) -> Iterator[Claim]:
+    """A data set is named without what its files end in: programs add _text_document and .bin or .idx to the name."""
+    name = job.values["data"]["name"]
+    ends = next((match for index in range(len(name)) if (match := _ENDINGS.fullmatch(name, index)) and match[0]), None)
+    if ends:
+        message = f"{name} ends in {ends[0]}, which programs add to the name by themselves"
+        yield Claim("data.name", message, f"use {name[: ends.start()]}" if ends.start() else "give its name alone")
+
+
+def variables_of_the_start(job: Job) -> Iterator[Claim]:
+    """Pods and ranks are numbered, and meet, by variables that the chart sets; another value splits the run."""
+    given = [(key, name) for key in ("env", "secretEnv") for name in job.values[key]]
+    own = reserved(job.target.library.find("workload", job.kind)) if given else frozenset()
+    for key, name in given:
+        if name in own:
+            yield Claim(f"{key}.{name}", "is set by the chart for each pod and process", "remove it")
+
+
+@lru_cache(maxsize=8)
+def reserved(kind: Path) -> frozenset[str]:
+    """Return the variables that the templates of a workload kind, and those that all kinds share, set themselves."""
+    own = _OWN_ENV.search(read_text(_COMMON / "_pod.yaml"))
+    names = {*_ENTRY.findall(own[0] if own else "")}
+    for script in (_COMMON / "_start.sh", *sorted((kind / "templates").glob("*.sh"))):
+        names.update(_SET.findall(read_text(script)))
+    return frozenset(names) | _TORCHRUN
+
+
+# torchrun sets these for each process, and nobody else may (docs.pytorch.org, torchrun, environment variables).
+_TORCHRUN = frozenset(
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "ROLE_WORLD_SIZE")
+)
+
+
+def levels_of_the_topology(job: Job) -> Iterator[Claim]:
+    """Kueue places a run by the levels of the queue's topology, which the setup chart makes; others wait for ever."""
+    if "kueue" not in fragments(job):
+        return
+    topology, known = job.values["topology"], job.values["setup"]["topologyLevels"]
+    placed = topology["mode"] in ("required", "preferred")
+    for name, used in (("level", placed), ("sliceLevel", bool(topology.get("sliceSize")))):
+        if used and topology[name] not in known:
+            message = f"{topology[name]} is no level of setup.topologyLevels ({', '.join(known)})"
+            hint = did_you_mean(topology[name], known)
+            yield Claim(f"topology.{name}", message, hint or "use one of them", ("setup.topologyLevels",))
+
+
+_POD = "chartgen/workloads/common/templates/_pod.yaml, its volumeMounts"
+_ALL = ("train", "data", "test")
+INPUTS = (
+    Check(paths_are_mounted, _POD, "warning"),
+    Check(written_paths_are_mounted, _POD, tasks=("data",)),
+    Check(names_of_data_sets, "NVIDIA/Megatron-LM core_v0.19.0, tools/preprocess_data.py", tasks=("train", "data")),
+    Check(variables_of_the_start, "chartgen/workloads, the variables that templates set", tasks=_ALL),
+    Check(levels_of_the_topology, "kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=("train", "test")),
+)

@@ -1,0 +1,82 @@
+"""Secrets in texts: how they look, and the one function that takes them out of all that is shown to people or tools.
+
+A release's manifests are not masked: `render` and `exec` are asked for them as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+HIDDEN = "(hidden)"
+# Beginnings that only one issuer uses, by the issuers' own documents on tokens, with the least length that is real.
+KINDS = {
+    "a Hugging Face token": re.compile(r"\bhf_[A-Za-z0-9]{16,}"),
+    "an AWS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
+    "an NGC key": re.compile(r"\bnvapi-[A-Za-z0-9_-]{16,}"),
+    "a GitHub token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
+    "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?"),
+}
+# Up to the last @ of a word: people do not escape the @ and / of a password. A port and a path are no password, and
+# a reference such as $(PASSWORD) holds nothing.
+PASSWORD = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^\s/:@\"']*:)(?!\$[({])(?![0-9]+/)[^\s\"']+(?=@)")
+# 40 hexadecimal digits are also a commit, so that the name has to tell.
+WANDB_KEY = re.compile(r"\b[0-9a-f]{40}\b")
+WANDB_NAME = re.compile(r"wandb|api[-_]?key", re.IGNORECASE)
+# Upper case: configurations hold bos_token and the like, which are no secrets.
+SECRET_NAME = re.compile(r"(?:.*_)?(?:TOKEN|PASSWORD|PASSWD|SECRET|API_KEY|ACCESS_KEY|SECRET_KEY)")
+RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+=._-][A-Za-z0-9+/=._-]{15,}")
+
+# Where there is nothing to lose by masking too much, the other names count in small letters too.
+_ANY_CASE = r"(?i:(?:.*_)?(?:PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|CREDENTIALS?))"
+_NAME = re.compile(f"{SECRET_NAME.pattern}|{_ANY_CASE}")
+# What is no secret whatever its name: PASSWORD=, SECRET=/var/run/secret, API_KEY=$(KEY).
+_NOTHING = re.compile(r"|true|false|null|/.*|<.*>|\$[({].*|\(hidden\)|\{.*", re.DOTALL)
+# NAME=text, as in flags and arguments, and "NAME": "text", as in JSON.
+_ASSIGNED = re.compile(r"""((?:[\w.-]*\.)?([A-Za-z]\w*)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}])+)""")
+# The keys of secretEnv hold maps: a text that stands there is the secret itself.
+_SECRET_ENV = re.compile(r"""(secretEnv\.[\w-]+(?:=["']?))((?:\\.|[^,"'{])+)""")
+_SECRET_MAP = re.compile(r"""secretEnv["']?(?:=|: ?)\{[^{}]*\}""")
+_MAP_TEXT = re.compile(r"""(["'][\w-]+["']: ?)(["'])(?:\\.|(?!\2).)*\2""")
+
+
+def masked(text: str) -> str:
+    """Return a text with every secret in it replaced by `(hidden)`: tokens, passwords of addresses, NAME=secret."""
+    for pattern in KINDS.values():
+        text = pattern.sub(HIDDEN, text)
+    text = _SECRET_MAP.sub(lambda match: _MAP_TEXT.sub(rf"\1{HIDDEN}", match[0]), text)
+    text = _SECRET_ENV.sub(rf"\1{HIDDEN}", text)
+    text = _ASSIGNED.sub(lambda match: match[1] + HIDDEN if names_secret(match[2], match[3]) else match[0], text)
+    text = PASSWORD.sub(rf"\1{HIDDEN}", text)
+    return WANDB_KEY.sub(HIDDEN, text) if WANDB_NAME.search(text) else text
+
+
+def masked_value(value: Any, keys: tuple[str | int, ...] = ()) -> Any:
+    """Return data with every secret in it masked, by its looks or by the name that it goes by.
+
+    Args:
+        value: Data as of YAML or JSON.
+        keys: The key path of the value; below `secretEnv` every text is a secret, but for the names of Secrets.
+    """
+    if isinstance(value, dict):
+        # a variable is an object of name and value
+        named = str(value.get("name", ""))
+        return {key: masked_value(item, (*keys, named if key == "value" else key)) for key, item in value.items()}
+    if isinstance(value, list):
+        return [masked_value(item, keys) for item in value]
+    if value is None or isinstance(value, bool):
+        return value
+    name = str(keys[-1]) if keys else ""
+    if names_secret(name, str(value)) or (len(keys) > 1 and keys[-2] == "secretEnv"):
+        return HIDDEN
+    if not isinstance(value, str):
+        return value
+    return HIDDEN if WANDB_KEY.search(value) and WANDB_NAME.search(name) else masked(value)
+
+
+def names_secret(name: str, text: str) -> bool:
+    """Tell whether a name says that its text is a secret, and the text is not evidently something else."""
+    if not _NAME.fullmatch(name) or _NOTHING.fullmatch(text):
+        return False
+    # PAD_TOKEN=[PAD] and MAX_TOKEN=5 are no secrets
+    return not (name.endswith("TOKEN") and re.fullmatch(r"[0-9.]+|\[.*\]", text))

@@ -1,0 +1,100 @@
+"""The verdict of a rehearsal, and when there is none: the simulation itself may be too slow to tell."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from dataclasses import replace
+
+from chartgen.cluster import JOB, POD, Cluster, Object, wait_for
+from chartgen.errors import ChartgenError
+from chartgen.rehearsal.machines import OWNER
+from chartgen.runs.verdict import Verdict, look, reach, wait_for_verdict
+from chartgen.tools import Progress
+
+_PATIENCE = 120.0  # seconds without progress
+_MACHINES_PER_SECOND = 10.0  # each second more of patience; 2,048 machines report about 6 pods a second on 2 cores
+_CANARY_SECONDS = 60.0  # about a second on a machine that is not busy
+
+
+def patience(machines: int) -> float:
+    """Return the seconds without progress after which a rehearsal of so many machines is given up."""
+    return _PATIENCE + machines / _MACHINES_PER_SECOND
+
+
+def judge(
+    cluster: Cluster,
+    release: str,
+    *,
+    namespace: str,
+    timeout: float,
+    canary: float = _CANARY_SECONDS,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Watch an installed release until it runs, or until it is clear that it does not, or that nobody can tell.
+
+    A run that does not start may only be late. So a Job of one pod follows it through the same controllers: when that
+    starts and the run is no further, the run does not start; when it does not start either, the verdict is
+    `overloaded`.
+
+    Args:
+        cluster: Where it was installed, beside simulated machines.
+        release: Its name.
+        namespace: Its namespace.
+        timeout: Seconds without progress after which a run without a reason not to start is given up.
+        canary: Seconds that the Job of one pod may take.
+        progress: Gets one line per change.
+    """
+    started = time.monotonic()
+    while True:
+        verdict = wait_for_verdict(cluster, release, namespace=namespace, timeout=timeout, progress=progress)
+        if verdict.ok:
+            break
+        if progress:
+            progress("checking that the simulation keeps up")
+        keeps_up = _starts(cluster, namespace, canary)
+        after = look(cluster, release, namespace=namespace)
+        if reach(after) > reach(verdict):
+            continue  # it was only late
+        verdict = verdict if keeps_up else _overloaded(after, canary)
+        break
+    return replace(verdict, seconds=time.monotonic() - started)
+
+
+def _starts(cluster: Cluster, namespace: str, seconds: float) -> bool:
+    """Tell whether a Job of one pod starts within some seconds."""
+    job = _canary(namespace)
+    name = job["metadata"]["name"]
+
+    def runs() -> bool:
+        pods = cluster.list(POD, namespace=namespace, labels={"batch.kubernetes.io/job-name": name})
+        return any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods)
+
+    try:
+        cluster.create(JOB, job)
+        wait_for(runs, what="that a Job of one pod starts", timeout=seconds, interval=0.5)
+    except ChartgenError:
+        return False
+    finally:
+        cluster.delete(JOB, name, namespace)
+    return True
+
+
+def _canary(namespace: str) -> Object:
+    container = {"name": "canary", "image": "registry.invalid/canary"}  # simulated machines pull nothing
+    pod = {
+        "restartPolicy": "Never",
+        "containers": [container],
+        "nodeSelector": OWNER,
+        "tolerations": [{"operator": "Exists"}],
+    }
+    metadata = {"name": f"chartgen-canary-{secrets.token_hex(4)}", "namespace": namespace}
+    spec = {"backoffLimit": 0, "template": {"spec": pod}}
+    return {"apiVersion": JOB.api_version, "kind": JOB.name, "metadata": metadata, "spec": spec}
+
+
+def _overloaded(verdict: Verdict, seconds: float) -> Verdict:
+    load = f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} processors"
+    reason = f"the simulation is overloaded: not even a Job of one pod started within {seconds:.0f} s ({load})"
+    return replace(verdict, overloaded=True, reasons=[reason, *verdict.reasons])

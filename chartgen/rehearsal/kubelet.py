@@ -1,0 +1,73 @@
+"""The logs of all simulated containers: the only thing that the API server asks a simulated machine for.
+
+It runs as a script, with the standard library only. kwok could serve logs too, but its server answers everybody who
+asks for its metrics, its profile and the names of the nodes; what is served here is one sentence, the same for all.
+"""
+
+from __future__ import annotations
+
+import select
+import ssl
+import sys
+from datetime import datetime, timezone
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+_TIME = datetime(2026, 1, 1, tzinfo=timezone.utc)
+_LINE = "a simulated machine runs no program; a real one shows its output here\n"
+_PATH = "/containerLogs/"  # of the kubelet's API: namespace, pod and container follow
+
+
+class Server(ThreadingHTTPServer):
+    """Speaks TLS, and only to this machine."""
+
+    daemon_threads = True
+
+    def __init__(self, port: int, certificate: Path, key: Path) -> None:
+        super().__init__(("127.0.0.1", port), _Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        # The handshake is the handler's, in a thread of its own: one that hangs keeps nobody else waiting.
+        self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = 60
+
+    def do_GET(self) -> None:
+        """Answer as a kubelet: the log, as far as it is asked for; a follower stays until it leaves."""
+        address = urlsplit(self.path)
+        if not address.path.startswith(_PATH):
+            self.send_error(404)
+            return
+        asked = {name: values[-1] for name, values in parse_qs(address.query).items()}
+        self.send_response(200)
+        self.send_header("Content-Type", "text/plain")
+        self.end_headers()
+        self.wfile.write(_log(asked).encode())
+        self.wfile.flush()
+        if asked.get("follow") == "true":
+            select.select([self.connection], [], [])  # it sends nothing more, but its end
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing: there is one line for each look at a log."""
+
+
+def _log(asked: dict[str, str]) -> str:
+    if asked.get("tailLines") == "0" or asked.get("previous") == "true" or _since(asked) > _TIME:
+        return ""
+    return f"{_TIME:%Y-%m-%dT%H:%M:%SZ} {_LINE}" if asked.get("timestamps") == "true" else _LINE
+
+
+def _since(asked: dict[str, str]) -> datetime:
+    if text := asked.get("sinceTime"):
+        return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    if seconds := asked.get("sinceSeconds"):
+        return datetime.fromtimestamp(datetime.now(timezone.utc).timestamp() - int(seconds), timezone.utc)
+    return _TIME
+
+
+if __name__ == "__main__":
+    with Server(int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])) as server:
+        server.serve_forever()
