@@ -25,7 +25,7 @@ class Complaint:
         message: What is wrong, without the thing's name.
         hint: What to do instead.
         at: Key path of what is wrong inside the thing; empty for the thing itself.
-        privilege: The privilege that a stated reason allows; empty when no reason does.
+        privilege: The privilege that a stated reason allows, with its folder and container; empty when no reason does.
     """
 
     message: str

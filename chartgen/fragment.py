@@ -13,6 +13,7 @@ from chartgen import gotemplate
 from chartgen.definition import Field, read_definition
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.library import BUILTIN
+from chartgen.privileges import read_privilege
 from chartgen.slots import SLOTS, SlotText, parse_slot
 from chartgen.yamltext import Document, Keys, read_text
 
@@ -49,7 +50,12 @@ FIELDS = {
     "nccl": Field(
         "object", "what NCCL must report when it has that transport; checked before training", keys=CONTRACT_FIELDS
     ),
-    "privileges": Field("object", "each privilege that its containers hold: name, and the reason", of="string"),
+    "privileges": Field(
+        "object",
+        "each privilege that its containers hold, and the reason: `hostNetwork`, `privileged in CONTAINER`,"
+        " `CAPABILITY in CONTAINER`, `hostPath FOLDER in CONTAINER`; CONTAINER `program` is the program's own",
+        of="string",
+    ),
     "sources": Field("array", "the vendor documents that its values come from", required=True, of="string"),
 }
 _FILES = {"fragment.yaml", "values.yaml", "values.schema.json", *SLOTS}
@@ -144,7 +150,7 @@ def load_fragment(path: Path) -> Fragment:
         gpu_only=meta.get("appliesTo") == "gpu",
         transport=meta.get("transport", ""),
         contract=_contract(document, meta),
-        privileges=meta.get("privileges", {}),
+        privileges=_privileges(document, meta),
         sources=tuple(meta["sources"]),
     )
     # Chartgen's own texts are checked by its tests, and read when a chart needs them: a check of values does not.
@@ -222,6 +228,20 @@ def _contract(document: Document, meta: dict[str, Any]) -> Contract | None:
         raise ChartgenError(problems)
     found = [nccl.get(key, "") for key in ("device", "devices", "why", "refutedBy")]
     return Contract(tuple(nccl["reports"]), tuple(links), *found)
+
+
+def _privileges(document: Document, meta: dict[str, Any]) -> dict[str, str]:
+    stated: dict[str, str] = meta.get("privileges", {})
+    problems = []
+    for text in stated:
+        try:
+            read_privilege(text)
+        except ValueError as error:
+            hint = "write it as in `NET_ADMIN in program` or `hostPath /dev/infiniband in program`"
+            problems.append(document.problem(str(error), ("privileges", text), hint))
+    if problems:
+        raise ChartgenError(problems)
+    return stated
 
 
 def _read_slots(path: Path, *, gpu_only: bool) -> dict[str, SlotText]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from chartgen.fragment import Fragment
+from chartgen.privileges import read_privilege
 
 # Privilege -> the checks that stop at it: stackrox/kube-linter @ 905fb08 (after 0.7.6), pkg/builtinchecks/yamls.
 CHECKS = {
@@ -29,6 +30,6 @@ def exceptions(fragments: Iterable[Fragment]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for fragment in fragments:
         for privilege, reason in fragment.privileges.items():
-            for check in CHECKS.get(privilege, ()):
+            for check in CHECKS.get(read_privilege(privilege).name, ()):
                 found.setdefault(check, []).append(reason)
     return {check: "; ".join(dict.fromkeys(found[check])) for check in sorted(found)}

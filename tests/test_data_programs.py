@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import lzma
@@ -13,81 +12,16 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from lab import Machine, run
-from rendered import Objects
+from website import TOKEN, Site, answer, download, files, hub, serving
 
-TOKEN = "hf_very_secret"  # noqa: S105
 LORA_IMAGE = "launchers.mlperf-llama2-lora.image=r.example/lora:1"
-
-
-@dataclass
-class Site:
-    """A web server: files by path, what it does otherwise, and what was asked of it."""
-
-    address: str = ""
-    files: dict[str, bytes] = field(default_factory=dict)
-    # path -> what answers instead, as often as it stands in the list
-    instead: dict[str, list[Callable[[BaseHTTPRequestHandler], None]]] = field(default_factory=dict)
-    asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
-    token: str = ""
-
-    def paths(self) -> list[str]:
-        return [path for path, _ in self.asked]
-
-
-def answer(handler: BaseHTTPRequestHandler, code: int, body: bytes = b"", **headers: str) -> None:
-    handler.send_response(code)
-    for name, value in {"Content-Length": str(len(body)), **headers}.items():
-        handler.send_header(name.replace("_", "-"), value)
-    handler.end_headers()
-    handler.wfile.write(body)
-
-
-def file_answer(handler: BaseHTTPRequestHandler, body: bytes) -> None:
-    """Answer with a file, or the part of it that was asked for."""
-    asked = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
-    if not asked:
-        return answer(handler, 200, body)
-    start = int(asked[1])
-    if start >= len(body):
-        return answer(handler, 416)
-    return answer(handler, 206, body[start:], Content_Range=f"bytes {start}-{len(body) - 1}/{len(body)}")
-
-
-@contextlib.contextmanager
-def serving(site: Site) -> Iterator[Site]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            site.asked.append((self.path, dict(self.headers)))
-            path = urlsplit(self.path).path
-            if site.instead.get(path):
-                site.instead[path].pop(0)(self)
-            elif site.token and self.headers.get("Authorization") != f"Bearer {site.token}":
-                answer(self, 401)
-            elif self.path in site.files or path in site.files:
-                file_answer(self, site.files.get(self.path, site.files.get(path, b"")))
-            else:
-                answer(self, 404)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    site.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        yield site
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture
@@ -102,16 +36,7 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path, {"no_proxy": "*", "GCE_METADATA_HOST": "127.0.0.1:9"})
 
 
-def files(folder: Path) -> list[str]:
-    """All files below a folder."""
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-
-
 # -- download
-
-
-def download(*sets: str) -> Objects:
-    return run("launcher=download", *sets)
 
 
 def test_file_is_fetched_and_unpacked_once(site: Site, machine: Machine) -> None:
@@ -211,29 +136,6 @@ def test_a_missing_file_fails_at_once_and_leaves_nothing(site: Site, machine: Ma
     assert "signature" not in log
     assert len(site.asked) == 1
     assert files(machine.folder / "data") == []
-
-
-def hub(site: Site, kind: str, name: str, revision: str, held: dict[str, bytes]) -> None:
-    """Put a repository of Hugging Face's hub on the server, with a listing of two pages."""
-    plain = kind.removesuffix("/") if kind == "datasets/" else ""
-    entries: list[dict[str, object]] = [{"type": "directory", "path": "folder"}]
-    entries += [{"type": "file", "path": path, "size": len(body)} for path, body in held.items()]
-    base = f"/api/{kind or 'models/'}{name}/tree/{revision}"
-    for path, body in held.items():
-        site.files[f"/{plain + '/' if plain else ''}{name}/resolve/{revision}/{path}"] = body
-    site.files[f"{base}?recursive=true&cursor=2"] = json.dumps(entries[2:]).encode()
-    link = f'<{site.address}{base}?recursive=true&cursor=2>; rel="next"'
-    first = json.dumps(entries[:2]).encode()
-
-    def listing(handler: BaseHTTPRequestHandler) -> None:
-        if site.token and handler.headers.get("Authorization") != f"Bearer {site.token}":
-            answer(handler, 401)
-        elif "cursor" in handler.path:
-            answer(handler, 200, json.dumps(entries[2:]).encode())
-        else:
-            answer(handler, 200, first, Link=link)
-
-    site.instead[base] = [listing] * 20
 
 
 def test_a_repository_is_fetched_whole(site: Site, machine: Machine) -> None:

@@ -18,6 +18,7 @@ from chartgen.kubelinter import CHECKS, exceptions
 from chartgen.library import open_library
 from chartgen.linter import find_presets
 from chartgen.linter.objects import pods
+from chartgen.privileges import read_privilege
 from chartgen.target import load_target
 
 ROOT = Path(__file__).parent.parent
@@ -80,7 +81,7 @@ def test_a_job_states_the_reasons_of_its_fragments() -> None:
     stated = load_target("gke-a3high").fragments
     assert notes.pop("job-ttl-seconds-after-finished")
     assert notes == exceptions(stated)
-    privileges = {name for fragment in stated for name in fragment.privileges}
+    privileges = {read_privilege(text).name for fragment in stated for text in fragment.privileges}
     assert set(notes) == {check for name in privileges for check in CHECKS.get(name, ())}
 
 

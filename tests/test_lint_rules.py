@@ -14,7 +14,7 @@ from chartgen.linter import Subject, inspection, ladder
 from chartgen.linter.files import read_chart
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.ladder import Examination, examine
-from chartgen.linter.reasons import reasons
+from chartgen.linter.reasons import Reasons
 from chartgen.linter.rules import RULES, STEP_RULES
 
 FUNCTIONS = {rule.id for rule in RULES}
@@ -80,7 +80,7 @@ def test_without_its_rule_the_defect_passes(
 def looked_at(done: Examination) -> list[Finding]:
     """Apply the rules on objects once more to what Helm rendered."""
     chart = done.subject.chart
-    again = Inspection(chart, reasons(chart.files.get("README.md", "")))
+    again = Inspection(chart, Reasons(chart))
     assert not list(again.read(done.renderings))
     return [each for step in dict.fromkeys(rule.step for rule in RULES) for each in again.findings(step)]
 

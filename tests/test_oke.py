@@ -204,6 +204,11 @@ def test_virtual_functions_instead_of_the_machines_network(gpus: int, functions:
     found = oke("network.mode=sriov", f"gpusPerNode={gpus}", "network.virtualFunctions=fabric/vf")
     for name in ("mpimaster", "mpiworker"):
         assert "hostNetwork" not in pod(found, name)
+        assert not [volume for volume in pod(found, name)["volumes"] if "hostPath" in volume]
+    # the device plugin hands out the devices of the functions; RDMA needs locked memory and nothing else
+    security = {"allowPrivilegeEscalation": False, "capabilities": {"add": ["IPC_LOCK"]}}
+    assert container(found)["securityContext"] == security
+    assert "/dev/infiniband" not in [mount["mountPath"] for mount in container(found)["volumeMounts"]]
     annotations = task(found, "mpiworker")["template"]["metadata"]["annotations"]
     assert annotations["k8s.v1.cni.cncf.io/networks"].split(",") == ["fabric/vf"] * functions
     assert container(found)["resources"]["limits"]["nvidia.com/rdma-vf"] == str(functions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from chartgen.chart import Chart
@@ -11,6 +11,7 @@ from chartgen.findings import Complaint, Finding
 from chartgen.linter.ignores import annotated, ignored
 from chartgen.linter.objects import metadata, title
 from chartgen.linter.places import template_line
+from chartgen.linter.reasons import Reasons
 from chartgen.linter.rendering import Rendering, told
 from chartgen.linter.rules import RULES, Rule
 from chartgen.manifests import Manifest
@@ -21,12 +22,12 @@ class Inspection:
 
     Args:
         chart: The chart.
-        reasons: Privilege -> its stated reason.
+        reasons: What the fragments of its target state.
     """
 
     steps = tuple(dict.fromkeys(rule.step for rule in RULES if rule.step != "release size"))
 
-    def __init__(self, chart: Chart, reasons: Mapping[str, str]) -> None:
+    def __init__(self, chart: Chart, reasons: Reasons) -> None:
         self.chart, self.reasons = chart, reasons
         self.told: set[tuple[object, ...]] = set()
         self.releases: list[_Release] = []
@@ -45,7 +46,7 @@ class Inspection:
             return
         new = [(rendering.kubernetes, each.text) not in seen for each in found]
         seen.update((rendering.kubernetes, each.text) for each in found)
-        self.releases.append(_Release(rendering.kubernetes, found, new))
+        self.releases.append(_Release(rendering.kubernetes, found, new, self.reasons.allowed(rendering.preset.data)))
 
     def findings(self, step: str) -> Iterator[Finding]:
         """Apply the rules of a step."""
@@ -56,7 +57,7 @@ class Inspection:
 
     def _apply(self, rule: Rule, release: _Release) -> Iterator[Finding]:
         for manifest, complaint in _complaints(rule, release):
-            if complaint.privilege in self.reasons or rule.id in _ignored(manifest, complaint):
+            if complaint.privilege in release.allowed or rule.id in self._ignored(manifest, complaint):
                 continue
             problem = self._problem(manifest, complaint)
             # the same template with another preset: only the object's name differs
@@ -64,6 +65,17 @@ class Inspection:
             if mark not in self.told:
                 self.told.add(mark)
                 yield Finding(rule.id, problem, rule.severity)
+
+    def _ignored(self, manifest: Manifest, complaint: Complaint) -> set[str]:
+        """Give the rules that the object ignores: by its annotations, or by comments at the place or at what holds it.
+
+        The annotations of a target's chart are for kube-linter, which knows one exception for all privileges of a sort.
+        """
+        lines = manifest.text.split("\n")
+        notes = metadata(manifest.data).get("annotations") or {}
+        places = {manifest.document.position(complaint.at[:depth])[0] for depth in range(len(complaint.at) + 1)}
+        broad = set() if complaint.privilege and self.reasons.target else annotated(notes)
+        return broad.union(*(ignored(lines, line) for line in places))
 
     def _problem(self, manifest: Manifest, complaint: Complaint) -> Problem:
         source = manifest.source.partition("/")[2]
@@ -76,11 +88,12 @@ class Inspection:
 
 
 class _Release(NamedTuple):
-    """The objects of one rendering, and which of them no earlier one of this Kubernetes version had."""
+    """The objects of one rendering, which of them no earlier one of this Kubernetes version had, what they may."""
 
     kubernetes: str
     manifests: list[Manifest]
     new: list[bool]
+    allowed: frozenset[str]
 
 
 def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[Manifest, Complaint]]:
@@ -92,11 +105,3 @@ def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[Manifest, Compl
         versions = (release.kubernetes,) if rule.step == "kubernetes schemas" else ()
         for complaint in rule.check(manifest.data, *versions) if new else ():
             yield manifest, complaint
-
-
-def _ignored(manifest: Manifest, complaint: Complaint) -> set[str]:
-    """Give the rules that the object ignores: by its annotations, or by comments at the place or at what holds it."""
-    lines = manifest.text.split("\n")
-    notes = metadata(manifest.data).get("annotations") or {}
-    places = {manifest.document.position(complaint.at[:depth])[0] for depth in range(len(complaint.at) + 1)}
-    return annotated(notes).union(*(ignored(lines, line) for line in places))

@@ -24,7 +24,7 @@ from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
 from chartgen.linter.placing import ignored_there, placed
-from chartgen.linter.reasons import reasons
+from chartgen.linter.reasons import Reasons
 from chartgen.linter.rendering import Preset, Renderer, Rendering, told
 from chartgen.linter.schema_references import NAME as SCHEMA_FILE
 from chartgen.linter.schema_references import RULE as FOREIGN
@@ -128,7 +128,7 @@ def _climb(done: Examination, renderer: Renderer) -> None:
     done.add("helm lint", work.linted)
     done.add("helm template", work.rendered)
     done.renderings = work.renderings
-    inspection = Inspection(chart, reasons(chart.files.get("README.md", "")))
+    inspection = Inspection(chart, Reasons(chart))
     done.add("objects", lambda: inspection.read(done.renderings))
     for step in inspection.steps:
         done.add(step, partial(inspection.findings, step))

@@ -1,4 +1,4 @@
-"""Policy rules: what pods may do and hold. A privilege is allowed where a reason for it is stated (`reasons`)."""
+"""Policy rules: what pods may do and hold. A privilege is allowed where a fragment states a reason (`reasons`)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from chartgen.checks.secrets import looks_secret
 from chartgen.findings import Complaint, Severity
-from chartgen.linter.objects import Object, all_containers, containers, items, maps, metadata, pods
+from chartgen.linter.objects import Object, Pod, all_containers, containers, items, maps, metadata, pods
+from chartgen.linter.reasons import held
 
-_REASON = "remove it, or state why it is needed: in the fragment's privileges, or in the README's table"
+_REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
 _HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
 _BY_REFERENCE = "take it from a Secret with secretKeyRef"
 # What a container calls the API server with; a pod that has its own account is meant to.
@@ -21,7 +22,9 @@ def no_privileged_containers(thing: Object) -> Iterator[Complaint]:
     for container in all_containers(thing):
         if (container.spec.get("securityContext") or {}).get("privileged") is True:
             at = (*container.at, "securityContext", "privileged")
-            yield Complaint(f"container {container.name} is privileged", _REASON, at, "privileged")
+            yield Complaint(
+                f"container {container.name} is privileged", _REASON, at, held("privileged", container.name)
+            )
 
 
 def no_host_access(thing: Object) -> Iterator[Complaint]:
@@ -34,7 +37,8 @@ def no_host_access(thing: Object) -> Iterator[Complaint]:
             path = (volume.get("hostPath") or {}).get("path")
             if path:
                 message = f"volume {volume.get('name')} is the folder {path} of the machine"
-                yield Complaint(message, _REASON, (*pod.at, "volumes", index), "hostPath")
+                for name in _mounting(pod, volume.get("name")) or [""]:
+                    yield Complaint(message, _REASON, (*pod.at, "volumes", index), held("hostPath", str(path), name))
 
 
 def no_added_capabilities(thing: Object) -> Iterator[Complaint]:
@@ -43,7 +47,9 @@ def no_added_capabilities(thing: Object) -> Iterator[Complaint]:
         capabilities = (container.spec.get("securityContext") or {}).get("capabilities") or {}
         for index, name in enumerate(capabilities.get("add") or ()):
             at = (*container.at, "securityContext", "capabilities", "add", index)
-            yield Complaint(f"container {container.name} adds the capability {name}", _REASON, at, str(name))
+            yield Complaint(
+                f"container {container.name} adds the capability {name}", _REASON, at, held(str(name), container.name)
+            )
 
 
 def images_are_pinned(thing: Object) -> Iterator[Complaint]:
@@ -129,6 +135,15 @@ POLICY = (
     Policy(tokens_are_not_mounted, "warning"),
     Policy(finished_jobs_expire, "warning"),
 )
+
+
+def _mounting(pod: Pod, volume: object) -> list[str]:
+    """Return the containers that mount a volume."""
+    return [
+        container.name
+        for container in containers(pod)
+        if any(mount.get("name") == volume for _, mount in items(container.spec, "volumeMounts"))
+    ]
 
 
 def _flag_with_secret(word: str) -> bool:

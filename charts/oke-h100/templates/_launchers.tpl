@@ -639,12 +639,15 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+from urllib.parse import quote, urljoin, urlsplit
+
+from places import PART, clashes, fault, unpacked
+from web import FetchError, ask, follows, public, same_host
 
 ATTEMPTS = 6
 CHUNK = 1 << 20
-PACKED = (".xz", ".gz", ".zst")
+PAGE_BYTES = 64 << 20  # the hub lists 1,000 files in a page of less than 1 MiB
+SHOWN = 5  # problems in one message
 # Kind -> files of the tokenizer's directory: another name that repositories use, and whether all tokenizers have it.
 TOKENIZERS = {
     "gpt2": {"gpt2-vocab.json": ("vocab.json", True), "gpt2-merges.txt": ("merges.txt", True)},
@@ -655,10 +658,6 @@ TOKENIZERS = {
     },
 }
 HINTS = {401: "set secretEnv.HF_TOKEN, or renew the token", 403: "ask for access with the account of the token"}
-
-
-class FetchError(Exception):
-    """What the user is told, in one line."""
 
 
 @dataclass(frozen=True)
@@ -672,27 +671,19 @@ class Item:
     needed: bool = True
 
 
-class SameHost(HTTPRedirectHandler):
-    """Keeps a token on its host: hubs redirect to stores, which must not see it."""
-
-    def redirect_request(self, req: Request, *rest: Any) -> Request | None:
-        """Hand the headers that urllib does not redirect on to the same host only."""
-        new = super().redirect_request(req, *rest)
-        if new and urlsplit(new.full_url).netloc == urlsplit(req.full_url).netloc:
-            new.unredirected_hdrs.update(req.unredirected_hdrs)
-        return new
-
-
 def say(text: str) -> None:
-    """Write a line to the pod's log."""
-    print(f"chartgen: {text}", flush=True)  # noqa: T201  the log is what the program prints
+    """Write a line to the pod's log. Servers have a hand in it, so what moves a terminal's cursor is spelled out."""
+    shown = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    print(f"chartgen: {shown}", flush=True)  # noqa: T201  the log is what the program prints
 
 
-def ask(url: str, headers: dict[str, str], timeout: float = 60) -> Any:
-    """Open an address; the headers stay on its host."""
-    request = Request(url)  # noqa: S310  the values' schema names the schemes
-    request.unredirected_hdrs.update(headers)
-    return build_opener(SameHost).open(request, timeout=timeout)
+def listing(source: str, url: str, headers: dict[str, str]) -> tuple[Any, Any]:
+    """Read one page of a listing, and the headers that came with it."""
+    with ask(url, headers) as answer:
+        text = answer.read(PAGE_BYTES + 1)
+        if len(text) > PAGE_BYTES:
+            raise FetchError(f"{source}: a page of its listing is larger than {PAGE_BYTES >> 20} MiB")
+        return json.loads(text), answer.headers
 
 
 def hub(source: str) -> Iterator[Item]:
@@ -709,13 +700,19 @@ def hub(source: str) -> Iterator[Item]:
         yield Item(files + quote(path), Path(path).name, None, headers)
         return
     page = f"{endpoint}/api/{kind or 'models/'}{name}/tree/{revision}/{quote(path)}".rstrip("/") + "?recursive=true"
-    while page:
-        with ask(page, headers) as answer:
-            for entry in json.load(answer):
-                if entry["type"] == "file":
-                    yield Item(files + quote(entry["path"]), entry["path"][len(path) :], entry["size"], headers)
-            following = re.search(r'<([^>]+)>; *rel="next"', answer.headers.get("Link", ""))
-        page = following[1] if following else ""
+    seen: set[str] = set()
+    while page not in seen:
+        seen.add(page)
+        found, answered = listing(source, page, headers if same_host(page, endpoint) else {})
+        for entry in found:
+            if entry["type"] == "file":
+                yield Item(files + quote(entry["path"]), entry["path"][len(path) :], size(entry), headers)
+        link = re.search(r'<([^>]+)>; *rel="next"', answered.get("Link", ""))
+        if not link:
+            return
+        follows(page, following := urljoin(page, link[1]))
+        page = following
+    raise FetchError(f"{source}: its listing goes round in circles")
 
 
 def bucket(source: str) -> Iterator[Item]:
@@ -733,19 +730,37 @@ def bucket(source: str) -> Iterator[Item]:
         yield Item(f"{objects}/{quote(path, safe='')}?alt=media", Path(path).name, None, headers)
         return
     page, token = f"{objects}?prefix={quote(path, safe='')}", ""
-    while page:
-        with ask(page + token, headers) as answer:
-            found = json.load(answer)
+    seen: set[str] = set()
+    while token not in seen:
+        seen.add(token)
+        found, _ = listing(source, page + token, headers)
         for entry in (entry for entry in found.get("items", []) if not entry["name"].endswith("/")):
             url = f"{objects}/{quote(entry['name'], safe='')}?alt=media"
-            yield Item(url, entry["name"][len(path) :], int(entry["size"]), headers)
-        page, token = page if "nextPageToken" in found else "", f"&pageToken={quote(found.get('nextPageToken', ''))}"
+            yield Item(url, entry["name"][len(path) :], size(entry), headers)
+        if "nextPageToken" not in found:
+            return
+        token = f"&pageToken={quote(found['nextPageToken'])}"
+    raise FetchError(f"{source}: its listing goes round in circles")
+
+
+def size(entry: dict[str, Any]) -> int:
+    """Return the size that a listing states."""
+    if (stated := int(entry["size"])) < 0:
+        raise ValueError(f"size {stated}")
+    return stated
 
 
 def listed(source: str) -> list[Item]:
-    """List what an address names."""
+    """List what an address names.
+
+    Raises:
+        FetchError: What the server answers is no listing.
+    """
     if source.startswith(("hf://", "gs://")):
-        return list((hub if source.startswith("hf://") else bucket)(source))
+        try:
+            return list((hub if source.startswith("hf://") else bucket)(source))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError, HTTPException) as error:
+            raise FetchError(f"{source}: the server answers with no listing ({error!r:.100})") from None
     return [Item(source, Path(urlsplit(source).path).name)]
 
 
@@ -761,16 +776,29 @@ def tokenizer(source: str, kind: str) -> list[Item]:
     return [replace(item, path=name) for name, item in items.items() if item]
 
 
-def fetch(item: Item, directory: Path) -> None:
+def planned(work: list[tuple[Item, Path]]) -> list[tuple[Item, Path]]:
+    """Return what is fetched to which path, each once.
+
+    Raises:
+        FetchError: A name that is not taken; nothing is fetched then, for the source is not what it should be.
+    """
+    problems = [f"{public(item.url)}: {why}" for item, folder in work if (why := fault(item.path, folder))]
+    found = [(item, folder / item.path) for item, folder in work]
+    plan = {(item.url, target): (item, target) for item, target in found}
+    problems = problems or list(clashes(target for _, target in plan.values()))
+    if problems:
+        more = [f"and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
+        raise FetchError("; ".join([*problems[:SHOWN], *more]))
+    return list(plan.values())
+
+
+def fetch(item: Item, target: Path) -> None:
     """Fetch one file and unpack it, unless that is done; `.part` files are what is not complete."""
-    if ".." in Path(item.path).parts:
-        raise FetchError(f"{item.url}: its name leads out of {directory}")
-    target = directory / item.path
-    result = target.with_suffix("") if target.suffix in PACKED else target
+    result = unpacked(target)
     if result.is_file() and (result != target or item.size in (None, result.stat().st_size)):
         return say(f"{result} is there")
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f"{target.name}.part")
+    part = target.with_name(target.name + PART)
     if result == target or not target.is_file():
         try:
             attempts(item, part)
@@ -791,33 +819,50 @@ def attempts(item: Item, part: Path) -> None:
             return receive(item, part)
         except HTTPError as error:
             if error.code == 416:  # there is no more of it than is here: another file of this name
-                part.unlink()
+                part.unlink(missing_ok=True)
             elif error.code not in (408, 429) and error.code < 500:
                 raise
             reason: object = error
         except (OSError, HTTPException) as error:
             reason = error
-        say(f"{item.url}: attempt {attempt + 1} of {ATTEMPTS}: {reason}")
+        say(f"{public(item.url)}: attempt {attempt + 1} of {ATTEMPTS}: {reason}")
         time.sleep(2**attempt)
-    raise FetchError(f"{item.url}: {ATTEMPTS} attempts failed")
+    raise FetchError(f"{public(item.url)}: {ATTEMPTS} attempts failed")
 
 
 def receive(item: Item, part: Path) -> None:
     """Fetch what is missing of one file, and check its size."""
     have = part.stat().st_size if part.is_file() else 0
     with ask(item.url, {**item.headers, **({"Range": f"bytes={have}-"} if have else {})}) as answer:
-        have = have if answer.status == 206 else 0
-        length = answer.headers.get("Content-Length")
-        total = have + int(length) if length else item.size
+        have = continued(answer, part, have)
+        length = answer.length  # None where the server states none that is a number
+        total = item.size if length is None else have + length
         if item.size not in (None, total):
             part.unlink(missing_ok=True)
-            raise FetchError(f"{item.url}: has {total} bytes, its listing says {item.size}")
+            raise FetchError(f"{public(item.url)}: has {total} bytes, its listing says {item.size}")
         with part.open("ab" if have else "wb") as file:
             while data := answer.read(CHUNK):
+                if total is not None and file.tell() + len(data) > total:
+                    part.unlink()
+                    raise FetchError(f"{public(item.url)}: sends more than the {total} bytes that its listing says")
                 if file.tell() >> 30 < (file.tell() + file.write(data)) >> 30:
                     say(f"{part}: {file.tell() >> 20} of {(total or 0) >> 20} MiB")
     if total not in (None, part.stat().st_size):
         raise ConnectionError(f"broke off after {part.stat().st_size} of {total} bytes")
+
+
+def continued(answer: Any, part: Path, have: int) -> int:
+    """Return how many bytes of what is here stay: all, where the server goes on exactly behind them.
+
+    Raises:
+        ConnectionError: It sends another part than it was asked for; the next attempt begins anew.
+    """
+    if answer.status != 206:
+        return 0
+    if not re.match(rf"bytes {have}-", answer.headers.get("Content-Range", "")):
+        part.unlink(missing_ok=True)
+        raise ConnectionError(f"the server sends another part than from byte {have} on")
+    return have
 
 
 def unpack(archive: Path, result: Path) -> None:
@@ -829,7 +874,7 @@ def unpack(archive: Path, result: Path) -> None:
     ]
     if not modules:
         raise FetchError(f"{archive}: only Python 3.14 or the module zstandard unpack it; set launchers.download.image")
-    part = result.with_name(f"{result.name}.part")
+    part = result.with_name(result.name + PART)
     try:
         with modules[0].open(archive, "rb") as source, part.open("wb") as file:
             shutil.copyfileobj(source, file, CHUNK)
@@ -844,7 +889,7 @@ def told(problem: BaseException) -> str:
     """Say what went wrong and what to do, without the signatures that addresses of stores carry."""
     if isinstance(problem, HTTPError):
         hint = HINTS.get(problem.code, "check the address")
-        return f"{str(problem.url).partition('?')[0]}: {problem.code} {problem.reason}; {hint}"
+        return f"{public(str(problem.url))}: {problem.code} {problem.reason}; {hint}"
     return str(problem)
 
 
@@ -858,11 +903,12 @@ def main() -> None:
     given = parser.parse_args()
     problems: list[BaseException] = []
     try:
-        work = [(item, pair[1]) for pair in (given.data, given.checkpoint) if pair for item in listed(pair[0])]
+        work = [(item, Path(pair[1])) for pair in (given.data, given.checkpoint) if pair for item in listed(pair[0])]
         if given.tokenizer:
-            work += [(item, given.tokenizer[1]) for item in tokenizer(given.tokenizer[0], given.tokenizer[2])]
+            work += [(item, Path(given.tokenizer[1])) for item in tokenizer(given.tokenizer[0], given.tokenizer[2])]
+        plan = planned(work)
         with ThreadPoolExecutor(given.parallel) as pool:
-            done = [pool.submit(fetch, item, Path(directory)) for item, directory in work]
+            done = [pool.submit(fetch, item, target) for item, target in plan]
         problems = [problem for future in done if (problem := future.exception())]
     except (FetchError, OSError) as error:
         problems = [error]
@@ -873,6 +919,171 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+{{- end }}
+{{- define "oke-h100.launcher.download.places.py" }}
+"""Where files go: below their directory, each at a place of its own, whatever names a stranger gave them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+PACKED = (".xz", ".gz", ".zst")
+LONGEST = 255  # bytes of a file's name, on ext4, XFS, NFS and Lustre alike
+PART = ".part"  # a file that is not complete yet
+
+
+def unpacked(target: Path) -> Path:
+    """Return the file that a fetched one becomes."""
+    return target.with_suffix("") if target.suffix in PACKED else target
+
+
+def written(target: Path) -> list[Path]:
+    """Return every path that is written for one file: itself, what it is unpacked to, and what is incomplete."""
+    return [path.with_name(path.name + end) for path in dict.fromkeys((target, unpacked(target))) for end in ("", PART)]
+
+
+def fault(name: str, directory: Path) -> str:
+    """Return why a name is not taken, or nothing. Names come from listings that strangers write.
+
+    Args:
+        name: Path below the directory, parts joined by `/`.
+        directory: Where the values want the files.
+    """
+    parts = name.split("/")
+    if name.startswith("/") or ".." in parts:
+        return f"its name leads out of {directory}"
+    if "" in parts or "." in parts:
+        return "its name has an empty part"
+    if not name.isprintable():
+        return "its name has control characters"
+    # encoded as Linux keeps names: what is no UTF-8 stays what it is
+    if any(len(os.fsencode(part)) + len(PART) > LONGEST for part in parts if _encodes(part)) or not _encodes(name):
+        return f"a part of its name is longer than {LONGEST - len(PART)} bytes, or is no text"
+    return _on_disk(directory / name, directory)
+
+
+def clashes(targets: Iterable[Path]) -> Iterator[str]:
+    """Report files that would overwrite each other, or be file and folder at once.
+
+    Names that differ only in case count as the same: not every storage can tell them apart.
+    """
+    owners: dict[str, Path] = {}
+    folders: dict[str, Path] = {}
+    for target in targets:
+        for path in written(target):
+            key = str(path).casefold()
+            other = owners.setdefault(key, target)
+            if other != target:
+                yield f"{other} and {target} would overwrite each other"
+        for folder in target.parents:
+            key = str(folder).casefold()
+            if str(folders.setdefault(key, folder)) != str(folder):
+                yield f"the folders {folders[key]} and {folder} differ only in case"
+    for key in sorted(owners.keys() & folders.keys()):
+        yield f"{owners[key]} would be a file and a folder"
+
+
+def _encodes(text: str) -> bool:
+    try:
+        os.fsencode(text)
+    except UnicodeError:
+        return False
+    return True
+
+
+def _on_disk(target: Path, directory: Path) -> str:
+    """Return what an earlier program left at a place that makes it another place."""
+    try:
+        root = directory.resolve()
+        for path in written(target):
+            if not path.resolve().is_relative_to(root):
+                return f"a link leads from {path} out of {directory}"
+            if path.exists() and not path.is_file():
+                return f"{path} is there, and is no file"
+    except (OSError, RuntimeError) as error:  # a loop of links, for one
+        return str(error)
+    return ""
+{{- end }}
+{{- define "oke-h100.launcher.download.web.py" }}
+"""Requests over http:// and https://, and no other scheme, whose secrets stay with the host that they are for."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    UnknownHandler,
+)
+
+SCHEMES = ("http", "https")
+
+
+class FetchError(Exception):
+    """What the user is told, in one line. Another attempt would end the same way."""
+
+
+class SameHost(HTTPRedirectHandler):
+    """Keeps a token on its scheme and host: hubs redirect to stores, which must not see it."""
+
+    def redirect_request(self, req: Request, *rest: Any) -> Request | None:
+        """Pass the headers that urllib does not redirect on to the same scheme and host only."""
+        new = super().redirect_request(req, *rest)
+        if new:
+            follows(req.full_url, new.full_url)
+            if same_host(req.full_url, new.full_url):
+                new.unredirected_hdrs.update(req.unredirected_hdrs)
+        return new
+
+
+def same_host(one: str, other: str) -> bool:
+    """Return whether two addresses have the same scheme, host and port."""
+    return urlsplit(one)[:2] == urlsplit(other)[:2]
+
+
+def follows(url: str, following: str) -> None:
+    """Check that an address that a server names may follow its own.
+
+    Raises:
+        FetchError: It is no web address, or gives up encryption.
+    """
+    scheme = urlsplit(following).scheme
+    if scheme not in SCHEMES or (scheme == "http" and urlsplit(url).scheme == "https"):
+        raise FetchError(f"{public(url)}: leads to {public(following)}, which is refused: only https:// may follow")
+
+
+def public(url: str) -> str:
+    """Return an address without what is secret in it: accounts, and the signatures of stores."""
+    scheme, _, rest = url.partition("?")[0].partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if rest else scheme
+
+
+def ask(url: str, headers: dict[str, str], timeout: float = 60) -> Any:
+    """Open an address; the headers stay on its scheme and host.
+
+    Raises:
+        OSError: The server cannot be reached, or answers with an error.
+        FetchError: It redirects to where nobody may be sent.
+    """
+    if urlsplit(url).scheme not in SCHEMES:
+        raise FetchError(f"{public(url)}: is no http:// or https:// address")
+    request = Request(url)  # noqa: S310  checked in the line above
+    request.unredirected_hdrs.update(headers)
+    opener = OpenerDirector()  # urllib's usual one also opens file:, ftp: and data:
+    handlers = (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, SameHost, HTTPErrorProcessor)
+    for handler in (*handlers, UnknownHandler):
+        opener.add_handler(handler())
+    return opener.open(request, timeout=timeout)
 {{- end }}
 {{/* megatron-preprocess: Tokenizes one JSON Lines file into the data set that training reads, with Megatron-LM's own tool */}}
 {{- define "oke-h100.launcher.megatron-preprocess.config" }}

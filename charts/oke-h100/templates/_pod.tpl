@@ -26,7 +26,9 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- define "oke-h100.slot.securityContext" -}}
 {{- if include "oke-h100.gpu" . }}
 {{- /* roce-oke */}}
+{{- if eq .Values.network.mode "host" }}
 privileged: true
+{{- end }}
 capabilities:
   add: [IPC_LOCK]
 {{- end }}
@@ -163,11 +165,13 @@ spec:
         medium: Memory
         sizeLimit: {{ .Values.sharedMemory | quote }}
     {{- /* roce-oke */}}
+    {{- if eq .Values.network.mode "host" }}
     - name: infiniband
       hostPath:
         path: /dev/infiniband
         # A machine without RDMA adapters refuses the pod.
         type: Directory
+    {{- end }}
     - name: nccl-conf
       configMap:
         name: {{ include "oke-h100.run" . }}-nccl
@@ -268,8 +272,10 @@ spec:
         - name: shared-memory
           mountPath: /dev/shm
         {{- /* roce-oke */}}
+        {{- if eq .Values.network.mode "host" }}
         - name: infiniband
           mountPath: /dev/infiniband
+        {{- end }}
         - name: nccl-conf
           mountPath: /etc/nccl.conf
           subPath: nccl.conf

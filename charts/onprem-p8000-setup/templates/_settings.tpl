@@ -75,6 +75,7 @@ download:
   task: data
   processes: one
   program: "/etc/chartgen/program.py"
+  modules: ["places.py", "web.py"]
   image: "docker.io/library/python:3.12.11-slim"
   precisions: []
   owns: {}

@@ -1,0 +1,187 @@
+"""A stated reason allows one folder, one capability, one container; nobody who changes a chart states reasons for it.
+
+Each case passed without a finding at commit e0791ee.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rendered import VALUES
+
+from chartgen.apitypes import kubernetes_versions
+from chartgen.chart import Chart
+from chartgen.checks import check
+from chartgen.composer import compose
+from chartgen.errors import ChartgenError
+from chartgen.findings import Finding
+from chartgen.fragment import load_fragment
+from chartgen.library import open_library
+from chartgen.linter import Subject, examine, find_presets, lint
+from chartgen.manifests import objects, render
+from chartgen.privileges import SYSTEM, is_system, read_privilege
+from chartgen.target import load_target
+from chartgen.values import Values, load_values
+
+POLICY = ("no-host-access", "no-privileged-containers", "no-added-capabilities")
+SOUND = Path(__file__).parent.parent / "data" / "lint" / "sound"
+NEWEST = kubernetes_versions("")[-1:]
+TARGETS = open_library().names("target")
+
+
+def policy(findings: list[Finding]) -> list[str]:
+    return sorted({each.rule for each in findings if each.rule in POLICY})
+
+
+def of(chart: Chart, *, given: dict[str, Any] | None = None, sets: tuple[str, ...] = ()) -> list[Finding]:
+    """Lint a chart with some values, on one Kubernetes version."""
+    files = find_presets(chart.name, VALUES)
+    first = next(iter(files.values()), [])
+    values = load_values(
+        first, set_values=sets, set_json=tuple(f"{k}={json.dumps(v)}" for k, v in (given or {}).items())
+    )
+    return examine(Subject(chart, presets={"given": values}, bare=False, versions=NEWEST)).findings
+
+
+def extra(path: str, container: bool = True) -> dict[str, Any]:
+    volumes: dict[str, Any] = {"extraVolumes": [{"name": "more", "hostPath": {"path": path}}]}
+    mounts = {"extraVolumeMounts": [{"name": "more", "mountPath": "/more"}]} if container else {}
+    return {**volumes, **mounts}
+
+
+@pytest.mark.parametrize("target", ["gke-a3mega", "onprem-p8000"])
+@pytest.mark.parametrize("path", ["/", "/etc", "/mnt/other", "/sys"])
+def test_folders_that_no_fragment_names(target: str, path: str) -> None:
+    """Of a JobSet, and of a Job, whose annotations for kube-linter allow hostPath as such."""
+    chart = compose(load_target(target))
+    found = [each for each in of(chart, given=extra(path)) if each.rule == "no-host-access"]
+    assert [path in each.problem.message for each in found] == [True]
+
+
+def test_a_folder_stated_for_one_container_in_another() -> None:
+    chart = compose(load_target("gke-a3mega"))
+    mount = {"extraVolumeMounts": [{"name": "sys", "mountPath": "/more"}]}
+    assert policy(of(chart, given=mount)) == ["no-host-access"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_fragments_state_is_allowed(target: str) -> None:
+    chart = compose(load_target(target))
+    assert policy(of(chart)) == []
+    if "localDisk" in chart.files["values.yaml"]:
+        disks = {"storage": {"scratch": {"from": "disk://"}}, "localDisk": "/mnt/mine"}
+        assert policy(of(chart, given=disks)) == []
+
+
+def test_a_privilege_of_one_container_in_another() -> None:
+    chart = compose(load_target("gke-a3high"))
+    path = next(path for path, text in chart.files.items() if "nccl-plugin-installer" in text)
+    installer = "name: nccl-plugin-installer\n"
+    text = chart.files[path]
+    before, name, rest = text.partition(installer)
+    granted = rest.replace("allowPrivilegeEscalation: false", "{privileged: true, capabilities: {add: [NET_ADMIN]}}", 1)
+    changed = replace(chart, files={**chart.files, path: before + name + granted})
+    assert policy(of(changed)) == ["no-added-capabilities", "no-privileged-containers"]
+
+
+TABLE = """
+## Privileges
+
+| container | privilege | reason |
+|---|---|---|
+| trainer | hostPath | needed |
+| trainer | privileged | needed |
+| trainer | SYS_ADMIN | needed |
+"""
+
+
+@pytest.mark.parametrize("target", ["", "gke-a3mega"])
+def test_a_table_in_the_readme_states_nothing(target: str) -> None:
+    """Neither in a chart of others, nor in one that says to be a target's."""
+    chart = Chart.read(SOUND)
+    job = chart.files["templates/job.yaml"]
+    job = job.replace("{privileged: false}", "{privileged: true, capabilities: {add: [SYS_ADMIN]}}")
+    job = job.replace("emptyDir: {medium: Memory", "hostPath: {path: /etc}, was: {medium: Memory")
+    head = chart.files["Chart.yaml"] + (f"annotations: {{chartgen/target: {target}}}\n" if target else "")
+    files = {
+        **chart.files,
+        "Chart.yaml": head,
+        "templates/job.yaml": job,
+        "README.md": chart.files["README.md"] + TABLE,
+    }
+    assert policy(lint(Chart(chart.name, files))) == sorted(POLICY)
+
+
+def test_defaults_of_a_changed_chart_are_no_reason() -> None:
+    """The chart's own values.yaml names the folder, and its own schema would let it pass."""
+    chart = compose(load_target("gke-a3mega"))
+    default = load_target("gke-a3mega").values["localDisk"]
+    assert default in chart.files["values.yaml"]
+    values = chart.files["values.yaml"].replace(default, "/var/run")
+    files = {path: text for path, text in chart.files.items() if path != "values.schema.json"}
+    changed = replace(chart, files={**files, "values.yaml": values})
+    assert policy(of(changed, given={"storage": {"scratch": {"from": "disk://"}}})) == ["no-host-access"]
+
+
+def refused_disks(chart: Chart, values: Values) -> int:
+    return sum(each.rule == "values-schema" and "localDisk is" in each.problem.message for each in check(chart, values))
+
+
+REFUSED = ["/", "//etc", "/mnt/../etc", "/mnt/./x", "/mnt/x/", "/mnt", "/x.sock", "/mnt/stateful_partition", "etc"]
+REFUSED += ["/mnt/stateful_partition/var", "/var/lib/kubelet", "/var/run", "/home/kubernetes", "/mnt/a b", "/mnt/a\nb"]
+TAKEN = ["/mnt/disk", "/raid", "/etcetera", "/mnt/k8s-disks/0", "/mnt/stateful_partition/kube-ephemeral-ssd", "/data_1"]
+
+
+@pytest.mark.parametrize("path", [*REFUSED, *(f"/{name}" for name in SYSTEM), *(f"/{name}/x" for name in SYSTEM)])
+def test_local_disks_are_no_system_folders(path: str) -> None:
+    """For check, for Helm alone, and for lint."""
+    chart = compose(load_target("gke-a3mega"))
+    values = load_values((), set_json=(f"localDisk={json.dumps(path)}",))
+    assert refused_disks(chart, values) == 1
+    assert is_system(path)
+
+
+def test_helm_refuses_system_folders_too() -> None:
+    chart = compose(load_target("gke-a3mega"))
+    with pytest.raises(ChartgenError, match="localDisk"):
+        render(chart, "run", "default", {"localDisk": "/etc"})
+
+
+@pytest.mark.parametrize("path", TAKEN)
+def test_local_disks_are_taken(path: str) -> None:
+    chart = compose(load_target("gke-a3mega"))
+    assert refused_disks(chart, load_values((), set_values=(f"localDisk={path}",))) == 0
+    assert not is_system(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("hostPath", "hostPath in program", "hostPath /mnt/x", "privileged", "SYS_ADMIN", "hostNetwork in program"),
+        *("privileged /x in program", "hostPath / in program", "hostPath /etc in program", "hostPath /dev in program"),
+        *("hostPath /run/containerd/containerd.sock in program", "hostPath /sys/fs in program", "hostPath /mnt in a"),
+        *("hostPath /dev/../etc in program", "hostPath /proc in program", "hostPath /home in program", "", "a b c"),
+    ],
+)
+def test_fragments_state_no_such_privilege(text: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        read_privilege(text)
+    folder = tmp_path / "wide"
+    folder.mkdir()
+    (folder / "fragment.yaml").write_text(f"description: d\nprivileges:\n  {json.dumps(text)}: why\nsources: [s]\n")
+    with pytest.raises(ChartgenError) as raised:
+        load_fragment(folder)
+    assert [each.line for each in raised.value.problems] == [3]
+
+
+def test_virtual_functions_need_no_privilege() -> None:
+    chart = compose(load_target("oke-h100"))
+    findings = of(chart, sets=("network.mode=sriov",))
+    assert policy(findings) == []
+    pods = objects(render(chart, "run", "default", {"network": {"mode": "sriov"}}))
+    assert "privileged: true" not in json.dumps(pods)
+    assert "hostPath" not in json.dumps(pods)
