@@ -13,6 +13,7 @@ import pytest
 from judged import judge
 from pairs import chart_of, layers
 from refused import chart_on
+from userlib import composed, library
 
 from chartgen import checks, yamltraps
 from chartgen.chart import Chart
@@ -35,8 +36,16 @@ for wrong in WRONG:
     ids = {found.split()[-1] for found in wrong["finds"]}
     if len(ids) == 1:
         ALONE.setdefault(ids.pop(), wrong)
+OWN = {"mine/resourceClaims.yaml": "- name: channel\n  resourceClaimTemplateName: channel\n"}
 # Text that hardly packs: every number once.
 NOISE = "".join(f"{number * 2654435761 % 2**32:08x}" for number in range(300_000))
+
+
+def own_chart(folder: Path) -> Chart:
+    """Compose a target of a user's with a claim and Kueue."""
+    box = library(folder, OWN) / "targets" / "box.yaml"
+    box.write_text(box.read_text().replace("mine]", "mine, kueue]"))
+    return composed(folder)
 
 
 def case_of(rule: str, folder: Path) -> tuple[Chart, Values]:
@@ -50,7 +59,9 @@ def case_of(rule: str, folder: Path) -> tuple[Chart, Values]:
     values = MUTANTS[rule]["values"]
     if rule == "configuration-fits-a-release":
         values = {**values, "launchers": {values["launcher"]: {"config": {"notes": NOISE}}}}
-    return chart_on(target), load_values(layers(target, preset) if preset else [], set_json=[json.dumps(values)])
+    # no target of ours has both claims and Kueue
+    made = own_chart(folder) if target == "own" else chart_on(target)
+    return made, load_values(layers(target, preset) if preset else [], set_json=[json.dumps(values)])
 
 
 @pytest.mark.parametrize("mutant", CHECKS, ids=lambda each: each.id)

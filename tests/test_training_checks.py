@@ -97,10 +97,10 @@ WRONG = [
     # data
     (["data.stage=true"], "staging-needs-data", "data.stage", "no data set"),
     (
-        [*REAL, "data.stage=true", "storage.scratch.from=memory://", "sharedMemory=1872Gi"],
+        [*REAL, "data.stage=true", "storage.scratch.from=memory://", "sharedMemory=1827Gi"],
         "room-for-staged-data",
         "storage.scratch.from",
-        "all of 1872Gi",
+        "all of 1827Gi",
     ),
     (
         [
