@@ -144,8 +144,9 @@ def _layouts(job: Job) -> Iterator[Layout]:
 
 
 def _own(job: Job) -> Change:
-    sizes = (job.parallel(name) for name in ("tensor", "pipeline", "virtualPipeline", "context"))
-    return {**_change(*sizes, job.micro_batch), "parallelism.sequence": job.values["parallelism"]["sequence"]}
+    tensor, pipeline, chunks, context = map(job.parallel, ("tensor", "pipeline", "virtualPipeline", "context"))
+    sizes = _change(tensor, pipeline, chunks, context, job.micro_batch)
+    return {**sizes, "parallelism.sequence": job.values["parallelism"]["sequence"]}
 
 
 def _candidates(job: Job) -> Iterator[Change]:
