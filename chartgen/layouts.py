@@ -8,17 +8,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from chartgen.checks import CHECKS, effective_values
-from chartgen.checks.capacity import Change, changed, load_of
+from chartgen.checks.arithmetic import ARITHMETIC
+from chartgen.checks.capacity import CAPACITY, Change, changed, load_of
+from chartgen.checks.claim import Check
 from chartgen.checks.divisors import divisors
 from chartgen.checks.job import Job
-from chartgen.checks.memory import Memory, model_parameters
-from chartgen.composer import compose
+from chartgen.checks.memory import Memory, model_parameters, unestimated
+from chartgen.checks.optimizer import layers_computed_again
+from chartgen.checks.settings import interleaving_of_two_stages
+from chartgen.composer import compose_interface
 from chartgen.errors import ChartgenError, Problem
 from chartgen.target import Target
 from chartgen.values import Values
 
 # What a layout decides or depends on: claims about other keys, such as an image, are not the layout's to answer for.
-_ITS_KEYS = ("nodes", "gpusPerNode", "model", "sequenceLength", "parallelism", "batch")
+_ITS_KEYS = ("nodes", "gpusPerNode", "model", "sequenceLength", "parallelism", "batch", "recompute")
+# Checks that layouts of one job differ in; a layout whose memory has room passes those of CAPACITY.
+_OF_A_LAYOUT = (
+    *ARITHMETIC,
+    *(each for each in CHECKS if each.rule in (interleaving_of_two_stages, layers_computed_again)),
+)
+_OF_THE_JOB = tuple(each for each in CHECKS if each not in (*_OF_A_LAYOUT, *CAPACITY))
 _MICRO_BATCHES = (1, 2, 4, 8)
 # Parameters up to -> least and most tensor, pipeline and context parallel size to start from. Source: NVIDIA's sizing
 # hints, NVIDIA/skills @ 14a98ae, skills/nemo-mbridge-perf-parallelism-strategies/SKILL.md.
@@ -39,26 +49,30 @@ class Layout:
     """One way to share a model and its batch among GPUs; all sizes as in the values.
 
     Args:
-        tensor: Tensor parallel size; above 1 with sequence parallelism.
+        tensor: Tensor parallel size.
         pipeline: Pipeline parallel size.
         virtual_pipeline: Chunks of layers that each stage holds.
         context: Context parallel size.
+        sequence: Whether tensor parallel GPUs share the sequence too.
         micro_batch: Samples that one GPU handles at a time.
         data_parallel: Copies of the model that train side by side.
         micro_batches: Micro-batches that a pipeline handles in one step.
         memory: What the fullest GPU holds.
         share: That, as a share of what the GPU has.
+        own: Whether it is the layout of the values.
     """
 
     tensor: int
     pipeline: int
     virtual_pipeline: int
     context: int
+    sequence: bool
     micro_batch: int
     data_parallel: int
     micro_batches: int
     memory: Memory
     share: float
+    own: bool = False
 
     @property
     def bubble(self) -> float:
@@ -68,14 +82,15 @@ class Layout:
     @property
     def values(self) -> Change:
         """The values that choose it, by dotted key."""
-        return _change(self.tensor, self.pipeline, self.virtual_pipeline, self.context, self.micro_batch)
+        sizes = _change(self.tensor, self.pipeline, self.virtual_pipeline, self.context, self.micro_batch)
+        return {**sizes, "parallelism.sequence": self.sequence}
 
 
 def fit(target: Target, values: Values, gpus: int | None = None) -> list[Layout]:
     """List the layouts of a model that pass every check and fit into memory, best guess first.
 
-    Expert parallel size, precision, recomputation and the global batch stay as the values have them; values of the
-    layout itself are not looked at.
+    Expert parallel size, precision, recomputation and the global batch stay as the values have them. The values' own
+    layout is one of the list when it passes.
 
     Args:
         target: The target.
@@ -85,10 +100,11 @@ def fit(target: Target, values: Values, gpus: int | None = None) -> list[Layout]
     Raises:
         ChartgenError: The GPUs are not whole machines, or the memory of the program or the GPU is not known.
     """
-    job = Job(effective_values(compose(target), values), target)
+    job = Job(effective_values(compose_interface(target), values), target)
     job = job if gpus is None else _on(job, gpus)
     if load_of(job) is None:
-        message = f"the memory that {job.launcher.name} needs of a {job.machine.gpu} is not known"
+        what = unestimated(job) or job.machine.gpu
+        message = f"the memory that {job.launcher.name} needs is not estimated: no formula covers {what}"
         raise ChartgenError(Problem(message, hint="fit works where Megatron-LM or NeMo pretrain a model"))
     return sorted(_layouts(job), key=lambda layout: _rank(layout, job))
 
@@ -104,21 +120,33 @@ def _on(job: Job, gpus: int) -> Job:
 
 
 def _layouts(job: Job) -> Iterator[Layout]:
-    for change in _candidates(job):
+    if not _passes(_OF_THE_JOB, job):
+        return
+    own = _own(job)
+    for change in (own, *(each for each in _candidates(job) if each != own)):
         candidate = changed(job, change)
-        load = load_of(candidate)
-        if load and load.fits and _passes(candidate):
+        # sizes that do not divide each other are the most, and cost least
+        load = load_of(candidate) if _passes(_OF_A_LAYOUT, candidate) else None
+        if load and load.fits:
             yield Layout(
                 candidate.parallel("tensor"),
                 candidate.parallel("pipeline"),
                 candidate.parallel("virtualPipeline"),
                 candidate.parallel("context"),
+                bool(change["parallelism.sequence"]),
                 candidate.micro_batch,
                 candidate.data_parallel,
                 candidate.micro_batches,
                 load.memory,
                 load.share,
+                own=change == own,
             )
+
+
+def _own(job: Job) -> Change:
+    tensor, pipeline, chunks, context = map(job.parallel, ("tensor", "pipeline", "virtualPipeline", "context"))
+    sizes = _change(tensor, pipeline, chunks, context, job.micro_batch)
+    return {**sizes, "parallelism.sequence": job.values["parallelism"]["sequence"]}
 
 
 def _candidates(job: Job) -> Iterator[Change]:
@@ -144,8 +172,8 @@ def _change(tensor: int, pipeline: int, virtual_pipeline: int, context: int, mic
     }
 
 
-def _passes(job: Job) -> bool:
-    claims = (claim for check in CHECKS if job.launcher.task in check.tasks for claim in check.rule(job))
+def _passes(checks: tuple[Check, ...], job: Job) -> bool:
+    claims = (claim for each in checks if job.launcher.task in each.tasks for claim in each.rule(job))
     return not any(claim.key.partition(".")[0] in _ITS_KEYS for claim in claims)
 
 

@@ -82,7 +82,17 @@ def read_records(cluster: Cluster, release: str, namespace: str) -> list[Record]
         MissingToolError: HELM_DRIVER names a store that is not in the cluster.
     """
     found = cluster.list(storage_kind(), namespace=namespace, labels={**_OWNER, "name": release})
-    return sorted(map(_record, found), key=lambda record: record.revision)
+    return sorted(map(read_record, found), key=lambda record: record.revision)
+
+
+def find_deployed(cluster: Cluster, namespace: str) -> list[Object]:
+    """Return what Helm keeps of the deployed revision of each release, for `read_record`.
+
+    Args:
+        cluster: The cluster.
+        namespace: The namespace; empty = all.
+    """
+    return cluster.list(storage_kind(), namespace=namespace, labels={**_OWNER, "status": "deployed"})
 
 
 def restore_chart(record: Record) -> Chart:
@@ -137,8 +147,8 @@ def read_time(text: str) -> datetime:
     return datetime.fromisoformat(f"{match['whole']}.{fraction}{zone}").astimezone(timezone.utc)
 
 
-def _record(item: Object) -> Record:
-    """Read a record.
+def read_record(item: Object) -> Record:
+    """Return the revision that an object of Helm's store keeps.
 
     Raises:
         ChartgenError: Somebody has changed it, so that it is not what Helm writes.

@@ -47,7 +47,11 @@ def test_lint_finds_nothing(chart: Chart, helm: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("CHARTGEN_HELM", str(engines.require(helm)))
     presets = find_presets(chart.name.removesuffix("-setup"), VALUES)
     assert presets
-    assert lint(chart, presets) == []
+    # what no formula and no list of options covers
+    unknown = {"memory-is-not-estimated", "options-of-an-unknown-image"} if chart.name == "onprem-p8000" else set()
+    found = lint(chart, presets)
+    assert {each.rule for each in found if each.severity == "unchecked"} == unknown
+    assert [str(each) for each in found if each.severity != "unchecked"] == []
 
 
 @pytest.mark.parametrize("chart", CHARTS, ids=lambda chart: chart.name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -402,15 +401,6 @@ def test_a_changed_file_is_read_again_in_the_same_process(tmp_path: Path) -> Non
     first = composed(folder)
     library(tmp_path, {"mine/values.schema.json": SCHEMA.replace('"string"', '"string", "minLength": 1')})
     assert composed(folder) != first
-
-
-def test_a_chart_takes_milliseconds() -> None:
-    target = load_target("gke-a3mega")
-    compose(target)
-    start = time.perf_counter()
-    for _ in range(5):
-        compose(target)
-    assert (time.perf_counter() - start) / 5 < 0.05  # the budget of 5 ms is benchmarks/bench.py's to watch
 
 
 @pytest.mark.parametrize("name", open_library().names("launcher"))

@@ -71,17 +71,23 @@ def test_what_to_do_is_read_from_the_code() -> None:
     assert docs._remedy(hint_of) == "change the value that the finding names; the finding says to what"
 
 
-def test_a_stale_or_missing_page_is_named_and_others_are_left_alone(tmp_path: Path) -> None:
-    pages = {"findings.md": "new\n"}
-    own = tmp_path / "own.md"
+@pytest.mark.parametrize(("name", "text"), sorted({**docs.reference(), **docs.schemas([])}.items()))
+def test_a_stale_missing_or_obsolete_file_is_named_and_others_are_left_alone(
+    name: str, text: str, tmp_path: Path
+) -> None:
+    files, path = {name: text}, tmp_path / name
+    own = tmp_path / f"own{path.suffix}"
     own.write_text("mine\n")
-    assert docs.stale(pages, tmp_path) == [tmp_path / "findings.md"]
-    docs.write(pages, tmp_path)
-    assert docs.stale(pages, tmp_path) == []
-    (tmp_path / "findings.md").write_text("old\n")
-    assert docs.stale(pages, tmp_path) == [tmp_path / "findings.md"]
-    docs.write(pages, tmp_path)
-    assert (own.read_text(), (tmp_path / "findings.md").read_text()) == ("mine\n", "new\n")
+    assert docs.stale(files, tmp_path) == [path]
+    docs.write(files, tmp_path)
+    assert docs.stale(files, tmp_path) == []
+    path.write_text("old\n")
+    assert docs.stale(files, tmp_path) == [path]
+    earlier = tmp_path / f"earlier{path.suffix}"
+    earlier.write_text(text)
+    assert docs.obsolete(files, tmp_path) == [earlier]
+    docs.write(files, tmp_path)
+    assert (own.read_text(), path.read_text(), earlier.exists()) == ("mine\n", text, False)
 
 
 def test_two_pages_are_identical() -> None:

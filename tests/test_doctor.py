@@ -14,7 +14,7 @@ import manifests
 import pytest
 from rendered import GPT3, VALUES, chart, setup_chart, target
 from userlib import chartgen
-from ward import HEAD, SPACE, apply, examined, found, opened, pod_spec, run, status
+from ward import HEAD, PLAIN, SPACE, apply, examined, found, opened, pod_spec, run, status
 
 from chartgen import release
 from chartgen.chart import Chart
@@ -26,7 +26,7 @@ from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
 from chartgen.release import Place
-from chartgen.values import load_values
+from chartgen.values import Values, load_values
 from chartgen.yamltext import load, require_map
 
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
@@ -405,6 +405,60 @@ def test_what_helm_left_behind(plane: ControlPlane, cluster: Cluster) -> None:
         ]
         cluster.delete(JOBSET, "visit-a", SPACE, foreground=True)
     wait_for(lambda: not found(cluster, "orphans"), what="that it is gone", timeout=20)
+
+
+def saving(name: str, volume: Object, directory: str = "/outputs/same/checkpoints") -> Object:
+    item = run()
+    item["metadata"]["name"] = name
+    item["spec"]["suspend"] = True
+    item["metadata"]["labels"].pop("kueue.x-k8s.io/queue-name", None)
+    pod = pod_spec(item)
+    pod["volumes"] = [{"name": "outputs", **volume}]
+    pod["containers"][0]["env"] = [{"name": "CHECKPOINT_DIRECTORY", "value": directory}]
+    pod["containers"][0]["volumeMounts"] = [{"name": "outputs", "mountPath": "/outputs"}]
+    return item
+
+
+NFS = {"nfs": {"server": "192.0.2.1", "path": "/"}}
+CLAIMED = {"persistentVolumeClaim": {"claimName": "training"}}
+
+
+@engines
+@pytest.mark.parametrize(
+    ("volume", "space", "met"),
+    [(NFS, SPACE, 1), (NFS, "kube-public", 1), (CLAIMED, SPACE, 1), (CLAIMED, "kube-public", 0)],
+)
+def test_another_release_that_saves_to_the_same_directory(
+    plane: ControlPlane, cluster: Cluster, volume: Object, space: str, met: int
+) -> None:
+    place = Place(space, plane.kubeconfig)
+    item = saving("other", volume)
+    item["metadata"]["namespace"] = space
+    release.install(Chart("plain", {"Chart.yaml": HEAD, "templates/run.yaml": json.dumps(item)}), "other", {}, place)
+    try:
+        told = found(cluster, "outputs-of-others", saving("visit", volume))
+        assert [status for status, *_ in told] == ["warn"] * met
+        assert all(f"release other of namespace {space}" in text for _, text, _ in told)
+        assert found(cluster, "outputs-of-others", saving("visit", volume, "/outputs/own/checkpoints")) == []
+        assert found(cluster, "outputs-of-others", saving("visit", {"nfs": {"server": "192.0.2.2", "path": "/"}})) == []
+        assert found(cluster, "outputs-of-others", saving("visit", {"emptyDir": {}})) == []
+        made = examine(cluster, PLAIN, Values({}), [saving("other", volume)], "other", space)
+        assert [each for each in made if each.name == "outputs-of-others"] == []
+    finally:
+        release.uninstall("other", place)
+        cluster.delete(JOBSET, "other", space, foreground=True)
+
+
+@engines
+def test_a_record_that_cannot_be_read_leaves_outputs_unchecked(cluster: Cluster) -> None:
+    labels = {"owner": "helm", "status": "deployed", "name": "odd", "version": "1"}
+    odd = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "sh.helm.release.v1.odd.v1", "labels": labels}}
+    apply(cluster, {**odd, "stringData": {"release": "no record"}})
+    try:
+        ((word, text, _),) = found(cluster, "outputs-of-others", saving("visit", NFS))
+        assert (word, text.startswith("not checked")) == ("warn", True)
+    finally:
+        cluster.delete(SECRET, "sh.helm.release.v1.odd.v1", SPACE)
 
 
 @engines

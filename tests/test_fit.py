@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rendered import chart, target
+from userlib import chartgen
 
 from chartgen.checks import CHECKS, effective_values
 from chartgen.checks.capacity import changed
@@ -108,6 +112,63 @@ def test_gpus_that_are_no_whole_machines(gpus: int, hint: str) -> None:
 
 def test_a_model_that_is_too_large_has_no_layout() -> None:
     assert fitting("gpt3-175b", 8) == []
+
+
+@pytest.mark.parametrize(("preset", "gpus", "sets"), [("llama3-8b", 8, ()), ("llama3-70b", 64, ("recompute=full",))])
+def test_no_layout_that_passes_every_check_is_left_out(preset: str, gpus: int, sets: tuple[str, ...]) -> None:
+    found = {sizes(layout) for layout in fitting(preset, gpus, *sets)}
+    job = Job(
+        effective_values(chart(), values_of(preset, f"nodes={gpus // 8}", "storage.data.from=pvc://a", *sets)),
+        target(),
+    )
+    powers = (1, 2, 4, 8)
+    passing = set()
+    for tensor, pipeline, context, micro in product(powers, powers, (1, 2), powers[:2]):
+        names = ("tensor", "pipeline", "context", "sequence")
+        change = {
+            f"parallelism.{name}": size
+            for name, size in zip(names, (tensor, pipeline, context, tensor > 1), strict=True)
+        }
+        candidate = changed(job, {**change, "parallelism.virtualPipeline": 1, "batch.micro": micro})
+        if not any(claim for check in CHECKS if "train" in check.tasks for claim in check.rule(candidate)):
+            passing.add((tensor, pipeline, context, 1, micro))
+    assert len(passing) > 3
+    assert passing <= found
+
+
+def test_layers_that_are_computed_again_belong_to_a_stage() -> None:
+    again = ('recompute={"granularity":"full","method":"uniform","layers":20}',)
+    values = load_values([VALUES / "llama3-70b.yaml"], set_json=again)
+    assert {layout.pipeline * layout.virtual_pipeline for layout in fit(target(), values, 64)} <= {1, 2, 4}
+
+
+def rows(*argv: str) -> list[dict[str, Any]]:
+    ran = chartgen("fit", "oke-h100", "-f", str(VALUES / "llama3-70b.yaml"), "--gpus", "64", *argv, "--output", "json")
+    return list(json.loads(ran.stdout))
+
+
+def test_the_values_own_layout_is_shown_however_few_are_asked_for() -> None:
+    # sizes without sequence parallelism are a layout of their own
+    own = ("--set", "recompute=full,parallelism.tensor=8,parallelism.context=1,parallelism.sequence=false")
+    every = rows(*own, "--most", "100000")
+    (mine,) = (row for row in every if row["own"])
+    assert mine["parallelism.sequence"] is False
+    assert [row["place"] for row in every] == [*range(1, len(every) + 1)]
+    assert mine["place"] > 3
+    assert rows(*own, "--most", "3") == [*every[:3], mine]
+
+
+def test_json_has_what_the_text_shows() -> None:
+    every = rows("--most", "2")
+    argv = ("fit", "oke-h100", "-f", str(VALUES / "llama3-70b.yaml"), "--gpus", "64", "--most", "2")
+    head, *lines = chartgen(*argv).stdout.splitlines()
+    keys = ["place", *(f"parallelism.{name}" for name in ("tensor", "pipeline", "virtualPipeline", "context"))]
+    keys += ["dataParallel", "batch.micro", "microBatches"]
+    assert len(head.split()) == len(keys) + 1
+    assert [[int(word) for word in line.split()[: len(keys)]] for line in lines] == [
+        [row[key] for key in keys] for row in every
+    ]
+    assert [line.split()[len(keys)] for line in lines] == [f"{row['memoryGigabytes']:.0f}" for row in every]
 
 
 def test_adapters_are_not_estimated() -> None:

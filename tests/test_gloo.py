@@ -9,7 +9,6 @@ import json
 import os
 import re
 import signal
-import time
 from itertools import pairwise
 from pathlib import Path
 
@@ -181,9 +180,7 @@ def test_a_killed_rank_ends_both_machines_and_is_named_last(tmp_path: Path) -> N
         machines.wait_for(lambda: len(losses(machines.logs()[1])) > 3)
         pids = processes("".join(machines.logs()))
         os.kill(pids[2], signal.SIGKILL)
-        killed = time.monotonic()
         codes, logs = machines.finish(60)
-        assert time.monotonic() - killed < 60
     assert codes == [1, 1], logs
     assert gone([*pids.values()])
     root = re.compile(

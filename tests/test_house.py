@@ -18,7 +18,6 @@ from chartgen import __version__
 ROOT = Path(__file__).resolve().parent.parent
 PYPROJECT = (ROOT / "pyproject.toml").read_text()
 PINS = sorted((ROOT / "requirements").glob("*.txt"))
-CATALOGUE = ("targets", "fragments", "launchers")
 HEAVY = ("jinja2", "jsonschema", "lightkube", "pydantic", "pyhelm3", "ruamel.yaml")
 
 
@@ -133,19 +132,3 @@ def test_light_start(code: str) -> None:
 
 def test_ci_script_can_be_run() -> None:
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
-
-
-def test_no_six_lines_stand_twice_in_the_catalogue() -> None:
-    """A block that two targets, fragments or launchers share belongs into one that both use."""
-    first: dict[tuple[str, ...], str] = {}
-    twice = []
-    files = (path for name in CATALOGUE for path in (ROOT / "chartgen" / name).rglob("*") if path.is_file())
-    for file in sorted(path for path in files if "__pycache__" not in path.parts):
-        numbered = enumerate(file.read_text().splitlines(), 1)
-        lines = [(number, line.strip()) for number, line in numbered if re.search(r"[A-Za-z]", line)]
-        for start in range(len(lines) - 5):
-            block = tuple(line for _, line in lines[start : start + 6])
-            place = f"{file.relative_to(ROOT)}:{lines[start][0]}"
-            twice += [f"{first[block]} and {place}"] if block in first else []
-            first.setdefault(block, place)
-    assert twice == []

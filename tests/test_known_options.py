@@ -89,7 +89,10 @@ def test_genuine_options_pass(sets: tuple[str, ...]) -> None:
 )
 def test_options_by_image(image: str, rule: str | None) -> None:
     # fp8-recipe came with the Megatron of 25.04
-    assert [each.rule for each in told(f"{CONFIG}.fp8-recipe=delayed", f"{IMAGE}={image}")] == [rule] * bool(rule)
+    found = told(f"{CONFIG}.fp8-recipe=delayed", f"{IMAGE}={image}")
+    assert [each.rule for each in found] == [rule] * bool(rule)
+    expected = {"options-of-the-program": "warning", "options-of-an-unknown-image": "unchecked"}
+    assert all(each.severity == expected[each.rule] for each in found)
 
 
 def test_a_program_of_ones_own_is_not_checked_and_that_is_said() -> None:
@@ -100,6 +103,16 @@ def test_a_program_of_ones_own_is_not_checked_and_that_is_said() -> None:
     assert [each.rule for each in told(elsewhere, f"{CONFIG}.anything=1")] == ["options-of-the-program"]
 
 
+@pytest.mark.parametrize(("sets", "count"), [((), 0), (("config.FP8_ACT=1",), 1), (("config.A=1", "config.B=1"), 1)])
+def test_variables_of_the_benchmark_are_unchecked_once(sets: tuple[str, ...], count: int) -> None:
+    lora = "launchers.mlperf-llama2-lora"
+    found = told("launcher=mlperf-llama2-lora", *(f"{lora}.{each}" for each in sets), name="onprem-p8000")
+    said = [(each.rule, each.severity, each.key) for each in found]
+    assert said == [("options-of-an-unknown-image", "unchecked", f"{lora}.config")] * count
+
+
 @pytest.mark.parametrize("overlay", sorted(VALUES.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_presets_have_no_other(overlay: Path) -> None:
-    assert told(files=layers(overlay.parent.name, overlay.stem), name=overlay.parent.name) == []
+    found = told(files=layers(overlay.parent.name, overlay.stem), name=overlay.parent.name)
+    # nobody has read which variables the benchmark's image takes
+    assert {each.severity for each in found} == ({"unchecked"} if overlay.stem == "llama2-70b-lora" else set())

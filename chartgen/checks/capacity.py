@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
 from chartgen.checks.arithmetic import ARITHMETIC
 from chartgen.checks.claim import Check, Claim
 from chartgen.checks.job import Job, Recompute
-from chartgen.checks.memory import GB, Memory, estimate
+from chartgen.checks.memory import GB, PROGRAMS, Memory, estimate, unestimated
 from chartgen.gpus import find_gpu
 
 # Of what CUDA reports. The estimate is within 5 % where a run was logged; what is left holds the CUDA context and
@@ -66,6 +67,19 @@ def little_memory_left(job: Job) -> Iterator[Claim]:
     """An estimate near a GPU's memory, or one that exceeds it by no more than its margin, may not fit."""
     if (load := _load(job)) and load.share > TIGHT and load.certain <= TOO_MUCH:
         yield _claim(job, load, "may need" if load.share > 1 else "is nearly full with about")
+
+
+def memory_is_not_estimated(job: Job) -> Iterator[Claim]:
+    """The formulas describe Megatron's pretraining only: not FSDP, offloading, adapters or chosen modules."""
+    if what := unestimated(job):
+        own = f"launchers.{job.launcher.name}"
+        message = f"not checked whether the run fits into the memory of a GPU: no formula covers {what}"
+        hint = "run a few steps: `chartgen metrics` reads the most memory of a GPU from its log"
+        yield Claim(own if _pretrains(job) or job.own.get("program") else "launcher", message, hint)
+
+
+def _pretrains(job: Job) -> bool:
+    return PurePosixPath(job.launcher.program).name in PROGRAMS
 
 
 def _load(job: Job) -> Load | None:
@@ -158,4 +172,5 @@ _SOURCE = "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/theoretical_memory
 CAPACITY = (
     Check(memory_of_a_gpu, _SOURCE),
     Check(little_memory_left, _SOURCE, "warning"),
+    Check(memory_is_not_estimated, _SOURCE, "unchecked"),
 )

@@ -11,7 +11,7 @@ equally many, dropout masks that Llama does without, inputs of linear layers in 
 or 4, and a loss that is not fused. Only what does not fit without all of that is refused.
 
 They hold where Megatron pretrains a GPT model with fused attention. Other programs, sharded data parallelism (FSDP),
-offloading, adapters and recomputation of chosen modules are not estimated.
+offloading, adapters and recomputation of chosen modules are not estimated, which `check` reports.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Memory:
 
 def estimate(job: Job) -> Memory | None:
     """Estimate the memory of a job's fullest GPU; None where the formulas do not hold."""
-    if not _holds(job):
+    if unestimated(job):
         return None
     dense, experts = _parameters(job)
     copies = max(job.world // job.expert_parallel, 1)
@@ -84,11 +84,13 @@ def model_parameters(job: Job) -> float:
     return layers + final_norm + _embedding(job) * (1 if job.ties_embeddings else 2)
 
 
-def _holds(job: Job) -> bool:
-    """Tell whether the formulas describe the job: Megatron pretrains, and nothing moves or shards memory otherwise."""
-    program = job.values["launchers"][job.launcher.name].get("program") or job.launcher.program
-    changed = (name for name, value in options(job) if value and any(part in name for part in _OTHERWISE))
-    return PurePosixPath(program).name in PROGRAMS and not any(changed)
+def unestimated(job: Job) -> str:
+    """Return what keeps the formulas from describing a job: its program, or options; empty where they do."""
+    program = PurePosixPath(job.own.get("program") or job.launcher.program).name
+    if program not in PROGRAMS:
+        return program
+    found = (name for name, value in options(job) if value and any(part in name for part in _OTHERWISE))
+    return ", ".join(dict.fromkeys(found))
 
 
 def _layer(job: Job) -> tuple[float, float]:

@@ -78,10 +78,12 @@ def check(
 
 def _explain(job: Job | None) -> None:
     from chartgen.checks.capacity import load_of
+    from chartgen.checks.memory import unestimated
 
     load = load_of(job) if job else None
     if load is None:
-        click.echo("memory      not estimated for this program or GPU", err=True)
+        what = unestimated(job) if job else ""
+        click.echo(f"memory      not estimated: {f'no formula covers {what}' if what else 'no such job'}", err=True)
         return
     rows = {"state": load.memory.state, "activations": load.memory.activations, "logits": load.memory.logits}
     click.echo(f"parameters  {load.memory.parameters / 1e9:.2f} billion on the fullest GPU", err=True)
@@ -101,8 +103,8 @@ def _explain(job: Job | None) -> None:
 def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path, ...], **options: Any) -> None:
     """List the parallel layouts of a model that pass every check and fit into memory, best guess first.
 
-    The values' own layout is not looked at; the global batch, precision and recomputation stay as they are. Exit 1 when
-    nothing fits.
+    The values' own layout is marked, and shown also behind the --most first; the global batch, precision and
+    recomputation stay as they are. Exit 1 when nothing fits.
 
     \b
     Example:
@@ -112,30 +114,34 @@ def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path,
     from chartgen.target import load_target
 
     found = search(load_target(target, library(path)), read_values(options), gpus)
+    shown = [(place, each) for place, each in enumerate(found, 1) if place <= most or each.own]
     if output == "json":
-        click.echo(json.dumps([_row(layout) for layout in found[:most]], indent=2))
+        click.echo(json.dumps([_row(*each) for each in shown], indent=2))
     else:
-        _show_layouts(found[:most], len(found))
+        _show_layouts(shown, len(found))
     if not found:
         sys.exit(1)
+    if not any(each.own for each in found):
+        click.echo("the values' own layout does not pass or fit: `chartgen check` reports why", err=True)
 
 
-def _row(layout: Layout) -> dict[str, Any]:
+def _row(place: int, layout: Layout) -> dict[str, Any]:
     """Return a layout's values, and what the table shows beside them."""
     told = {"dataParallel": layout.data_parallel, "microBatches": layout.micro_batches}
     memory = {"memoryGigabytes": round(layout.memory.total / 1e9, 1), "memoryShare": round(layout.share, 3)}
-    return {**layout.values, **told, **memory}
+    return {"place": place, **layout.values, **told, **memory, "own": layout.own}
 
 
-def _show_layouts(shown: list[Layout], count: int) -> None:
+def _show_layouts(shown: list[tuple[int, Layout]], count: int) -> None:
     if not shown:
         click.echo("no layout fits: try more GPUs, recompute=full, or a global batch that divides them", err=True)
         return
-    click.echo("tensor  pipeline  virtual  context  data  micro  micro-batches  memory")
-    for each in shown:
-        sizes = f"{each.tensor:<7} {each.pipeline:<9} {each.virtual_pipeline:<8} {each.context:<8}"
+    click.echo("place  tensor  pipeline  virtual  context  data  micro  micro-batches  memory")
+    for place, each in shown:
+        sizes = f"{place:<6} {each.tensor:<7} {each.pipeline:<9} {each.virtual_pipeline:<8} {each.context:<8}"
         batch = f"{each.data_parallel:<5} {each.micro_batch:<6} {each.micro_batches:<14}"
-        click.echo(f"{sizes} {batch} {each.memory.total / 1e9:.0f} GB, {each.share:.0%}")
+        mark = ", own" if each.own else ""
+        click.echo(f"{sizes} {batch} {each.memory.total / 1e9:.0f} GB, {each.share:.0%}{mark}")
     if count > len(shown):
         click.echo(f"{count - len(shown)} more; --most shows them", err=True)
 

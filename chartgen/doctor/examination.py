@@ -17,6 +17,7 @@ from chartgen.doctor import (
     queues,
     references,
     security,
+    sharing,
     storage,
     volcano,
 )
@@ -57,6 +58,7 @@ RELEASE: tuple[Check, ...] = (
     security.pod_security,
     security.pod_admission,
     security.namespace_quota,
+    sharing.outputs_of_others,
     history.orphans,
     history.stuck_release,
 )
