@@ -204,7 +204,8 @@ def test_a_cluster_steers_no_terminal(plane: ControlPlane, kubelet: Kubelet, tmp
     env = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
     end_container(plane.cluster, pods[0], message=f"RuntimeError: {EVIL}\n::stop-commands::x", reason=EVIL)
     try:
-        for argv in (["status", "evil"], ["logs", "evil", "--rank", "0"], ["wait", "evil"]):
+        # the wait first: it ends when the controller has seen the failure
+        for argv in (["wait", "evil"], ["status", "evil"], ["logs", "evil", "--rank", "0"]):
             drawn = on_a_terminal(argv, tmp_path, env)
             assert r"\x1b[2J" in drawn, argv
             assert faults(drawn) == [], argv
