@@ -61,6 +61,8 @@ class Run:
             "nodes=2",
             f"launchers.megatron-lm.program={self.trainer}",
             f"network.plugin={self.folder}",
+            "checkpoint.enabled=true",
+            "storage.outputs.from=pvc://results",
             *sets,
         ):
             argv += ["--set", text]
@@ -83,7 +85,7 @@ def two(tmp_path: Path) -> Run:
 
 
 def test_machines_meet_compare_and_train(two: Run) -> None:
-    machines = two.both("steps=2", "checkpoint.enabled=true", "storage.outputs.from=pvc://results")
+    machines = two.both("steps=2")
     assert [machine.end() for machine in machines] == [0, 0], machines[0].log
     for rank, machine in enumerate(machines):
         lines = machine.log.splitlines()
