@@ -199,7 +199,7 @@ def _plan(
     chart: Chart, values: dict[str, Any], release: str, namespace: str, workers: Workers, apis: frozenset[str]
 ) -> Plan:
     container = program(workers.pod)
-    env, resources = workers.env, container.get("resources", {})
+    env, resources = workers.env, container.get("resources") or {}
     gpus = workers.count * int(env.get("GPUS_PER_NODE", 0))
     trains = bool(gpus) and workers.trains
     sizes = _sizes(values, gpus) if trains else {}

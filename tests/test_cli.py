@@ -154,11 +154,15 @@ def test_build_says_what_it_did(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["gke-a3mega", "gke-a3mega-setup"]
 
 
-def test_build_removes_templates_that_are_gone(tmp_path: Path) -> None:
+def test_build_removes_templates_that_are_gone_only_when_it_is_told_to(tmp_path: Path) -> None:
     chartgen("build", "gke-a3mega", "-d", tmp_path)
     stale = tmp_path / "gke-a3mega" / "templates" / "gone.yaml"
     stale.write_text("a: b\n")
-    assert chartgen("build", "gke-a3mega", "-d", tmp_path).exit_code == 0
+    ran = chartgen("build", "gke-a3mega", "-d", tmp_path)
+    assert (ran.exit_code, stale.read_text()) == (1, "a: b\n")
+    assert "templates/gone.yaml" in ran.stderr
+    assert "--prune" in ran.stderr
+    assert chartgen("build", "gke-a3mega", "-d", tmp_path, "--prune").exit_code == 0
     assert not stale.exists()
 
 

@@ -126,8 +126,13 @@ def show_plan(plan: Plan) -> None:
 
 
 def show_table(rows: list[tuple[str, str]]) -> None:
-    """Print rows of name and text, the text wrapped to the terminal."""
-    formatter = click.HelpFormatter()
-    if rows:
-        formatter.write_dl(rows)
-    click.echo(formatter.getvalue(), nl=False)
+    """Print rows of name and text, wrapped to the terminal but not at the hyphens of names, which people copy."""
+    import shutil
+    import textwrap
+
+    width = min(shutil.get_terminal_size().columns, 80)
+    first = min(max((len(name) for name, _ in rows), default=0), 30) + 2
+    for name, text in rows:
+        lines = textwrap.wrap(text, max(width - first, 20), break_on_hyphens=False, break_long_words=False)
+        start = f"{name:<{first}}" if len(name) < first else f"{name}\n{'':{first}}"
+        click.echo((start + f"\n{'':{first}}".join(lines)).rstrip())
