@@ -27,6 +27,8 @@ def write_whole(path: Path, text: str) -> None:
     Raises:
         ChartgenError: It cannot be written; what was there is still there.
     """
+    if not path.parent.is_dir():
+        raise ChartgenError(Problem("cannot be written: there is no such folder", path, hint="make the folder first"))
     try:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8", newline="\n")

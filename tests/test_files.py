@@ -45,7 +45,7 @@ def test_a_device_is_written_as_it_is() -> None:
 
 
 def test_a_folder_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(ChartgenError, match="No such file"):
+    with pytest.raises(ChartgenError, match="no such folder"):
         write_whole(tmp_path / "none" / "report.json", "x")
 
 
