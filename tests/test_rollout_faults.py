@@ -239,7 +239,7 @@ def test_lease_of_a_dead_command_is_taken_over_and_of_a_living_one_is_not(here: 
 
 
 def test_api_server_away_in_the_middle(built_engines: None, tmp_path: Path) -> None:  # noqa: ARG001
-    """The command ends with what is wrong and what it had done by then; the next one goes on when the server is back."""
+    """The command ends with what is wrong and what was done by then; the next one goes on when the server is back."""
     with ControlPlane() as plane:
         create_machines(plane.cluster, [manifests.pool("roll", 2)])
         with site(plane.cluster, plane.kubeconfig, engines.require("helm"), "away") as here:
