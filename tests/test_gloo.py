@@ -221,7 +221,7 @@ def meeting(folder: Path, name: str, said: str, *sets: str) -> tuple[list[int], 
         "bin/ldconfig": "#!/bin/sh\n",
         "image/opt/trainer.py": "print('training')\n",
     }
-    files |= {"usr/local/tcpx/lib64/libnccl-net.so": "", PLUGIN: ""}
+    files |= {"usr/local/tcpx/lib64/libnccl-net-tcpx.so": "", PLUGIN: ""}
     with Cluster(folder, found, TWO, light=True, files=files, nccl=said) as machines:
         machines.start()
         return machines.finish(60)
