@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -107,8 +107,13 @@ def examine(subject: Subject, limit: float | None = None) -> Examination:
     done = Examination(subject, limit=limit)
     done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
     if not subject.faults:
-        with _folder(subject) as folder, closing(Renderer(folder)) as renderer:
-            _climb(done, renderer)
+        with _folder(subject) as folder:
+            renderer = Renderer(folder)
+            try:
+                _climb(done, renderer)
+            finally:
+                # A process with limits ends what it started itself, and has no time to wait for it.
+                renderer.close(wait=limit is None)
     kept = (each for each in reversed(done.findings) if each.rule not in ignored_there(each, subject.chart))
     done.findings = in_order(placed(each, subject.chart, subject.folder) for each in kept)
     return done

@@ -91,9 +91,13 @@ class Renderer:
     schemas: bool = True
     pool: ThreadPoolExecutor = field(default_factory=_threads, repr=False, compare=False)
 
-    def close(self) -> None:
-        """End the threads; what has not begun yet never does."""
-        self.pool.shutdown(wait=False, cancel_futures=True)
+    def close(self, *, wait: bool = True) -> None:
+        """End the threads; what has not begun yet never does.
+
+        Args:
+            wait: Whether to wait for a Helm that still runs.
+        """
+        self.pool.shutdown(wait=wait, cancel_futures=True)
 
     def lint(self, values: dict[str, Plain], kubernetes: str) -> Future[list[Finding]]:
         """Start `helm lint --strict`."""
