@@ -66,7 +66,7 @@ def unchecked_of(target: str, preset: str) -> list[str]:
     ("sets", "key"),
     [
         (("launchers.megatron-lm.config.use-torch-fsdp2=true",), "launchers.megatron-lm"),
-        (("launchers.megatron-lm.args={--cpu-offloading-num-layers,2}",), "launchers.megatron-lm"),
+        (("launchers.megatron-lm.args={--cpu-offloading-num-layers=2}",), "launchers.megatron-lm"),
         (("launchers.megatron-lm.config.recompute-modules=mlp",), "launchers.megatron-lm"),
         (("launcher=nemo-1", "launchers.nemo-1.config.model.peft.peft_scheme=lora"), "launchers.nemo-1"),
         (("launchers.megatron-lm.program=/opt/own/train.py",), "launchers.megatron-lm"),
@@ -82,7 +82,8 @@ def test_memory_that_is_not_estimated_is_said(sets: tuple[str, ...], key: str) -
 
 @pytest.mark.parametrize("form", ["text", "json", "sarif", "junit", "github"])
 def test_what_is_not_estimated_is_in_every_form_and_refuses_nothing(form: str) -> None:
-    argv = ("--set", "launchers.megatron-lm.config.use-torch-fsdp2=true", "--output", form)
+    own = ("--set", "launchers.megatron-lm.config.use-torch-fsdp2=true")
+    argv = (*own, "--set-string", "env.CUDA_DEVICE_MAX_CONNECTIONS=32", "--output", form)
     ran = chartgen("check", "eks-p5", *files_of("eks-p5", "megatron-gpt-7.5b"), *argv)
     assert ran.exit_code == 0
     assert "memory-is-not-estimated" in ran.stdout

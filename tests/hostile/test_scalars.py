@@ -87,7 +87,7 @@ def test_a_text_stays_one_scalar(launcher: str) -> None:
             # what a chart itself refuses is a sentence of its own, and no broken YAML
             assert not re.search(r"YAML|yaml:|error converting", why), (values.data, why)
             tried += not why
-    assert tried > 50
+    assert tried >= 40
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
