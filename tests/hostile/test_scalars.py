@@ -45,7 +45,7 @@ TEXTS = (
 )
 
 
-MOST = 3  # of those texts for each key; a render takes a fifth of a second
+MOST = 4  # of those texts for each key; a render takes a fifth of a second
 
 
 def texts(node: Any, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -87,7 +87,7 @@ def test_a_text_stays_one_scalar(launcher: str) -> None:
             # what a chart itself refuses is a sentence of its own, and no broken YAML
             assert not re.search(r"YAML|yaml:|error converting", why), (values.data, why)
             tried += not why
-    assert tried >= 40
+    assert tried > 50
 
 
 def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
