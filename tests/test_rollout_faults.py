@@ -25,6 +25,7 @@ from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import create_machines
+from chartgen.rollout import Rollout, prepare
 from chartgen.rollout.lease import lease_name
 from chartgen.rollout.lock import Lock
 
@@ -218,6 +219,28 @@ def test_two_people_at_once(here: Site) -> None:
         )
     (record,) = [record for record in here.records() if record.status == "deployed"]
     whole(here, record.values["run"]["steps"])
+
+
+def test_a_run_that_goes_after_the_plan_is_a_change_unless_it_was_going_already(here: Site) -> None:
+    here.roll("install", small(), {"run": {"steps": 1}})
+    (name,) = here.runs()
+
+    def plan() -> Rollout:
+        return prepare(here.cluster, here.place, small(), RELEASE, {"run": {"steps": 2}}, action="upgrade")
+
+    def held(*by: str) -> None:
+        here.cluster.patch(JOBSET, name, {"metadata": {"finalizers": list(by)}}, namespace=here.namespace)
+
+    before = plan()
+    held("chartgen.test/held")
+    here.cluster.delete(JOBSET, name, here.namespace)
+    with pytest.raises(ChartgenError, match="has changed since the plan was made"):
+        here.carry_out(before)
+    going = plan()
+    held()
+    wait_for(lambda: not here.cluster.get(JOBSET, name, here.namespace), what="that the run is gone", timeout=30)
+    here.carry_out(going)
+    whole(here, 2)
 
 
 def test_lease_of_a_dead_command_is_taken_over_and_of_a_living_one_is_not(here: Site) -> None:

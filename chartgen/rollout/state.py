@@ -101,10 +101,11 @@ class State:
         return outcome(live) if live else "finished" if name in self.notes.get(FINISHED, ()) else ""
 
     def signature(self) -> tuple[Any, ...]:
-        """Give what must not change between a plan and its execution."""
+        """Return what must not change between a plan and its execution; a run on its way out may be gone by then."""
+        staying = (run["metadata"] for run in self.runs if "deletionTimestamp" not in run["metadata"])
         return (
             tuple((record.revision, record.status) for record in self.records),
-            tuple(sorted(run["metadata"]["uid"] for run in self.runs)),
+            tuple(sorted(metadata["uid"] for metadata in staying)),
         )
 
     def findings(self) -> Iterator[str]:
