@@ -189,7 +189,12 @@ def _page(entry: Entry) -> str:
 
 
 def _meaning(rule: Callable[..., object]) -> str:
-    return " ".join((rule.__doc__ or "").split())
+    """Return what a rule's docstring says, read from its source: `python -OO` keeps none."""
+    import ast
+
+    (definition,) = _parsed(rule).body
+    told = ast.get_docstring(definition) if isinstance(definition, ast.FunctionDef) else None
+    return " ".join((told or "").split())
 
 
 def _remedy(rule: Callable[..., object]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +32,12 @@ def sections() -> Iterator[tuple[str, str]]:
 
 def test_committed_reference_is_fresh() -> None:
     assert docs.stale(docs.reference(), FOLDER) == []
+
+
+def test_reference_is_the_same_without_docstrings() -> None:
+    code = "import sys; from chartgen import docs; sys.stdout.write(docs.reference()['findings.md'])"
+    done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == PAGE
 
 
 def test_every_finding_has_one_heading() -> None:

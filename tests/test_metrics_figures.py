@@ -15,7 +15,7 @@ from chartgen.metrics.guard import MOST_TFLOPS
 from chartgen.metrics.log import Log, read_streams
 from chartgen.metrics.peak import find_model as find_gpu
 from chartgen.metrics.peak import find_peak
-from chartgen.metrics.published import _data, find_figure, find_model
+from chartgen.metrics.published import find_figure, find_model, published_data
 from chartgen.metrics.readout import Readout, Wanted, read_out
 from chartgen.metrics.text import duration, lines
 from chartgen.values import load_values
@@ -101,7 +101,7 @@ def test_speeds_of_nvidia_in_both_conventions(model: str, tokens: float, attenti
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in _data()["figures"] if "tflops" in row and row["model"] != "deepseek-v3"]
+    "row", [row for row in published_data()["figures"] if "tflops" in row and row["model"] != "deepseek-v3"]
 )
 def test_every_published_row_agrees_with_its_convention(row: dict[str, Any]) -> None:
     flops = sample_flops(shape(row["model"]), row["sequenceLength"], row["attention"])
@@ -112,8 +112,8 @@ def test_every_published_row_agrees_with_its_convention(row: dict[str, Any]) -> 
 
 
 def test_every_published_row_has_a_source_and_a_model() -> None:
-    for row in _data()["figures"]:
-        assert row["source"] in _data()["sources"]
+    for row in published_data()["figures"]:
+        assert row["source"] in published_data()["sources"]
         assert find_model(row["model"])[0] == row["model"]
 
 

@@ -44,7 +44,8 @@ class Figure:
 
 
 @lru_cache(maxsize=1)
-def _data() -> dict[str, Any]:
+def published_data() -> dict[str, Any]:
+    """Return the file of published figures: its `models`, `figures` and `sources`."""
     return require_map(load_file(_FILE), _FILE.name)
 
 
@@ -54,7 +55,7 @@ def find_model(name: str) -> tuple[str, dict[str, Any]]:
     Raises:
         UsageError: The model is not known.
     """
-    models: Mapping[str, dict[str, Any]] = _data()["models"]
+    models: Mapping[str, dict[str, Any]] = published_data()["models"]
     for model, facts in models.items():
         if name in (model, *facts.get("aliases", ())):
             return model, {key: value for key, value in facts.items() if key != "aliases"}
@@ -73,9 +74,9 @@ def find_figure(model: str, wanted: Mapping[str, Any]) -> Figure:
         UsageError: Nothing was published for the model.
     """
     name, _ = find_model(model)
-    rows = [_figure(row) for row in _data()["figures"] if row["model"] == name]
+    rows = [_figure(row) for row in published_data()["figures"] if row["model"] == name]
     if not rows:
-        published = sorted({row["model"] for row in _data()["figures"]})
+        published = sorted({row["model"] for row in published_data()["figures"]})
         raise UsageError(Problem(f"no speed of {name} is known", hint=f"known are {', '.join(published)}"))
     # the last of equals: newer releases stand further down
     return min(reversed(rows), key=lambda row: _distance(row, wanted))
@@ -99,5 +100,5 @@ def _figure(row: Mapping[str, Any]) -> Figure:
         tflops=row.get("tflops"),
         attention=row.get("attention", ""),
         container=row["container"],
-        source=_data()["sources"][row["source"]],
+        source=published_data()["sources"][row["source"]],
     )
