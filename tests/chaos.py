@@ -88,14 +88,20 @@ class Chaos:
         self._act(release, self._again(release), {})
 
     def _action(self, release: str, rng: random.Random) -> str:
-        statuses = self._statuses(release)
-        if "deployed" not in statuses:
-            return "install"
-        returns = 2 if "superseded" in statuses else 0
+        if (again := self._again(release)) == "install":
+            return again
+        returns = 2 if "superseded" in self._statuses(release) else 0
         return rng.choices(["upgrade", "rollback", "uninstall"], [5, returns, 1])[0]
 
     def _again(self, release: str) -> str:
-        return "upgrade" if "deployed" in self._statuses(release) else "install"
+        """Name the command that a user would give, who reads `helm history`.
+
+        Helm marks the old revision as superseded before it marks the new one as deployed: killed in between, it leaves a
+        release that is there and has nothing deployed.
+        """
+        statuses = self._statuses(release)
+        held = {"deployed", "superseded"} & set(statuses) and statuses[-1] != "uninstalling"
+        return "upgrade" if held else "install"
 
     def _statuses(self, release: str) -> list[str]:
         return [record.status for record in read_records(self.cluster, release, NAMESPACE)]
