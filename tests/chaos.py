@@ -96,8 +96,8 @@ class Chaos:
     def _again(self, release: str) -> str:
         """Name the command that a user would give, who reads `helm history`.
 
-        Helm marks the old revision as superseded before it marks the new one as deployed: killed in between, it leaves a
-        release that is there and has nothing deployed.
+        Helm marks the old revision as superseded before it marks the new one as deployed: killed in between, it leaves
+        a release that is there and has nothing deployed.
         """
         statuses = self._statuses(release)
         held = {"deployed", "superseded"} & set(statuses) and statuses[-1] != "uninstalling"
