@@ -35,6 +35,8 @@ _NOWHERE = "/nonexistent"
 _ALONE = {"HOME": _NOWHERE, "KUBECONFIG": _NOWHERE} | {
     f"HELM_{what}_HOME": _NOWHERE for what in ("CACHE", "CONFIG", "DATA")
 }
+# A second wall behind the search of schemas for references: what Helm fetches by http goes to a port that nothing has.
+_ALONE |= {f"{what}_PROXY": "http://127.0.0.1:0" for what in ("HTTP", "HTTPS")}
 # Of an error stream without an end, the start and the end are read: the cause stands last.
 _TELLING = 100_000
 _UNREACHABLE = re.compile(
