@@ -56,8 +56,8 @@ def resolve_scalar(text: str) -> bool | int | float | str | None:
     digits = text.replace("_", "")
     if (match := _INTEGER.fullmatch(digits)) and (number := _integer(match)) is not None:
         return number
-    number = float(digits) if _FLOAT.fullmatch(digits) else math.inf
-    return number if math.isfinite(number) else text
+    real = float(digits) if _FLOAT.fullmatch(digits) else math.inf
+    return real if math.isfinite(real) else text
 
 
 def _integer(match: re.Match[str]) -> int | None:
