@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
@@ -66,6 +67,7 @@ class Chart:
         Raises:
             ChartgenError: The folder cannot be written, or holds what no build has made; it is left as it was.
         """
+        _refuse_leaving(self.files, directory)
         directory = Path(os.path.realpath(directory))  # what a link stands for is replaced, not the link
         self._refuse_foreign(directory, prune=prune)
         try:
@@ -111,6 +113,15 @@ class Chart:
             raise ChartgenError(Problem(f"holds {foreign[0]}{more}, not part of the chart", directory, hint=hint))
         if there and Path("Chart.yaml") not in there:
             raise ChartgenError(Problem("holds files that are not a chart", directory, hint=hint))
+
+
+def _refuse_leaving(paths: Iterable[str], directory: Path) -> None:
+    """Stop before a file is written elsewhere: the paths of a chart that a cluster has kept are what somebody wrote."""
+    for path in paths:
+        parts = PurePosixPath(path).parts
+        if not parts or ".." in parts or path.startswith("/") or "\0" in path:
+            hint = "nothing was written; rename the file in the chart"
+            raise ChartgenError(Problem(f"the chart's file {path!r} leads out of its folder", directory, hint=hint))
 
 
 def _read(path: Path, directory: Path) -> str:

@@ -115,7 +115,7 @@ def prepare(execution: Execution) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Another pod of the run may share the root, and its bash reads its script while it runs.
         part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(text)
+        part.write_text(text, encoding="utf-8", newline="\n")
         part.replace(path)
 
 
@@ -137,7 +137,8 @@ def start(execution: Execution, image: Mapping[str, str], **streams: Any) -> sub
         execution.argv,
         env={**image, "PATH": path, **execution.environment},
         cwd=execution.root,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         stdin=subprocess.DEVNULL,
         start_new_session=True,
         **streams,

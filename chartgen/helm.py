@@ -35,11 +35,13 @@ _NOWHERE = "/nonexistent"
 _ALONE = {"HOME": _NOWHERE, "KUBECONFIG": _NOWHERE} | {
     f"HELM_{what}_HOME": _NOWHERE for what in ("CACHE", "CONFIG", "DATA")
 }
+# A second wall behind the search of schemas for references: what Helm fetches by http goes to a port that nothing has.
+_ALONE |= {f"{what}_PROXY": "http://127.0.0.1:0" for what in ("HTTP", "HTTPS")}
 # Of an error stream without an end, the start and the end are read: the cause stands last.
 _TELLING = 100_000
 _UNREACHABLE = re.compile(
     r"cluster unreachable|connection refused|no such host|i/o timeout|network is unreachable|no configuration has been"
-    r"|context .* does not exist|certificate signed by unknown|tls handshake|etcdserver",
+    r"|context [^\n]{0,300} does not exist|certificate signed by unknown|tls handshake|etcdserver",
     re.IGNORECASE,
 )
 # Words that Helm puts before the sentence that matters.
@@ -253,7 +255,7 @@ def _version_of(executable: Path, changed_ns: int, size: int) -> tuple[int, int,
 
 def _known_versions() -> dict[str, str]:
     try:
-        known = json.loads((cache_dir() / _VERSIONS).read_text())
+        known = json.loads((cache_dir() / _VERSIONS).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}

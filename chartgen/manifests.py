@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chartgen import yamltext
+from chartgen.errors import ChartgenError, Problem
 from chartgen.helm import find_helm
 from chartgen.values import to_json
 
@@ -75,6 +76,8 @@ def render(
 @contextmanager
 def written(chart: Chart) -> Iterator[Path]:
     """Write a chart into a temporary folder of its own name, as Helm expects it, for the time of a `with` block."""
+    if chart.name in ("", ".", "..") or "/" in chart.name or "\0" in chart.name:
+        raise ChartgenError(Problem(f"{chart.name!r} cannot be a chart's name", "Chart.yaml", hint="rename the chart"))
     with tempfile.TemporaryDirectory(prefix="chartgen-") as folder:
         path = Path(folder, chart.name)
         chart.write(path)

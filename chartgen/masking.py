@@ -39,7 +39,7 @@ _ASSIGNED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=["']?|["']: ?["']))((?:\\.|[
 # The keys of secretEnv hold maps: a text that stands there is the secret itself.
 _SECRET_ENV = re.compile(r"""(secretEnv\.[\w-]+(?:=["']?))((?:\\.|[^,"'{])+)""")
 _SECRET_MAP = re.compile(r"""secretEnv["']?(?:=|: ?)\{[^{}]*\}""")
-_MAP_TEXT = re.compile(r"""(["'][\w-]+["']: ?)(["'])(?:\\.|(?!\2).)*\2""")
+_MAP_TEXT = re.compile(r"""(["'][\w-]+["']: ?)(["'])(?:\\.|(?!\2)[^\\\n])*\2""")
 
 
 def masked(text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
 import os
 import re
@@ -26,6 +27,8 @@ from chartgen.manifests import objects
 _OWNER = {"owner": "helm"}
 _DRIVERS = {"": SECRET, "secret": SECRET, "secrets": SECRET, "configmap": CONFIG_MAP, "configmaps": CONFIG_MAP}
 # Helm writes nanoseconds, and `Z` or an offset; Python 3.10 reads neither.
+# Of a record unpacked: Helm's own limit of a chart (pkg/chart/loader/archive), of which a record is a part.
+_LARGEST = 100 * 1024 * 1024
 _TIME = re.compile(r"(?P<whole>[-0-9]+T[:0-9]+)(?:\.(?P<fraction>\d+))?(?P<zone>Z|[-+]\d\d:\d\d)")
 _TARGET = "chartgen/target"
 # What Helm writes on each object that it makes (pkg/action/validate.go).
@@ -156,7 +159,7 @@ def read_record(item: Object) -> Record:
     try:
         return _decoded(item)
     # base64 and JSON raise ValueErrors, gzip an OSError or EOFError and zlib its own error
-    except (ValueError, OSError, EOFError, zlib.error, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, OSError, EOFError, zlib.error, KeyError, TypeError, AttributeError, RecursionError) as error:
         name = f"{storage_kind().name} {item['metadata']['name']}"
         reason = f"no {error}" if isinstance(error, KeyError) else error
         hint = "restore it from a backup; if that is impossible, delete it, and the revision with it"
@@ -167,7 +170,11 @@ def _decoded(item: Object) -> Record:
     content = item["data"]["release"]
     if storage_kind() is SECRET:
         content = base64.b64decode(content)
-    kept: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(content)))
+    with gzip.open(io.BytesIO(base64.b64decode(content))) as packed:
+        text = packed.read(_LARGEST + 1)
+    if len(text) > _LARGEST:
+        raise ValueError(f"it unpacks to more than {_LARGEST / 1e6:.0f} MB")
+    kept: dict[str, Any] = json.loads(text)
     info, head = kept["info"], kept["chart"]["metadata"]
     return Record(
         name=kept["name"],

@@ -7,6 +7,7 @@ from ruamel.yaml and resolves plain scalars by go-yaml's own table.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -53,11 +54,19 @@ def resolve_scalar(text: str) -> bool | int | float | str | None:
     if text[0] not in _NUMERIC_START:
         return text
     digits = text.replace("_", "")
-    if match := _INTEGER.fullmatch(digits):
-        number = next(int(group, base) for group, base in zip(match.groups()[1:], _BASES, strict=True) if group)
-        number = -number if match[1] == "-" else number
-        return number if -(2**63) <= number < 2**64 else float(number)
-    return float(digits) if _FLOAT.fullmatch(digits) else text
+    if (match := _INTEGER.fullmatch(digits)) and (number := _integer(match)) is not None:
+        return number
+    real = float(digits) if _FLOAT.fullmatch(digits) else math.inf
+    return real if math.isfinite(real) else text
+
+
+def _integer(match: re.Match[str]) -> int | None:
+    """Return a whole number within 64 bits; None for a larger one, which Go reads as a float or as text."""
+    group, base = next(each for each in zip(match.groups()[1:], _BASES, strict=True) if each[0])
+    if len(group.lstrip("0")) > 64:  # more digits than any base needs, and more than Python reads in time
+        return None
+    number = int(group, base) * (-1 if match[1] == "-" else 1)
+    return number if -(2**63) <= number < 2**64 else None
 
 
 @dataclass(frozen=True)

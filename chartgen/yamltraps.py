@@ -124,7 +124,7 @@ def yaml_octal(scalar: Scalar) -> Iterator[Complaint]:
     """A whole number with a leading 0 is octal in Helm's YAML, so 0100 is 64; only permissions are meant so."""
     is_value = not scalar.is_key and not scalar.in_text and not _PERMISSIONS.search(scalar.name)
     if is_value and isinstance(scalar.value, int) and _OCTAL.fullmatch(scalar.text) and scalar.value:
-        plain = int(scalar.text.replace("_", ""))
+        plain = _decimal(scalar.text)
         yield Complaint(
             f"{scalar.text} is octal, which is {scalar.value}",
             f"leave out the leading 0: {plain}, or write {scalar.value}",
@@ -135,10 +135,16 @@ def yaml_large_number(scalar: Scalar) -> Iterator[Complaint]:
     """Helm keeps numbers as 64-bit floats: beyond 9007199254740992 they are rounded, beyond 64 bits they overflow."""
     if scalar.is_key or scalar.in_text or not scalar.is_number or not _WHOLE.fullmatch(scalar.text):
         return
-    exact = int(scalar.text.replace("_", "")) if isinstance(scalar.value, float) else int(scalar.value or 0)
+    exact = _decimal(scalar.text) if isinstance(scalar.value, float) else int(scalar.value or 0)
     if abs(exact) >= 2**63 or int(float(exact)) != exact:
         message = f"{scalar.text} is more than Helm can keep exactly"
         yield Complaint(message, "use at most 9007199254740992, or quotes where text is allowed")
+
+
+def _decimal(text: str) -> int:
+    """Read the digits of a number; Python reads at most 4,300 of them, leading zeros included."""
+    sign = text.startswith("-")
+    return int(text.replace("_", "").lstrip("+-0") or "0") * (-1 if sign else 1)
 
 
 def yaml_infinity(scalar: Scalar) -> Iterator[Complaint]:

@@ -86,9 +86,8 @@ TRAPPED = {
             "or quotes where text is allowed [yaml-large-number]"
         )
     ],
-    "a: {b: .inf, c: 1e999}": [
+    "a: {b: .inf, c: 1e999}": [  # the second is text for Helm, as for Go's ParseFloat
         '1:5: a.b: .inf is no number that Helm knows; use a finite number, or ".inf" in quotes [yaml-infinity]',
-        '1:14: a.c: 1e999 is no number that Helm knows; use a finite number, or "1e999" in quotes [yaml-infinity]',
     ],
     "on: 1": ['1:1: on: this key without quotes is read as true; put it in quotes: "on" [yaml-key]'],
     "config:\n- {y: 1}": [

@@ -11,7 +11,7 @@ from chartgen.checks.claim import Check, Claim
 from chartgen.checks.compat import fragments
 from chartgen.checks.job import Job
 
-_QUANTITY = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,3})|([KMGTPE]i|[numkMGTPE]?))")
+_QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,3})|([KMGTPE]i|[numkMGTPE]?))")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _EFA, _GPU = "vpc.amazonaws.com/efa", "nvidia.com/gpu"

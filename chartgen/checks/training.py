@@ -14,7 +14,7 @@ from chartgen.checks.machine import quantity
 
 _SAMPLES = re.compile(r"train-samples|lr-(?:decay|warmup)-samples")
 _ITERATIONS = re.compile(r"lr-(?:decay|warmup)-iters")
-_NO_EVALUATION = re.compile(r"[^,]+,0*[.]?0*,")
+_NO_EVALUATION = re.compile(r"[^,]+,0*(?:[.]0*)?,")
 _DATA = ("data.name", "data.prefixes")
 # Most steps of a run that is started for its speed: those of the published benchmarks have 10 to 100.
 _FEW_STEPS = 100

@@ -18,7 +18,7 @@ _HOOKS = tuple(
     Kind("admissionregistration.k8s.io/v1", name, f"{name.lower()}s", namespaced=False)
     for name in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 )
-_IMAGE = re.compile(r"(?:.*/)?(?P<name>[^:@/]+)(?::(?P<tag>[^@]+))?(?:@.*)?")
+_IMAGE = re.compile(r"(?:[^@]*/)?(?P<name>[^:@/]+)(?::(?P<tag>[^@/]+))?(?:@.*)?")
 # The words of chartgen.cluster before those of the server.
 _OUR_WORDS = re.compile(r"^.*?(?:refused \S+ \S+|refuses access): ")
 _SERVICE = re.compile(r"https://(?P<service>[-\w]+)\.(?P<namespace>[-\w]+)\.svc")

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 Quantities: TypeAlias = dict[str, Fraction]
 
-_QUANTITY = re.compile(r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(?P<suffix>[a-zA-Z]*)")
+_QUANTITY = re.compile(r"(?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)(?P<suffix>[a-zA-Z]*)")
 # k8s.io/apimachinery, pkg/api/resource/suffix.go
 _SUFFIXES = {
     **{suffix: Fraction(1, 1000**power) for power, suffix in enumerate(["", "m", "u", "n"])},

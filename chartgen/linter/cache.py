@@ -28,11 +28,11 @@ def remembered(key: str) -> list[Finding] | None:
     """Give what was found under a key; None when nothing is known."""
     file = _file(key)
     try:
-        rows = json.loads(file.read_text(encoding="utf-8"))
+        found = [finding_of(row) for row in json.loads(file.read_text(encoding="utf-8"))]
         os.utime(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, TypeError, KeyError):
         return None
-    return [finding_of(row) for row in rows]
+    return found
 
 
 def remember(key: str, findings: Iterable[Finding]) -> None:

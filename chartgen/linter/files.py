@@ -19,6 +19,8 @@ LARGEST_FILE = 5 * 1024 * 1024
 LARGEST_CHART = 100 * 1024 * 1024
 MOST_FILES = 20_000
 _FOLDER = "file://"
+# What Helm itself reads beside templates. Of bytes that are no text it makes one of its own, which no rule has seen.
+_TEXTS = frozenset({"Chart.yaml", "values.yaml", "values.schema.json", "requirements.yaml"})
 
 
 class Folder(NamedTuple):
@@ -60,6 +62,9 @@ def read_chart(path: Path) -> Folder:
             digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
             if (text := _text(data)) is not None:
                 files[name] = text
+            elif file.name in _TEXTS or "templates" in file.relative_to(path).parts[:-1]:
+                problem = Problem("is not UTF-8 text", name, hint="save it as UTF-8")
+                findings.append(Finding("chart-files", problem))
     if not findings:
         findings += read_archives(path).findings
     name = _name(files.get("Chart.yaml", ""), path, findings)
@@ -133,6 +138,6 @@ def _fault(file: Path, root: Path) -> tuple[str, str] | None:
 
 def _text(data: bytes) -> str | None:
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8").removeprefix("\ufeff")  # as Helm's loader does
     except UnicodeDecodeError:
         return None

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import urldefrag, urljoin
 
 from chartgen.errors import Problem
 from chartgen.findings import Finding
@@ -21,6 +20,7 @@ NAME = "values.schema.json"
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 # The dialects that Helm's validator carries (santhosh-tekuri/jsonschema v6, metaschemas); others it fetches.
 _DIALECT = re.compile(r"https?://json-schema\.org/(?:draft-0[467]|draft/20(?:19-09|20-12))/schema#?")
+_ABSOLUTE = re.compile(r"[a-z]+:[!-~]+")
 _HINT = "copy what it needs into `definitions` of this file, and refer to it with `#/definitions/...`"
 
 
@@ -33,50 +33,58 @@ def foreign_references(schemas: Mapping[str, str]) -> Iterator[Finding]:
     for path, text in schemas.items():
         try:
             schema = json.loads(text)
-            found = sorted(set(_foreign(schema, "", _own(schema))))
+            found = sorted(set(_foreign(schema, _own(schema))))
         except (ValueError, RecursionError) as error:
             problem = Problem(f"cannot be read as JSON: {error}"[:200], path, 1, hint="mend the file")
             yield Finding(RULE, problem)
             continue
         for reference in found:
             line = text.count("\n", 0, max(text.find(json.dumps(reference)), 0)) + 1
-            message = (
-                f"refers to {reference[:200]}, which whoever renders the chart would fetch; the schema is not used"
-            )
+            message = f"refers to {reference[:200]}, which whoever renders the chart may fetch; the schema is not used"
             yield Finding(RULE, Problem(message, path, line, hint=_HINT))
 
 
 def _own(schema: Any) -> set[str]:
-    """Return the names under which the file itself can be referred to."""
-    return {"", *(urldefrag(each)[0] for each in _ids(schema, ""))}
+    """Return the names, written exactly so, by which Helm's validator knows parts of the file.
+
+    Those are the identifiers of the schema and of its definitions. It knows no other: not by a keyword of another
+    draft, beside a `$ref` of an old one, or under `enum` (santhosh-tekuri/jsonschema v6, draft.go and roots.go).
+    """
+    if not isinstance(schema, dict):
+        return {""}
+    dialect = str(schema.get("$schema", ""))
+    named, old = ("id" if "draft-04" in dialect else "$id"), "json-schema.org/draft-0" in dialect
+    tables = [schema.get("definitions"), None if old else schema.get("$defs")]
+    parts = [part for table in tables if isinstance(table, dict) for part in table.values() if _plain(part)]
+    known = [part.get(named) for part in (schema, *parts) if not (old and "$ref" in part)]
+    names = {name.partition("#")[0] for name in known if isinstance(name, str)}
+    whole = {name for name in names if _ABSOLUTE.fullmatch(name)}
+    return {
+        "",
+        *whole,
+        *(name.rpartition("/")[2] for name in whole if name == str(schema.get(named)).partition("#")[0]),
+    }
 
 
-def _ids(node: Any, base: str) -> Iterator[str]:
-    if isinstance(node, dict):
-        base = _base(node, base)
-        yield base
-    for child in _children(node):
-        yield from _ids(child, base)
+def _plain(part: Any) -> bool:
+    """Report whether a definition is in the dialect of the schema that it stands in."""
+    return isinstance(part, dict) and "$schema" not in part
 
 
-def _foreign(node: Any, base: str, own: set[str]) -> Iterator[str]:
+def _foreign(node: Any, own: set[str]) -> Iterator[str]:
     """Walk all of a schema: a reference may lead to any part of it, whatever keyword that part stands under."""
     if isinstance(node, dict):
-        base = _base(node, base)
         for keyword in _REFERENCES:
             target = node.get(keyword)
-            if isinstance(target, str) and urldefrag(urljoin(base, target))[0] not in own:
+            if isinstance(target, str) and target.partition("#")[0] not in own:
                 yield target
         dialect = node.get("$schema")
         if isinstance(dialect, str) and not _DIALECT.fullmatch(dialect):
             yield dialect
     for child in _children(node):
-        yield from _foreign(child, base, own)
-
-
-def _base(node: dict[str, Any], base: str) -> str:
-    named = node.get("$id", node.get("id"))
-    return urljoin(base, named) if isinstance(named, str) else base
+        # Below another identifier a relative name leads elsewhere.
+        moved = isinstance(child, dict) and not {"id", "$id"}.isdisjoint(child)
+        yield from _foreign(child, {name for name in own if not name or ":" in name} if moved else own)
 
 
 def _children(node: Any) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ def scripts(thing: Object) -> Iterator[Script]:
         command = [str(word) for word in container.spec.get("command") or ()]
         words = [*command, *(str(word) for word in container.spec.get("args") or ())]
         shell = _SHELL.fullmatch(words[0]) if words else None
-        flags = [index for index, word in enumerate(words[:-1]) if re.fullmatch(r"-[a-z]*c[a-z]*", word)]
+        flags = [index for index, word in enumerate(words[:-1]) if "c" in word and re.fullmatch(r"-[a-z]+", word)]
         if shell and flags:
             index = flags[0] + 1
             at = ("command", index) if index < len(command) else ("args", index - len(command))
@@ -68,12 +69,24 @@ def _name(script: Script) -> str:
     return str(script.at[-1]) if script.at[0] == "data" else ".".join(map(str, script.at[-4:]))
 
 
+def _environment() -> dict[str, str]:
+    """Return what a reader of strangers' scripts needs; by SHELLCHECK_OPTS it would read what they source, too."""
+    return {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "LC_CTYPE") if name in os.environ}
+
+
 @lru_cache(maxsize=256)
 def _bash(text: str) -> tuple[tuple[int, str], ...]:
     """Return where bash cannot read a script, first place only; a bash that fails without a word is a finding too."""
     try:
         ran = subprocess.run(
-            ["bash", "-n"], input=text, capture_output=True, text=True, errors="replace", check=False, timeout=_PATIENCE
+            ["bash", "-n"],
+            input=text,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            env=_environment(),
+            check=False,
+            timeout=_PATIENCE,
         )
     except subprocess.TimeoutExpired:
         return ((1, f"bash did not read it within {_PATIENCE} s, so it was not checked"),)
@@ -85,7 +98,20 @@ def _bash(text: str) -> tuple[tuple[int, str], ...]:
 @lru_cache(maxsize=256)
 def _shellcheck(program: str, shell: str, text: str) -> tuple[tuple[int, str], ...]:
     argv = [program, f"--shell={shell}", "--severity=warning", "--format=gcc", "--norc", "-"]
-    ran = subprocess.run(argv, input=text, capture_output=True, text=True, check=False, cwd=Path("/"))
+    try:
+        ran = subprocess.run(
+            argv,
+            input=text,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            env=_environment(),
+            check=False,
+            cwd=Path("/"),
+            timeout=_PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return ((1, f"shellcheck did not read it within {_PATIENCE} s, so it was not checked"),)
     return tuple(
         (int(match["line"]), f"{match['text']} ({match['code']})") for match in _SHELLCHECK_LINE.finditer(ran.stdout)
     )

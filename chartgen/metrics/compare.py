@@ -13,6 +13,7 @@ from chartgen.metrics.facts import NAMES, same
 from chartgen.metrics.log import read_logs
 from chartgen.metrics.readout import Readout, Wanted, read_out
 from chartgen.metrics.shapes import FORM, as_dict
+from chartgen.yamltext import read_text
 
 _PUBLISHED = "published:"
 # Facts without which two speeds are not of the same thing, and those that make a model.
@@ -146,9 +147,9 @@ def _earlier(baseline: str, wanted: Wanted) -> dict[str, Any]:
     path = Path(baseline)
     if path.is_file() and path.suffix == ".json":
         try:
-            data = json.loads(path.read_text())
-        except ValueError:
-            data = None  # DLLogger names its log so, too
+            data = json.loads(read_text(path))
+        except (ValueError, RecursionError, ChartgenError):
+            data = None  # DLLogger names its log so, too, which may be of any size
         if isinstance(data, dict) and data.get("form") == FORM:
             return data
     log = read_logs([baseline])

@@ -180,7 +180,7 @@ def find_go() -> str:
     if go is None:
         hint = "install Go 1.26 or newer, or put the missing programs on PATH"
         raise MissingToolError(Problem("Go is missing, and it builds the engines", hint=hint))
-    answer = subprocess.run([go, "env", "GOVERSION", "GOTOOLCHAIN"], capture_output=True, text=True, check=False)
+    answer = subprocess.run([go, "env", "GOVERSION", "GOTOOLCHAIN"], capture_output=True, encoding="utf-8", check=False)
     version, toolchain = parse_version(answer.stdout), answer.stdout.partition("\n")[2].strip()
     fetches = version is not None and version >= _TOOLCHAINS and toolchain.startswith(("auto", "path+auto"))
     if version is None or (version < GO_MINIMUM and not fetches):
@@ -253,7 +253,7 @@ def _lock(wanted: Engine, say: Progress) -> Iterator[None]:
     root = engines_dir()
     try:
         root.mkdir(parents=True, exist_ok=True)
-        file = (root / f".lock-{wanted.name}").open("w")
+        file = (root / f".lock-{wanted.name}").open("w", encoding="utf-8")
     except OSError as error:
         raise MissingToolError(
             Problem(f"the cache cannot be written: {error.strerror}", root, hint="set CHARTGEN_CACHE")

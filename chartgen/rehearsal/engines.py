@@ -223,7 +223,9 @@ def _on_path(binary: str, accepted: OnPath) -> Path | None:
 @lru_cache(maxsize=32)
 def _version_of(program: str, argv: tuple[str, ...]) -> tuple[int, int, int] | None:
     try:
-        answer = subprocess.run([program, *argv], capture_output=True, text=True, timeout=20, check=False)
+        answer = subprocess.run(
+            [program, *argv], capture_output=True, encoding="utf-8", errors="replace", timeout=20, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return parse_version(answer.stdout)

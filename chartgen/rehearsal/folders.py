@@ -34,7 +34,7 @@ def new_folder() -> Iterator[Folder]:
 
     path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
     try:
-        with (path / "lock.new").open("w") as lock:
+        with (path / "lock.new").open("w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             (path / "lock.new").rename(path / "lock")  # only a locked file ever has the name that `sweep` looks at
             yield Folder(path, lock)

@@ -193,7 +193,7 @@ def _locked(name: str) -> Iterator[None]:
     folder = _folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / f".lock-{name}").open("w")
+        lock = (folder / f".lock-{name}").open("w", encoding="utf-8")
     except OSError as error:
         hint = "set CHARTGEN_CACHE"
         raise MissingToolError(Problem(f"the cache cannot be written: {error.strerror}", folder, hint=hint)) from error

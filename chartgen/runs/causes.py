@@ -6,6 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+# Characters of a message that are searched. An event's note has 1,024 at most (events.k8s.io/v1), a condition's message
+# 32,768 (metav1.Condition), which somebody else's controller or webhook chooses.
+LONGEST = 4096
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -36,7 +40,8 @@ class Wording:
 
     def causes(self, message: str) -> list[Cause]:
         """Give a cause for each place where the message says this."""
-        return [Cause(match.expand(self.words), match.expand(self.hint)) for match in self.pattern.finditer(message)]
+        found = self.pattern.finditer(message[:LONGEST])
+        return [Cause(match.expand(self.words), match.expand(self.hint)) for match in found]
 
 
 def reword(message: str, wordings: Iterable[Wording]) -> list[Cause]:

@@ -21,6 +21,8 @@ _SIGNALLED = {137, 143}  # SIGKILL, SIGTERM: mostly the consequence of another p
 # Open MPI, orte/tools/orterun/help-orterun.txt and prrte, src/tools/prte/help-prte.txt).
 _ROOT_CAUSE = re.compile(r"Root Cause \(first observed failure\):.*?rank\s+: (\d+) .*?exitcode\s+: (-?\d+)", re.DOTALL)
 _MPI = re.compile(r"Process name: \[[^\]]*\],\s*(\d+)\]\s+Exit code:\s+(\d+)")
+_TOLD = {"Root Cause (first observed failure):": _ROOT_CAUSE, "Process name: [": _MPI}
+_REPORT = 4096  # characters from there that are searched; torchrun's report has five short lines and the error's first
 _HINTS = {
     "OOMKilled": "raise `launchers.<name>.resources`, or lower what the program keeps in memory",
     "DeadlineExceeded": "raise `run.deadlineSeconds`",
@@ -148,8 +150,9 @@ def _when(member: Member) -> tuple[datetime, bool, int]:
 
 
 def _root_cause(log: str) -> tuple[int | None, int | None]:
-    for pattern in (_ROOT_CAUSE, _MPI):
-        if match := pattern.search(log):
+    for begin, pattern in _TOLD.items():
+        at = max(log.find(begin), 0)
+        if match := pattern.search(log, at, at + _REPORT):
             return int(match[1]), int(match[2])
     return None, None
 

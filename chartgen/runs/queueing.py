@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from chartgen.cluster import CLUSTER_QUEUE, LOCAL_QUEUE, Cluster, ClusterError, Object
-from chartgen.runs.causes import Cause, Wording, reword
+from chartgen.runs.causes import LONGEST, Cause, Wording, reword
 from chartgen.runs.objects import is_volcano
 from chartgen.runs.queues import find_workloads, why_volcano_waits
 
@@ -141,7 +141,7 @@ def _stopped(kind: str, name: str, cluster: Cluster, namespace: str) -> Cause:
 
 
 def _evicted(condition: Object) -> Cause:
-    match = _PREEMPTOR.fullmatch(condition.get("message", ""))
+    match = _PREEMPTOR.fullmatch(condition.get("message", "")[:LONGEST])
     why = f"another run has taken its place, by {match['why']}" if match else condition.get("message", "")
     return Cause(
         f"it was evicted ({condition['reason']}): {why}",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from chartgen.runs.causes import LONGEST
+
 # torchrun's first words after a process has failed (torch/distributed/elastic/multiprocessing/api.py); its own
 # traceback and summary follow.
 _LAUNCHER = re.compile(r"torch/distributed/elastic/.*failed \(exitcode: |^torch\.distributed\.elastic\..*Error:")
@@ -25,7 +27,7 @@ def telling(log: Sequence[str], count: int) -> list[str]:
     Returns:
         Lines that follow one another and end in the cause; the last ones where no cause is known.
     """
-    end = next((index for index, line in enumerate(log) if _LAUNCHER.search(line)), len(log))
+    end = next((index for index, line in enumerate(log) if _LAUNCHER.search(line, 0, LONGEST)), len(log))
     causes = {index: match["rank"] for index in range(end) if (match := _CAUSE.match(log[index]))}
     last = max((index for index in causes if causes[index]), default=max(causes, default=len(log) - 1)) + 1
     return [*log[max(0, last - count) : last]]

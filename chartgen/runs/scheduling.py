@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from chartgen.cluster import NODE, Cluster, ClusterError, Object
-from chartgen.runs.causes import Cause, Wording, reword
+from chartgen.runs.causes import LONGEST, Cause, Wording, reword
 from chartgen.runs.taints import untolerated
 
 # What kubernetes writes (pkg/scheduler/framework/types.go, FitError), with a second half about preemption.
@@ -68,7 +68,7 @@ def unplaced(message: str, pods: int, taints: str = "") -> Cause:
         taints: Taints of the machines that the pods do not tolerate, for schedulers that do not name them.
     """
     many = f"{pods} pod{'s' if pods > 1 else ''}"
-    match = _FIT_ERROR.fullmatch(message)
+    match = _FIT_ERROR.fullmatch(message[:LONGEST])
     found = reword(match["why"] if match else message, _PREDICATES)
     if not found:
         return Cause(f"{many} cannot be placed: {message}")

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 from chartgen.cluster import Cluster, Object
 from chartgen.records import read_time
-from chartgen.runs.causes import Cause, refused, unique
+from chartgen.runs.causes import LONGEST, Cause, refused, unique
 from chartgen.runs.events import Event, events_of, pod_warnings, run_warnings
 from chartgen.runs.objects import is_volcano
 from chartgen.runs.scheduling import taints_of_machines, unplaced
@@ -96,7 +96,7 @@ def _assigned(pod: Object) -> str:
 
 def _unplaced_on(machine: str, message: str, count: int, taints: str) -> Cause:
     """Say why pods cannot go to the machine that each was assigned: that all others do not fit is no fault."""
-    rest = _OTHERS.sub("", message)
+    rest = _OTHERS.sub("", message[:LONGEST])
     where = f"such as one on machine {machine}, to which Kueue's topology has assigned it"
     if not _REASON.search(rest):
         text = f"{count} pod{'s' if count > 1 else ''} cannot be placed, {where}: it is not there, or has other labels"

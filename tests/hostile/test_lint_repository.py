@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,14 +163,14 @@ def server() -> Iterator[tuple[str, list[str]]]:
         listening.shutdown(socket.SHUT_RDWR)
 
 
-def packed(schema: str) -> bytes:
-    """Return a packaged subchart with a schema."""
+def packed(files: dict[str, bytes], *, kind: bytes = tarfile.REGTYPE, **options: Any) -> bytes:
+    """Return a packaged subchart of some files beside its Chart.yaml."""
     data = io.BytesIO()
-    with tarfile.open(fileobj=data, mode="w:gz") as archive:
-        for name, text in {"sub/Chart.yaml": CHART.format(name="sub"), "sub/values.schema.json": schema}.items():
+    with tarfile.open(fileobj=data, mode="w:gz", **options) as archive:
+        for name, content in {"sub/Chart.yaml": CHART.format(name="sub").encode(), **files}.items():
             info = tarfile.TarInfo(name)
-            info.size = len(text)
-            archive.addfile(info, io.BytesIO(text.encode()))
+            info.size, info.type = len(content), tarfile.REGTYPE if name.endswith("Chart.yaml") else kind
+            archive.addfile(info, io.BytesIO(content))
     return data.getvalue()
 
 
@@ -190,7 +190,7 @@ def test_a_reference_of_a_schema_is_not_fetched(
         write(chart / "charts" / "sub", values__schema__json=schema)
     elif place == "packed":
         (chart / "charts").mkdir()
-        (chart / "charts" / "sub-0.1.0.tgz").write_bytes(packed(schema))
+        (chart / "charts" / "sub-0.1.0.tgz").write_bytes(packed({"sub/values.schema.json": schema.encode()}))
     else:
         (chart / "values.schema.json").write_text(schema)
     preset = repo / "values" / "good" / "p.yaml"
@@ -200,6 +200,108 @@ def test_a_reference_of_a_schema_is_not_fetched(
     assert ran.returncode == 1
     assert "schema-refers-to-itself" in rules(ran)
     assert not asked
+
+
+def twice(schema: bytes) -> bytes:
+    """Return a subchart whose archive goes on in a second gzip stream, as Go reads it and a plain reader does not."""
+    whole = gzip.decompress(packed({"sub/values.schema.json": schema}))
+    return gzip.compress(whole[:1024]) + gzip.compress(whole[1024:])
+
+
+def renamed_for_all(schema: bytes) -> bytes:
+    """Return a subchart whose members have another name by a header for all, which Go does not heed."""
+    headers = {"path": "sub/other.json"}
+    return packed({"sub/values.schema.json": schema}, format=tarfile.PAX_FORMAT, pax_headers=headers)
+
+
+# Archives of subcharts with a schema, in which a reader by other rules than Helm's sees none.
+PACKAGES: dict[str, Callable[[bytes], bytes]] = {
+    "an archive within": lambda schema: packed({"sub/charts/x.tgz": packed({"sub/values.schema.json": schema})}),
+    "of Windows": lambda schema: packed({".\\values.schema.json": schema}),
+    "a dot behind": lambda schema: packed({"sub/values.schema.json/.": schema}),
+    "a slash behind": lambda schema: packed({"sub/values.schema.json/": schema}),
+    "and back": lambda schema: packed({"sub/values.schema.json/x/..": schema}),
+    "a type that nobody knows": lambda schema: packed({"sub/values.schema.json": schema}, kind=b"V"),
+    "two streams": twice,
+    "another name for all": renamed_for_all,
+}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_schema_hides_in_an_archive(
+    repo: Path, helm: dict[str, str], server: tuple[str, list[str]], package: str
+) -> None:
+    url, asked = server
+    data = PACKAGES[package](json.dumps({"$ref": url}).encode())
+    chart = write(repo / "charts" / "good", values__yaml="sub:\n  sub: {}\n", templates___x__yaml="")
+    (chart / "charts").mkdir()
+    (chart / "charts" / "sub-0.1.0.tgz").write_bytes(data)
+    ran = lint(repo, "--output", "json", **helm)
+    assert ran.returncode == 1
+    assert not asked
+    assert rules(ran) & {"schema-refers-to-itself", "chart-files"}
+
+
+def test_an_archive_beside_a_subchart_in_a_folder(
+    repo: Path, helm: dict[str, str], server: tuple[str, list[str]]
+) -> None:
+    url, asked = server
+    chart = write(repo / "charts" / "good", values__yaml="sub:\n  sub: {}\n", templates___x__yaml="")
+    within = write(chart / "charts" / "sub") / "charts"
+    within.mkdir()
+    within.joinpath("x.tgz").write_bytes(packed({"sub/values.schema.json": json.dumps({"$ref": url}).encode()}))
+    ran = lint(repo, "--output", "json", **helm)
+    assert not asked
+    assert "schema-refers-to-itself" in rules(ran)
+
+
+def test_archives_without_an_end_in_one_another(repo: Path) -> None:
+    data = packed({})
+    for _ in range(200):
+        data = packed({"sub/charts/x.tgz": data})
+    chart = write(repo / "charts" / "good")
+    (chart / "charts").mkdir()
+    (chart / "charts" / "x.tgz").write_bytes(data)
+    assert rules(lint(repo, "--output", "json")) == {"chart-files"}
+
+
+OLD = "http://json-schema.org/draft-07/schema#"
+# Schemas in which a part has a reference's name, by a keyword or in a place by which Helm does not know it.
+NAMED: dict[str, Callable[[str], dict[str, Any]]] = {
+    "under enum": lambda url: {"enum": [{"$id": url}], "$ref": url},
+    "by another draft's keyword": lambda url: {"$schema": OLD, "definitions": {"a": {"id": url}}, "$ref": url},
+    "beside a reference": lambda url: {
+        "$schema": OLD,
+        "definitions": {"a": {"$id": url, "$ref": "#/definitions/b"}, "b": {}},
+        "$ref": url,
+    },
+    "below another name": lambda url: {
+        "$id": "https://example.com/schema.json",
+        "properties": {"a": {"$id": url.rpartition("/")[0] + "/x", "$ref": "schema.json"}},
+    },
+    "a tab within": lambda url: {"$id": url, "properties": {"a": {"$ref": url.replace("/schema", "/\tschema")}}},
+}
+
+
+@pytest.mark.parametrize("place", NAMED)
+def test_names_that_helm_does_not_know_are_foreign(
+    repo: Path, helm: dict[str, str], server: tuple[str, list[str]], place: str
+) -> None:
+    url, asked = server
+    schema = json.dumps(NAMED[place](url))
+    write(repo / "charts" / "good", values__yaml="a: 1\n", values__schema__json=schema, templates___x__yaml="")
+    ran = lint(repo, "--output", "json", **helm)
+    assert not asked
+    assert "schema-refers-to-itself" in rules(ran)
+
+
+def test_a_schema_that_is_no_text(repo: Path, helm: dict[str, str], server: tuple[str, list[str]]) -> None:
+    url, asked = server
+    chart = write(repo / "charts" / "good", values__yaml="a: 1\n", templates___x__yaml="")
+    (chart / "values.schema.json").write_bytes(json.dumps({"$ref": url, "title": "?"}).encode().replace(b"?", b"\xff"))
+    ran = lint(repo, "--output", "json", **helm)
+    assert not asked
+    assert "chart-files" in rules(ran)
 
 
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "file:///dev/zero", "/etc/passwd"])
@@ -216,10 +318,14 @@ def test_references_inside_a_schema_are_no_finding(repo: Path) -> None:
     schema = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$id": "https://example.com/ours.json",
-        "definitions": {"n": {"type": "integer"}},
-        "properties": {"a": {"$ref": "#/definitions/n"}, "b": {"$ref": "ours.json#/definitions/n"}},
+        "definitions": {"n": {"type": "integer"}, "m": {"$id": "https://example.com/m.json", "type": "integer"}},
+        "properties": {
+            "a": {"$ref": "#/definitions/n"},
+            "b": {"$ref": "ours.json#/definitions/n"},
+            "c": {"$ref": "https://example.com/m.json"},
+        },
     }
-    write(repo / "charts" / "good", values__yaml="a: 1\nb: 2\n", values__schema__json=json.dumps(schema))
+    write(repo / "charts" / "good", values__yaml="a: 1\nb: 2\nc: 3\n", values__schema__json=json.dumps(schema))
     assert "schema-refers-to-itself" not in rules(lint(repo, "--output", "json"))
 
 

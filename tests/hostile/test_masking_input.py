@@ -25,6 +25,7 @@ TEXTS = {
     "names": "a.b-" * MEGA,
     "addresses": "://a:" * MEGA,
     "addresses with users": "x://a:" * (MEGA // 2),
+    "escapes in a map": 'secretEnv={"a": "' + "\\x" * MEGA + "}",
     "assignments": "NAME=a " * MEGA,
     "maps": "secretEnv={" * (MEGA // 4),
     "texts": '"a": "' * (MEGA // 2),

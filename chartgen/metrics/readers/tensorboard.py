@@ -116,10 +116,11 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
-    while True:
+    while shift < 70:  # ten bytes of seven bits hold the 64 that a varint may have
         byte = message[at]
         at += 1
         value |= (byte & 127) << shift
         if byte < 128:
             return value, at
         shift += 7
+    raise IndexError

@@ -707,7 +707,7 @@ def hub(source: str) -> Iterator[Item]:
         for entry in found:
             if entry["type"] == "file":
                 yield Item(files + quote(entry["path"]), entry["path"][len(path) :], size(entry), headers)
-        link = re.search(r'<([^>]+)>; *rel="next"', answered.get("Link", ""))
+        link = re.search(r'<([^<>]+)>; *rel="next"', answered.get("Link", ""))
         if not link:
             return
         follows(page, following := urljoin(page, link[1]))

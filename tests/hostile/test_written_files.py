@@ -1,0 +1,120 @@
+"""Files and records of others: what is written stays in its folder, what is read ends in a message and not a crash."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import resource
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chartgen.chart import Chart
+from chartgen.errors import ChartgenError
+from chartgen.linter.handwritten import lint_values
+from chartgen.manifests import written
+from chartgen.metrics.log import read_log
+from chartgen.records import read_record, restore_chart
+from chartgen.yamltext import load
+
+MEGA = 1 << 20
+HEAD = {"apiVersion": "v2", "name": "good", "version": "0.1.0"}
+
+
+def record(packed: bytes) -> dict[str, Any]:
+    """Return an object of Helm's store."""
+    content = base64.b64encode(base64.b64encode(packed)).decode()
+    return {"metadata": {"name": "sh.helm.release.v1.x.v1"}, "data": {"release": content}}
+
+
+def stored(name: str, file: str) -> dict[str, Any]:
+    """Return the record of a revision, as whoever may write Secrets can have changed it."""
+    chart = {"metadata": {**HEAD, "name": name}, "files": [{"name": file, "data": base64.b64encode(b"x").decode()}]}
+    info = {"status": "deployed", "last_deployed": "2026-01-01T00:00:00Z"}
+    kept = {"name": "x", "namespace": "y", "version": 1, "info": info, "chart": chart}
+    return record(gzip.compress(json.dumps(kept).encode()))
+
+
+@pytest.mark.parametrize("file", ["../../planted", "{folder}/planted", "a/../../../planted", "a\0b", ""])
+def test_a_revision_writes_nothing_outside(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    chart = restore_chart(read_record(stored("good", file.format(folder=tmp_path))))
+    with pytest.raises(ChartgenError), written(chart):
+        pass
+    assert not [*tmp_path.rglob("planted")]
+
+
+@pytest.mark.parametrize("name", ["../planted", "{folder}/planted", "..", "", "a\0b"])
+def test_a_charts_name_in_a_revision_is_no_path(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    chart = restore_chart(read_record(stored(name.format(folder=tmp_path), "a")))
+    with pytest.raises(ChartgenError), written(chart):
+        pass
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_chart_in_memory_is_written_into_its_folder_only(tmp_path: Path) -> None:
+    with pytest.raises(ChartgenError):
+        Chart("good", {"Chart.yaml": "", "../planted": "x"}).write(tmp_path / "good")
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_deep_revision_is_no_record() -> None:
+    with pytest.raises(ChartgenError):
+        read_record(record(gzip.compress(b"[" * MEGA)))
+
+
+MEMORY = """
+import resource, sys
+from chartgen.errors import ChartgenError
+from chartgen.records import read_record
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+try:
+    read_record({"metadata": {"name": "x"}, "data": {"release": sys.stdin.read()}})
+except ChartgenError:
+    sys.exit(7)
+"""
+
+
+def test_a_revision_that_unpacks_to_gigabytes_is_no_record() -> None:
+    packed = gzip.compress(bytes(64 * MEGA)) * 64
+    content = base64.b64encode(base64.b64encode(packed))
+    assert len(content) < 8 * MEGA
+    ran = subprocess.run([sys.executable, "-c", MEMORY], input=content, capture_output=True, check=False)
+    assert ran.returncode == 7, ran.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1" * 5000, "-" + "9" * 400, "0x" + "f" * 400, "0o" + "7" * 5000, "0b" + "1" * 5000, "0" * 5000 + "17", "1e9999"],
+)
+def test_numbers_of_any_length_are_read(text: str) -> None:
+    document = load(f"a: {text}\nversion: {text}\n", "values.yaml")
+    assert {each.problem.line for each in lint_values(document)} <= {1, 2}
+
+
+def events(folder: Path, message: bytes) -> Path:
+    """Return a TensorBoard file of one message."""
+    file = folder / "events.out.tfevents.1"
+    file.write_bytes(struct.pack("<QI", len(message), 0) + message + bytes(4))
+    return file
+
+
+EVENTS = "import sys; from chartgen.metrics.log import read_log; read_log(sys.argv[1])"
+
+
+def test_a_number_in_an_event_file_has_an_end(tmp_path: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+
+    with pytest.raises(ChartgenError):
+        read_log(str(events(tmp_path, b"\x10" + b"\xff" * 99)))
+    file = events(tmp_path, b"\x10" + b"\xff" * 32 * MEGA)
+    argv = [sys.executable, "-c", EVENTS, str(file)]
+    ran = subprocess.run(argv, capture_output=True, text=True, check=False, preexec_fn=limit)
+    assert "is no TensorBoard event" in ran.stderr
