@@ -8,6 +8,7 @@ data ran as root.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from pairs import TARGETS, chart_of, runs_of
 from rendered import VALUES
 
 from chartgen.chart import Chart
-from chartgen.cluster import POD, ClusterError, Object
+from chartgen.cluster import POD, ClusterError, Object, wait_for
 from chartgen.composer import compose, compose_setup
 from chartgen.linter.objects import all_containers, containers, pods
 from chartgen.linter.reasons import Reasons, held
@@ -29,7 +30,7 @@ SITE = {name: VALUES / f"site.{name}.example.yaml" for name in TARGETS}
 PREPARED = (
     "data.source=https://example.com/a.jsonl,data.name=a,data.directory=/data/a",
     "tokenizer.kind=gpt2,tokenizer.path=/data/gpt2,tokenizer.source=hf://openai-community/gpt2",
-    "launchers.mlperf-llama2-lora.image=registry.example.com/own:1",
+    "launchers.mlperf-llama2-lora.image=registry.example.com/own:1,storage.data.readOnly=false",
 )
 # Further values with which a launcher renders.
 WANTED = {
@@ -141,6 +142,21 @@ def test_programs_without_gpus_run_as_a_user_and_write_to_nothing_but_storage(na
             assert {"name": "data-tmp", "emptyDir": {}} in pod.spec["volumes"]
 
 
+@pytest.fixture(scope="module")
+def server(built_engines: None) -> Iterator[ControlPlane]:  # noqa: ARG001
+    """A control plane without the controllers of runs, in which a namespace for each level."""
+    with ControlPlane() as running:
+        spaces = [{"metadata": {"name": f"level-{each}", "labels": {LEVEL: each}}} for each in LEVELS]
+        running.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", **space} for space in spaces])
+        accounts = running.cluster.kind("v1", "ServiceAccount")
+        for each in LEVELS:
+            what = f"the account of level-{each}"
+            wait_for(
+                partial(running.cluster.get, accounts, "default", namespace=f"level-{each}"), what=what, timeout=60
+            )
+        yield running
+
+
 @pytest.mark.engines
 @pytest.mark.parametrize(
     ("name", "sets", "level"),
@@ -157,24 +173,22 @@ def test_programs_without_gpus_run_as_a_user_and_write_to_nothing_but_storage(na
         ("oke-h100", ("nodes=2", "network.mode=sriov"), "privileged"),
     ],
 )
-def test_the_level_that_a_namespace_needs(plane: ControlPlane, name: str, sets: tuple[str, ...], level: str) -> None:
-    """By the API server's own admission, and by `chartgen doctor`."""
+def test_the_level_that_a_namespace_needs(server: ControlPlane, name: str, sets: tuple[str, ...], level: str) -> None:
+    """By the API server's own admission."""
     wanted = WANTED.get(sets[0].removeprefix("launcher="), ())
     values = load_values([SITE[name]], set_values=[*PREPARED, *wanted, *sets])
     found = objects(render(chart_of(name), "run", "default", values.data))
     specs = [pod.spec for thing in found for pod in pods(thing)]
-    taken = [each for each in LEVELS if all(admitted(plane, each, spec) for spec in specs)]
+    taken = [each for each in LEVELS if all(admitted(server, each, spec) for spec in specs)]
     assert taken == list(LEVELS[LEVELS.index(level) :])
 
 
-def admitted(plane: ControlPlane, level: str, spec: Object) -> bool:
+def admitted(server: ControlPlane, level: str, spec: Object) -> bool:
     """Return whether a namespace that enforces this level takes the pod. Nothing is kept."""
-    space = f"level-{level}"
-    metadata = {"name": space, "labels": {LEVEL: level}}
-    plane.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}])
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "trial", "namespace": space}}
+    metadata = {"name": "trial", "namespace": f"level-{level}"}
+    item = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"restartPolicy": "Never", **spec}}
     try:
-        plane.cluster.create(POD, {**pod, "spec": {"restartPolicy": "Never", **spec}}, dry_run=True)
+        server.cluster.create(POD, item, dry_run=True)
     except ClusterError as error:
         if "violates PodSecurity" not in str(error):
             raise
