@@ -110,7 +110,7 @@ def test_each_container_is_restricted_or_its_exceptions_are_stated(name: str) ->
         found = objects(render(chart, "run", "default", values.data))
         kept = {each for thing in found for each in exceptions(thing)}
         assert kept <= Reasons(chart).allowed(values.data), title
-        launched.add(values.data.get("launcher", ""))
+        launched.add(str(values.data.get("launcher")))
     assert {launcher.name for launcher in load_target(name).launchers} <= launched
 
 
