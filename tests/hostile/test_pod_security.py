@@ -30,7 +30,7 @@ SITE = {name: VALUES / f"site.{name}.example.yaml" for name in TARGETS}
 PREPARED = (
     "data.source=https://example.com/a.jsonl,data.name=a,data.directory=/data/a",
     "tokenizer.kind=gpt2,tokenizer.path=/data/gpt2,tokenizer.source=hf://openai-community/gpt2",
-    "launchers.mlperf-llama2-lora.image=registry.example.com/own:1,storage.data.readOnly=false",
+    "launchers.mlperf-llama2-lora.image=registry.example.com/own:1,storage.data.readOnly=false,storage.data.mountOptions=",
 )
 # Further values with which a launcher renders.
 WANTED = {
@@ -142,6 +142,25 @@ def test_programs_without_gpus_run_as_a_user_and_write_to_nothing_but_storage(na
             assert {"name": "data-tmp", "emptyDir": {}} in pod.spec["volumes"]
 
 
+@pytest.mark.parametrize(
+    ("sets", "options"),
+    [
+        (("launcher=download",), "uid=65534,gid=65534"),
+        (("launcher=download", "data.podSecurityContext.runAsUser=1000"), "uid=1000,gid=65534"),
+        # the driver says the group that a pod's fsGroup asks for
+        (("launcher=download", "data.podSecurityContext.fsGroup=7"), "uid=65534"),
+        (("launcher=download", r"storage.data.mountOptions=implicit-dirs\,uid=5"), "implicit-dirs,uid=5"),
+        ((), None),
+    ],
+)
+def test_buckets_belong_to_whom_the_pod_runs_as(sets: tuple[str, ...], options: str | None) -> None:
+    values = load_values([SITE["gke-a3mega"]], set_values=[*PREPARED, "storage.data.from=gs://bucket", *sets])
+    found = objects(render(chart_of("gke-a3mega"), "run", "default", values.data))
+    (spec,) = (pod.spec for thing in found for pod in pods(thing))
+    (volume,) = (each for each in spec["volumes"] if each["name"] == "data")
+    assert volume["csi"]["volumeAttributes"].get("mountOptions") == options
+
+
 @pytest.fixture(scope="module")
 def server(built_engines: None) -> Iterator[ControlPlane]:  # noqa: ARG001
     """A control plane without the controllers of runs, in which a namespace for each level."""
@@ -168,7 +187,8 @@ def server(built_engines: None) -> Iterator[ControlPlane]:  # noqa: ARG001
         ("gke-a3mega", ("launcher=pile-dataprep",), "restricted"),
         ("onprem-p8000", ("network.interface=none",), "baseline"),
         ("onprem-p8000", ("network.interface=infiniband", "nodes=2"), "privileged"),
-        ("eks-p5", ("nodes=2",), "baseline"),
+        ("eks-p5", ("nodes=2", "storage.scratch.from=memory://"), "baseline"),
+        ("eks-p5", ("nodes=2", "storage.scratch.from=disk://"), "privileged"),
         ("gke-a3high", ("nodes=2",), "privileged"),
         ("oke-h100", ("nodes=2", "network.mode=sriov"), "privileged"),
     ],
