@@ -142,6 +142,14 @@ def test_programs_without_gpus_run_as_a_user_and_write_to_nothing_but_storage(na
             assert {"name": "data-tmp", "emptyDir": {}} in pod.spec["volumes"]
 
 
+def test_nobody_becomes_root_by_leaving_out_the_user() -> None:
+    deleted = ["data.podSecurityContext.runAsUser=null", "data.podSecurityContext.runAsGroup=null"]
+    values = load_values([SITE["gke-a3mega"]], set_values=[*PREPARED, "launcher=download", *deleted])
+    found = objects(render(chart_of("gke-a3mega"), "run", "default", values.data))
+    (spec,) = (pod.spec for thing in found for pod in pods(thing))
+    assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
 @pytest.mark.parametrize(
     ("sets", "options"),
     [
