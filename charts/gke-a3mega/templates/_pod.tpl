@@ -438,8 +438,10 @@ spec:
           {{- /* Its files belong to whom the mount says, root if nothing else; with fsGroup the driver says the group. */}}
           {{- $own := $.Values.data.podSecurityContext }}
           {{- if not (or (include "gke-a3mega.gpu" $) (regexMatch "(^|,)[ug]id=" $store.mountOptions)) }}
-          {{- $options = append $options (printf "uid=%d" (int64 $own.runAsUser)) }}
-          {{- if kindIs "invalid" $own.fsGroup }}{{ $options = append $options (printf "gid=%d" (int64 $own.runAsGroup)) }}{{ end }}
+          {{- with $own.runAsUser }}{{ $options = append $options (printf "uid=%d" (int64 .)) }}{{ end }}
+          {{- if and $own.runAsGroup (kindIs "invalid" $own.fsGroup) }}
+          {{- $options = append $options (printf "gid=%d" (int64 $own.runAsGroup)) }}
+          {{- end }}
           {{- end }}
           {{- with compact $options }}
           mountOptions: {{ join "," . | quote }}

@@ -5,11 +5,16 @@ NVIDIA's start as root.
 {{- define "gke-a3mega.podSecurityContext" -}}
 {{- if not (include "gke-a3mega.gpu" .) }}
 {{- with .Values.data.podSecurityContext }}
-{{- if .runAsUser }}
+{{- /* Deleted with null, whom the pod runs as is for the cluster or the image to say; root has to be asked for. */}}
+{{- if ne (toString .runAsUser) "0" }}
 runAsNonRoot: true
 {{- end }}
+{{- if not (kindIs "invalid" .runAsUser) }}
 runAsUser: {{ int64 .runAsUser }}
+{{- end }}
+{{- if not (kindIs "invalid" .runAsGroup) }}
 runAsGroup: {{ int64 .runAsGroup }}
+{{- end }}
 {{- with .supplementalGroups }}
 supplementalGroups:
   {{- range . }}
