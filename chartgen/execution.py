@@ -1,7 +1,7 @@
 """A rendered pod's program run on this machine, as the kubelet runs it: its variables, files, mounts, signals.
 
 The machine stands for the image. Mounts become folders below a root, and their paths are replaced in variables,
-arguments and the chart's own files; what programs themselves name, and all of /dev, stays the machine's.
+arguments and the chart's own files; what programs themselves name, all of /dev, and /tmp stay the machine's.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from chartgen.podinputs import config_maps, expand, find_volume, read_files, rea
 
 # By this variable the processes of a container are told from all others, as by its control group.
 _MARK = "CHARTGEN_CONTAINER"
+# Values of a rehearsal name the machine's own files, which are often below /tmp.
+_OF_THE_MACHINE = re.compile(r"/dev/|/tmp$")
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def plan_execution(
     container = program(workers.pod)
     if "command" not in container:
         raise UsageError(f"container {container['name']} has no command; its image's cannot be known here")
-    mounts = [mount for mount in container.get("volumeMounts", ()) if not mount["mountPath"].startswith("/dev/")]
+    mounts = [mount for mount in container.get("volumeMounts", ()) if not _OF_THE_MACHINE.match(mount["mountPath"])]
     here = {mount["mountPath"]: root / mount["mountPath"].lstrip("/") for mount in mounts} | dict(places or {})
     move = _mover(here)
     maps = config_maps(found)

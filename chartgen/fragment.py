@@ -53,7 +53,8 @@ FIELDS = {
     "privileges": Field(
         "object",
         "each privilege that its containers hold, and the reason: `hostNetwork`, `privileged in CONTAINER`,"
-        " `CAPABILITY in CONTAINER`, `hostPath FOLDER in CONTAINER`; CONTAINER `program` is the program's own",
+        " `root in CONTAINER`, `CAPABILITY in CONTAINER`, `hostPath FOLDER in CONTAINER`;"
+        " CONTAINER `program` is the program's own",
         of="string",
     ),
     "sources": Field("array", "the vendor documents that its values come from", required=True, of="string"),

@@ -2,6 +2,8 @@
 
 hostNetwork                                the pod
 privileged in program                      the container of the program, whatever its workload kind calls it
+root in program                            it runs as root, or as whom its image says
+default capabilities in tcpx-daemon        it keeps those that a container has by default: they are not all dropped
 NET_ADMIN in tcpx-daemon, tcpxo-daemon     a capability of these containers
 hostPath /dev/infiniband in program        a folder of the machine, mounted by this container
 hostPath .Values.localDisk in program      the same, named by a value
@@ -14,10 +16,13 @@ from dataclasses import dataclass
 
 PROGRAM = "program"
 VALUE = ".Values."
+# All but those that a container drops.
+DEFAULTS = "default capabilities"
 # Of the pod: its namespaces, and what only kube-linter asks a reason for.
-_OF_THE_POD = ("hostNetwork", "hostPID", "hostIPC", "root", "unlimited")
+_OF_THE_POD = ("hostNetwork", "hostPID", "hostIPC", "unlimited")
 _FORM = re.compile(
-    r"(?P<name>\w+)(?: (?P<path>[/.]\S*))?(?: in (?P<containers>[a-z0-9][a-z0-9-]*(?:, [a-z0-9][a-z0-9-]*)*))?"
+    rf"(?P<name>\w+|{DEFAULTS})(?: (?P<path>[/.]\S*))?"
+    r"(?: in (?P<containers>[a-z0-9][a-z0-9-]*(?:, [a-z0-9][a-z0-9-]*)*))?"
 )
 # A path that is what it looks like, and no socket of a container runtime.
 _PLAIN = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+(?<!\.sock)")

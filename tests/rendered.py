@@ -112,6 +112,12 @@ def container(found: Objects) -> dict[str, Any]:
     return dict(only)
 
 
+def security(*capabilities: str) -> dict[str, Any]:
+    """The security context of a program with GPUs that adds these capabilities to those that every one keeps."""
+    kept = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID", *capabilities)
+    return {"allowPrivilegeEscalation": False, "capabilities": {"add": sorted(kept), "drop": ["ALL"]}}
+
+
 def env(found: Objects) -> dict[str, str]:
     """The program's variables as a process sees them."""
     return {entry["name"]: unescaped(entry["value"]) for entry in container(found)["env"] if "value" in entry}

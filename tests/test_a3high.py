@@ -24,6 +24,7 @@ from rendered import (
     one,
     overrides,
     pod,
+    security,
     volumes,
 )
 from rendered import rendered as rendered_target
@@ -277,7 +278,7 @@ def test_pod_network_attaches_five_networks_and_is_not_privileged(run: Objects) 
     for item in (*spec["containers"], *spec["initContainers"]):
         assert item["securityContext"]["allowPrivilegeEscalation"] is False
         assert "privileged" not in item["securityContext"]
-    assert container(run)["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
+    assert container(run)["securityContext"] == security("IPC_LOCK")
 
 
 @pytest.mark.parametrize("sets", ["network.stack=tcp", "network.subnetworks={a,b,c}", "gpusPerNode=4"])

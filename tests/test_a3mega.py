@@ -22,6 +22,7 @@ from rendered import (
     overrides,
     pod,
     rendered,
+    security,
     volumes,
 )
 
@@ -275,7 +276,7 @@ def test_pod_network_attaches_nine_networks_and_is_not_privileged(run: Objects) 
     for item in (*spec["containers"], *spec["initContainers"]):
         assert item["securityContext"]["allowPrivilegeEscalation"] is False
         assert "privileged" not in item["securityContext"]
-    assert container(run)["securityContext"]["capabilities"]["add"] == ["IPC_LOCK"]
+    assert container(run)["securityContext"] == security("IPC_LOCK")
 
 
 def test_other_networks_can_be_named_but_must_be_eight() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft7Validator
+from rendered import security
 from userlib import composed, library
 
 from chartgen.chart import Chart
@@ -248,7 +249,7 @@ def test_every_slot_lands_in_its_field(workload: str, tmp_path: Path) -> None:
     assert (
         program["resources"]["limits"]["example.com/nic"] == program["resources"]["requests"]["example.com/nic"] == "8"
     )
-    assert program["securityContext"] == {"allowPrivilegeEscalation": False, "runAsUser": 7}
+    assert program["securityContext"] == {**security(), "runAsUser": 7}
     (script,) = (item["data"]["start.sh"] for item in found if "start.sh" in item.get("data", {}))
     assert "\necho before-launch\n" in script
     assert item["metadata"]["labels"]["mine"] == "label"

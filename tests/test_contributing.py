@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from rendered import security
 
 from chartgen.chart import Chart
 from chartgen.helm import find_helm
@@ -77,7 +78,7 @@ def test_the_pods_hold_what_the_fragment_says(followed: Followed) -> None:
     assert job["completions"] == 4
     assert jobset["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "lab"
     assert program["resources"]["limits"] == {"nvidia.com/gpu": "8", "rdma/hca": "8"}
-    assert program["securityContext"]["capabilities"] == {"add": ["IPC_LOCK"]}
+    assert program["securityContext"] == security("IPC_LOCK")
     assert {"name": "NCCL_NET", "value": "IB"} in program["env"]
     assert {"name": "data", "persistentVolumeClaim": {"claimName": "datasets"}} in spec["volumes"]
     assert {"name": "data", "mountPath": "/data"} in program["volumeMounts"]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from rendered import VALUES, Objects, one, rendered, rendered_setup
+from rendered import VALUES, Objects, one, rendered, rendered_setup, security
 
 from chartgen.errors import ChartgenError
 
@@ -117,7 +117,7 @@ def test_machines_with_gpus_are_enough_for_the_master_too() -> None:
     master = container(found, "mpimaster")
     assert master["image"] == container(found)["image"]
     assert "limits" not in master["resources"]
-    assert "privileged" not in master["securityContext"]
+    assert master["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 @pytest.mark.parametrize("shape", ADAPTERS)
@@ -206,8 +206,8 @@ def test_virtual_functions_instead_of_the_machines_network(gpus: int, functions:
         assert "hostNetwork" not in pod(found, name)
         assert not [volume for volume in pod(found, name)["volumes"] if "hostPath" in volume]
     # the device plugin hands out the devices of the functions; RDMA needs locked memory and nothing else
-    security = {"allowPrivilegeEscalation": False, "capabilities": {"add": ["IPC_LOCK"]}}
-    assert container(found)["securityContext"] == security
+    # its ssh server is in an empty root besides
+    assert container(found)["securityContext"] == security("IPC_LOCK", "SYS_CHROOT")
     assert "/dev/infiniband" not in [mount["mountPath"] for mount in container(found)["volumeMounts"]]
     annotations = task(found, "mpiworker")["template"]["metadata"]["annotations"]
     assert annotations["k8s.v1.cni.cncf.io/networks"].split(",") == ["fabric/vf"] * functions

@@ -22,6 +22,7 @@ from rendered import (
     pod,
     rendered,
     rendered_setup,
+    security,
     setup_chart,
     target,
     volumes,
@@ -44,7 +45,7 @@ def test_one_machine_needs_no_network_no_label_and_no_privilege() -> None:
     for files in ((), SITE):
         found = run(files=files)
         assert container(found)["resources"]["limits"] == {"nvidia.com/gpu": "8"}
-        assert container(found)["securityContext"] == {"allowPrivilegeEscalation": False}
+        assert container(found)["securityContext"] == security()
         assert "nodeSelector" not in pod(found)["spec"]
         assert "NCCL_NET" not in env(found)
 
@@ -62,10 +63,7 @@ def test_infiniband_by_value() -> None:
     limits = container(found)["resources"]["limits"]
     assert limits == {"nvidia.com/gpu": "8", "nvidia.com/hostdev": "8"}
     assert container(found)["resources"]["requests"] == limits
-    assert container(found)["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "capabilities": {"add": ["IPC_LOCK"]},
-    }
+    assert container(found)["securityContext"] == security("IPC_LOCK")
     assert (env(found)["NCCL_NET"], env(found)["NCCL_NET_PLUGIN"]) == ("IB", "none")
     assert env(found)["NCCL_SOCKET_IFNAME"] == "eth0"
     assert "NCCL_IB_HCA" not in env(found)

@@ -69,7 +69,9 @@ def _container(container: dict[str, Any], *, program: bool) -> dict[str, str]:
     if not program:
         rows["command"] = " ".join(_command((*container.get("command", ()), *container.get("args", ()))))
     rows["privileged"] = _text(security.pop("privileged", False))
-    rows["capabilities"] = _text(security.pop("capabilities", {}).get("add", []))
+    capabilities = security.pop("capabilities", {})
+    rows["capabilities"] = _text(capabilities.get("add", []))
+    rows |= {"capabilities dropped": _text(capabilities["drop"])} if capabilities.get("drop") else {}
     rows |= {name: _text(value) for name, value in security.items()}
     for kind, amounts in container.get("resources", {}).items():
         rows |= {f"{kind} {name}": str(amount) for name, amount in amounts.items()}

@@ -44,6 +44,7 @@ def names_of_volumes(job: Job) -> Iterator[Claim]:
     if not job.values["extraVolumes"]:
         return  # reading the slots takes as long as all other checks
     taken = {*_keys(job, "volumes.yaml"), "start", *job.values["storage"]}
+    taken |= {"data-tmp"} if job.launcher.task == "data" else set()
     for index, volume in enumerate(job.values["extraVolumes"]):
         name = volume["name"]
         if name in taken:

@@ -40,6 +40,69 @@ podAffinity:
 {{- end }}
 {{- end }}
 {{- define "eks-p5.slot.initContainers" -}}
+{{- /* storage */}}
+{{- if include "eks-p5.ownFolders" . | trim }}
+{{- $own := .Values.data.podSecurityContext }}
+{{- $folders := include "eks-p5.ownFolders" . | fromYamlArray }}
+{{- $mounts := list }}
+{{- range $folders }}{{ $mounts = append $mounts (regexFind "^/[^/]*" .) }}{{ end }}
+# New storage belongs to root, and neither NFS nor every driver of claims knows fsGroup, which would also change what
+# others have there. So root makes the folders of the program, and gives it those that are root's: these alone, and not
+# what is in them. Whose folder it is decides, since this root is not asked for permission.
+- name: own-folders
+  image: {{ (include "eks-p5.launcher" . | fromYaml).image | quote }}
+  imagePullPolicy: {{ .Values.imagePullPolicy }}
+  command:
+    - bash
+    - -euc
+    - |
+      user=$1 groups=$2
+      shift 2
+      for folder in "$@"; do
+        mkdir -p "$folder"
+        read -r owner group mode < <(stat -c "%u %g %a" "$folder")
+        if [[ $owner == "$user" ]] || ((0$mode & 2)) || { ((0$mode & 16)) && [[ " $groups " == *" $group "* ]]; }; then
+          continue
+        fi
+        if [[ $owner != 0 ]] || ! chown "$user:${groups%% *}" "$folder"; then
+          echo "chartgen: user $user cannot write to $folder, which belongs to user $owner and group $group; set" \
+            "data.podSecurityContext to who can, or change its owner on the server" >&2
+          exit 1
+        fi
+      done
+    - own-folders
+  args:
+    - {{ int64 $own.runAsUser | quote }}
+    {{- $groups := list }}
+    {{- range prepend $own.supplementalGroups $own.runAsGroup }}{{ $groups = append $groups (int64 .) }}{{ end }}
+    - {{ join " " $groups | quote }}
+    {{- range $folders }}
+    - {{ include "eks-p5.literal" . }}
+    {{- end }}
+  resources:
+    requests: {cpu: 10m, memory: 32Mi}
+    limits: {memory: 64Mi}
+  securityContext:
+    runAsNonRoot: false
+    runAsUser: 0
+    runAsGroup: 0
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+      add: [CHOWN, DAC_OVERRIDE]
+  # A bucket is there only when the containers behind this one are.
+  volumeMounts:
+    {{- range $role, $store := .Values.storage }}
+    {{- if has (printf "/%s" $role) $mounts }}
+    - name: {{ include "eks-p5.storeVolume" (list $ $role) }}
+      mountPath: /{{ $role }}
+      {{- with include "eks-p5.storeSubPath" (list $ $role) }}
+      subPath: {{ quote . }}
+      {{- end }}
+    {{- end }}
+    {{- end }}
+{{- end }}
 {{- end }}
 {{- define "eks-p5.slot.securityContext" -}}
 {{- end }}
@@ -111,6 +174,13 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
   value: {{ join "\n" $paths | quote }}
 {{- end }}
 {{- end }}
+{{- if not (include "eks-p5.gpu" .) }}
+# Its own user has no home in the image, and may have no name there.
+- name: HOME
+  value: /tmp
+- name: USER
+  value: data
+{{- end }}
 {{- $launcher := include "eks-p5.launcher" . | fromYaml }}
 {{- if eq $launcher.processes "workers" }}
 - name: WORKERS
@@ -162,6 +232,8 @@ spec:
   restartPolicy: Never
   terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
   {{- include "eks-p5.account" . | nindent 2 }}
+  securityContext:
+    {{- include "eks-p5.podSecurityContext" . | trim | nindent 4 }}
 
   {{- with include "eks-p5.merge" (list (toYaml .Values.nodeSelector) (include "eks-p5.slot.nodeSelector" .)) }}
   nodeSelector:
@@ -177,6 +249,10 @@ spec:
     - name: start
       configMap:
         name: {{ include "eks-p5.run" . }}
+    {{- if include "eks-p5.ownTmp" . }}
+    - name: data-tmp
+      emptyDir: {}
+    {{- end }}
     {{- if include "eks-p5.gpu" . }}
     {{- /* shared-memory */}}
     - name: shared-memory
@@ -270,16 +346,15 @@ spec:
           {{- end }}
         {{- end }}
       securityContext:
-        {{- $security := include "eks-p5.slot.securityContext" . | fromYaml }}
-        {{- if $security.privileged }}
-        {{- toYaml $security | nindent 8 }}
-        {{- else }}
-        {{- toYaml (merge $security (dict "allowPrivilegeEscalation" false)) | nindent 8 }}
-        {{- end }}
+        {{- include "eks-p5.securityContext" . | nindent 8 }}
       volumeMounts:
         - name: start
           mountPath: /etc/chartgen
           readOnly: true
+        {{- if include "eks-p5.ownTmp" . }}
+        - name: data-tmp
+          mountPath: /tmp
+        {{- end }}
         {{- if include "eks-p5.gpu" . }}
         {{- /* shared-memory */}}
         - name: shared-memory

@@ -58,6 +58,9 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
   args: {{ toJson $gpudirect.installArguments }}
   securityContext:
     allowPrivilegeEscalation: false
+    capabilities:
+      drop: [ALL]
+      add: [CHOWN, DAC_OVERRIDE, FOWNER]
   volumeMounts:
     - name: nccl-plugin
       mountPath: {{ $gpudirect.installed }}
@@ -98,6 +101,9 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
     {{- end }}
     capabilities:
       add: {{ toJson $gpudirect.capabilities }}
+      {{- if not .Values.network.hostNetwork }}
+      drop: [NET_RAW]
+      {{- end }}
   volumeMounts:
     - name: nvidia-libraries
       mountPath: /usr/local/nvidia
@@ -108,6 +114,69 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
     {{- range $gpudirect.daemonMounts }}
     - name: {{ .name }}
       mountPath: {{ .mountPath }}
+    {{- end }}
+{{- end }}
+{{- /* storage */}}
+{{- if include "gke-a3high.ownFolders" . | trim }}
+{{- $own := .Values.data.podSecurityContext }}
+{{- $folders := include "gke-a3high.ownFolders" . | fromYamlArray }}
+{{- $mounts := list }}
+{{- range $folders }}{{ $mounts = append $mounts (regexFind "^/[^/]*" .) }}{{ end }}
+# New storage belongs to root, and neither NFS nor every driver of claims knows fsGroup, which would also change what
+# others have there. So root makes the folders of the program, and gives it those that are root's: these alone, and not
+# what is in them. Whose folder it is decides, since this root is not asked for permission.
+- name: own-folders
+  image: {{ (include "gke-a3high.launcher" . | fromYaml).image | quote }}
+  imagePullPolicy: {{ .Values.imagePullPolicy }}
+  command:
+    - bash
+    - -euc
+    - |
+      user=$1 groups=$2
+      shift 2
+      for folder in "$@"; do
+        mkdir -p "$folder"
+        read -r owner group mode < <(stat -c "%u %g %a" "$folder")
+        if [[ $owner == "$user" ]] || ((0$mode & 2)) || { ((0$mode & 16)) && [[ " $groups " == *" $group "* ]]; }; then
+          continue
+        fi
+        if [[ $owner != 0 ]] || ! chown "$user:${groups%% *}" "$folder"; then
+          echo "chartgen: user $user cannot write to $folder, which belongs to user $owner and group $group; set" \
+            "data.podSecurityContext to who can, or change its owner on the server" >&2
+          exit 1
+        fi
+      done
+    - own-folders
+  args:
+    - {{ int64 $own.runAsUser | quote }}
+    {{- $groups := list }}
+    {{- range prepend $own.supplementalGroups $own.runAsGroup }}{{ $groups = append $groups (int64 .) }}{{ end }}
+    - {{ join " " $groups | quote }}
+    {{- range $folders }}
+    - {{ include "gke-a3high.literal" . }}
+    {{- end }}
+  resources:
+    requests: {cpu: 10m, memory: 32Mi}
+    limits: {memory: 64Mi}
+  securityContext:
+    runAsNonRoot: false
+    runAsUser: 0
+    runAsGroup: 0
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+      add: [CHOWN, DAC_OVERRIDE]
+  # A bucket is there only when the containers behind this one are.
+  volumeMounts:
+    {{- range $role, $store := .Values.storage }}
+    {{- if has (printf "/%s" $role) $mounts }}
+    - name: {{ include "gke-a3high.storeVolume" (list $ $role) }}
+      mountPath: /{{ $role }}
+      {{- with include "gke-a3high.storeSubPath" (list $ $role) }}
+      subPath: {{ quote . }}
+      {{- end }}
+    {{- end }}
     {{- end }}
 {{- end }}
 {{- end }}
@@ -190,6 +259,13 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
   value: {{ join "\n" $paths | quote }}
 {{- end }}
 {{- end }}
+{{- if not (include "gke-a3high.gpu" .) }}
+# Its own user has no home in the image, and may have no name there.
+- name: HOME
+  value: /tmp
+- name: USER
+  value: data
+{{- end }}
 {{- $launcher := include "gke-a3high.launcher" . | fromYaml }}
 {{- if eq $launcher.processes "workers" }}
 - name: WORKERS
@@ -269,6 +345,8 @@ spec:
   restartPolicy: Never
   terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
   {{- include "gke-a3high.account" . | nindent 2 }}
+  securityContext:
+    {{- include "gke-a3high.podSecurityContext" . | trim | nindent 4 }}
   {{- if include "gke-a3high.gpu" . }}
   {{- /* gpudirect */}}
   {{- if .Values.network.hostNetwork }}
@@ -290,6 +368,10 @@ spec:
     - name: start
       configMap:
         name: {{ include "gke-a3high.run" . }}
+    {{- if include "gke-a3high.ownTmp" . }}
+    - name: data-tmp
+      emptyDir: {}
+    {{- end }}
     {{- if include "gke-a3high.gpu" . }}
     {{- /* shared-memory */}}
     - name: shared-memory
@@ -346,7 +428,16 @@ spec:
         volumeAttributes:
           bucketName: {{ include "gke-a3high.storeName" $store.from | quote }}
           {{- $path := include "gke-a3high.storePath" $store.from }}
-          {{- with compact (list $store.mountOptions (empty $path | ternary "" (printf "only-dir=%s" $path))) }}
+          {{- $options := list $store.mountOptions (empty $path | ternary "" (printf "only-dir=%s" $path)) }}
+          {{- /* Its files belong to whom the mount says, root if nothing else; with fsGroup the driver says the group. */}}
+          {{- $own := $.Values.data.podSecurityContext }}
+          {{- if not (or (include "gke-a3high.gpu" $) (regexMatch "(^|,)[ug]id=" $store.mountOptions)) }}
+          {{- with $own.runAsUser }}{{ $options = append $options (printf "uid=%d" (int64 .)) }}{{ end }}
+          {{- if and $own.runAsGroup (kindIs "invalid" $own.fsGroup) }}
+          {{- $options = append $options (printf "gid=%d" (int64 $own.runAsGroup)) }}
+          {{- end }}
+          {{- end }}
+          {{- with compact $options }}
           mountOptions: {{ join "," . | quote }}
           {{- end }}
     {{- end }}
@@ -417,16 +508,15 @@ spec:
           {{- end }}
         {{- end }}
       securityContext:
-        {{- $security := include "gke-a3high.slot.securityContext" . | fromYaml }}
-        {{- if $security.privileged }}
-        {{- toYaml $security | nindent 8 }}
-        {{- else }}
-        {{- toYaml (merge $security (dict "allowPrivilegeEscalation" false)) | nindent 8 }}
-        {{- end }}
+        {{- include "gke-a3high.securityContext" . | nindent 8 }}
       volumeMounts:
         - name: start
           mountPath: /etc/chartgen
           readOnly: true
+        {{- if include "gke-a3high.ownTmp" . }}
+        - name: data-tmp
+          mountPath: /tmp
+        {{- end }}
         {{- if include "gke-a3high.gpu" . }}
         {{- /* shared-memory */}}
         - name: shared-memory

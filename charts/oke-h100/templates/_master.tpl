@@ -28,6 +28,9 @@ spec:
     - name: {{ . | quote }}
     {{- end }}
   {{- end }}
+  securityContext:
+    seccompProfile:
+      type: RuntimeDefault
   {{- if include "oke-h100.gpu" . }}
   {{- /* roce-oke */}}
   {{- if eq .Values.network.mode "host" }}
@@ -77,6 +80,8 @@ spec:
       {{- end }}
       securityContext:
         allowPrivilegeEscalation: false
+        capabilities:
+          drop: [ALL]
       volumeMounts:
         - name: master
           mountPath: /etc/chartgen

@@ -22,6 +22,69 @@ node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- define "oke-h100.slot.affinity" -}}
 {{- end }}
 {{- define "oke-h100.slot.initContainers" -}}
+{{- /* storage */}}
+{{- if include "oke-h100.ownFolders" . | trim }}
+{{- $own := .Values.data.podSecurityContext }}
+{{- $folders := include "oke-h100.ownFolders" . | fromYamlArray }}
+{{- $mounts := list }}
+{{- range $folders }}{{ $mounts = append $mounts (regexFind "^/[^/]*" .) }}{{ end }}
+# New storage belongs to root, and neither NFS nor every driver of claims knows fsGroup, which would also change what
+# others have there. So root makes the folders of the program, and gives it those that are root's: these alone, and not
+# what is in them. Whose folder it is decides, since this root is not asked for permission.
+- name: own-folders
+  image: {{ (include "oke-h100.launcher" . | fromYaml).image | quote }}
+  imagePullPolicy: {{ .Values.imagePullPolicy }}
+  command:
+    - bash
+    - -euc
+    - |
+      user=$1 groups=$2
+      shift 2
+      for folder in "$@"; do
+        mkdir -p "$folder"
+        read -r owner group mode < <(stat -c "%u %g %a" "$folder")
+        if [[ $owner == "$user" ]] || ((0$mode & 2)) || { ((0$mode & 16)) && [[ " $groups " == *" $group "* ]]; }; then
+          continue
+        fi
+        if [[ $owner != 0 ]] || ! chown "$user:${groups%% *}" "$folder"; then
+          echo "chartgen: user $user cannot write to $folder, which belongs to user $owner and group $group; set" \
+            "data.podSecurityContext to who can, or change its owner on the server" >&2
+          exit 1
+        fi
+      done
+    - own-folders
+  args:
+    - {{ int64 $own.runAsUser | quote }}
+    {{- $groups := list }}
+    {{- range prepend $own.supplementalGroups $own.runAsGroup }}{{ $groups = append $groups (int64 .) }}{{ end }}
+    - {{ join " " $groups | quote }}
+    {{- range $folders }}
+    - {{ include "oke-h100.literal" . }}
+    {{- end }}
+  resources:
+    requests: {cpu: 10m, memory: 32Mi}
+    limits: {memory: 64Mi}
+  securityContext:
+    runAsNonRoot: false
+    runAsUser: 0
+    runAsGroup: 0
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+      add: [CHOWN, DAC_OVERRIDE]
+  # A bucket is there only when the containers behind this one are.
+  volumeMounts:
+    {{- range $role, $store := .Values.storage }}
+    {{- if has (printf "/%s" $role) $mounts }}
+    - name: {{ include "oke-h100.storeVolume" (list $ $role) }}
+      mountPath: /{{ $role }}
+      {{- with include "oke-h100.storeSubPath" (list $ $role) }}
+      subPath: {{ quote . }}
+      {{- end }}
+    {{- end }}
+    {{- end }}
+{{- end }}
 {{- end }}
 {{- define "oke-h100.slot.securityContext" -}}
 {{- if include "oke-h100.gpu" . }}
@@ -94,6 +157,13 @@ capabilities:
   value: {{ join "\n" $paths | quote }}
 {{- end }}
 {{- end }}
+{{- if not (include "oke-h100.gpu" .) }}
+# Its own user has no home in the image, and may have no name there.
+- name: HOME
+  value: /tmp
+- name: USER
+  value: data
+{{- end }}
 {{- $launcher := include "oke-h100.launcher" . | fromYaml }}
 {{- if eq $launcher.processes "workers" }}
 - name: WORKERS
@@ -137,6 +207,8 @@ spec:
   restartPolicy: Never
   terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
   {{- include "oke-h100.account" . | nindent 2 }}
+  securityContext:
+    {{- include "oke-h100.podSecurityContext" . | trim | nindent 4 }}
   {{- if include "oke-h100.gpu" . }}
   {{- /* roce-oke */}}
   {{- if eq .Values.network.mode "host" }}
@@ -158,6 +230,10 @@ spec:
     - name: start
       configMap:
         name: {{ include "oke-h100.run" . }}
+    {{- if include "oke-h100.ownTmp" . }}
+    - name: data-tmp
+      emptyDir: {}
+    {{- end }}
     {{- if include "oke-h100.gpu" . }}
     {{- /* shared-memory */}}
     - name: shared-memory
@@ -257,16 +333,15 @@ spec:
           {{- end }}
         {{- end }}
       securityContext:
-        {{- $security := include "oke-h100.slot.securityContext" . | fromYaml }}
-        {{- if $security.privileged }}
-        {{- toYaml $security | nindent 8 }}
-        {{- else }}
-        {{- toYaml (merge $security (dict "allowPrivilegeEscalation" false)) | nindent 8 }}
-        {{- end }}
+        {{- include "oke-h100.securityContext" . | nindent 8 }}
       volumeMounts:
         - name: start
           mountPath: /etc/chartgen
           readOnly: true
+        {{- if include "oke-h100.ownTmp" . }}
+        - name: data-tmp
+          mountPath: /tmp
+        {{- end }}
         {{- if include "oke-h100.gpu" . }}
         {{- /* shared-memory */}}
         - name: shared-memory

@@ -32,6 +32,69 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- define "onprem-p8000.slot.affinity" -}}
 {{- end }}
 {{- define "onprem-p8000.slot.initContainers" -}}
+{{- /* storage */}}
+{{- if include "onprem-p8000.ownFolders" . | trim }}
+{{- $own := .Values.data.podSecurityContext }}
+{{- $folders := include "onprem-p8000.ownFolders" . | fromYamlArray }}
+{{- $mounts := list }}
+{{- range $folders }}{{ $mounts = append $mounts (regexFind "^/[^/]*" .) }}{{ end }}
+# New storage belongs to root, and neither NFS nor every driver of claims knows fsGroup, which would also change what
+# others have there. So root makes the folders of the program, and gives it those that are root's: these alone, and not
+# what is in them. Whose folder it is decides, since this root is not asked for permission.
+- name: own-folders
+  image: {{ (include "onprem-p8000.launcher" . | fromYaml).image | quote }}
+  imagePullPolicy: {{ .Values.imagePullPolicy }}
+  command:
+    - bash
+    - -euc
+    - |
+      user=$1 groups=$2
+      shift 2
+      for folder in "$@"; do
+        mkdir -p "$folder"
+        read -r owner group mode < <(stat -c "%u %g %a" "$folder")
+        if [[ $owner == "$user" ]] || ((0$mode & 2)) || { ((0$mode & 16)) && [[ " $groups " == *" $group "* ]]; }; then
+          continue
+        fi
+        if [[ $owner != 0 ]] || ! chown "$user:${groups%% *}" "$folder"; then
+          echo "chartgen: user $user cannot write to $folder, which belongs to user $owner and group $group; set" \
+            "data.podSecurityContext to who can, or change its owner on the server" >&2
+          exit 1
+        fi
+      done
+    - own-folders
+  args:
+    - {{ int64 $own.runAsUser | quote }}
+    {{- $groups := list }}
+    {{- range prepend $own.supplementalGroups $own.runAsGroup }}{{ $groups = append $groups (int64 .) }}{{ end }}
+    - {{ join " " $groups | quote }}
+    {{- range $folders }}
+    - {{ include "onprem-p8000.literal" . }}
+    {{- end }}
+  resources:
+    requests: {cpu: 10m, memory: 32Mi}
+    limits: {memory: 64Mi}
+  securityContext:
+    runAsNonRoot: false
+    runAsUser: 0
+    runAsGroup: 0
+    allowPrivilegeEscalation: false
+    readOnlyRootFilesystem: true
+    capabilities:
+      drop: [ALL]
+      add: [CHOWN, DAC_OVERRIDE]
+  # A bucket is there only when the containers behind this one are.
+  volumeMounts:
+    {{- range $role, $store := .Values.storage }}
+    {{- if has (printf "/%s" $role) $mounts }}
+    - name: {{ include "onprem-p8000.storeVolume" (list $ $role) }}
+      mountPath: /{{ $role }}
+      {{- with include "onprem-p8000.storeSubPath" (list $ $role) }}
+      subPath: {{ quote . }}
+      {{- end }}
+    {{- end }}
+    {{- end }}
+{{- end }}
 {{- end }}
 {{- define "onprem-p8000.slot.securityContext" -}}
 {{- if include "onprem-p8000.gpu" . }}
@@ -110,6 +173,13 @@ provreq.kueue.x-k8s.io/maxRunDurationSeconds: {{ .Values.run.deadlineSeconds | i
   value: {{ join "\n" $paths | quote }}
 {{- end }}
 {{- end }}
+{{- if not (include "onprem-p8000.gpu" .) }}
+# Its own user has no home in the image, and may have no name there.
+- name: HOME
+  value: /tmp
+- name: USER
+  value: data
+{{- end }}
 {{- $launcher := include "onprem-p8000.launcher" . | fromYaml }}
 {{- if eq $launcher.processes "workers" }}
 - name: WORKERS
@@ -162,6 +232,8 @@ spec:
   restartPolicy: Never
   terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
   {{- include "onprem-p8000.account" . | nindent 2 }}
+  securityContext:
+    {{- include "onprem-p8000.podSecurityContext" . | trim | nindent 4 }}
 
   {{- with include "onprem-p8000.merge" (list (toYaml .Values.nodeSelector) (include "onprem-p8000.slot.nodeSelector" .)) }}
   nodeSelector:
@@ -177,6 +249,10 @@ spec:
     - name: start
       configMap:
         name: {{ include "onprem-p8000.run" . }}
+    {{- if include "onprem-p8000.ownTmp" . }}
+    - name: data-tmp
+      emptyDir: {}
+    {{- end }}
     {{- if include "onprem-p8000.gpu" . }}
     {{- /* shared-memory */}}
     - name: shared-memory
@@ -270,16 +346,15 @@ spec:
           {{- end }}
         {{- end }}
       securityContext:
-        {{- $security := include "onprem-p8000.slot.securityContext" . | fromYaml }}
-        {{- if $security.privileged }}
-        {{- toYaml $security | nindent 8 }}
-        {{- else }}
-        {{- toYaml (merge $security (dict "allowPrivilegeEscalation" false)) | nindent 8 }}
-        {{- end }}
+        {{- include "onprem-p8000.securityContext" . | nindent 8 }}
       volumeMounts:
         - name: start
           mountPath: /etc/chartgen
           readOnly: true
+        {{- if include "onprem-p8000.ownTmp" . }}
+        - name: data-tmp
+          mountPath: /tmp
+        {{- end }}
         {{- if include "onprem-p8000.gpu" . }}
         {{- /* shared-memory */}}
         - name: shared-memory

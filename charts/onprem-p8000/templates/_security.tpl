@@ -1,0 +1,62 @@
+{{/*
+Security context of the run's pods. Programs without GPUs run as a user. Those that train run as whom their image says:
+NVIDIA's start as root.
+*/}}
+{{- define "onprem-p8000.podSecurityContext" -}}
+{{- if not (include "onprem-p8000.gpu" .) }}
+{{- with .Values.data.podSecurityContext }}
+{{- /* Deleted with null, whom the pod runs as is for the cluster or the image to say; root has to be asked for. */}}
+{{- if ne (toString .runAsUser) "0" }}
+runAsNonRoot: true
+{{- end }}
+{{- if not (kindIs "invalid" .runAsUser) }}
+runAsUser: {{ int64 .runAsUser }}
+{{- end }}
+{{- if not (kindIs "invalid" .runAsGroup) }}
+runAsGroup: {{ int64 .runAsGroup }}
+{{- end }}
+{{- with .supplementalGroups }}
+supplementalGroups:
+  {{- range . }}
+  - {{ int64 . }}
+  {{- end }}
+{{- end }}
+{{- if not (kindIs "invalid" .fsGroup) }}
+fsGroup: {{ int64 .fsGroup }}
+# A volume whose top belongs to the group already is not walked through file by file.
+fsGroupChangePolicy: OnRootMismatch
+{{- end }}
+{{- end }}
+{{- end }}
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/*
+Security context of the program's container, over what fragments say. Without GPUs it keeps nothing; with GPUs, of the
+capabilities that every container has by default, those that a root needs for files of others, and for services that
+drop to a user.
+*/}}
+{{- define "onprem-p8000.securityContext" -}}
+{{- $security := include "onprem-p8000.slot.securityContext" . | fromYaml }}
+{{- if not $security.privileged }}
+{{- $add := ($security.capabilities | default dict).add | default list }}
+{{- if include "onprem-p8000.gpu" . }}
+{{- $add = concat $add (list "CHOWN" "DAC_OVERRIDE" "FOWNER" "SETGID" "SETUID") }}
+{{- else }}
+{{- $_ := set $security "readOnlyRootFilesystem" true }}
+{{- end }}
+{{- $capabilities := dict "drop" (list "ALL") }}
+{{- with $add }}{{ $_ := set $capabilities "add" (uniq . | sortAlpha) }}{{ end }}
+{{- $_ := set $security "capabilities" $capabilities }}
+{{- $_ := set $security "allowPrivilegeEscalation" false }}
+{{- end }}
+{{- toYaml $security }}
+{{- end }}
+
+{{/* Whether the program needs a folder for temporary files, since its root file system is read-only: "true" or nothing. */}}
+{{- define "onprem-p8000.ownTmp" -}}
+{{- $taken := list }}
+{{- range .Values.extraVolumeMounts }}{{ $taken = append $taken .mountPath }}{{ end }}
+{{- if not (or (include "onprem-p8000.gpu" .) (has "/tmp" $taken)) }}true{{ end }}
+{{- end }}
