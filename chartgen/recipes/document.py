@@ -73,7 +73,9 @@ class Recipe:
 
     def problem(self, keys: Keys, message: str, hint: str = "") -> Problem:
         """Make a Problem that names a key, at its place."""
-        origin = self.values.origin(keys)
+        files = [layer for layer in self.values.layers if layer.document]
+        named = self.values.sets(keys) or not files
+        origin = self.values.origin(keys) if named else files[0].origin(keys)
         return Problem(f"{dotted(keys)} {message}", origin.path or self.path, origin.line, origin.column, hint)
 
     def leave(self, keys: Keys, message: str, hint: str = "") -> None:
