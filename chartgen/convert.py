@@ -21,7 +21,7 @@ from chartgen.recipes.machine import machine_of, target_of
 from chartgen.recipes.nemotree import NemoTree
 from chartgen.recipes.program import launcher_of, program_of, script_of
 from chartgen.recipes.storage import Storage
-from chartgen.yamltext import Document, load, require_map
+from chartgen.yamltext import load, load_file, require_map
 
 if TYPE_CHECKING:
     from chartgen.launcher import Launcher
@@ -68,7 +68,7 @@ class Converted:
 
 def convert_recipe(
     values: Values,
-    config: Document | None = None,
+    config: Path | None = None,
     *,
     script: Path | None = None,
     target: str = "",
@@ -106,7 +106,7 @@ def convert_recipe(
         recipe.lack(("workload",), "does not hold the model, which stands in the recipe's NeMo configuration", hint)
     made = None
     if goes_to and launcher and config is not None:
-        made = _Conversion(recipe, goes_to, name).convert(NemoTree(config, recipe), launcher)
+        made = _Conversion(recipe, goes_to, name).convert(NemoTree(load_file(config), recipe), launcher)
     if recipe.missing or made is None:
         raise ChartgenError(recipe.missing)
     return made
@@ -158,7 +158,7 @@ class _Conversion:
         for weight, path in read.prefixes:
             prefixes.append({"path": self._place(tree, "model.data.data_prefix", path), "weight": weight})
         if prefixes:
-            read.preset["data"]["prefixes"] = prefixes
+            read.preset.setdefault("data", {})["prefixes"] = prefixes
         if tokenizer:
             place = self.storage.place(tokenizer)
             if not place:

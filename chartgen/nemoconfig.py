@@ -12,66 +12,11 @@ from typing import Any
 
 from chartgen.launcher import Launcher
 from chartgen.programs import options_of
+from chartgen.recipes import nemooptions as table
 from chartgen.recipes.nemotree import NemoTree
 from chartgen.yamltext import Plain
 
 LAUNCHER = "nemo-1"
-_GPT2_VOCABULARY = 50257
-_TOKENIZERS = {"GPT2BPETokenizer": "gpt2", "sentencepiece": "sentencepiece", "huggingface": "huggingface"}
-_FILES = {"vocab_file": "gpt2-vocab.json", "merge_file": "gpt2-merges.txt", "model": "tokenizer.model"}
-_PRECISIONS = {
-    **dict.fromkeys(("bf16", "bf16-mixed", "bf16-true"), "bf16"),
-    **dict.fromkeys(("16", "16-mixed", "16-true"), "fp16"),
-    **dict.fromkeys(("32", "32-true"), "fp32"),
-}
-_OPTIMIZERS = {"distributed_fused_adam": True, "mcore_distributed_optim": True, "fused_adam": False}
-# Without these, the program would take what its own configuration has, and chartgen cannot say which that is.
-_NEEDED = (
-    *("trainer.precision", "trainer.max_steps", "trainer.limit_val_batches", "model.micro_batch_size"),
-    *("model.global_batch_size", "model.tensor_model_parallel_size", "model.pipeline_model_parallel_size"),
-    *("model.encoder_seq_length", "model.num_layers", "model.hidden_size", "model.ffn_hidden_size"),
-    *("model.num_attention_heads", "model.optim.name", "model.optim.lr", "model.optim.weight_decay"),
-    "model.optim.betas",
-    *("model.optim.sched.name", "model.optim.sched.warmup_steps", "model.optim.sched.min_lr"),
-    *("model.data.data_impl", "model.data.splits_string"),
-)
-# What the program takes for an option that its configuration does not have: NVIDIA/NeMo r2.0.0rc1 and v2.4.0,
-# megatron_gpt_model.py, megatron_base_model.py, megatron_trainer_builder.py and nemo/utils/exp_manager.py.
-_SILENT: dict[str, Plain] = {
-    "model.mcore_gpt": False,
-    "model.transformer_engine": False,
-    "model.megatron_amp_O2": False,
-    "model.normalization": "layernorm",
-    "model.position_embedding_type": "learned_absolute",
-    "model.activation": "gelu",
-    "model.bias": True,
-    "model.share_embeddings_and_output_weights": True,
-    "model.hidden_dropout": 0.1,
-    "model.attention_dropout": 0.1,
-    "model.init_method_std": 0.02,
-    "exp_manager.resume_if_exists": False,
-    "exp_manager.create_checkpoint_callback": True,
-    "trainer.gradient_clip_val": None,
-}
-_ROTARY_BASE = 10000
-# Options that chartgen sets for reasons of its own, or that mean nothing to the program.
-_OWN_OPTIONS = re.compile(
-    r"run\..*|name|defaults|hydra\b.*|trainer\.(devices|num_nodes|logger|enable_checkpointing|limit_val_batches)"
-    r"|exp_manager\.(explicit_log_dir|exp_dir|name|version|create_(tensorboard|dllogger)_logger|dllogger_logger_kwargs\..*)"
-    r"|model\.tokenizer\..*|model\.(fp8|nsys_profile\..*|activations_checkpoint_(granularity|method|num_layers))"
-    r"|model\.data\.(data_prefix\b.*|data_impl|index_mapping_dir)"
-)
-_LOGGERS = re.compile(r"exp_manager\.(?P<logger>\w+?)_logger_kwargs\..*")
-_CALLBACK = "exp_manager.checkpoint_callback_params"
-# Options at which the launcher says the same by itself, by the portable key that makes it do so.
-_IMPLIED: dict[str, Callable[[dict[str, Any]], Plain]] = {
-    "model.max_position_embeddings": lambda preset: preset.get("sequenceLength"),
-    "model.data.seq_length": lambda preset: preset.get("sequenceLength"),
-    "model.fp8_hybrid": lambda preset: preset.get("precision") == "fp8",
-    "exp_manager.resume_if_exists": lambda preset: preset["checkpoint"]["enabled"],
-    "exp_manager.resume_ignore_no_checkpoint": lambda _preset: True,
-    "trainer.limit_test_batches": lambda preset: preset["evaluation"]["batches"],
-}
 
 
 @dataclass
@@ -109,14 +54,14 @@ def read_configuration(tree: NemoTree, launcher: Launcher, is_own: Callable[[str
 class _Reader:
     def __init__(self, tree: NemoTree, launcher: Launcher, is_own: Callable[[str], bool]) -> None:
         self.tree, self.is_own = tree, is_own
-        self.options = {**_SILENT, **tree.options}
+        self.options = {**table.SILENT, **tree.options}
         self.owner = {native: key for key, natives in launcher.owns.items() for native in natives}
         self.made = Configuration({"launcher": LAUNCHER})
         self.preset = self.made.preset
 
     def read(self) -> None:
-        for path in _NEEDED:
-            if self.options.get(path) is None:
+        for path in table.NEEDED:
+            if self.options.get(path) in (None, "", [], {}):
                 self.tree.lack(path, "is not in the configuration", "add it: no default of chartgen's stands for it")
         self.made.devices = self.options.get("trainer.devices")
         self._numbers()
@@ -146,7 +91,7 @@ class _Reader:
     def _numbers(self) -> None:
         """Portable keys that take the option's own value."""
         options = self.options
-        precision, fp8 = _PRECISIONS.get(str(options.get("trainer.precision"))), bool(options.get("model.fp8"))
+        precision, fp8 = table.PRECISIONS.get(str(options.get("trainer.precision"))), bool(options.get("model.fp8"))
         if precision is None and options.get("trainer.precision") is not None:
             self.tree.lack("trainer.precision", f"is {options['trainer.precision']}, which nemo-1 does not have")
         elif precision:
@@ -162,7 +107,7 @@ class _Reader:
         for path, key in self.owner.items():
             value = options.get(path)
             part = key.partition(".")[0]
-            if key in _HANDLED or part in _PARTS or value is None:
+            if key in table.HANDLED or part in table.PARTS or value is None:
                 continue
             if self.tree.is_open(path):
                 self.tree.lack(path, f"refers to what the file does not hold: {value}", "give it a value")
@@ -185,19 +130,19 @@ class _Reader:
         family = "mixtral" if experts else "llama" if rms else "gpt"
         self._put("model.family", family)
         if family != "gpt":
-            base = self.options.get("model.rotary_base") or _ROTARY_BASE
+            base = self.options.get("model.rotary_base") or table.ROTARY_BASE
             self._put("model.rotaryBase", int(base))
         if name := self.options.get("run.name") or self.options.get("exp_manager.name"):
             self._put("model.name", re.sub("[^a-z0-9.]+", "-", str(name).lower()))
 
     def _optimizer(self) -> None:
-        name, decay = self.options.get("model.optim.name"), self.options.get("model.optim.sched.name")
-        if name in _OPTIMIZERS:
-            self._put("parallelism.distributedOptimizer", _OPTIMIZERS[name])
+        name, decay = (str(self.options.get(f"model.optim.{key}") or "") for key in ("name", "sched.name"))
+        if name in table.OPTIMIZERS:
+            self._put("parallelism.distributedOptimizer", table.OPTIMIZERS[name])
             if name == "mcore_distributed_optim":
                 self._put(f"launchers.{LAUNCHER}.distributedOptimizer", name)
         elif name:
-            self.tree.lack("model.optim.name", f"is {name}", f"nemo-1 has {', '.join(_OPTIMIZERS)}")
+            self.tree.lack("model.optim.name", f"is {name}", f"nemo-1 has {', '.join(table.OPTIMIZERS)}")
         if decay == "CosineAnnealing":
             self._put("optimizer.decay", "cosine")
         elif decay:
@@ -220,11 +165,11 @@ class _Reader:
         enabled = bool(self.options.get("exp_manager.create_checkpoint_callback"))
         self.made.checkpoints = enabled
         self._put("checkpoint.enabled", enabled)
-        every = self.options.get(f"{_CALLBACK}.every_n_train_steps")
+        every = self.options.get(f"{table.CALLBACK}.every_n_train_steps")
         if enabled and isinstance(every, int):
             self._put("checkpoint.interval", every)
         elif enabled:
-            path = f"{_CALLBACK}.every_n_train_steps"
+            path = f"{table.CALLBACK}.every_n_train_steps"
             self.tree.lack(path, "is not in the configuration, which saves", "give a number of steps")
         self.made.initial = str(self.options.get("restore_from_path") or "")
 
@@ -246,24 +191,25 @@ class _Reader:
             self.tree.lack("model.data.data_prefix", "names no data set", "give the paths, or data_impl mock")
         elif all(isinstance(each, str) for each in prefixes):
             self.made.prefixes = [(1.0, each) for each in prefixes]
+        elif len(prefixes) % 2 or not all(isinstance(each, (int, float)) for each in prefixes[::2]):
+            self.tree.lack("model.data.data_prefix", "is no list of weights and paths in turn", "correct it")
         else:
-            self.made.prefixes = [
-                (float(weight), str(path)) for weight, path in zip(prefixes[::2], prefixes[1::2], strict=False)
-            ]
+            pairs = zip(prefixes[::2], prefixes[1::2], strict=True)
+            self.made.prefixes = [(float(weight), str(path)) for weight, path in pairs]
 
     def _tokenizer(self) -> None:
         named = [str(self.options.get(f"model.tokenizer.{key}")) for key in ("type", "library")]
-        kind = next((_TOKENIZERS[name] for name in named if name in _TOKENIZERS), "")
+        kind = next((table.TOKENIZERS[name] for name in named if name in table.TOKENIZERS), "")
         if not kind:
-            self.tree.lack("model.tokenizer", f"is {' of '.join(named)}", "nemo-1 has " + ", ".join(_TOKENIZERS))
+            self.tree.lack("model.tokenizer", f"is {' of '.join(named)}", "nemo-1 has " + ", ".join(table.TOKENIZERS))
             return
         self._put("tokenizer.kind", kind)
-        for name, standard in _FILES.items():
+        for name, standard in table.FILES.items():
             file = self.options.get(f"model.tokenizer.{name}")
             if file and str(file).rpartition("/")[2] != standard and kind != "huggingface":
                 self.tree.lack(f"model.tokenizer.{name}", f"is {file}", f"nemo-1 reads {standard}")
         if kind == "gpt2":
-            self._put("model.vocabularySize", _GPT2_VOCABULARY)
+            self._put("model.vocabularySize", table.GPT2_VOCABULARY)
         else:
             self.tree.leave("model.tokenizer", "does not say how large the vocabulary is", "set model.vocabularySize")
 
@@ -279,9 +225,9 @@ class _Reader:
         """Everything else goes to the program as it is."""
         known = options_of(LAUNCHER)
         for path, value in self.options.items():
-            if value is None or path in self.owner or _OWN_OPTIONS.fullmatch(path) or self._unused(path):
+            if value is None or path in self.owner or table.OWN_OPTIONS.fullmatch(path) or self._unused(path):
                 continue
-            if path in _IMPLIED and _IMPLIED[path](self.preset) == value:
+            if path in table.IMPLIED and table.IMPLIED[path](self.preset) == value:
                 continue
             if self.tree.is_open(path):
                 self.tree.lack(path, f"refers to what the file does not hold: {value}", "give it a value")
@@ -296,16 +242,8 @@ class _Reader:
         """Report whether nothing reads an option as the others stand: loggers, checkpoints and FSDP that are off."""
         if path.startswith("model.fsdp"):
             return not self.options.get("model.fsdp")
-        logger = _LOGGERS.fullmatch(path)
+        logger = table.LOGGERS.fullmatch(path)
         if logger:
             return not self.options.get(f"exp_manager.create_{logger['logger']}_logger")
-        own = path.startswith(f"{_CALLBACK}.")
+        own = path.startswith(f"{table.CALLBACK}.")
         return own and (not self.made.checkpoints or path.endswith((".dirpath", ".model_parallel_size")))
-
-
-# Portable keys whose option is read apart, and parts that the recipe's values or the site decide.
-_HANDLED = {
-    *("precision", "recompute", "optimizer.clipGradient", "optimizer.decay", "parallelism.distributedOptimizer"),
-    *("tokenizer.path", "model.rotaryBase"),
-}
-_PARTS = {"nodes", "gpusPerNode", "run", "profile", "data", "checkpoint", "evaluation"}

@@ -25,6 +25,7 @@ from typing import Any
 
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
+from userlib import chartgen
 
 from chartgen.helm import find_program
 from chartgen.manifests import objects
@@ -372,17 +373,13 @@ def report(values: Path, copy: Path, nemo: Path | None) -> Row:
     name = str(values.relative_to(copy))
     machine = values.relative_to(copy).parts[1]
     with tempfile.TemporaryDirectory() as folder:
-        words = [*CHARTGEN, "convert", str(values), "--from", "gpu-recipes", "-d", folder, "--name", "it"]
+        words = ["convert", str(values), "--from", "gpu-recipes", "-d", folder, "--name", "it"]
         words += [word for text in command.sets for word in ("--set", text)]
         words += ["--config", str(command.config)] if command.config else []
         words += ["--launcher", str(command.script)] if command.script else []
-        ran = subprocess.run(words, capture_output=True, text=True, check=False)
+        ran = chartgen(*words)
         files = [Path(line) for line in ran.stdout.splitlines()]
-        errors = [
-            line.removeprefix("error: ").replace(f"{copy.resolve()}/", "").replace(f"{copy}/", "")
-            for line in ran.stderr.splitlines()
-            if line.startswith("error: ")
-        ]
+        errors = [line.removeprefix("error: ") for line in ran.stderr.splitlines() if line.startswith("error: ")]
         program = next((match[1] for line in errors if (match := re.search(r" runs (\S+( \([^)]*\))?)", line))), "")
         if not files:
             return Row(name, machine, program or "not told", f"refused: {' | '.join(map(_short, errors))}")

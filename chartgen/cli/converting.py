@@ -44,12 +44,10 @@ def convert(
     from chartgen.composer import compose_interface
     from chartgen.convert import convert_recipe, yaml_text
     from chartgen.values import load_values
-    from chartgen.yamltext import load_file
 
-    config = given["config"]
     made = convert_recipe(
         load_values([values], set_values=given["set_values"]),
-        load_file(config) if config else None,
+        given["config"],
         script=given["launcher"],
         target=given["target"],
         machine=given["machine"],

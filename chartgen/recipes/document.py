@@ -55,11 +55,28 @@ class Recipe:
     def items(self, *keys: str | int) -> list[tuple[Keys, dict[str, Any]]]:
         """Return the maps of a list with their places; what is no map in it is left."""
         found = self.take(*keys)
+        if found is not None and not isinstance(found, list):
+            self.leave(keys, "is no list")
         entries = list(enumerate(found)) if isinstance(found, list) else []
         for index, entry in entries:
             if not isinstance(entry, dict):
                 self.leave((*keys, index), "is no map")
         return [((*keys, index), entry) for index, entry in entries if isinstance(entry, dict)]
+
+    def map(self, *keys: str | int) -> dict[str, Any]:
+        """Return a map, empty where there is none; what is no map is left."""
+        found = self.take(*keys)
+        if found is not None and not isinstance(found, dict):
+            self.leave(keys, "is no map")
+        return dict(found) if isinstance(found, dict) else {}
+
+    def number(self, *keys: str | int) -> int | None:
+        """Return a whole number, also one written as text; None where there is none, and what is none is left."""
+        found = self.take(*keys)
+        if found is None or (isinstance(found, (int, str)) and not isinstance(found, bool) and str(found).isdigit()):
+            return None if found is None else int(found)
+        self.leave(keys, "is no whole number")
+        return None
 
     def variables(self) -> list[tuple[Keys, str, Any]]:
         """Return variables in the order of the recipes' charts, where the last one of a name counts."""

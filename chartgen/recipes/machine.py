@@ -103,7 +103,7 @@ def _definition(name: str, library: Library) -> dict[str, Any]:
 
 def _values(recipe: Recipe) -> Iterator[Evidence]:
     for keys in (("nodeSelector",), ("workload", "nodeSelector")):
-        labels = recipe.take(*keys)
+        labels = recipe.peek(*keys)
         for label, value in labels.items() if isinstance(labels, dict) else ():
             at = (*keys, label)
             if label == _TYPE:

@@ -15,6 +15,7 @@ _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 _OVERRIDE = re.compile(r"(?P<sign>\+{0,2}|~)(?P<path>[A-Za-z_][\w.]*)(?:=(?P<value>.*))?", re.DOTALL)
 # Overrides of the recipes: src/launchers/nemo-10-launcher.sh gets the first two, nemo-training-v2 the third.
 _ARGUMENTS = (("workload", "defaultArguments"), ("workload", "arguments"), ("workload", "nemoConfigOverrides"))
+_PARTS = ("trainer", "exp_manager", "model", "model.data", "model.optim", "model.optim.sched", "model.tokenizer")
 
 
 class NemoTree:
@@ -28,11 +29,16 @@ class NemoTree:
         self.document, self.recipe = document, recipe
         self.options: dict[str, Any] = dict(_leaves(require_map(document, "a NeMo configuration")))
         for keys in _ARGUMENTS:
-            for index, text in enumerate(recipe.take(*keys) or ()):
+            found = recipe.take(*keys)
+            for index, text in enumerate(found if isinstance(found, list) else [] if found is None else [found]):
                 self._override((*keys, index), str(text))
+        for part in _PARTS:
+            if part in self.options and self.options.pop(part) not in (None, {}):
+                self.lack(part, "is no map")
         for path, value in self.options.items():
             self.options[path] = self._filled(path, value)
-        if any(part != "_self_" for part in self.options.get("defaults") or ()):
+        parts = self.options.get("defaults")
+        if parts and parts != ["_self_"]:
             self.lack("defaults", "names further files, which are not given", "give one file that holds all of it")
 
     def problem(self, path: str, message: str, hint: str = "") -> Problem:

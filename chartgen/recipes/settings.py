@@ -51,7 +51,7 @@ def network(recipe: Recipe) -> dict[str, Any]:
     named = recipe.take("network", "subnetworks")
     if recipe.take("network", "hostNetwork") is True or recipe.peek(*_V2):
         made["hostNetwork"] = True
-    elif isinstance(named, list):
+    elif isinstance(named, list) and named:
         # the pod's own interface, eth0, stands before those of the GPUs
         made["subnetworks"] = [str(name) for name in (named[1:] if named[0] == "default" else named)]
     return {"network": made} if made else {}
@@ -68,18 +68,18 @@ def pods(recipe: Recipe, place: Callable[[str], str]) -> dict[str, Any]:
     env, secrets = _variables(recipe, place)
     made |= {"env": env} if env else {}
     made |= {"secretEnv": secrets} if secrets else {}
-    labels = {**(recipe.take("nodeSelector") or {}), **(recipe.take("workload", "nodeSelector") or {})}
+    labels = recipe.map("nodeSelector") | recipe.map("workload", "nodeSelector")
     if rest := {key: str(value) for key, value in labels.items() if key not in _NODE_LABELS}:
         made["nodeSelector"] = rest
     if account := recipe.take("workload", "serviceAccountName"):
         made["serviceAccount"] = str(account)
     run: dict[str, Any] = {}
-    if restarts := recipe.take("workload", "max_workload_restarts"):
+    if restarts := recipe.number("workload", "max_workload_restarts"):
         run["maxRestarts"] = restarts
-    if grace := recipe.take("terminationGracePeriodSeconds"):
+    if grace := recipe.number("terminationGracePeriodSeconds"):
         run["gracePeriodSeconds"] = grace
-    if limit := recipe.take("dwsSettings", "maxRunDurationSeconds"):
-        run["deadlineSeconds"] = int(limit)
+    if limit := recipe.number("dwsSettings", "maxRunDurationSeconds"):
+        run["deadlineSeconds"] = limit
         made["queue"] = {"flexStart": True}
     return made | ({"run": run} if run else {})
 
@@ -87,15 +87,14 @@ def pods(recipe: Recipe, place: Callable[[str], str]) -> dict[str, Any]:
 def topology(recipe: Recipe) -> dict[str, Any]:
     """Return how close the machines must be."""
     made: dict[str, Any] = {}
-    request = recipe.take("tasSettings", "topologyRequest")
-    for key, value in request.items() if isinstance(request, dict) else ():
+    for key, value in recipe.map("tasSettings", "topologyRequest").items():
         match = _TOPOLOGY.fullmatch(key)
         if match and match["what"] == "slice-required":
             made["sliceLevel"] = str(value)
         elif match:
             made |= {"mode": match["what"], "level": str(value)}
-        elif key == _SLICE:
-            made["sliceSize"] = int(value)
+        elif key == _SLICE and (size := recipe.number("tasSettings", "topologyRequest", key)):
+            made["sliceSize"] = size
         elif key == _UNCONSTRAINED:
             made["mode"] = "unconstrained"
         else:
@@ -117,7 +116,8 @@ def _variables(recipe: Recipe, place: Callable[[str], str]) -> tuple[dict[str, s
     env: dict[str, str] = dict(_V2_VARIABLES) if recipe.peek(*_V2) else {}
     secrets: dict[str, Any] = {}
     for at, name, entry in recipe.variables():
-        value, source = entry.get("value"), (entry.get("valueFrom") or {}).get("secretKeyRef")
+        value, source = entry.get("value"), entry.get("valueFrom")
+        source = source.get("secretKeyRef") if isinstance(source, dict) else None
         text = value if isinstance(value, str) else json.dumps(value)
         if name in _OWN_VARIABLES:
             continue

@@ -47,7 +47,7 @@ class Storage:
         self.recipe = recipe
         self.mounts = list(_mounts(recipe))
         self.scratch = str(recipe.take("volumes", "ssdMountPath") or "")
-        self.download = recipe.take("gcsDownload") or {}
+        self.download = recipe.map("gcsDownload")
         self.staged = False
         self._roles: dict[str, Mount] = {}
         self._extra: list[Mount] = []
