@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from chartgen.cli.options import library, path_option, say
+from chartgen.visible import one_line
 
 _PATH = click.Path(path_type=Path)
 
@@ -83,7 +84,7 @@ def _write(folder: Path, target: str, name: str, texts: list[str], source: str, 
 
 
 def _tell(severity: str, text: str) -> None:
-    click.echo(f"{click.style(severity, fg='red' if severity == 'error' else 'yellow')}: {text}", err=True)
+    click.echo(f"{click.style(severity, fg='red' if severity == 'error' else 'yellow')}: {one_line(text)}", err=True)
 
 
 COMMANDS = (convert,)
