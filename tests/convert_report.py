@@ -380,7 +380,7 @@ def report(values: Path, copy: Path, nemo: Path | None) -> Row:
         ran = chartgen(*words)
         files = [Path(line) for line in ran.stdout.splitlines()]
         errors = [line.removeprefix("error: ") for line in ran.stderr.splitlines() if line.startswith("error: ")]
-        program = next((match[1] for line in errors if (match := re.search(r" runs (\S+( \([^)]*\))?)", line))), "")
+        program = next((match[1] for line in errors if (match := re.search(r" runs ([^\s,]+( \([^)]*\))?)", line))), "")
         if not files:
             return Row(name, machine, program or "not told", f"refused: {' | '.join(map(_short, errors))}")
         target = files[1].parent.name

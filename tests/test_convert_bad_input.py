@@ -19,7 +19,7 @@ from chartgen.values import load_values
 from chartgen.yamltext import load_file
 
 FOLDER = Path(__file__).parent / "data" / "recipes" / "a3mega"
-BAD = (None, 3, -1, "x", "", [], {}, [1], {"a": 1}, True, "${a}", [["a"]], [{"a": [1]}])
+BAD: tuple[Any, ...] = (None, 3, -1, "x", "", [], {}, [1], {"a": 1}, True, "${a}", [["a"]], [{"a": [1]}])
 COUNT = 100
 
 

@@ -91,7 +91,8 @@ class Recipe:
     def problem(self, keys: Keys, message: str, hint: str = "") -> Problem:
         """Make a Problem that names a key, at its place."""
         files = [layer for layer in self.values.layers if layer.document]
-        named = self.values.sets(keys) or not files
+        whole = files and isinstance(self.peek(*keys), dict) and files[0].holds(keys)
+        named = not files or (self.values.sets(keys) and not whole)
         origin = self.values.origin(keys) if named else files[0].origin(keys)
         return Problem(f"{dotted(keys)} {message}", origin.path or self.path, origin.line, origin.column, hint)
 
