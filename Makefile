@@ -84,6 +84,10 @@ schemas: $(CHARTGEN) ## pack the Kubernetes and CRD schemas of chartgen/data/sch
 options: ## read the options of each image's programs anew (MEGATRON and NEMO: git directories of the two repositories)
 	$(BIN)/python tests/make_options.py $(MEGATRON) $(NEMO) > chartgen/data/options.yaml
 
+.PHONY: convert-report
+convert-report: $(CHARTGEN) $(DEV) ## convert every recipe of a copy of gpu-recipes (COPY: its folder; NEMO: a git directory) and compare
+	$(BIN)/python tests/convert_report.py $(COPY) $(NEMO)
+
 .PHONY: sums
 sums: $(CHARTGEN) ## write the checksums of the engines' Go modules anew, after a change to chartgen/data/engines.yaml
 	$(BIN)/python tests/pack_sums.py

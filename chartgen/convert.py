@@ -1,32 +1,48 @@
 """Values of others as chartgen's: a portable preset, an overlay for one target, and what the team's cluster is called.
 
-The recipes are AI-Hypercomputer/gpu-recipes @ 2e1fd5e: values.yaml of training/a3mega and the NeMo 1 configurations of
-src/frameworks/a3mega/nemo-configs, which `helm install --set-file workload_config=` takes beside it.
+The recipes are AI-Hypercomputer/gpu-recipes @ 2e1fd5e: values.yaml of a training recipe, the script that starts its
+program and the NeMo 1 configuration, which `helm install --set-file workload_config=` takes beside it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from chartgen.checks.secrets import looks_secret
 from chartgen.errors import ChartgenError, Problem
-from chartgen.nemoconfig import LAUNCHER, portable
-from chartgen.yamltext import Document, require_map
+from chartgen.library import Library, open_library
+from chartgen.nemoconfig import LAUNCHER, Configuration, read_configuration
+from chartgen.recipes import settings
+from chartgen.recipes.document import Recipe, dotted
+from chartgen.recipes.machine import machine_of, target_of
+from chartgen.recipes.nemotree import NemoTree
+from chartgen.recipes.program import launcher_of, program_of, script_of
+from chartgen.recipes.storage import Storage
+from chartgen.yamltext import load, load_file, require_map
 
-_GPUS = 8
+if TYPE_CHECKING:
+    from chartgen.launcher import Launcher
+    from chartgen.target import Target
+    from chartgen.values import Values
+
 # Keys that Helm would read as another type.
 _WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
-# Where the recipes' launcher finds what chartgen mounts itself (src/launchers/nemo-10-launcher.sh).
-_OWN_VARIABLES = {
-    *("NEMO_CONFIG_PATH", "NEMO_CONFIG_NAME", "EXPERIMENT_NAME", "EXPERIMENT_ROOT_DIR", "TOKENIZER_PATH"),
-    *("NEMO_LAUNCH_SCRIPT", "GLOO_SOCKET_IFNAME"),
+# What the recipes' charts read for themselves, and what stands for it in chartgen's.
+_TAKEN = (
+    *(("workload", name) for name in ("image", "envs", "configFile", "configPath", "framework", "tokenizerPath")),
+    *(("workload", name) for name in ("experimentName", "experimentRootDir")),
+    ("volumes", "gcsVolumes"),
+)
+# Values of a recipe that chartgen's charts have no words for, and why.
+_WHY = {
+    "network.gibVersion": "the target's own fragment installs the NCCL plugin, in a version of its own",
+    "network.hostIPC": "no target shares the machine's memory segments with its pods",
+    "workload.gcsSidecarImage": "GKE adds its own sidecar of the Cloud Storage driver",
+    "workload.privileged": "a target's fragments say what its pods may do",
 }
-_TOPOLOGY = re.compile(r"kueue\.x-k8s\.io/podset-(?P<mode>preferred|required)-topology")
 
 
 @dataclass
@@ -34,42 +50,65 @@ class Converted:
     """What became of a recipe.
 
     Args:
+        target: The target of the overlay, which has the recipe's machines.
         preset: Values of the model and program, portable.
         overlay: Values for the target.
         site: What the team's cluster is called.
-        left: What could not be carried over, each with its place and what to do instead.
+        left: What was not carried over, each with its place and why; the run is the same without it.
+        stand_ins: Flags that name what the site has to name, for a check before anybody has.
     """
 
+    target: Target
     preset: dict[str, Any] = field(default_factory=dict)
     overlay: dict[str, Any] = field(default_factory=dict)
     site: dict[str, Any] = field(default_factory=dict)
     left: list[Problem] = field(default_factory=list)
+    stand_ins: list[str] = field(default_factory=list)
 
 
-def convert_recipe(values: Document, config: Document | None = None) -> Converted:
-    """Convert the values of one of Google's NeMo 1 training recipes.
+def convert_recipe(
+    values: Values,
+    config: Path | None = None,
+    *,
+    script: Path | None = None,
+    target: str = "",
+    machine: str = "",
+    library: Library | None = None,
+) -> Converted:
+    """Convert one of Google's training recipes.
 
     Args:
-        values: Its values.yaml.
-        config: Its NeMo configuration; without one the preset holds only the launcher.
+        values: Its values.yaml, and the flags that its README gives Helm beside it.
+        config: Its NeMo configuration.
+        script: The script that starts its program; launcher.sh beside its values when None.
+        target: The target to convert to; the only one that has the recipe's machines when empty.
+        machine: The machine type, for recipes that do not say theirs.
+        library: Where targets are found; chartgen's own and CHARTGEN_PATH when None.
 
     Raises:
-        ChartgenError: The values are not those of such a recipe.
+        ChartgenError: The values are not those of a training recipe, or something is missing without which nobody can
+            say what would run: a launcher, the model, the image, a target; all at once.
     """
-    data = require_map(values, "values of a recipe")
-    workload = data.get("workload")
-    gpus = workload.get("gpus") if isinstance(workload, dict) else None
-    if not isinstance(gpus, int) or gpus < 1:
+    recipe = Recipe(values)
+    gpus = recipe.peek("workload", "gpus")
+    if not isinstance(gpus, int) or isinstance(gpus, bool) or gpus < 1:
         hint = "give the values.yaml of a training recipe"
-        raise ChartgenError(values.problem("has no number at workload.gpus", ("workload",), hint))
-    made = Converted(preset={"launcher": LAUNCHER})
-    _Recipe(values, dict(data), made).convert(gpus)
-    if config is not None:
-        preset, left = portable(config, made.preset)
-        made.preset, made.left = preset, [*made.left, *left]
-    else:
-        hint = "give it with --config"
-        made.left.append(Problem("the model is in the recipe's NeMo configuration", values.path, hint=hint))
+        raise ChartgenError(recipe.problem(("workload", "gpus"), "is no number of GPUs", hint))
+    program = program_of(recipe, script_of(recipe, script))
+    name = machine_of(recipe, machine)
+    goes_to = target_of(recipe, name, target, library or open_library()) if name else None
+    launcher = launcher_of(recipe, program, goes_to) if program else None
+    if launcher and not recipe.take("workload", "image"):
+        hint = "give the one that you run, as the recipe's README does: --set workload.image=IMAGE"
+        recipe.lack(("workload", "image"), "is empty", hint)
+    if launcher and config is None:
+        hint = "give it with --config FILE: what the recipe's README gives as workload_config or nemo_config"
+        recipe.lack(("workload",), "does not hold the model, which stands in the recipe's NeMo configuration", hint)
+    made = None
+    if goes_to and launcher and config is not None:
+        made = _Conversion(recipe, goes_to, name).convert(NemoTree(load_file(config), recipe), launcher)
+    if recipe.missing or made is None:
+        raise ChartgenError(recipe.missing)
     return made
 
 
@@ -85,121 +124,85 @@ def yaml_text(data: dict[str, Any], indent: int = 0) -> str:
     return "".join(lines)
 
 
-class _Recipe:
-    """The recipe's values.yaml: machines, network, volumes, variables."""
-
-    def __init__(self, document: Document, data: dict[str, Any], made: Converted) -> None:
-        self.document, self.data, self.made = document, data, made
-
-    def convert(self, gpus: int) -> None:
-        self._machines(gpus)
-        self._network(self._map("network"))
-        self._volumes(self._map("volumes"))
-        self._program(self._map("workload"))
-        self._queue()
-
-    def _map(self, key: str) -> dict[str, Any]:
-        found = self.data.get(key)
-        return found if isinstance(found, dict) else {}
-
-    def _left(self, keys: tuple[str | int, ...], message: str, hint: str = "") -> None:
-        self.made.left.append(self.document.problem(message, keys, hint))
-
-    def _machines(self, gpus: int) -> None:
-        if gpus <= _GPUS:
-            self.made.overlay |= {"nodes": 1} | ({"gpusPerNode": gpus} if gpus < _GPUS else {})
-            return
-        self.made.overlay["nodes"] = -(-gpus // _GPUS)
-        if gpus % _GPUS:
-            message = f"workload.gpus: {gpus} is no multiple of {_GPUS}"
-            self._left(("workload", "gpus"), message, f"became {-(-gpus // _GPUS)} whole machines")
-
-    def _network(self, network: dict[str, Any]) -> None:
-        made: dict[str, Any] = {}
-        for key, name in (("pluginVersion", "pluginVersion"), ("daemonVersion", "daemonVersion")):
-            if network.get(key):
-                repository, _, made[name] = str(network[key]).rpartition(":")
-                made["repository"] = repository.rpartition("/")[0]
-        if "ncclBuildType" in network:
-            made["ncclBuildType"] = str(network["ncclBuildType"])
-        if network.get("hostNetwork") is True:
-            made["hostNetwork"] = True
-        else:
-            named = network.get("subnetworks")
-            if isinstance(named, list) and named:
-                made["subnetworks"] = [str(name) for name in named[-_GPUS:]]
-        self.made.overlay |= {"network": made} if made else {}
-        for key in network.keys() & {"gibVersion", "hostIPC", "stackType"}:
-            self._left(("network", key), f"network.{key} has no counterpart on this target")
-
-    def _volumes(self, volumes: dict[str, Any]) -> None:
-        storage: dict[str, Any] = {}
-        for key, kind, name in (("gcsMounts", "gs", "bucketName"), ("pvcMounts", "pvc", "claimName")):
-            for index, mount in enumerate(volumes.get(key) or ()):
-                at = ("volumes", key, index)
-                role = "outputs" if "log" in str(mount.get("mountPath")) else "data"
-                if not mount.get(name):
-                    self._left(at, f"volumes.{key}[{index}] has no {name}", f"set storage.{role}.from")
-                elif role in storage:
-                    self._left(at, f"volumes.{key}[{index}]: storage.{role} is taken", "put it in the same place")
-                else:
-                    options = {"mountOptions": mount["mountOptions"]} if mount.get("mountOptions") else {}
-                    storage[role] = {"from": f"{kind}://{mount[name]}", **options}
-        if volumes.get("ssdMountPath"):
-            storage["scratch"] = {"from": "disk://"}
-        self.made.site |= {"storage": storage} if storage else {}
-
-    def _program(self, workload: dict[str, Any]) -> None:
-        own = {"gpus", "image", "envs", "configFile", "configPath", "gcsSidecarImage", "framework"}
-        if workload.get("image"):
-            self.made.overlay["launchers"] = {LAUNCHER: {"image": str(workload["image"])}}
-        if variables := dict(self._variables(workload)):
-            self.made.overlay["env"] = variables
-        for key in workload.keys() - own:
-            if workload[key] not in (None, "", []):
-                hint = "use steps, batch and the like, or launchers.nemo-1.config"
-                self._left(("workload", key), f"workload.{key} was not carried over", hint)
-
-    def _variables(self, workload: dict[str, Any]) -> Iterator[tuple[str, str]]:
-        for section, key, entries in (
-            ("workload", "envs", workload.get("envs")),
-            ("network", "ncclSettings", self._map("network").get("ncclSettings")),
-        ):
-            for index, entry in enumerate(entries or ()):
-                name, value = str(entry.get("name")), entry.get("value")
-                if name == "TOKENIZER_PATH":
-                    self._tokenizer(str(value))
-                elif looks_secret(name, str(value)):
-                    at = (section, key, index)
-                    self._left(at, f"{name} holds a secret", "put it into a Secret, and use secretEnv")
-                elif name not in _OWN_VARIABLES and value is not None:
-                    yield name, value if isinstance(value, str) else json.dumps(value)
-                elif value is None:
-                    self._left((section, key, index), f"{name} has no value", "set it in env, or leave it out")
-
-    def _tokenizer(self, path: str) -> None:
-        """Recipes mount the bucket of artifacts whole; /data is where the charts mount it."""
-        mounts = [str(mount.get("mountPath")) for mount in self._map("volumes").get("gcsMounts") or ()]
-        base = next((mount for mount in mounts if path.startswith(f"{mount}/")), None)
-        self.made.preset["tokenizer"] = {"path": f"/data{path.removeprefix(base)}" if base else path}
-
-    def _queue(self) -> None:
-        if self.data.get("queue"):
-            self.made.site["queue"] = {"name": str(self.data["queue"])}
-        else:
-            self._left(("queue",), "queue is empty", "set queue.name, or leave it out for no queue")
-        request = self._map("tasSettings").get("topologyRequest") or {}
-        for key in request:
-            if match := _TOPOLOGY.fullmatch(key):
-                self.made.overlay["topology"] = {"mode": match["mode"]}
-            else:
-                self._left(("tasSettings", "topologyRequest", key), f"{key} was not carried over", "see topology.*")
-        if self._map("dwsSettings").get("maxRunDurationSeconds"):
-            self._left(
-                ("dwsSettings",), "dwsSettings was not carried over", "see queue.flexStart and run.deadlineSeconds"
-            )
-
-
 def paths(folder: Path, target: str, name: str) -> tuple[Path, Path, Path]:
-    """Give where preset, overlay and site of a workload belong."""
+    """Return where preset, overlay and site of a workload belong."""
     return folder / f"{name}.yaml", folder / target / f"{name}.yaml", folder / f"site.{target}.{name}.yaml"
+
+
+class _Conversion:
+    """A recipe whose program, machine and model are known."""
+
+    def __init__(self, recipe: Recipe, target: Target, machine: str) -> None:
+        self.recipe, self.target, self.machine = recipe, target, target.machines[machine]
+        self.storage = Storage(recipe)
+
+    def convert(self, tree: NemoTree, launcher: Launcher) -> Converted:
+        recipe, storage = self.recipe, self.storage
+        read = read_configuration(tree, launcher, storage.is_own)
+        tokenizer = str(recipe.take("workload", "tokenizerPath") or recipe.variable("TOKENIZER_PATH"))
+        storage.assign((path for _, path in read.prefixes), tokenizer, checkpoints=read.checkpoints)
+        self._paths(tree, read, tokenizer)
+        overlay = self._overlay(tree, read)
+        site = storage.site() | settings.queue(recipe)
+        stand_ins = [*storage.stand_ins(), *([] if "queue" in site else ["queue.name=queue"])]
+        for keys in _TAKEN:
+            recipe.take(*keys)
+        overlay = self._known(overlay)
+        for at, text in recipe.rest():
+            recipe.leave(at, f"is {text}, and was not carried over", _WHY.get(dotted(at), "no value stands for it"))
+        return Converted(self.target, read.preset, overlay, site, recipe.left, stand_ins)
+
+    def _paths(self, tree: NemoTree, read: Configuration, tokenizer: str) -> None:
+        """Paths of the recipe's pods as those of the converted run's; what lies nowhere stops the conversion."""
+        prefixes = []
+        for weight, path in read.prefixes:
+            prefixes.append({"path": self._place(tree, "model.data.data_prefix", path), "weight": weight})
+        if prefixes:
+            read.preset.setdefault("data", {})["prefixes"] = prefixes
+        if tokenizer:
+            place = self.storage.place(tokenizer)
+            if not place:
+                hint = "mount it with volumes.gcsMounts or volumes.pvcMounts"
+                self.recipe.lack(("volumes",), f"hold no {tokenizer}, where the tokenizer is", hint)
+            read.preset.setdefault("tokenizer", {})["path"] = place
+        elif "tokenizer" in read.preset:
+            hint = "set TOKENIZER_PATH in workload.envs"
+            self.recipe.lack(("workload", "envs"), "do not say where the tokenizer's files are", hint)
+        if read.initial:
+            read.preset["checkpoint"]["from"] = self._place(tree, "restore_from_path", read.initial)
+
+    def _place(self, tree: NemoTree, option: str, path: str) -> str:
+        place = self.storage.place(path)
+        if not place:
+            tree.lack(option, f"is {path}, which no volume of the recipe holds", "mount it, or correct the path")
+        return place
+
+    def _overlay(self, tree: NemoTree, read: Configuration) -> dict[str, Any]:
+        recipe = self.recipe
+        made = settings.machines(recipe, self.machine, self.target.default_machine.name)
+        per_machine = made.get("gpusPerNode", self.machine.gpus)
+        if read.devices is not None and read.devices != per_machine:
+            message = f"is {read.devices}, and the recipe's machines have {per_machine}"
+            tree.lack("trainer.devices", message, "correct it, or workload.gpus")
+        made |= settings.network(recipe)
+        made["launchers"] = {LAUNCHER: {"image": str(recipe.take("workload", "image"))}}
+        made |= settings.pods(recipe, self.storage.place) | settings.topology(recipe)
+        if self.storage.staged:
+            made["data"] = {"stage": True}
+        if annotations := self.storage.annotations:
+            made["podAnnotations"] = annotations
+        return made
+
+    def _known(self, overlay: dict[str, Any]) -> dict[str, Any]:
+        """Return what the target's chart has a value for; the rest is left."""
+        from chartgen.composer import compose_interface
+
+        defaults = require_map(load(compose_interface(self.target).files["values.yaml"], "values.yaml"), "values")
+        for name in ("network", "topology", "queue"):
+            has: Any = defaults.get(name) or {}
+            for key in [key for key in overlay.get(name, {}) if key not in has]:
+                value = overlay[name].pop(key)
+                self.recipe.leave((name, key), f"is {json.dumps(value)}, which target {self.target.name} does not have")
+            if name in overlay and not overlay[name]:
+                del overlay[name]
+        return overlay

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from chartgen.cli.options import say
+from chartgen.cli.options import library, path_option, say
+from chartgen.visible import one_line
 
 _PATH = click.Path(path_type=Path)
 
@@ -16,45 +18,48 @@ _PATH = click.Path(path_type=Path)
 @click.argument("values", type=_PATH)
 @click.option("--from", "source", type=click.Choice(["gpu-recipes"]), required=True, help="Whose values they are.")
 @click.option("--config", type=_PATH, help="The recipe's NeMo configuration, which holds the model.")
-@click.option("--target", default="gke-a3mega", show_default=True, help="Target of the overlay.")
-@click.option("--name", help="Name of the workload; default: the model's, or the file's.")
+@click.option("--launcher", type=_PATH, help="The script that starts its program; default: launcher.sh beside VALUES.")
+@click.option("--set", "set_values", multiple=True, metavar="KEY=VALUE", help="What the recipe's README gives Helm.")
+@click.option("--target", default="", help="Target of the overlay; default: the one that has the recipe's machines.")
+@click.option("--machine", default="", help="Machine type, for recipes that do not say theirs.")
+@click.option("--name", help="Name of the workload; default: the model's, or the folder's.")
 @click.option("-d", "--destination", type=_PATH, default="values", show_default=True, help="Folder of the presets.")
 @click.option("--force", is_flag=True, help="Write over files that are there.")
+@path_option
 def convert(
-    values: Path, source: str, config: Path | None, target: str, name: str | None, destination: Path, force: bool
+    values: Path, source: str, name: str | None, destination: Path, force: bool, path: tuple[Path, ...], **given: Any
 ) -> None:
     """Write the preset and the overlay that an older values file stands for, and list what could not be carried over.
 
     VALUES is the values.yaml of a training recipe of AI-Hypercomputer/gpu-recipes. What the team's cluster is called
-    (queue, buckets) goes into a file of its own. The result is checked; exit 1 when it cannot run as it is.
+    (queue, buckets) goes into a file of its own. A recipe whose program, model, image or machine chartgen cannot tell
+    is not converted: exit 1, and each missing thing with what gives it. The result is checked; exit 1 when it cannot
+    run as it is.
 
     \b
     Example:
-      chartgen convert --from gpu-recipes recipe/values.yaml --config nemo-configs/gpt3-175b-256gpus-fp8.yaml
+      chartgen convert --from gpu-recipes recipe/values.yaml --config nemo-configs/gpt3-175b-256gpus-fp8.yaml \\
+        --set workload.image=nvcr.io/nvidia/nemo:24.07 --set "volumes.gcsMounts[0].bucketName=my-logs"
     """
     from chartgen.checks import check
     from chartgen.composer import compose_interface
-    from chartgen.convert import convert_recipe, paths, yaml_text
-    from chartgen.errors import ChartgenError, Problem
-    from chartgen.files import write_whole
-    from chartgen.target import load_target
+    from chartgen.convert import convert_recipe, yaml_text
     from chartgen.values import load_values
-    from chartgen.yamltext import load_file
 
-    chart = compose_interface(load_target(target))
-    made = convert_recipe(load_file(values), load_file(config) if config else None)
+    made = convert_recipe(
+        load_values([values], set_values=given["set_values"]),
+        given["config"],
+        script=given["launcher"],
+        target=given["target"],
+        machine=given["machine"],
+        library=library(path),
+    )
     name = name or str(made.preset.get("model", {}).get("name", values.resolve().parent.name))
-    parts = list(zip(paths(destination, target, name), (made.preset, made.overlay, made.site), strict=True))
-    parts = [(path, data) for path, data in parts if data]
-    if there := [path for path, _ in parts if path.exists() and not force]:
-        raise ChartgenError(Problem("is there already", path, hint="use --force, or another --name") for path in there)
-    for path, data in parts:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, f"# Converted from {source}: {values.name}\n{yaml_text(data)}")
-        click.echo(str(path))
+    texts = [yaml_text(data) if data else "" for data in (made.preset, made.overlay, made.site)]
+    written = _write(destination, made.target.name, name, texts, f"{source}: {values.name}", force=force)
     for problem in made.left:
         _tell("warning", str(problem))
-    findings = check(chart, load_values([path for path, _ in parts]))
+    findings = check(compose_interface(made.target), load_values(written, set_values=made.stand_ins))
     for found in findings:
         _tell(found.severity, str(found))
     say(f"{len(made.left)} things were not carried over")
@@ -62,8 +67,24 @@ def convert(
         sys.exit(1)
 
 
+def _write(folder: Path, target: str, name: str, texts: list[str], source: str, *, force: bool) -> list[Path]:
+    """Write what is not empty of preset, overlay and site, all or nothing; return the files."""
+    from chartgen.convert import paths
+    from chartgen.errors import ChartgenError, Problem
+    from chartgen.files import write_whole
+
+    parts = [(path, text) for path, text in zip(paths(folder, target, name), texts, strict=True) if text]
+    if there := [path for path, _ in parts if path.exists() and not force]:
+        raise ChartgenError(Problem("is there already", path, hint="use --force, or another --name") for path in there)
+    for path, text in parts:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, f"# Converted from {source}\n{text}")
+        click.echo(str(path))
+    return [path for path, _ in parts]
+
+
 def _tell(severity: str, text: str) -> None:
-    click.echo(f"{click.style(severity, fg='red' if severity == 'error' else 'yellow')}: {text}", err=True)
+    click.echo(f"{click.style(severity, fg='red' if severity == 'error' else 'yellow')}: {one_line(text)}", err=True)
 
 
 COMMANDS = (convert,)

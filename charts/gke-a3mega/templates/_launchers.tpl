@@ -286,7 +286,7 @@ model:
     end_step: {{ int64 .Values.profile.endStep }}
     ranks: {{ toJson .Values.profile.ranks }}
   optim:
-    name: {{ $p.distributedOptimizer | ternary "distributed_fused_adam" "fused_adam" }}
+    name: {{ $p.distributedOptimizer | ternary (get .Values.launchers "nemo-1").distributedOptimizer "fused_adam" }}
     {{- $o := .Values.optimizer }}
     {{- with $o.learningRate }}
     lr: {{ toJson (float64 .) }}
