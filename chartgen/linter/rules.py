@@ -9,6 +9,7 @@ from typing import Any
 from chartgen.findings import TARGET_UNKNOWN, Severity
 from chartgen.linter.kubernetes_schemas import kinds_are_known, objects_fit_their_schema
 from chartgen.linter.limits import UNFINISHED
+from chartgen.linter.names import names_are_set
 from chartgen.linter.policy import POLICY
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.scripts import scripts_are_sound, scripts_parse
@@ -66,6 +67,7 @@ def rule_id(check: Callable[..., object]) -> str:
 _SCHEMAS = "chartgen/data/schemas.yaml"
 RULES = (
     *(Rule(check, "structure") for check in STRUCTURE),
+    Rule(names_are_set, "structure", source="kubernetes.io, API reference, Pod"),
     *(Rule(check, "wiring") for check in WIRING),
     *(Rule(each.rule, "policy", each.severity) for each in POLICY),
     Rule(objects_fit_their_schema, "kubernetes schemas", source=_SCHEMAS),
