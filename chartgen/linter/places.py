@@ -21,6 +21,8 @@ _ACTION = re.compile(r"\{\{[^\n]*?\}\}|<%[^\n]*?%>")
 _LONGEST = 4000
 # A template line with fewer letters than this, such as `- {{ . }}`, could have made any line.
 _TELLING = 4
+# What begins a literal block of YAML.
+_BLOCK = re.compile(r"\|[-+0-9]{0,3}\s*$")
 # What the workload kinds share, and what setup charts begin with.
 _SHARED = ("common", "setup")
 
@@ -47,6 +49,25 @@ def template_line(chart: Chart, source: str, lines: Sequence[str], line: int) ->
     order = [source, *(path for path in chart.files if path.endswith(".tpl") and path != source)]
     files = {path: chart.files[path] for path in order if path in chart.files}
     return _likest(lines, line, files) or Line(source, _first_line(chart.files.get(source, "")))
+
+
+def script_line(chart: Chart, source: str, lines: Sequence[str], line: int, inner: int) -> Line | None:
+    """Find the line of a template, or of a script that a template takes in, that made a line of a rendered script.
+
+    Args:
+        chart: The chart.
+        source: The template that Helm names, relative to the chart.
+        lines: The rendered text.
+        line: 1-based line in it where the script's key or item stands.
+        inner: 1-based line in the script.
+
+    Returns:
+        None where the script is no block of lines, or no line is like it.
+    """
+    if not 0 < line <= len(lines) or not _BLOCK.search(lines[line - 1]):
+        return None
+    order = [source, *(path for path in chart.files if path.endswith((".tpl", ".sh", ".py")) and path != source)]
+    return _likest(lines, line + inner, {path: chart.files[path] for path in order if path in chart.files})
 
 
 def source_line(target: Target, lines: Sequence[str], line: int) -> tuple[Path, int] | None:

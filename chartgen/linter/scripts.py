@@ -29,6 +29,11 @@ class Script(NamedTuple):
     shell: str
     text: str
 
+    @property
+    def name(self) -> str:
+        """What it is called in messages: its file, or the words of its container's command."""
+        return str(self.at[-1]) if self.at[0] == "data" else ".".join(map(str, self.at[-4:]))
+
 
 def scripts(thing: Object) -> Iterator[Script]:
     """Find the scripts of an object: what containers give to a shell, and what ConfigMaps hold as one."""
@@ -52,7 +57,11 @@ def scripts_parse(thing: Object) -> Iterator[Complaint]:
     """Every script is one that its shell can read; a container that cannot start holds its GPUs until it gives up."""
     for script in scripts(thing):
         for line, text in _bash(script.text):
-            yield Complaint(f"line {line} of {_name(script)}: {text}", "mend the script", script.at)
+            last = max(
+                script.text.rstrip("\n").count("\n") + 1, 1
+            )  # bash names the line behind it where a word is missing
+            message = f"line {line} of {script.name}: {text}"
+            yield Complaint(message, "mend the script", script.at, line=min(line, last))
 
 
 def scripts_are_sound(thing: Object) -> Iterator[Complaint]:
@@ -61,11 +70,7 @@ def scripts_are_sound(thing: Object) -> Iterator[Complaint]:
     readable = [script for script in scripts(thing) if not _bash(script.text)]
     for script in readable if program else ():
         for line, text in _shellcheck(str(program), script.shell, script.text):
-            yield Complaint(f"line {line} of {_name(script)}: {text}", "mend the script", script.at)
-
-
-def _name(script: Script) -> str:
-    return str(script.at[-1]) if script.at[0] == "data" else ".".join(map(str, script.at[-4:]))
+            yield Complaint(f"line {line} of {script.name}: {text}", "mend the script", script.at, line=line)
 
 
 @lru_cache(maxsize=256)
