@@ -159,7 +159,7 @@ def test_script_beside_the_templates_is_looked_at() -> None:
     assert not list(printing_files(chart("x: 1", **script)))
 
 
-EMPTY = {
+EMPTY: dict[str, tuple[dict[str, Any], str]] = {
     "volume": ({"volumes": [{"name": "", "emptyDir": {}}]}, "name"),
     "mount": ({"containers": [{"name": "a", "image": "b", "volumeMounts": [{"name": "", "mountPath": ""}]}]}, "name"),
     "claim": ({"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": " "}}]}, "claimName"),

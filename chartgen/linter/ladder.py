@@ -31,6 +31,7 @@ from chartgen.linter.schema_references import NAME as SCHEMA_FILE
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import release_fits
+from chartgen.linter.sources import Sources
 from chartgen.linter.tokens import rendered_tokens
 from chartgen.origin import TARGET, annotations_of
 from chartgen.values import Values, load_values
@@ -117,7 +118,8 @@ def examine(subject: Subject, limit: float | None = None) -> Examination:
                 # A process with limits ends what it started itself, and has no time to wait for it.
                 renderer.close(wait=limit is None)
     kept = (each for each in reversed(done.findings) if each.rule not in ignored_there(each, subject.chart))
-    done.findings = in_order(placed(each, subject.chart, subject.folder) for each in kept)
+    sources = Sources(subject.chart)
+    done.findings = in_order(placed(each, subject.folder, sources) for each in kept)
     return done
 
 

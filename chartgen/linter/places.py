@@ -1,17 +1,13 @@
-"""Where a finding stands in what people write: from a rendered line back to its template, and on to its fragment."""
+"""From a rendered line back to the line of the template that made it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from chartgen.chart import Chart
-from chartgen.library import BUILTIN
-from chartgen.target import Target
-from chartgen.yamltext import read_text
 
 # Number of a line -> its texts between what the template fills in, and how many of its letters are fixed.
 Patterns: TypeAlias = dict[int, tuple[list[str], int]]
@@ -23,8 +19,6 @@ _LONGEST = 4000
 _TELLING = 4
 # What begins a literal block of YAML.
 _BLOCK = re.compile(r"\|[-+0-9]{0,3}\s*$")
-# What the workload kinds share, and what setup charts begin with.
-_SHARED = ("common", "setup")
 
 
 class Line(NamedTuple):
@@ -68,27 +62,6 @@ def script_line(chart: Chart, source: str, lines: Sequence[str], line: int, inne
         return None
     order = [source, *(path for path in chart.files if path.endswith((".tpl", ".sh", ".py")) and path != source)]
     return _likest(lines, line + inner, {path: chart.files[path] for path in order if path in chart.files})
-
-
-def source_line(target: Target, lines: Sequence[str], line: int) -> tuple[Path, int] | None:
-    """Find the line of a target's fragments, workload kind or launchers that a chart's line was made of.
-
-    Args:
-        target: The target.
-        lines: A text of the composed chart.
-        line: 1-based line in it.
-    """
-    found = _likest(lines, line, {str(path): read_text(path) for path in _sources(target)})
-    return (Path(found.path), found.line) if found else None
-
-
-def _sources(target: Target) -> Iterator[Path]:
-    parts = [*(fragment.path for fragment in target.fragments), *(each.path for each in target.launchers)]
-    kinds = [target.library.find("workload", target.workload), *(BUILTIN / "workloads" / name for name in _SHARED)]
-    for folder in (*parts, *kinds):
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and path.suffix in (".yaml", ".tpl", ".sh", ".py"):
-                yield path
 
 
 def _likest(lines: Sequence[str], line: int, files: Mapping[str, str]) -> Line | None:

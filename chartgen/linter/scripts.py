@@ -56,12 +56,40 @@ def scripts(thing: Object) -> Iterator[Script]:
 def scripts_parse(thing: Object) -> Iterator[Complaint]:
     """Every script is one that its shell can read; a container that cannot start holds its GPUs until it gives up."""
     for script in scripts(thing):
-        for line, text in _bash(script.text):
-            last = max(
-                script.text.rstrip("\n").count("\n") + 1, 1
-            )  # bash names the line behind it where a word is missing
-            message = f"line {line} of {script.name}: {text}"
-            yield Complaint(message, "mend the script", script.at, line=min(line, last))
+        if fault := fault_of_script(script.text):
+            message = f"line {fault.line} of {script.name}: {fault.text}"
+            yield Complaint(message, "mend the script", script.at, line=fault.begins)
+
+
+UNREADABLE = "scripts-parse"
+_SEARCHED = (
+    400  # lines from the end in which the beginning of what does not end is looked for; bash takes 2 ms for each
+)
+
+
+class Fault(NamedTuple):
+    """Where bash stops to read a script, why, and the line in which what it cannot read begins."""
+
+    line: int
+    text: str
+    begins: int
+
+
+def fault_of_script(text: str) -> Fault | None:
+    """Return why bash cannot read a script; None for one that it can."""
+    for line, why in _bash(text):
+        count = text.rstrip("\n").count("\n") + 1
+        return Fault(line, why, line if line < count else _unended(text, count))
+    return None
+
+
+def _unended(text: str, count: int) -> int:
+    """Return the line where what does not end begins: bash reads everything up to it."""
+    lines = text.split("\n")
+    for before in range(count - 1, max(count - _SEARCHED, 0), -1):
+        if not _bash("\n".join(lines[:before]) + "\n"):
+            return before + 1
+    return 1 if count <= _SEARCHED else count
 
 
 def scripts_are_sound(thing: Object) -> Iterator[Complaint]:
