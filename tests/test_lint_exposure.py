@@ -160,7 +160,7 @@ def test_script_beside_the_templates_is_looked_at() -> None:
 
 
 EMPTY: dict[str, tuple[dict[str, Any], str]] = {
-    "volume": ({"volumes": [{"name": "", "emptyDir": {}}]}, "name"),
+    "volume": ({"volumes": [{"name": "", "csi": {"driver": "d", "volumeAttributes": {"bucketName": ""}}}]}, "name"),
     "mount": ({"containers": [{"name": "a", "image": "b", "volumeMounts": [{"name": "", "mountPath": ""}]}]}, "name"),
     "claim": ({"volumes": [{"name": "a", "persistentVolumeClaim": {"claimName": " "}}]}, "claimName"),
     "bucket": (

@@ -37,14 +37,17 @@ _MAPS = {
 def names_are_set(thing: Object) -> Iterator[Complaint]:
     """No name or path that Kubernetes asks for is empty; a JobSet with `name: ""` is taken, and has no pods ever.
 
-    What is null or missing is the schemas' to report.
+    What is null or missing is the schemas' to report. Of one item the first is reported: they have one cause.
     """
     if _blank(metadata(thing).get("name")) and "generateName" not in metadata(thing):
         yield Complaint("has an empty name", _FILL, ("metadata", "name"))
     for pod in pods(thing):
+        told: list[Keys] = []
         for at, node in maps(pod.spec, pod.at):
-            yield from _in_lists(at, node)
-            yield from _in_maps(at, node)
+            for complaint in (*_in_lists(at, node), *_in_maps(at, node)):
+                if not any(complaint.at[: len(item)] == item for item in told):
+                    told.append(complaint.at[:-1])
+                    yield complaint
 
 
 def _in_lists(at: Keys, node: Object) -> Iterator[Complaint]:
@@ -60,7 +63,7 @@ def _in_maps(at: Keys, node: Object) -> Iterator[Complaint]:
 
 
 def _empty(at: Keys, item: Object, fields: tuple[str, ...]) -> Iterator[Complaint]:
-    """Report the empty fields of one item together: they mostly have one cause."""
+    """Report the empty fields of one item together."""
     if empty := [field for field in fields if _blank(item.get(field))]:
         place = ".".join(str(key) for key in at[-2:])
         yield Complaint(f"{place} has an empty {' and '.join(empty)}", _FILL, (*at, empty[0]))
