@@ -142,6 +142,36 @@ class Helm:
             raise HelmError(stderr, stdout)
         return stdout
 
+    def pull(self, arguments: Sequence[str], limit: float, largest: int) -> None:
+        """Run `helm pull` with the user's own environment, and so with the registries that he is logged in to.
+
+        For a process of its own: the size of the files that it and its children may write stays bounded.
+
+        Args:
+            arguments: Flags, `--`, and the chart's address.
+            limit: Seconds that it may take.
+            largest: Bytes that the archive may have.
+
+        Raises:
+            MissingToolError: The server cannot be reached.
+            HelmError: Helm failed for another reason, or took too long.
+        """
+        import resource
+        import subprocess
+
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest if hard < 0 else min(largest, hard), hard))
+        argv = [str(self.executable), "pull", *arguments]
+        try:
+            ran = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            raise HelmError(f"{arguments[-1]} was not fetched within {limit:g} s") from None
+        stderr = _bounded(ran.stderr).decode(errors="replace")
+        if ran.returncode and _UNREACHABLE.search(stderr):
+            raise MissingToolError(f"{arguments[-1]} cannot be reached: {' '.join(_PREFIX.sub('', stderr).split())}")
+        if ran.returncode:
+            raise HelmError(stderr or f"helm pull ended with {ran.returncode}")
+
 
 def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Helm:
     """Find Helm; see `find_program`.

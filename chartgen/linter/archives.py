@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import tarfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +14,7 @@ from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.linter.schema_references import NAME
 
+UNREADABLE = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError)
 # All subcharts of a chart together; Helm bounds each of them by that (pkg/chart/loader/archive), and reads them all.
 LARGEST = 100 * 1024 * 1024
 
@@ -38,7 +43,7 @@ def read_archives(folder: Path) -> Archives:
         name = path.relative_to(folder).as_posix()
         try:
             total += _read(path, name, schemas, LARGEST - total)
-        except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+        except UNREADABLE as error:
             problem = Problem(f"is no archive of a chart: {error}"[:200], name, hint="run helm dependency build again")
             return Archives(schemas, [Finding("chart-files", problem)])
         if total > LARGEST:
@@ -48,10 +53,21 @@ def read_archives(folder: Path) -> Archives:
     return Archives(schemas, [])
 
 
+@contextmanager
+def opened(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open an archive to be read from front to end, member by member.
+
+    Not with `r|gz`: that cannot read the header that Helm writes (python/cpython, tarfile._Stream._init_read_gz: the
+    extra field is read as if it were compressed), and takes the archive for a broken one.
+    """
+    with gzip.open(path) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
+        yield archive
+
+
 def _read(path: Path, name: str, schemas: dict[str, str], room: int) -> int:
     """Read an archive member by member, take its schemas, and return its unpacked size, or a size above the room."""
     size = 0
-    with tarfile.open(path, "r|gz") as archive:
+    with opened(path) as archive:
         for member in archive:
             size += member.size
             if size > room:
