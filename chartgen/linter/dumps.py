@@ -10,7 +10,7 @@ from chartgen.errors import Problem
 from chartgen.findings import Complaint, Finding
 from chartgen.linter.objects import Container, Object, all_containers, containers, items, metadata, pods
 from chartgen.linter.scripts import Script, scripts
-from chartgen.linter.tokens import names_token
+from chartgen.linter.tokens import LONGEST_LINE, names_token
 from chartgen.linter.wiring import Wired
 
 # A command that prints all variables, where a command begins; what follows ends it or takes its output.
@@ -54,6 +54,8 @@ def printing_files(chart: Chart) -> Iterator[Finding]:
 def dumps(text: str) -> Iterator[tuple[int, str]]:
     """Find the commands of a script that print all variables: 1-based line, and the command."""
     for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > LONGEST_LINE:
+            continue
         bare = _COMMENT.sub("", _QUOTED.sub(lambda quoted: "_" * len(quoted[0]), line))
         for found in _DUMP.finditer(bare):
             if not _FILTER.search(re.split(r";|&&|\|\|", found["rest"])[0]):

@@ -62,9 +62,8 @@ def scripts_parse(thing: Object) -> Iterator[Complaint]:
 
 
 UNREADABLE = "scripts-parse"
-_SEARCHED = (
-    400  # lines from the end in which the beginning of what does not end is looked for; bash takes 2 ms for each
-)
+# Lines from the end, and characters, in which the start of what does not end is looked for; bash reads each prefix.
+_SEARCHED, _READ_AGAIN = 200, 50_000
 
 
 class Fault(NamedTuple):
@@ -85,6 +84,8 @@ def fault_of_script(text: str) -> Fault | None:
 
 def _unended(text: str, count: int) -> int:
     """Return the line where what does not end begins: bash reads everything up to it."""
+    if len(text) > _READ_AGAIN:
+        return count
     lines = text.split("\n")
     for before in range(count - 1, max(count - _SEARCHED, 0), -1):
         if not _bash("\n".join(lines[:before]) + "\n"):

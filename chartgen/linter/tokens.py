@@ -27,7 +27,9 @@ _NAMED = re.compile(
 _EXPRESSION = r"\{\{(?P<expression>[^{}\n]{0,300})\}\}"
 _ASSIGNED = re.compile(rf"(?<![\w.$-])(?P<name>[A-Z0-9_]{{3,60}})=[\"']?{_EXPRESSION}")
 _FLAG = re.compile(rf"(?<![\w-])--(?P<name>[a-z0-9-]{{3,60}})(?:[= ]|[\"'], *)[\"']?{_EXPRESSION}")
-_NAME = re.compile(r"(?P<indent>\s*(?:- )?\{?\s*)name:\s*[\"']?(?P<name>[A-Z0-9_]{3,60})[\"']?\s*(?:,(?P<flow>.*))?")
+_NAME = re.compile(
+    r"(?P<indent>\s*(?:-\s+)?(?:\{\s*)?)name:\s*[\"']?(?P<name>[A-Z0-9_]{3,60})[\"']?\s*(?:,(?P<flow>.*))?"
+)
 _VALUE = re.compile(rf"(?:.*[\s{{])?value:\s*[\"']?{_EXPRESSION}")
 _FROM_VALUES = re.compile(r"(?:\$\w*|(?<![\w.]))\.Values((?:\.\w+)+)")
 # The value itself is called after a secret: `hfToken`, `password.value`.
@@ -38,6 +40,8 @@ _ASKS = re.compile(r"\b(?:ternary|not|empty|hasKey|kindIs)\b")
 _HARMLESS = re.compile(r"(?i)(?:name|path|file|dir|ref|url|size|count|limit|ttl|enabled?|expir\w*)$")
 _SECRET_KIND = re.compile(r"^kind:\s*[\"']?\w*Secret\b", re.MULTILINE)
 _VARIABLES = re.compile(r"(?i)(?:extra_?)?(?:env|envs|env_?vars?|environment|variables)")
+# No line that people write is longer; a line without an end would take its square in time.
+LONGEST_LINE = 4000
 _HINT = "keep it in a Secret, and use valueFrom.secretKeyRef"
 
 
@@ -82,6 +86,8 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _of_line(lines: Sequence[str], index: int, row: str) -> Iterator[tuple[str, str]]:
+    if len(row) > LONGEST_LINE:
+        return
     if "{{" in row:
         yield from ((each["name"], each["expression"]) for each in _ASSIGNED.finditer(row) if names_token(each["name"]))
         flags = ((each["name"], each["expression"]) for each in _FLAG.finditer(row))
