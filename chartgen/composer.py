@@ -25,6 +25,7 @@ from chartgen.kubelinter import exceptions
 from chartgen.launcher import Launcher
 from chartgen.library import BUILTIN
 from chartgen.origin import Composed
+from chartgen.provenance import Marks, Source
 from chartgen.schema import validate
 from chartgen.slots import SLOTS, Segment, SlotText, resolve
 from chartgen.tags import fill
@@ -76,9 +77,21 @@ def compose_setup(target: Target) -> Chart | None:
     return _Composer(target, _workload(target, target.workload)).setup_chart()
 
 
+def compose_sources(composed: Composed) -> dict[str, list[tuple[str, Source | None]]]:
+    """Return where the lines of a chart's templates come from: path in the chart -> each line and its source.
+
+    Raises:
+        ChartgenError: As `compose`.
+    """
+    marks = Marks()
+    composer = _Composer(composed.target, _workload(composed.target, composed.workload), marks)
+    files = composer.setup_templates() if composed.setup else composer.run_templates()
+    return {path: marks.read(_tidy(text)) for path, text in files.items()}
+
+
 class _Composer:
-    def __init__(self, target: Target, workload: Workload) -> None:
-        self.target, self.workload = target, workload
+    def __init__(self, target: Target, workload: Workload, marks: Marks | None = None) -> None:
+        self.target, self.workload, self.marks = target, workload, marks
         check_combination(target.fragments, target.document, workload.name, workload.requires)
         self.chart = target.name if workload.name == target.workload else f"{target.name}-{workload.name}"
         self.guarded = True
@@ -86,6 +99,10 @@ class _Composer:
 
     def run_chart(self) -> Chart:
         """Compose the chart of runs."""
+        return self._finish(self.run_templates(), COMMON / "README.md", f"Training on {self.target.description}")
+
+    def run_templates(self) -> dict[str, str]:
+        """Compose the templates of the chart of runs."""
         # a kind's own file replaces the common one of its name
         for folder in (COMMON / "templates", self.workload.path / "templates"):
             self.sources |= {_template_name(file): file for file in sorted(folder.iterdir())}
@@ -95,20 +112,27 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        return self._finish(files, COMMON / "README.md", f"Training on {self.target.description}")
+        return files
 
     def setup_chart(self) -> Chart:
         """Compose the chart of what is installed once."""
+        files = self.setup_templates()
+        return self._finish(files, SETUP / "README.md", f"Queues and storage for training on {self.target.description}")
+
+    def setup_templates(self) -> dict[str, str]:
+        """Compose the templates of the chart of what is installed once."""
         self.chart = f"{self.chart}-setup"
         # the setup chart has no launcher to ask whether GPUs are in use: its objects are for runs that use them
         self.guarded = False
         files = {f"templates/{name}": self._common(f"templates/{name}") for name in _COMMON_IN_SETUP}
-        files["templates/NOTES.txt"] = self._render(read_text(SETUP / "templates/NOTES.txt"), SETUP / "NOTES.txt")
+        files["templates/NOTES.txt"] = self._render(
+            read_text(SETUP / "templates/NOTES.txt"), SETUP / "templates/NOTES.txt"
+        )
         for fragment in self.target.fragments:
             for name, text in fragment.setup.items():
                 files |= self._template(name, text, fragment.path / "setup" / name)
         self._add_helpers(files)
-        return self._finish(files, SETUP / "README.md", f"Queues and storage for training on {self.target.description}")
+        return files
 
     def interface(self) -> Chart:
         """Compose the values and their schema."""
@@ -187,7 +211,10 @@ class _Composer:
                 guard_open = guard
             if not name.endswith((".sh", ".tpl")):
                 chunks.append(f"{{{{- /* {text.fragment} */}}}}\n")
-            chunks.append(self._render(_text(segments), text.path, indent=indent))
+            lines = _text(segments)
+            if self.marks:
+                lines = "".join(self.marks.marked(each.text, text.path, each.line) for each in segments)
+            chunks.append(self._render(lines, text.path, indent=indent))
         if guard_open:
             chunks.append(self._guard(opens=False))
         return _indent("".join(chunks), indent).rstrip("\n")
@@ -239,6 +266,8 @@ class _Composer:
     # -- jinja2
 
     def _render(self, text: str, path: Path, **more: object) -> str:
+        if self.marks and path.name != "fragment.yaml":
+            text = self.marks.marked(text, path)
         # by far the most frequent tag; most files hold no other, and jinja2 takes a millisecond to compile one
         text = text.replace("<%= chart %>", self.chart)
         if "<%" not in text:

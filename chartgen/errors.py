@@ -16,6 +16,7 @@ class Problem(NamedTuple):
         line: 1-based line; 0 when unknown.
         column: 1-based column; 0 when unknown.
         hint: What to do instead; empty when there is nothing to add.
+        trail: Where the calls stand that led there, outermost first: `path:line`, in errors of templates.
     """
 
     message: str
@@ -23,6 +24,7 @@ class Problem(NamedTuple):
     line: int = 0
     column: int = 0
     hint: str = ""
+    trail: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         place = "" if self.path is None else str(self.path)

@@ -26,12 +26,14 @@ class Complaint:
         hint: What to do instead.
         at: Key path of what is wrong inside the thing; empty for the thing itself.
         privilege: The privilege that a stated reason allows, with its folder and container; empty when no reason does.
+        line: 1-based line in the text at `at`, for a script; 0 for the text as a whole.
     """
 
     message: str
     hint: str = ""
     at: tuple[str | int, ...] = ()
     privilege: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True)

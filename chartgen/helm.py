@@ -53,6 +53,9 @@ _CHART_FAIL = re.compile(r"^execution error at \((?P<at>[^()]+)\):\s*(?P<text>.*
 _TEMPLATE_PLACE = re.compile(r"^(?P<path>\S+?\.(?:yaml|yml|tpl|txt)):(?P<line>\d+)(?::(?P<column>\d+))?:?$")
 _PARSE_ERROR = re.compile(r"^parse error at \((?P<at>[^()]+)\): (?P<text>.*)")
 _TEMPLATE_LINE = re.compile(r"^template: (?P<at>\S+?:\d+(?::\d+)?): (?P<text>.*)", re.DOTALL)  # Helm 3: one long line
+# Helm 3 writes all frames into it, each with its place.
+_FRAME = re.compile(r"(?:^|: )template: (?P<at>[^\s:]{1,300}:\d{1,9}(?::\d{1,9})?): ")
+_YAML_ERROR = re.compile(r"^YAML parse error on (?P<path>[^\s:]+): (?P<text>.*)", re.DOTALL)
 _SCHEMA_ERROR = re.compile(r"^\s*- at '(?P<pointer>[^']*)': (?P<text>.*)")
 _NOISE = re.compile(r"^(level=|Use --debug flag|WARNING: |I\d{4} |W\d{4} |coalesce\.go|\s*$)")
 
@@ -141,6 +144,36 @@ class Helm:
             raise HelmError(stderr, stdout)
         return stdout
 
+    def pull(self, arguments: Sequence[str], limit: float, largest: int) -> None:
+        """Run `helm pull` with the user's own environment, and so with the registries that he is logged in to.
+
+        For a process of its own: the size of the files that it and its children may write stays bounded.
+
+        Args:
+            arguments: Flags, `--`, and the chart's address.
+            limit: Seconds that it may take.
+            largest: Bytes that the archive may have.
+
+        Raises:
+            MissingToolError: The server cannot be reached.
+            HelmError: Helm failed for another reason, or took too long.
+        """
+        import resource
+        import subprocess
+
+        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest if hard < 0 else min(largest, hard), hard))
+        argv = [str(self.executable), "pull", *arguments]
+        try:
+            ran = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
+        except subprocess.TimeoutExpired:
+            raise HelmError(f"{arguments[-1]} was not fetched within {limit:g} s") from None
+        stderr = _bounded(ran.stderr).decode(errors="replace")
+        if ran.returncode and _UNREACHABLE.search(stderr):
+            raise MissingToolError(f"{arguments[-1]} cannot be reached: {' '.join(_PREFIX.sub('', stderr).split())}")
+        if ran.returncode:
+            raise HelmError(stderr or f"helm pull ended with {ran.returncode}")
+
 
 def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Helm:
     """Find Helm; see `find_program`.
@@ -188,8 +221,11 @@ def explain(stderr: str) -> list[Problem]:
         return _schema_problems(text)
     if match := _CHART_FAIL.match(text):
         return [Problem(line.strip()) for line in match["text"].splitlines() if line.strip()]
+    if match := _YAML_ERROR.match(text):
+        return [Problem(" ".join(match["text"].split()), match["path"])]
     if match := _PARSE_ERROR.match(text) or _TEMPLATE_LINE.match(text):
-        return [_placed(match["at"], " ".join(match["text"].split()))]
+        *trail, inner = [frame["at"] for frame in _FRAME.finditer(text)] or [match["at"]]
+        return [_placed(inner, " ".join(match["text"].split()), trail)]
     return [_template_problem(text)] if text else []
 
 
@@ -203,13 +239,14 @@ def _template_problem(text: str) -> Problem:
     if not places:
         return Problem(" ".join(text.split()))
     cause = " ".join(line.strip() for line in text.splitlines()[-2:])
-    return _placed(places[-1][0].rstrip(":"), cause)
+    *trail, inner = [place[0].rstrip(":") for place in places]
+    return _placed(inner, cause, trail)
 
 
-def _placed(place: str, message: str) -> Problem:
+def _placed(place: str, message: str, trail: Sequence[str] = ()) -> Problem:
     path, *numbers = place.split(":")
     line, column = ([int(number) for number in numbers if number.isdigit()] + [0, 0])[:2]
-    return Problem(message, path, line, column)
+    return Problem(message, path, line, column, trail=tuple(trail))
 
 
 def _schema_problems(text: str) -> list[Problem]:

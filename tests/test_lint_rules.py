@@ -50,7 +50,7 @@ def test_sound_chart_has_no_findings(tmp_path: Path) -> None:
     done = examine(Subject(read.chart, SOUND, presets={"long": [preset]}, faults=read.findings))
     assert done.findings == []
     assert [step.name for step in done.steps] == [
-        *("files", "schema references", "schema, no job", "determinism", "README and schema"),
+        *("files", "schema references", "schema, no job", "determinism", "secrets", "README and schema"),
         *(
             "helm lint",
             "helm template",
@@ -99,6 +99,7 @@ def looked_at(done: Examination) -> list[Finding]:
 STEPS = {
     "no-banned-functions": "banned_functions",
     "chart-is-as-built": "builds_differ",
+    "tokens-by-reference": "rendered_tokens",
     "values-are-used": "documents",
     "readme-names-values": "documents",
     "schema-describes-values": "documents",

@@ -22,7 +22,7 @@ _PATH = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("charts", nargs=-1, metavar="[PATH|TARGET]...", shell_complete=complete_target)
+@click.argument("charts", nargs=-1, metavar="[PATH|ARCHIVE|oci://CHART|TARGET]...", shell_complete=complete_target)
 @values_options
 @click.option("--presets", type=_PATH, help="Folder of presets, overlays and example sites; default: values.")
 @click.option("--output", type=click.Choice(_FORMS), default="text", show_default=True, help="Form of the findings.")
@@ -35,15 +35,17 @@ _PATH = click.Path(path_type=Path)
 @click.option("--kubernetes", multiple=True, metavar="X.Y", help="Kubernetes versions; default: oldest and newest.")
 @click.option("--limit", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds for one chart.")
 @click.option("--cache/--no-cache", default=True, help="Take what is known of charts that have not changed.")
+@click.option("--plain-http", is_flag=True, help="Ask the registry of an oci:// chart without TLS.")
 @workload_option
 @path_option
 def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> None:
     """Check charts, of chartgen or of others: files, values, structure, determinism, Helm, schemas, policy, scripts.
 
     Each chart is checked with the values given, or else with none and with every preset of its target, for the oldest
-    and the newest Kubernetes that it takes. Without PATH or TARGET, the charts of the configuration, of ./charts or the
-    one here. A values file of a chart that people wrote by hand is checked for what is known of such charts. Exit 1
-    when there is an error, with --strict when there is anything.
+    and the newest Kubernetes that it takes. Without an argument, the charts of the configuration, of ./charts or the
+    one here. A packaged chart (.tgz) is unpacked first; one of a registry (oci://) or a web server (https://) is
+    fetched by your Helm, with what that is logged in to. A values file of a chart that people wrote by hand is checked
+    for what is known of such charts. Exit 1 when there is an error, with --strict when there is anything.
 
     Settings: [tool.chartgen.lint] in pyproject.toml or [lint] in chartgen.toml: charts, presets, select, ignore,
     kubernetes, strict, baseline. Exceptions: a comment `# chartgen: ignore[ID] reason`.
@@ -51,6 +53,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> Non
     \b
     Examples:
       chartgen lint gke-a3mega
+      chartgen lint oci://registry.example.com/charts/train:1.2.0
       chartgen lint charts/gke-a3mega -f site.yaml --output sarif --output-file lint.sarif
     """
     from chartgen.findings import exit_code
@@ -82,7 +85,12 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
         if options[key]:
             found[key] = tuple(word.strip() for words in options[key] for word in words.split(",") if word.strip())
     found["limits"] = Limits.of(options["limit"])
-    return {**found, "workload": options["workload"], "cache": options["cache"] and not options["write_baseline"]}
+    return {
+        **found,
+        "workload": options["workload"],
+        "cache": options["cache"] and not options["write_baseline"],
+        "plain_http": options["plain_http"],
+    }
 
 
 def _steps(name: str, steps: Sequence[Step] | None) -> None:

@@ -12,6 +12,7 @@ import posixpath
 import tarfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.linter.schema_references import NAME
 
+UNREADABLE = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError)
 # All subcharts of a chart together; Helm bounds each of them by that (pkg/chart/loader/archive), and reads them all.
 LARGEST = 100 * 1024 * 1024
 _DEEPEST = 10  # archives within archives; `helm package` writes none, other tools one
@@ -57,10 +59,21 @@ def read_archives(folder: Path) -> Archives:
             message = f"the packaged subcharts hold more than {LARGEST / 1e6:.0f} MB, all of which Helm reads at once"
             problem = Problem(message, name, hint="remove what the chart does not need")
             return Archives(schemas, [Finding("chart-files", problem)])
-        except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
+        except UNREADABLE as error:
             problem = Problem(f"is no archive of a chart: {error}"[:200], name, hint="run helm dependency build again")
             return Archives(schemas, [Finding("chart-files", problem)])
     return Archives(schemas, [])
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open an archive to be read from front to end, member by member.
+
+    Not with `r|gz`: that cannot read the header that Helm writes (python/cpython, tarfile._Stream._init_read_gz: the
+    extra field is read as if it were compressed), and takes the archive for a broken one.
+    """
+    with gzip.open(path) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
+        yield archive
 
 
 def _read(packed: bytes, name: str, schemas: dict[str, str], room: int, depth: int = 1) -> int:

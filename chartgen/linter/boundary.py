@@ -29,6 +29,8 @@ def fault_of(name: str, root: Path) -> str:
         name: The path as it is written.
         root: The repository.
     """
+    if "://" in name:
+        return f"{name!r} would be fetched from the network, which only an argument of yours may ask for"
     if name.startswith("-"):
         return f"{name!r} would be read as a flag"
     if Path(name).is_absolute() or ".." in Path(name).parts:

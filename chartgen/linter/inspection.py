@@ -10,7 +10,7 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Complaint, Finding
 from chartgen.linter.ignores import annotated, ignored
 from chartgen.linter.objects import metadata, title
-from chartgen.linter.places import template_line
+from chartgen.linter.places import script_line, template_line
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.rendering import Rendering, told
 from chartgen.linter.rules import RULES, Rule
@@ -82,8 +82,10 @@ class Inspection:
         message = f"{title(manifest.data)}: {complaint.message}"
         if not source:
             return Problem(message, hint=complaint.hint)
+        lines = manifest.text.split("\n")
         line, _ = manifest.document.position(complaint.at)
-        found = template_line(self.chart, source, manifest.text.split("\n"), line)
+        found = script_line(self.chart, source, lines, line, complaint.line) if complaint.line else None
+        found = found or template_line(self.chart, source, lines, line)
         return Problem(message, found.path, found.line, hint=complaint.hint)
 
 

@@ -20,6 +20,7 @@ from chartgen.findings import NOT_OURS, Finding, in_order
 from chartgen.linter.archives import read_archives
 from chartgen.linter.determinism import banned_functions, builds_differ
 from chartgen.linter.documents import documents
+from chartgen.linter.dumps import printing_files
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
@@ -30,6 +31,8 @@ from chartgen.linter.schema_references import NAME as SCHEMA_FILE
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import release_fits
+from chartgen.linter.sources import Sources
+from chartgen.linter.tokens import rendered_tokens
 from chartgen.origin import TARGET, annotations_of
 from chartgen.values import Values, load_values
 from chartgen.yamltext import Plain, load, require_map
@@ -115,7 +118,8 @@ def examine(subject: Subject, limit: float | None = None) -> Examination:
                 # A process with limits ends what it started itself, and has no time to wait for it.
                 renderer.close(wait=limit is None)
     kept = (each for each in reversed(done.findings) if each.rule not in ignored_there(each, subject.chart))
-    done.findings = in_order(placed(each, subject.chart, subject.folder) for each in kept)
+    sources = Sources(subject.chart)
+    done.findings = in_order(placed(each, subject.folder, sources) for each in kept)
     return done
 
 
@@ -129,6 +133,7 @@ def _climb(done: Examination, renderer: Renderer) -> None:
         work.start(Preset())
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
     done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
+    done.add("secrets", lambda: [*rendered_tokens(chart), *printing_files(chart)])
     done.add("README and schema", lambda: [] if _is_ours(chart) else documents(chart))
     done.add("helm lint", work.linted)
     done.add("helm template", work.rendered)

@@ -1,17 +1,13 @@
-"""Where a finding stands in what people write: from a rendered line back to its template, and on to its fragment."""
+"""From a rendered line back to the line of the template that made it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from chartgen.chart import Chart
-from chartgen.library import BUILTIN
-from chartgen.target import Target
-from chartgen.yamltext import read_text
 
 # Number of a line -> its texts between what the template fills in, and how many of its letters are fixed.
 Patterns: TypeAlias = dict[int, tuple[list[str], int]]
@@ -21,8 +17,8 @@ _ACTION = re.compile(r"\{\{[^\n]*?\}\}|<%[^\n]*?%>")
 _LONGEST = 4000
 # A template line with fewer letters than this, such as `- {{ . }}`, could have made any line.
 _TELLING = 4
-# What the workload kinds share, and what setup charts begin with.
-_SHARED = ("common", "setup")
+# What begins a literal block of YAML.
+_BLOCK = re.compile(r"\|[-+0-9]{0,3}\s*$")
 
 
 class Line(NamedTuple):
@@ -49,25 +45,23 @@ def template_line(chart: Chart, source: str, lines: Sequence[str], line: int) ->
     return _likest(lines, line, files) or Line(source, _first_line(chart.files.get(source, "")))
 
 
-def source_line(target: Target, lines: Sequence[str], line: int) -> tuple[Path, int] | None:
-    """Find the line of a target's fragments, workload kind or launchers that a chart's line was made of.
+def script_line(chart: Chart, source: str, lines: Sequence[str], line: int, inner: int) -> Line | None:
+    """Find the line of a template, or of a script that a template takes in, that made a line of a rendered script.
 
     Args:
-        target: The target.
-        lines: A text of the composed chart.
-        line: 1-based line in it.
+        chart: The chart.
+        source: The template that Helm names, relative to the chart.
+        lines: The rendered text.
+        line: 1-based line in it where the script's key or item stands.
+        inner: 1-based line in the script.
+
+    Returns:
+        None where the script is no block of lines, or no line is like it.
     """
-    found = _likest(lines, line, {str(path): read_text(path) for path in _sources(target)})
-    return (Path(found.path), found.line) if found else None
-
-
-def _sources(target: Target) -> Iterator[Path]:
-    parts = [*(fragment.path for fragment in target.fragments), *(each.path for each in target.launchers)]
-    kinds = [target.library.find("workload", target.workload), *(BUILTIN / "workloads" / name for name in _SHARED)]
-    for folder in (*parts, *kinds):
-        for path in sorted(folder.rglob("*")):
-            if path.is_file() and path.suffix in (".yaml", ".tpl", ".sh", ".py"):
-                yield path
+    if not 0 < line <= len(lines) or not _BLOCK.search(lines[line - 1]):
+        return None
+    order = [source, *(path for path in chart.files if path.endswith((".tpl", ".sh", ".py")) and path != source)]
+    return _likest(lines, line + inner, {path: chart.files[path] for path in order if path in chart.files})
 
 
 def _likest(lines: Sequence[str], line: int, files: Mapping[str, str]) -> Line | None:

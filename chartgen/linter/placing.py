@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from chartgen.chart import Chart
-from chartgen.errors import Problem
 from chartgen.findings import Finding
+from chartgen.library import BUILTIN
 from chartgen.linter.ignores import ignored
-from chartgen.linter.places import source_line
-from chartgen.origin import Composed, origin_of
+from chartgen.linter.scripts import UNREADABLE
+from chartgen.linter.sources import Sources, is_users
+from chartgen.provenance import Source
 from chartgen.yamltext import read_text
 
 
@@ -23,37 +24,40 @@ def ignored_there(finding: Finding, chart: Chart) -> set[str]:
     return ignored(text.split("\n"), problem.line)
 
 
-def placed(finding: Finding, chart: Chart, folder: Path | None) -> Finding:
-    """Turn a path inside the chart into one that an editor or a code scanner can open.
+def placed(finding: Finding, folder: Path | None, sources: Sources) -> Finding:
+    """Turn a path inside the chart into one that an editor or a code scanner can open: the user's own where it can be.
 
     Args:
         finding: A finding whose path is a text when it is relative to the chart.
-        chart: The chart.
         folder: The chart's folder; None for a chart in memory.
+        sources: Where its lines come from.
     """
     problem = finding.problem
     path = problem.path
     if not isinstance(path, str) or path.startswith("--"):
         return finding
-    source = _source(chart, path, problem.line)
-    if folder is not None:
-        hint = problem.hint
-        if source:
-            hint = f"{hint}; made of {_near(source[0])}:{source[1]}".lstrip("; ")
-        problem = Problem(problem.message, folder / path, problem.line, problem.column, hint)
-    elif source:
-        problem = Problem(problem.message, source[0], source[1], 0, problem.hint)
+    source = _source(finding, path, sources)
+    if source and (is_users(source.path) or (folder is None and source.path.is_relative_to(Path.cwd()))):
+        problem = problem._replace(path=source.path, line=source.line, column=0)
+    elif folder is not None:
+        made = f"made of chartgen's own {source.path.relative_to(BUILTIN)}:{source.line}" if source else ""
+        hint = "; ".join(filter(None, (problem.hint, made)))
+        problem = problem._replace(path=folder / path, hint=hint)
     return Finding(finding.rule, problem, finding.severity, finding.key)
 
 
-def _source(chart: Chart, path: str, line: int) -> tuple[Path, int] | None:
-    lines = chart.files.get(path, "").split("\n")
-    if not path.startswith("templates/") or not 0 < line <= len(lines):
+def _source(finding: Finding, path: str, sources: Sources) -> Source | None:
+    """Find what made a line: a user's own before what it calls, which mostly is right and was called in a wrong way."""
+    if not path.startswith("templates/"):
         return None
-    origin = origin_of(chart)
-    return source_line(origin.target, lines, line) if isinstance(origin, Composed) else None
-
-
-def _near(path: Path) -> str:
-    """Give a path below the working directory when it lies there."""
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    if finding.rule == UNREADABLE and (broken := sources.broken_script()):
+        return broken
+    inner = sources.find(path, finding.problem.line)
+    if inner and is_users(inner.path):
+        return inner
+    for place in reversed(finding.problem.trail):
+        file, line = place.split(":")[:2]
+        source = sources.find(file.partition("/")[2], int(line))
+        if source and is_users(source.path):
+            return source
+    return inner

@@ -149,7 +149,7 @@ def told(problem: Problem, preset: Preset) -> Problem:
     if problem.path is None:
         return Problem(message, preset.file, 1, 0, problem.hint)
     path = problem.path.partition("/")[2] or problem.path if isinstance(problem.path, str) else problem.path
-    return Problem(message, path, problem.line, problem.column, problem.hint)
+    return problem._replace(message=message, path=path)
 
 
 def _placed(text: str, path: str) -> Problem:

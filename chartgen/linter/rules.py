@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from chartgen.findings import TARGET_UNKNOWN, Severity
+from chartgen.linter.dumps import environment_is_not_printed
 from chartgen.linter.kubernetes_schemas import kinds_are_known, objects_fit_their_schema
 from chartgen.linter.limits import UNFINISHED
+from chartgen.linter.names import names_are_set
 from chartgen.linter.policy import POLICY
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.scripts import scripts_are_sound, scripts_parse
 from chartgen.linter.size import configmaps_fit
 from chartgen.linter.structure import RULES as STRUCTURE
+from chartgen.linter.tokens import RULE as TOKENS
 from chartgen.linter.wiring import WIRING
 
 
@@ -66,7 +69,9 @@ def rule_id(check: Callable[..., object]) -> str:
 _SCHEMAS = "chartgen/data/schemas.yaml"
 RULES = (
     *(Rule(check, "structure") for check in STRUCTURE),
+    Rule(names_are_set, "structure", source="kubernetes.io, API reference, Pod"),
     *(Rule(check, "wiring") for check in WIRING),
+    Rule(environment_is_not_printed, "wiring"),
     *(Rule(each.rule, "policy", each.severity) for each in POLICY),
     Rule(objects_fit_their_schema, "kubernetes schemas", source=_SCHEMAS),
     Rule(kinds_are_known, "kubernetes schemas", "warning", _SCHEMAS),
@@ -145,6 +150,12 @@ STEP_RULES = (
         "A key of values.yaml is not in values.schema.json, so that wrong values of it pass.",
         "describe the key in the schema",
         severity="warning",
+    ),
+    StepRule(
+        TOKENS,
+        "A template writes a value that is called after a secret into a manifest, or values.yaml asks for one as text.",
+        "keep it in a Secret, name that Secret in the values, and use valueFrom.secretKeyRef",
+        "kubernetes.io, Good practices for Kubernetes Secrets",
     ),
     StepRule(
         "ignore-has-reason",

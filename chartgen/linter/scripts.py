@@ -30,6 +30,11 @@ class Script(NamedTuple):
     shell: str
     text: str
 
+    @property
+    def name(self) -> str:
+        """What it is called in messages: its file, or the words of its container's command."""
+        return str(self.at[-1]) if self.at[0] == "data" else ".".join(map(str, self.at[-4:]))
+
 
 def scripts(thing: Object) -> Iterator[Script]:
     """Find the scripts of an object: what containers give to a shell, and what ConfigMaps hold as one."""
@@ -52,8 +57,41 @@ def scripts(thing: Object) -> Iterator[Script]:
 def scripts_parse(thing: Object) -> Iterator[Complaint]:
     """Every script is one that its shell can read; a container that cannot start holds its GPUs until it gives up."""
     for script in scripts(thing):
-        for line, text in _bash(script.text):
-            yield Complaint(f"line {line} of {_name(script)}: {text}", "mend the script", script.at)
+        if fault := fault_of_script(script.text):
+            message = f"line {fault.line} of {script.name}: {fault.text}"
+            yield Complaint(message, "mend the script", script.at, line=fault.begins)
+
+
+UNREADABLE = "scripts-parse"
+# Lines from the end, and characters, in which the start of what does not end is looked for; bash reads each prefix.
+_SEARCHED, _READ_AGAIN = 200, 50_000
+
+
+class Fault(NamedTuple):
+    """Where bash stops to read a script, why, and the line in which what it cannot read begins."""
+
+    line: int
+    text: str
+    begins: int
+
+
+def fault_of_script(text: str) -> Fault | None:
+    """Return why bash cannot read a script; None for one that it can."""
+    for line, why in _bash(text):
+        count = text.rstrip("\n").count("\n") + 1
+        return Fault(line, why, line if line < count else _unended(text, count))
+    return None
+
+
+def _unended(text: str, count: int) -> int:
+    """Return the line where what does not end begins: bash reads everything up to it."""
+    if len(text) > _READ_AGAIN:
+        return count
+    lines = text.split("\n")
+    for before in range(count - 1, max(count - _SEARCHED, 0), -1):
+        if not _bash("\n".join(lines[:before]) + "\n"):
+            return before + 1
+    return 1 if count <= _SEARCHED else count
 
 
 def scripts_are_sound(thing: Object) -> Iterator[Complaint]:
@@ -62,11 +100,7 @@ def scripts_are_sound(thing: Object) -> Iterator[Complaint]:
     readable = [script for script in scripts(thing) if not _bash(script.text)]
     for script in readable if program else ():
         for line, text in _shellcheck(str(program), script.shell, script.text):
-            yield Complaint(f"line {line} of {_name(script)}: {text}", "mend the script", script.at)
-
-
-def _name(script: Script) -> str:
-    return str(script.at[-1]) if script.at[0] == "data" else ".".join(map(str, script.at[-4:]))
+            yield Complaint(f"line {line} of {script.name}: {text}", "mend the script", script.at, line=line)
 
 
 def _environment() -> dict[str, str]:

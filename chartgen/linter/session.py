@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -22,6 +23,8 @@ from chartgen.linter.files import read_chart
 from chartgen.linter.handwritten import lint_values
 from chartgen.linter.ladder import Step, Subject, examine
 from chartgen.linter.limits import Limits
+from chartgen.linter.packages import fetched, is_archive, is_remote, unpacked
+from chartgen.linter.packages import named as in_archive
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
 from chartgen.origin import origin_of
@@ -46,6 +49,7 @@ class Settings:
         workload: Another workload kind than the targets' own.
         cache: Whether what is known of unchanged charts is taken.
         limits: What the lint of one chart may take.
+        plain_http: Whether registries are asked without TLS.
     """
 
     config: Config
@@ -56,6 +60,7 @@ class Settings:
     workload: str | None = None
     cache: bool = True
     limits: Limits = field(default_factory=Limits)
+    plain_http: bool = False
 
     @classmethod
     def of(cls, folder: Path, charts: Sequence[str], path: Sequence[Path], values: Values, **options: Any) -> Settings:
@@ -66,12 +71,12 @@ class Settings:
             charts: What the call names; empty for the configuration's charts.
             path: The user's own folders of targets and fragments.
             values: Values given.
-            options: Fields of `Config`, `workload`, `cache` and `limits`.
+            options: Fields of `Config`, `workload`, `cache`, `limits` and `plain_http`.
 
         Raises:
             UsageError: No chart is named and none found, or a setting is wrong.
         """
-        own = {key: options.pop(key) for key in ("workload", "cache", "limits") if key in options}
+        own = {key: options.pop(key) for key in ("workload", "cache", "limits", "plain_http") if key in options}
         config = replace(read_config(folder), **options)
         if unknown := [each for each in config.kubernetes if each not in kubernetes_versions()]:
             hint = "known: " + ", ".join(kubernetes_versions())
@@ -120,7 +125,11 @@ def _lint(name: str, settings: Settings, tell: Told) -> Iterator[Finding]:
 
 def _work(name: str, settings: Settings) -> Iterator[tuple[str, Work]]:
     path = Path(name)
-    if path.is_dir() and not (path / "Chart.yaml").exists() and (inner := sorted(path.glob("*/Chart.yaml"))):
+    if is_remote(name) or (path.is_file() and is_archive(path)):
+        # removed here: the process that lints it may be killed
+        with tempfile.TemporaryDirectory(prefix="chartgen-") as folder:
+            yield name, partial(_packaged, name, Path(folder), settings)
+    elif path.is_dir() and not (path / "Chart.yaml").exists() and (inner := sorted(path.glob("*/Chart.yaml"))):
         for file in inner:
             yield str(file.parent), partial(_folder, file.parent, path, settings)
     elif path.is_dir():
@@ -135,6 +144,21 @@ def _work(name: str, settings: Settings) -> Iterator[tuple[str, Work]]:
 
 def _file(path: Path) -> Outcome:
     return Outcome(list(lint_values(load_file(path))), [])
+
+
+def _packaged(name: str, folder: Path, settings: Settings) -> Outcome:
+    """Lint a packaged chart, unpacked into an empty folder."""
+    archive = Path(name)
+    if is_remote(name):
+        (folder / "fetched").mkdir()
+        limit = settings.limits.seconds / 2
+        archive = fetched(name, folder / "fetched", limit=limit, plain_http=settings.plain_http)
+    elif escapes(archive, Path.cwd()):
+        raise ChartgenError(refused("the chart", "its archive is a link out of the repository", archive))
+    chart = unpacked(archive, name, folder)
+    # what is remembered would name the temporary folder
+    done = _folder(chart, chart, replace(settings, cache=False))
+    return replace(done, findings=[in_archive(each, name, chart) for each in done.findings])
 
 
 def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
@@ -169,7 +193,7 @@ def _examined(subject: Subject, digest: str, settings: Settings) -> Outcome:
 def _target(name: str, settings: Settings) -> Target:
     names = settings.library.names("target")
     if name not in names:
-        hint = did_you_mean(name, names) or "give a chart's folder, a values file or a target"
+        hint = did_you_mean(name, names) or "give a chart's folder or archive, a values file or a target"
         raise UsageError(Problem(f"{name!r} is neither a folder, a file nor a target", hint=hint))
     return load_target(name, settings.library)
 

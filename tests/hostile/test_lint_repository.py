@@ -382,6 +382,7 @@ SLOW: dict[str, dict[str, str]] = {
             }
         ),
     },
+    "a name": {"templates___x__yaml": " " * 500_000 + "x {{ .Values.a }}"},
     "a word": {"templates___x__yaml": "{{ fail .Values.a }}", "values__yaml": f"a: {'a' * 1_000_000}!\n"},
     "calls": {
         "templates___x__yaml": "{{ fail .Values.a }}",

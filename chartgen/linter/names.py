@@ -1,0 +1,73 @@
+"""Names and paths that a template leaves empty: the object is taken, and its pods are never made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chartgen.findings import Complaint
+from chartgen.linter.objects import Keys, Object, items, maps, metadata, pods
+
+_FILL = "give the value that the template fills in, or refuse an empty one there with `required`"
+# What must not be empty in each item of a list, and in each map (kubernetes.io, API reference, Pod: "Required value").
+_LISTS = {
+    "containers": ("name", "image"),
+    "initContainers": ("name", "image"),
+    "volumes": ("name",),
+    "volumeMounts": ("name", "mountPath"),
+    "volumeDevices": ("name", "devicePath"),
+    "env": ("name",),
+    "resourceClaims": ("name",),
+}
+_MAPS = {
+    "persistentVolumeClaim": ("claimName",),
+    "configMap": ("name",),
+    "secret": ("secretName",),
+    "secretKeyRef": ("name", "key"),
+    "configMapKeyRef": ("name", "key"),
+    "secretRef": ("name",),
+    "configMapRef": ("name",),
+    "hostPath": ("path",),
+    "nfs": ("server", "path"),
+    "csi": ("driver",),
+    # cloud.google.com, Mount Cloud Storage buckets as CSI ephemeral volumes
+    "volumeAttributes": ("bucketName",),
+}
+
+
+def names_are_set(thing: Object) -> Iterator[Complaint]:
+    """No name or path that Kubernetes asks for is empty; a JobSet with `name: ""` is taken, and has no pods ever.
+
+    What is null or missing is the schemas' to report. Of one item the first is reported: they have one cause.
+    """
+    if _blank(metadata(thing).get("name")) and "generateName" not in metadata(thing):
+        yield Complaint("has an empty name", _FILL, ("metadata", "name"))
+    for pod in pods(thing):
+        told: list[Keys] = []
+        for at, node in maps(pod.spec, pod.at):
+            for complaint in (*_in_lists(at, node), *_in_maps(at, node)):
+                if not any(complaint.at[: len(item)] == item for item in told):
+                    told.append(complaint.at[:-1])
+                    yield complaint
+
+
+def _in_lists(at: Keys, node: Object) -> Iterator[Complaint]:
+    for key, fields in _LISTS.items():
+        for index, item in items(node, key):
+            yield from _empty((*at, key, index), item, fields)
+
+
+def _in_maps(at: Keys, node: Object) -> Iterator[Complaint]:
+    for key, fields in _MAPS.items():
+        if isinstance(inner := node.get(key), dict):
+            yield from _empty((*at, key), inner, fields)
+
+
+def _empty(at: Keys, item: Object, fields: tuple[str, ...]) -> Iterator[Complaint]:
+    """Report the empty fields of one item together."""
+    if empty := [field for field in fields if _blank(item.get(field))]:
+        place = ".".join(str(key) for key in at[-2:])
+        yield Complaint(f"{place} has an empty {' and '.join(empty)}", _FILL, (*at, empty[0]))
+
+
+def _blank(value: object) -> bool:
+    return isinstance(value, str) and not value.strip()

@@ -1,0 +1,142 @@
+"""Keys and passwords that a chart takes as values and writes into its manifests, where all who may read pods read them.
+
+Templates and values are read, not what they render to: with a chart's own values the token is mostly still empty.
+No value is ever in a message, only the name that it goes by.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from chartgen.chart import Chart
+from chartgen.errors import ChartgenError, Problem
+from chartgen.findings import Finding
+from chartgen.linter.objects import maps
+from chartgen.yamltext import Document, load
+
+RULE = "tokens-by-reference"
+# Words that only names of secrets end with. Not SECRET: such a variable mostly holds the name of a Secret. The
+# cluster token of etcd is an identifier (etcd.io, --initial-cluster-token).
+_NAMED = re.compile(
+    r"(?![A-Z0-9_]*CLUSTER_TOKEN$)(?:[A-Z0-9_]*_)?(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE"
+    r"|(?:API|ACCESS|SECRET|PRIVATE|ENCRYPTION|SIGNING|WANDB|NGC)_KEY)"
+)
+# Not more than one line, and bounded: a line of a megabyte costs no more than its length.
+_EXPRESSION = r"\{\{(?P<expression>[^{}\n]{0,300})\}\}"
+_ASSIGNED = re.compile(rf"(?<![\w.$-])(?P<name>[A-Z0-9_]{{3,60}})=[\"']?{_EXPRESSION}")
+_FLAG = re.compile(rf"(?<![\w-])--(?P<name>[a-z0-9-]{{3,60}})(?:[= ]|[\"'], *)[\"']?{_EXPRESSION}")
+_NAME = re.compile(
+    r"(?P<indent>\s*(?:-\s+)?(?:\{\s*)?)name:\s*[\"']?(?P<name>[A-Z0-9_]{3,60})[\"']?\s*(?:,(?P<flow>.*))?"
+)
+_VALUE = re.compile(rf"(?:.*[\s{{])?value:\s*[\"']?{_EXPRESSION}")
+_FROM_VALUES = re.compile(r"(?:\$\w*|(?<![\w.]))\.Values((?:\.\w+)+)")
+# The value itself is called after a secret: `hfToken`, `password.value`.
+_SECRET_KEY = re.compile(r"(?i)(?:token|pass|key|secret|credential)[^.]*(?:\.value)?$")
+# Asks about a value, and does not write it.
+_ASKS = re.compile(r"\b(?:ternary|not|empty|hasKey|kindIs)\b")
+# The name of a secret, its place, or a number are none.
+_HARMLESS = re.compile(r"(?i)(?:name|path|file|dir|ref|url|size|count|limit|ttl|enabled?|expir\w*)$")
+_SECRET_KIND = re.compile(r"^kind:\s*[\"']?\w*Secret\b", re.MULTILINE)
+_VARIABLES = re.compile(r"(?i)(?:extra_?)?(?:env|envs|env_?vars?|environment|variables)")
+# No line that people write is longer; a line without an end would take its square in time.
+LONGEST_LINE = 4000
+_HINT = "keep it in a Secret, and use valueFrom.secretKeyRef"
+
+
+def names_token(name: str) -> bool:
+    """Report whether a variable of this name holds a secret."""
+    return bool(_NAMED.fullmatch(name))
+
+
+class _Token(NamedTuple):
+    name: str
+    expression: str
+    line: int
+
+
+def rendered_tokens(chart: Chart) -> Iterator[Finding]:
+    """Find variables and flags named after a secret that a template fills from a value, or the values hold."""
+    values = _values(chart)
+    for path, text in chart.files.items():
+        if path.startswith("templates/") and path.endswith((".yaml", ".yml", ".tpl", ".sh")):
+            for name, expression, line in _tokens(text):
+                for key in _keys(expression, values):
+                    message = f"{name} is rendered into the manifest from the value {key}"
+                    yield Finding(RULE, Problem(message, path, line, hint=_HINT))
+    yield from _in_values(values) if values else ()
+
+
+def _values(chart: Chart) -> Document | None:
+    try:
+        return load(chart.files.get("values.yaml", ""), "values.yaml")
+    except ChartgenError:
+        return None  # Helm tells of it
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    """Read a template document by document; one that makes a Secret may hold what it likes."""
+    line = 1
+    for part in re.split(r"(?m)^(?=---)", text):
+        if not _SECRET_KIND.search(part):
+            lines = part.split("\n")
+            yield from (_Token(*each, line + at) for at, row in enumerate(lines) for each in _of_line(lines, at, row))
+        line += part.count("\n")
+
+
+def _of_line(lines: Sequence[str], index: int, row: str) -> Iterator[tuple[str, str]]:
+    if len(row) > LONGEST_LINE:
+        return
+    if "{{" in row:
+        yield from ((each["name"], each["expression"]) for each in _ASSIGNED.finditer(row) if names_token(each["name"]))
+        flags = ((each["name"], each["expression"]) for each in _FLAG.finditer(row))
+        yield from ((f"--{name}", told) for name, told in flags if names_token(name.upper().replace("-", "_")))
+    if (named := _NAME.match(row)) and names_token(named["name"]):
+        yield from ((named["name"], told) for told in _value_of(lines, index, named))
+
+
+def _value_of(lines: Sequence[str], index: int, named: re.Match[str]) -> Iterator[str]:
+    """Give what fills the `value` of a variable: in its own line, or in those up to the next item."""
+    if named["flow"] and (found := _VALUE.match(named["flow"])):
+        yield found["expression"]
+    depth = len(named["indent"])
+    for row in lines[index + 1 : index + 12]:
+        indent = len(row) - len(row.lstrip())
+        if row.strip() and not row.lstrip().startswith("{{") and (indent < depth or row.lstrip().startswith("- ")):
+            return
+        if found := _VALUE.match(row):
+            yield found["expression"]
+
+
+def _keys(expression: str, values: Document | None) -> Iterator[str]:
+    """Give the values in an expression that hold a secret by their own names; `allowEmptyPassword: true` is none."""
+    for found in [] if _ASKS.search(expression) else _FROM_VALUES.findall(expression):
+        keys = found.removeprefix(".").split(".")
+        node: object = values.data if values else None
+        for key in keys:
+            node = node.get(key) if isinstance(node, dict) else None
+        if _SECRET_KEY.search(found) and not _HARMLESS.search(found) and not isinstance(node, bool | int | float):
+            yield ".".join(keys)
+
+
+def _in_values(values: Document) -> Iterator[Finding]:
+    """Find variables that values.yaml asks for as plain text: items `{name, value}`, and maps of variables."""
+    for at, node in maps(values.data):
+        name = node.get("name")
+        if "value" in node and isinstance(name, str) and names_token(name) and _plain(node["value"]):
+            yield _held(values, (*at, "name"), name)
+        if at and isinstance(at[-1], str) and _VARIABLES.fullmatch(at[-1]):
+            for key, value in node.items():
+                if names_token(key) and _plain(value):
+                    yield _held(values, (*at, key), key)
+
+
+def _plain(value: object) -> bool:
+    """Report whether a value is the secret itself or a place for it; `$(NAME)` refers to another variable."""
+    return value is None or (isinstance(value, str) and not value.startswith("$("))
+
+
+def _held(values: Document, at: tuple[str | int, ...], name: str) -> Finding:
+    message = f"{name} is a plain value, which ends in the manifest and in the release"
+    return Finding(RULE, values.problem(message, at, _HINT), key=".".join(map(str, at)))

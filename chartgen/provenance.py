@@ -1,0 +1,49 @@
+"""Where each line of a composed chart comes from: lines of sources are marked, composed, and read again."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+# A character that no source has: YAML and Go templates refuse it. Stripped before anybody but the composer sees it.
+_MARK = re.compile("\x01([0-9]+)\x01")
+
+
+class Source(NamedTuple):
+    """A line of a fragment, workload kind or launcher."""
+
+    path: Path
+    line: int
+
+
+class Marks:
+    """Marks at the ends of source lines that survive the composer's joining, indenting and filling in."""
+
+    def __init__(self) -> None:
+        self._sources: list[Source] = []
+
+    def marked(self, text: str, path: Path, first: int = 1) -> str:
+        """Mark the lines of a text.
+
+        Args:
+            text: The text; a line of the composer's own blocks stays as it is, since what follows them is cut off.
+            path: Its file.
+            first: 1-based line of the file that it begins with.
+        """
+        lines, inside = text.split("\n"), False
+        for index, line in enumerate(lines):
+            bare = re.sub(r"<%=[^%\n]*%>", "", line)
+            if line.strip() and not inside and "<%" not in bare and "\x01" not in line:
+                lines[index] = f"{line}\x01{len(self._sources)}\x01"
+                self._sources.append(Source(path, first + index))
+            inside = bare.rfind("<%") > bare.rfind("%>") if "<%" in bare else inside and "%>" not in bare
+        return "\n".join(lines)
+
+    def read(self, text: str) -> list[tuple[str, Source | None]]:
+        """Return the lines of a composed text, each with its source; None for what the composer made itself."""
+        return [(_MARK.sub("", line), self._source(line)) for line in text.split("\n")]
+
+    def _source(self, line: str) -> Source | None:
+        found = _MARK.search(line)
+        return self._sources[int(found[1])] if found else None
