@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from chartgen.chart import Chart
@@ -43,7 +44,7 @@ def placed(finding: Finding, chart: Chart, folder: Path | None) -> Finding:
         problem = Problem(problem.message, folder / path, problem.line, problem.column, hint)
     elif source:
         problem = Problem(problem.message, source[0], source[1], 0, problem.hint)
-    return Finding(finding.rule, problem, finding.severity, finding.key)
+    return replace(finding, problem=problem)
 
 
 def _source(chart: Chart, path: str, line: int) -> tuple[Path, int] | None:
