@@ -192,8 +192,10 @@ def test_a_missing_subchart_is_one_finding_and_the_rest_is_checked(tmp_path: Pat
 
 
 def test_a_missing_library_is_one_finding_and_leaves_the_question_open(tmp_path: Path) -> None:
-    uses = 'apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ include "common.name" . }}}\n'
-    folder = written(tmp_path / "chart", {"Chart.yaml": HEAD + NEEDS % "common", "templates/a.yaml": uses})
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: {{ %s }}}\n"
+    uses = {"a": 'include "common.name" .', "b": 'index .Subcharts "common" "Release" "Name"'}
+    files = {f"templates/{name}.yaml": text % use for name, use in uses.items()}
+    folder = written(tmp_path / "chart", {"Chart.yaml": HEAD + NEEDS % "common", "values.yaml": "", **files})
     (finding,) = linted(folder, one="jobs: {}", two="jobs: {a: 1}")
     assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
     assert exit_code([finding]) == 3

@@ -60,9 +60,16 @@ def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> It
         yield Finding(RULE if rendered else NOT_RENDERED, problem, "unchecked")
 
 
-def needs_missing(message: str) -> bool:
-    """Report whether Helm failed for want of a template that a missing dependency may define."""
-    return bool(_UNDEFINED.search(message))
+def needs_missing(message: str, missing: Sequence[str]) -> bool:
+    """Report whether Helm failed for want of what a missing dependency has: its templates, or `.Subcharts.NAME`.
+
+    Args:
+        message: What Helm said.
+        missing: Names of dependencies.
+    """
+    place = message.partition(" at <")[2]
+    asks = any(f'"{name}"' in place or f".{name}" in place for name in missing)
+    return bool(missing) and (asks or bool(_UNDEFINED.search(message)))
 
 
 @contextmanager

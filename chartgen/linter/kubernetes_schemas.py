@@ -42,9 +42,12 @@ def kinds_are_served(thing: Object, kubernetes: str) -> Iterator[Complaint]:
     that all versions are served that it has ever known.
     """
     if not _is_known(thing, kubernetes) and _group(thing) in served_groups(kubernetes):
-        message = f"{thing.get('apiVersion')} {thing.get('kind')} is not served"
-        hint = "use a version of the API that it serves"
-        yield Complaint(message, hint, ("apiVersion",), holds=lambda text: _states(text, str(thing.get("apiVersion"))))
+        yield Complaint(
+            f"{thing.get('apiVersion')} {thing.get('kind')} is not served",
+            "use a version of the API that it serves",
+            ("apiVersion",),
+            holds=lambda text: _states(text, str(thing.get("apiVersion"))),
+        )
 
 
 def kinds_are_known(thing: Object, kubernetes: str) -> Iterator[Complaint]:

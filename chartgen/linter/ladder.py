@@ -210,8 +210,7 @@ class _Work:
     def linted(self) -> Iterator[Finding]:
         """Give what `helm lint` found, but for what it lacks a dependency for."""
         for lint in self.lints:
-            found = lint.result()
-            yield from (each for each in found if not self.missing or not needs_missing(each.problem.message))
+            yield from (each for each in lint.result() if not needs_missing(each.problem.message, self.missing))
 
     def rendered(self) -> Iterator[Finding]:
         """Give what `helm template` refused, and where two renders of the same differ."""

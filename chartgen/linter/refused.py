@@ -25,7 +25,7 @@ def refusals(found: Iterable[Refusal], missing: Sequence[str], *, asks: bool) ->
     reasons: dict[tuple[object, ...], tuple[Problem, list[Refusal]]] = {}
     for each in found:
         for problem in each.problems:
-            if not missing or not needs_missing(problem.message):
+            if not needs_missing(problem.message, missing):
                 mark = (problem.message, problem.path, problem.line, asks and each.asks)
                 reasons.setdefault(mark, (problem, []))[1].append(each)
     for (*_, waits), (problem, group) in reasons.items():

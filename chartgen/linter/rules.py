@@ -129,7 +129,7 @@ STEP_RULES = (
         NOT_RENDERED,
         "The chart asks its user for values, or includes templates of subcharts that are not in charts/: nothing was "
         "rendered, and so nothing of what it installs was checked.",
-        f"give values with -f, or keep some in ci/*-values.yaml; {DEPENDENCIES_HINT}",
+        f"give values with -f, or keep some in ci/*-values.yaml; or {DEPENDENCIES_HINT}",
         severity="unchecked",
     ),
     StepRule(

@@ -141,8 +141,12 @@ def no_literal_namespace(thing: Object) -> Iterator[Complaint]:
         return
     # a template that fills the name in takes it from the values, which is the user's choice
     literal = re.compile(rf"^\s*(?:-\s*)?namespace:\s*[\"']?{re.escape(namespace)}[\"']?\s*(?:#.*)?$", re.MULTILINE)
-    message, hint = f"names the namespace {namespace!r}", "remove it, or use .Release.Namespace"
-    yield Complaint(message, hint, ("metadata", "namespace"), holds=lambda text: bool(literal.search(text)))
+    yield Complaint(
+        f"names the namespace {namespace!r}",
+        "remove it, or use .Release.Namespace",
+        ("metadata", "namespace"),
+        holds=lambda text: bool(literal.search(text)),
+    )
 
 
 def standard_labels(thing: Object) -> Iterator[Complaint]:
