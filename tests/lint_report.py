@@ -55,7 +55,20 @@ def charts(root: Path) -> Iterator[Path]:
 
 
 def lint(chart: Path, root: Path) -> Linted:
-    argv = [sys.executable, "-m", "chartgen", "lint", str(chart), "--level", "style", "--no-cache", "--output", "json"]
+    argv = [
+        sys.executable,
+        "-m",
+        "chartgen",
+        "lint",
+        str(chart),
+        "--level",
+        "style",
+        "--no-cache",
+        "--limit",
+        "600",
+        "--output",
+        "json",
+    ]
     start = time.perf_counter()
     ran = subprocess.run(argv, capture_output=True, text=True, check=False)
     return Linted(chart.relative_to(root).as_posix(), time.perf_counter() - start, json.loads(ran.stdout))
