@@ -76,6 +76,10 @@ chaos: $(CHARTGEN) $(DEV) ## 500 random operations on ten releases, most of them
 fuzz: engines $(DEV) ## try 2,000 random sets of values for each target on a real API server (FUZZ="gke-a3mega --count 100")
 	$(BIN)/python tests/fuzz.py $(FUZZ)
 
+.PHONY: lint-report
+lint-report: $(CHARTGEN) ## lint every chart below COPY, a folder of OWNER+NAME@COMMIT folders, and print the table
+	$(BIN)/python tests/lint_report.py $(COPY)
+
 .PHONY: schemas
 schemas: $(CHARTGEN) ## pack the Kubernetes and CRD schemas of chartgen/data/schemas.yaml anew, for lint
 	$(BIN)/python tests/pack_schemas.py

@@ -15,14 +15,14 @@ from chartgen.definition import json_schema
 from chartgen.files import write_whole
 from chartgen.findings import NOT_OURS, REFUSED, TARGET_UNKNOWN
 from chartgen.linter.handwritten import HANDWRITTEN
-from chartgen.linter.rules import RULES, STEP_RULES
+from chartgen.linter.rules import RULES, STEP_RULES, level_of
 from chartgen.yamltext import read_text
 from chartgen.yamltraps import TRAPS
 
 if TYPE_CHECKING:
     import ast
 
-    from chartgen.findings import Severity
+    from chartgen.findings import Level, Severity
 
 _DEFINITIONS = {
     "target": target.FIELDS,
@@ -49,9 +49,15 @@ _SECTIONS = {
     "Values": "What every values file must keep to before anything else is looked at.",
     "YAML": "Keys and values that Helm reads otherwise than they are written.",
     "Jobs": "What keeps a job from running, found before machines are held.",
-    "Charts": "What `chartgen lint` finds in a chart and in what it renders.",
+    "Charts": (
+        "What `chartgen lint` finds in a chart and in what it renders. Level `breaks` is reported of every chart;\n"
+        "level `style` is good practice, reported of charts of chartgen, and of others with `--level style`."
+    ),
     "Values of others": "What `chartgen lint FILE` finds in values files of charts that people wrote by hand.",
 }
+
+
+_OF_LINT = ("Charts", "Values of others")
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,11 @@ class Entry:
     remedy: str
     source: str = ""
     severity: Severity = "error"
+
+    @property
+    def level(self) -> Level:
+        """Whether it is about what breaks, or about good practice only."""
+        return level_of(self.id)
 
 
 # Findings of whole steps, which no single function stands for.
@@ -137,6 +148,11 @@ def catalogue() -> list[Entry]:
     return sorted(found, key=lambda entry: (list(_SECTIONS).index(entry.section), entry.id))
 
 
+def rules_of_lint() -> list[Entry]:
+    """Return the rules that `chartgen lint` has for charts and for values files of others."""
+    return [entry for entry in catalogue() if entry.section in _OF_LINT]
+
+
 def reference() -> dict[str, str]:
     """Give the generated pages of the reference, file name -> text."""
     entries = catalogue()
@@ -183,9 +199,9 @@ def _is_generated(path: Path) -> bool:
 
 def _page(entry: Entry) -> str:
     source = f"- Source: {entry.source}\n" if entry.source else ""
-    return (
-        f"\n### {entry.id}\n\n{entry.meaning}\n\n- Severity: {entry.severity}\n- What to do: {entry.remedy}\n{source}"
-    )
+    level = f"- Level: {entry.level}\n" if entry.section in _OF_LINT else ""
+    facts = f"- Severity: {entry.severity}\n{level}- What to do: {entry.remedy}\n{source}"
+    return f"\n### {entry.id}\n\n{entry.meaning}\n\n{facts}"
 
 
 def _meaning(rule: Callable[..., object]) -> str:

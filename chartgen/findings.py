@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from chartgen.errors import Problem
 
 Severity: TypeAlias = Literal["error", "warning", "unchecked"]
+# What keeps a release from working, or changes it behind its owner's back; and good practice, which lint reports on
+# request and for charts of chartgen.
+Level: TypeAlias = Literal["breaks", "style"]
 
 # Rules whose `unchecked` findings leave the question of a whole command open: it exits as for a missing tool.
 TARGET_UNKNOWN = "target-is-known"
 NOT_OURS = "chart-is-of-chartgen"
 REFUSED = "refused-by-the-chart"
-_UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED)
+NOT_RENDERED = "chart-is-rendered"
+_UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED, NOT_RENDERED)
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class Complaint:
         at: Key path of what is wrong inside the thing; empty for the thing itself.
         privilege: The privilege that a stated reason allows, with its folder and container; empty when no reason does.
         line: 1-based line in the text at `at`, for a script; 0 for the text as a whole.
+        holds: Whether the complaint counts, by the text of the template that made the thing; None for always.
     """
 
     message: str
@@ -34,6 +39,7 @@ class Complaint:
     at: tuple[str | int, ...] = ()
     privilege: str = ""
     line: int = 0
+    holds: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,14 @@ class Finding:
         severity: An error refuses the job or the chart; a warning is only shown; `unchecked` says that a check could
             not be made, with what would make it possible as the hint.
         key: Dotted key of the value to change; empty when no single value is at fault.
+        level: Whether it breaks a release, or is good practice only.
     """
 
     rule: str
     problem: Problem
     severity: Severity = "error"
     key: str = ""
+    level: Level = "breaks"
 
     def __str__(self) -> str:
         return f"{self.problem} [{self.rule}]"

@@ -83,10 +83,11 @@ def _sarif_rules(rules: Iterable[str], findings: Sequence[Finding]) -> list[dict
     described = []
     for rule in rules:
         entry = known.get(rule)
-        severity = next(finding.severity for finding in findings if finding.rule == rule)
+        one = next(finding for finding in findings if finding.rule == rule)
         meaning, remedy = (entry.meaning, entry.remedy) if entry else (rule, "See the message of each result.")
         texts = {"shortDescription": {"text": meaning}, "help": {"text": f"{meaning}\n\n{remedy}"}}
-        described.append({"id": rule, **texts, "defaultConfiguration": {"level": _SARIF_LEVELS[severity]}})
+        known_as = {"defaultConfiguration": {"level": _SARIF_LEVELS[one.severity]}, "properties": {"level": one.level}}
+        described.append({"id": rule, **texts, **known_as})
     return described
 
 
@@ -166,7 +167,7 @@ def _row(finding: Finding) -> dict[str, Any]:
     problem = finding.problem
     place = {"path": _path(finding) or None, "line": problem.line, "column": problem.column}
     told = {"message": problem.message, "hint": problem.hint, "key": finding.key}
-    return {"rule": finding.rule, "severity": finding.severity, **place, **told}
+    return {"rule": finding.rule, "severity": finding.severity, "level": finding.level, **place, **told}
 
 
 def _counts(findings: Sequence[Finding]) -> str:

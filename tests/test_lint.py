@@ -36,7 +36,12 @@ DEFECTS = [
         "quantity cpu: 4 is not quoted",
     ),
     ("no-banned-functions", '{{ "now" | quote }}', '{{ now | date "2006" | quote }}', "now makes two renders differ"),
-    ("renders-are-identical", '{{ "now" | quote }}', "{{ randAlphaNum 20 | quote }}", "two renders differ"),
+    (
+        "renders-are-identical",
+        '{{ "now" | quote }}',
+        "{{ randAlphaNum 20 | quote }}",
+        "spec.template.spec.containers[0].args[1] differs",
+    ),
     ("helm-template", '{{ "now" | quote }}', "{{ .Values.no.such }}", "nil pointer evaluating"),
     ("no-host-access", "restartPolicy: Never", "restartPolicy: Never\n      hostIPC: true", "the pod uses hostIPC"),
     ("secrets-by-reference", '"--say"', '"--api-key=abcdefghij0123456789"', "has a secret in args"),

@@ -18,9 +18,11 @@ import pytest
 from jsonschema import Draft4Validator
 from seeded import SEEDS, SOUND, expected, plant
 
+from chartgen.composer import compose
 from chartgen.helm import find_helm
 from chartgen.linter.limits import UNFINISHED
-from chartgen.linter.rules import RULES, STEP_RULES
+from chartgen.linter.rules import RULES, STEP_RULES, STYLE, level_of
+from chartgen.target import load_target
 
 # What lint could not finish has no seed; tests/hostile has charts that do not end.
 SEVERITIES = {rule.id: rule.severity for rule in RULES} | {rule.id: rule.severity for rule in STEP_RULES}
@@ -51,7 +53,7 @@ class Repository:
         self.env = {**os.environ, "CHARTGEN_CACHE": str(root / ".cache"), "CHARTGEN_HELM": str(find_helm().executable)}
 
     def lint(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        return self.run("lint", *arguments)
+        return self.run("lint", "--level", "style", *arguments)
 
     def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         argv = [sys.executable, "-m", "chartgen", *map(str, arguments)]
@@ -99,7 +101,8 @@ def test_sarif(repository: Repository) -> None:
         for result, place in zip(run["results"], places, strict=True)
     ]
     assert sorted(told) == found(repository.rows())
-    assert {each["id"] for each in run["tool"]["driver"]["rules"]} == set(SEVERITIES)
+    levels = {each["id"]: each["properties"]["level"] for each in run["tool"]["driver"]["rules"]}
+    assert levels == {rule: level_of(rule) for rule in SEVERITIES}
 
 
 def test_sarif_is_held_to_its_schema(repository: Repository) -> None:
@@ -128,7 +131,8 @@ def test_github(repository: Repository) -> None:
     told = [_ANNOTATION.fullmatch(line) for line in lines]
     places = [(each["rule"], each["file"], int(each["line"] or 0)) for each in told if each]
     assert sorted(places) == found(repository.rows())
-    assert {each["rule"]: each["level"] for each in told if each} == SEVERITIES
+    levels = {rule: "error" if severity == "error" else "warning" for rule, severity in SEVERITIES.items()}
+    assert {each["rule"]: each["level"] for each in told if each} == levels
     assert len(places) == len(lines)
 
 
@@ -176,6 +180,38 @@ def test_a_changed_chart_is_checked_again(repository: Repository) -> None:
 )
 def test_exit_codes(options: list[str], code: int, repository: Repository) -> None:
     assert repository.lint(*options).returncode == code
+
+
+def test_good_practice_of_others_is_reported_on_request(repository: Repository) -> None:
+    chart, rule = "charts/security-context-is-explicit", "security-context-is-explicit"
+    quiet = repository.run("lint", chart)
+    assert (quiet.returncode, quiet.stdout) == (0, "no findings\n")
+    assert "1 of good practice not shown" in quiet.stderr
+    assert [row["level"] for row in repository.rows(chart)] == ["style"]
+    assert repository.run("lint", chart, "--select", rule).returncode == 1
+    settings = repository.root / "chartgen.toml"
+    settings.write_text('[lint]\nlevel = "style"\n')
+    assert repository.run("lint", chart).returncode == 1
+    assert repository.run("lint", chart, "--level", "breaks").returncode == 0
+    settings.write_text('[lint]\nlevel = "strict"\n')
+    assert repository.run("lint", chart).returncode == 2
+    settings.unlink()
+
+
+def test_good_practice_of_charts_of_chartgen_is_reported_without_asking(tmp_path: Path) -> None:
+    compose(load_target("onprem-p8000")).write(tmp_path / "chart")
+    (tmp_path / "chart/templates/more.yaml").write_text("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: more}\n")
+    found = Repository(tmp_path).run("lint", "chart", "--output", "json")
+    assert "standard-labels" in {row["rule"] for row in json.loads(found.stdout)}
+
+
+def test_list_names_every_rule_with_its_level(repository: Repository) -> None:
+    listed = {row["rule"]: row for row in json.loads(repository.run("lint", "--list", "--output", "json").stdout)}
+    assert listed.keys() >= SEVERITIES.keys()
+    assert listed.keys() >= STYLE
+    assert {rule for rule, row in listed.items() if row["level"] == "style"} == STYLE
+    lines = repository.run("lint", "--list").stdout.splitlines()
+    assert sorted(line.split()[0] for line in lines) == sorted(listed)
 
 
 def test_unknown_rule_is_named(repository: Repository) -> None:

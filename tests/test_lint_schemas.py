@@ -13,7 +13,7 @@ from rendered import VALUES
 from chartgen.apitypes import kind_schema, kubernetes_versions
 from chartgen.chart import Chart
 from chartgen.linter import find_presets
-from chartgen.linter.kubernetes_schemas import kinds_are_known, objects_fit_their_schema
+from chartgen.linter.kubernetes_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
 from chartgen.manifests import objects, render
 from chartgen.rehearsal import engines
 from chartgen.values import load_values
@@ -115,8 +115,9 @@ def test_faults(thing: dict[str, Any], at: list[str | int], value: Any, message:
 @pytest.mark.parametrize("thing", [JOB, JOBSET, DOMAIN, NETWORK], ids=lambda thing: thing["kind"])
 def test_kinds_that_are_known(thing: dict[str, Any]) -> None:
     assert list(kinds_are_known(thing, "1.36")) == []
-    (unknown,) = kinds_are_known({**thing, "kind": "Widget"}, "1.36")
-    assert unknown.message.endswith("Widget is not served by Kubernetes 1.36")
+    other = {**thing, "kind": "Widget"}
+    (unknown,) = (*kinds_are_known(other, "1.36"), *kinds_are_served(other, "1.36"))
+    assert unknown.message.endswith("Widget is not served")
 
 
 def test_every_pack_names_its_source_and_its_version() -> None:

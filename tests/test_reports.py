@@ -52,6 +52,7 @@ def test_json() -> None:
     assert rows[0] == {
         "rule": "global-batch",
         "severity": "error",
+        "level": "breaks",
         "path": "values/site.yaml",
         "line": 3,
         "column": 10,

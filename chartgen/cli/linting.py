@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chartgen.findings import Finding
-    from chartgen.linter.ladder import Step
+    from chartgen.linter.confined import Outcome
 
 _FORMS = ("text", "json", "sarif", "junit", "github")
+_LEVELS = ("breaks", "style")
 _PATH = click.Path(path_type=Path)
 
 
@@ -27,6 +28,8 @@ _PATH = click.Path(path_type=Path)
 @click.option("--presets", type=_PATH, help="Folder of presets, overlays and example sites; default: values.")
 @click.option("--output", type=click.Choice(_FORMS), default="text", show_default=True, help="Form of the findings.")
 @click.option("--output-file", type=_PATH, help="File to write the findings to, instead of the standard output.")
+@click.option("--level", type=click.Choice(_LEVELS), help="What breaks, or good practice too; see below.")
+@click.option("--list", "listed", is_flag=True, help="List all rules with their levels, and check nothing.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
 @click.option("--select", multiple=True, metavar="ID,...", help="Rules that count; default: all.")
 @click.option("--ignore", multiple=True, metavar="ID,...", help="Rules that do not count.")
@@ -38,7 +41,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--plain-http", is_flag=True, help="Ask the registry of an oci:// chart without TLS.")
 @workload_option
 @path_option
-def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> None:
+def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **options: Any) -> None:
     """Check charts, of chartgen or of others: files, values, structure, determinism, Helm, schemas, policy, scripts.
 
     Each chart is checked with the values given, or else with none and with every preset of its target, for the oldest
@@ -47,8 +50,11 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> Non
     fetched by your Helm, with what that is logged in to. A values file of a chart that people wrote by hand is checked
     for what is known of such charts. Exit 1 when there is an error, with --strict when there is anything.
 
+    Rules have two levels: what breaks, which is reported of every chart, and good practice (style), which is reported
+    of charts of chartgen, and of others with --level style. A rule that --select names is reported in any case.
+
     Settings: [tool.chartgen.lint] in pyproject.toml or [lint] in chartgen.toml: charts, presets, select, ignore,
-    kubernetes, strict, baseline. Exceptions: a comment `# chartgen: ignore[ID] reason`.
+    kubernetes, level, strict, baseline. Exceptions: a comment `# chartgen: ignore[ID] reason`.
 
     \b
     Examples:
@@ -60,6 +66,9 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], **options: Any) -> Non
     from chartgen.linter.session import Settings, lint_all
     from chartgen.reports import report
 
+    if listed:
+        _list(options["output"])
+        return
     values = read_values(options)
     settings = Settings.of(Path.cwd(), charts, path, values, **_given(options))
     findings = lint_all(settings, _steps)
@@ -80,7 +89,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     """Give the options that are set, with lists as lists: --select a,b is --select a --select b."""
     from chartgen.linter.limits import Limits
 
-    found = {key: options[key] for key in ("presets", "baseline", "strict") if options[key]}
+    found = {key: options[key] for key in ("presets", "baseline", "strict", "level") if options[key]}
     for key in ("select", "ignore", "kubernetes"):
         if options[key]:
             found[key] = tuple(word.strip() for words in options[key] for word in words.split(",") if word.strip())
@@ -93,12 +102,29 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _steps(name: str, steps: Sequence[Step] | None) -> None:
-    """Tell how long each step of a chart took; None for one that has not changed since it was last checked."""
-    if steps is None:
-        say(f"{name}: unchanged")
+def _steps(name: str, done: Outcome) -> None:
+    """Report how long each step of a chart took, and what is not shown of what was found."""
+    steps = ["unchanged"] if done.steps is None else [f"{step.name} {step.seconds:.2f} s" for step in done.steps]
+    more = f"; {done.hidden} of good practice not shown, --level style shows them" if done.hidden else ""
+    say(f"{name}: {', '.join(steps)}{more}")
+
+
+def _list(form: str) -> None:
+    """Print all rules of lint: id, level, severity and what is looked for."""
+    from chartgen.docs import rules_of_lint
+
+    entries = rules_of_lint()
+    if form == "json":
+        import json
+
+        rows = [
+            {"rule": each.id, "level": each.level, "severity": each.severity, "meaning": each.meaning}
+            for each in entries
+        ]
+        emit(json.dumps(rows, indent=2))
         return
-    say(f"{name}: " + ", ".join(f"{step.name} {step.seconds:.2f} s" for step in steps))
+    for each in entries:
+        click.echo(f"{each.id:<32}  {each.level:<6}  {each.severity:<9}  {each.meaning}")
 
 
 def _show(findings: Sequence[Finding]) -> None:

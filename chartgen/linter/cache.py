@@ -101,11 +101,17 @@ def row_of(finding: Finding) -> dict[str, Any]:
     problem = finding.problem
     place = [None if problem.path is None else str(problem.path), isinstance(problem.path, Path)]
     told = [problem.message, *place, problem.line, problem.column, problem.hint]
-    return {"rule": finding.rule, "problem": told, "severity": finding.severity, "key": finding.key}
+    return {
+        "rule": finding.rule,
+        "problem": told,
+        "severity": finding.severity,
+        "key": finding.key,
+        "level": finding.level,
+    }
 
 
 def finding_of(row: dict[str, Any]) -> Finding:
     """Return the finding that `row_of` wrote."""
     message, path, is_path, *rest = row["problem"]
     problem = Problem(message, Path(path) if is_path else path, *rest)
-    return Finding(row["rule"], problem, row["severity"], row["key"])
+    return Finding(row["rule"], problem, row["severity"], row["key"], row["level"])

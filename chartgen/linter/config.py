@@ -6,14 +6,16 @@ import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from chartgen.errors import Problem, UsageError, did_you_mean
+from chartgen.findings import Level
 from chartgen.linter.boundary import escapes, fault_of, refused
 from chartgen.yamltext import read_text, type_name
 
 _FILES = {"chartgen.toml": ("lint",), "pyproject.toml": ("tool", "chartgen", "lint")}
 _LISTS = ("charts", "select", "ignore", "kubernetes")
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Config:
         kubernetes: Kubernetes versions to render for; empty for the oldest and newest that a chart takes.
         strict: Whether warnings fail too.
         baseline: File with the findings that are known already.
+        level: What is reported: what breaks, or good practice too; None for that of each chart.
     """
 
     charts: tuple[str, ...] = ()
@@ -37,6 +40,7 @@ class Config:
     kubernetes: tuple[str, ...] = ()
     strict: bool = False
     baseline: Path | None = None
+    level: Level | None = None
 
 
 def read_config(folder: Path) -> Config:
@@ -72,16 +76,18 @@ def _config(table: dict[str, Any], path: Path) -> Config:
         raise UsageError(found)
     fields: dict[str, Any] = {key: tuple(table[key]) for key in _LISTS if key in table}
     fields |= {key: path.parent / table[key] for key in ("presets", "baseline") if key in table}
-    return Config(**fields, strict=table.get("strict", False))
+    return Config(**fields, strict=table.get("strict", False), level=table.get("level"))
 
 
 def _problem(key: str, value: Any, path: Path) -> Problem | None:
-    known = (*_LISTS, "presets", "baseline", "strict")
+    known = (*_LISTS, "presets", "baseline", "strict", "level")
     if key not in known:
         return Problem(f"lint has no setting {key!r}", path, hint=did_you_mean(key, known))
     if key in _LISTS:
         fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
         return _outside(key, value, path) if fits else Problem(_wrong(key, "a list of strings", value), path)
+    if key == "level":
+        return None if value in LEVELS else Problem(f"level must be {' or '.join(LEVELS)}, not {value!r}", path)
     wanted, name = (bool, "true or false") if key == "strict" else (str, "a string")
     if not isinstance(value, wanted):
         return Problem(_wrong(key, name, value), path)

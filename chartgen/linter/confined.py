@@ -33,10 +33,12 @@ class Outcome:
     Args:
         findings: What was found.
         steps: The steps that were done; None when nothing has changed since the last lint.
+        hidden: How many findings of good practice are left out, since nobody asked for them.
     """
 
     findings: list[Finding]
     steps: list[Step] | None = None
+    hidden: int = 0
 
 
 def confined(name: str, work: Callable[[], Outcome], limits: Limits) -> Outcome:
@@ -96,7 +98,7 @@ def _told(work: Callable[[], Outcome]) -> dict[str, Any]:
     except (Exception, RecursionError, MemoryError) as error:  # noqa: BLE001 - one chart must not end the lint of others
         return {"stopped": f"{type(error).__name__}: {error}"[:500]}
     steps = None if done.steps is None else [[each.name, each.seconds, each.findings] for each in done.steps]
-    return {"findings": [row_of(each) for each in done.findings], "steps": steps}
+    return {"findings": [row_of(each) for each in done.findings], "steps": steps, "hidden": done.hidden}
 
 
 def _confine(limits: Limits) -> None:
@@ -153,4 +155,4 @@ def _outcome(name: str, told: dict[str, Any]) -> Outcome:
     if told.get("raised"):
         raise _ENDED[told["raised"]](each.problem for each in findings)
     steps = told.get("steps", [])
-    return Outcome(findings, None if steps is None else [Step(*each) for each in steps])
+    return Outcome(findings, None if steps is None else [Step(*each) for each in steps], told.get("hidden", 0))

@@ -15,7 +15,7 @@ from chartgen.origin import Composed, origin_of
 # What makes two renders differ, or a render in Argo CD or Flux differ from Helm's.
 _BANNED = re.compile(
     r"\b(?:now|rand(?:Alpha|AlphaNum|Numeric|Ascii|Int|Bytes)|uuidv4|lookup|gen(?:CA|SignedCert|SelfSignedCert)(?:WithKey)?"
-    r"|genPrivateKey|htpasswd|bcrypt|encryptAES|getHostByName|shuffle)\b|\.Release\.(?:Revision|IsUpgrade|IsInstall)\b"
+    r"|genPrivateKey|htpasswd|bcrypt|encryptAES|getHostByName|shuffle)\b|\.Release\.Revision\b"
 )
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|`[^`]*`')
 
@@ -23,14 +23,18 @@ _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|`[^`]*`')
 def banned_functions(chart: Chart) -> Iterator[Finding]:
     """Find template functions that make two renders differ."""
     for path, text in chart.files.items():
-        if "templates/" not in path:
-            continue
-        for action in gotemplate.actions(text):
-            code = "" if action.word == "comment" else _QUOTED.sub(lambda match: " " * len(match[0]), action.text)
-            for match in _BANNED.finditer(code):
-                line = action.line + code.count("\n", 0, match.start())
-                problem = Problem(f"{match[0]} makes two renders differ", path, line, hint="take it from the values")
-                yield Finding("no-banned-functions", problem)
+        # the notes are shown to people, and are no part of what a release installs
+        for line, name in banned_in(text) if "templates/" in path and not path.endswith("/NOTES.txt") else ():
+            problem = Problem(f"{name} makes two renders differ", path, line, hint="take it from the values")
+            yield Finding("no-banned-functions", problem)
+
+
+def banned_in(template: str) -> Iterator[tuple[int, str]]:
+    """Find the calls in a template whose result differs from render to render: line and name of each."""
+    for action in gotemplate.actions(template):
+        code = "" if action.word == "comment" else _QUOTED.sub(lambda match: " " * len(match[0]), action.text)
+        for match in _BANNED.finditer(code):
+            yield action.line + code.count("\n", 0, match.start()), match[0]
 
 
 def builds_differ(chart: Chart) -> Iterator[Finding]:

@@ -9,9 +9,12 @@ from collections.abc import Iterator
 from chartgen.chart import Chart
 from chartgen.errors import ChartgenError
 from chartgen.findings import Finding
+from chartgen.linter.dependencies import dependencies
 from chartgen.yamltext import Document, load
 
 # All values at once, as in `toYaml .Values`: then any key may be used.
+_INCLUDED = re.compile(r"\b(?:include|template)\s+[\"`]([^\"`]+)[\"`]")
+_DEFINED = re.compile(r"\bdefine\s+[\"`]([^\"`]+)[\"`]")
 _ALL_VALUES = re.compile(r"\.Values(?![\w.])|\.AsMap|index\s+\.Values")
 
 
@@ -25,14 +28,23 @@ def documents(chart: Chart) -> Iterator[Finding]:
         return
     templates = "\n".join(text for path, text in chart.files.items() if "templates/" in path)
     free = {"global", *_dependencies(chart)}
+    all_used = bool(_ALL_VALUES.search(templates)) or _includes_others(templates)
     for key in values.data.keys() - free:
-        used = re.search(rf"\.Values\.{re.escape(key)}\b|\"{re.escape(key)}\"", templates)
-        if not used and not _ALL_VALUES.search(templates):
+        used = all_used or re.search(rf"\.Values\.{re.escape(key)}\b|\"{re.escape(key)}\"", templates)
+        if not used:
             yield _about("values-are-used", values, key, "no template uses it", "remove it")
         if "README.md" in chart.files and not re.search(rf"\b{re.escape(key)}\b", chart.files["README.md"]):
             yield _about("readme-names-values", values, key, "the README does not name it", "describe it there")
         if key not in _described(chart, key):
             yield _about("schema-describes-values", values, key, "the schema does not describe it", "add it there")
+
+
+def _includes_others(templates: str) -> bool:
+    """Report whether a template is included that is defined nowhere here: in a subchart that is packed, or missing.
+
+    It sees the chart's values, as templates of library charts do.
+    """
+    return bool(set(_INCLUDED.findall(templates)) - set(_DEFINED.findall(templates)))
 
 
 def _described(chart: Chart, key: str) -> set[str]:
@@ -47,9 +59,7 @@ def _described(chart: Chart, key: str) -> set[str]:
 
 def _dependencies(chart: Chart) -> set[str]:
     """Give the names under which the values of subcharts stand."""
-    head = load(chart.files["Chart.yaml"], "Chart.yaml").data
-    found = head.get("dependencies") if isinstance(head, dict) else None
-    named = [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+    named = [each for each in dependencies(chart) if isinstance(each, dict)]
     folders = {path.split("/")[1] for path in chart.files if path.startswith("charts/")}
     return folders | {str(each.get("alias") or each.get("name")) for each in named}
 

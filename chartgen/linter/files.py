@@ -12,6 +12,8 @@ from chartgen.chart import Chart
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
 from chartgen.linter.archives import read_archives
+from chartgen.linter.helmignore import NAME as HELMIGNORE
+from chartgen.linter.helmignore import Ignored
 from chartgen.yamltext import Document, Keys, load, require_map
 
 # Helm's own limits (helm.sh/helm/v4 pkg/chart/loader/archive: MaxDecompressedFileSize, MaxDecompressedChartSize).
@@ -21,20 +23,23 @@ MOST_FILES = 20_000
 _FOLDER = "file://"
 # What Helm itself reads beside templates. Of bytes that are no text it makes one of its own, which no rule has seen.
 _TEXTS = frozenset({"Chart.yaml", "values.yaml", "values.schema.json", "requirements.yaml"})
+_CIRCLES = ("is a link to a folder, in which Helm runs in circles", "remove it")
 
 
 class Folder(NamedTuple):
     """A chart as its folder has it.
 
     Args:
-        chart: Its texts; files that are not text are left out.
+        chart: Its texts, without those that `.helmignore` leaves out.
         findings: What keeps Helm from reading it, or makes it read something else than is there.
         digest: Tells this content from any other, that of files which are not text included.
+        data: Its files that are not text, path -> bytes; those of subcharts are left out.
     """
 
     chart: Chart
     findings: list[Finding]
     digest: str
+    data: dict[str, bytes]
 
 
 def read_chart(path: Path) -> Folder:
@@ -47,14 +52,15 @@ def read_chart(path: Path) -> Folder:
         raise ChartgenError(Problem("is not a chart: it has no Chart.yaml", path, hint="give the folder of a chart"))
     findings: list[Finding] = []
     files: dict[str, str] = {}
+    others: dict[str, bytes] = {}
     total, digest = 0, hashlib.sha256()
-    for count, file in enumerate(_walk(path), 1):
+    for count, (file, circles) in enumerate(_walk(path, _ignored(path)), 1):
         if total > LARGEST_CHART or count > MOST_FILES:
             message = f"holds more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files, Helm reads them all"
             findings.append(Finding("chart-files", Problem(message, "Chart.yaml", hint="move data out of the chart")))
             break
         name = file.relative_to(path).as_posix()
-        if fault := _fault(file, path):
+        if fault := _CIRCLES if circles else _fault(file, path):
             findings.append(Finding("chart-files", Problem(fault[0], name, hint=fault[1])))
         elif file.is_file():
             data = file.read_bytes()
@@ -65,11 +71,13 @@ def read_chart(path: Path) -> Folder:
             elif file.name in _TEXTS or "templates" in file.relative_to(path).parts[:-1]:
                 problem = Problem("is not UTF-8 text", name, hint="save it as UTF-8")
                 findings.append(Finding("chart-files", problem))
+            elif not name.startswith("charts/"):
+                others[name] = data
     if not findings:
         findings += read_archives(path).findings
     name = _name(files.get("Chart.yaml", ""), path, findings)
     findings += _circles(path)
-    return Folder(Chart(name, dict(sorted(files.items()))), findings, digest.hexdigest())
+    return Folder(Chart(name, dict(sorted(files.items()))), findings, digest.hexdigest(), others)
 
 
 def _name(head: str, path: Path, findings: list[Finding]) -> str:
@@ -113,11 +121,30 @@ def _subcharts(chart: Path) -> Iterator[tuple[Keys, Path, Document]]:
             yield ("dependencies", index), (chart / place.removeprefix(_FOLDER)).resolve(), head
 
 
-def _walk(path: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(path):
-        folders[:] = sorted(name for name in folders if name != ".git")
-        yield from (Path(folder, name) for name in folders if Path(folder, name).is_symlink())
-        yield from (Path(folder, name) for name in sorted(names))
+def _ignored(path: Path) -> Ignored:
+    file = path / HELMIGNORE
+    if not file.is_file() or _fault(file, path):
+        return Ignored("")
+    return Ignored(_text(file.read_bytes()) or "")
+
+
+def _walk(path: Path, ignored: Ignored) -> Iterator[tuple[Path, bool]]:
+    """Walk what Helm reads of a chart's folder: files and links, each with whether it is a link that leads to itself.
+
+    Links to other folders of the chart are followed, as Helm does.
+    """
+    left = [(path, frozenset((os.path.realpath(path),)))]
+    while left:
+        folder, above = left.pop()
+        for file in sorted(folder.iterdir()):
+            is_folder, real = file.is_dir(), os.path.realpath(file)
+            left_out = file.name == ".git" or ignored(file.relative_to(path).as_posix(), folder=is_folder)
+            if left_out and file.exists():  # Helm reads where a link leads before it looks whether it is ignored
+                continue
+            if file.is_symlink() or not is_folder:
+                yield file, real in above
+            if is_folder and real not in above and not (file.is_symlink() and _fault(file, path)):
+                left.append((file, above | {real}))
 
 
 def _fault(file: Path, root: Path) -> tuple[str, str] | None:
@@ -128,9 +155,8 @@ def _fault(file: Path, root: Path) -> tuple[str, str] | None:
             return "is a link to nothing", "remove it"
         if not real.is_relative_to(os.path.realpath(root)):
             return "is a link out of the chart", "copy what it stands for into the chart"
-        return ("is a link to a folder, in which Helm runs in circles", "remove it") if real.is_dir() else None
     if not file.is_file():
-        return "is neither a file nor a folder", "remove it"
+        return None if file.is_dir() else ("is neither a file nor a folder", "remove it")
     if (size := file.stat().st_size) > LARGEST_FILE:
         return f"has {size / 1e6:.0f} MB, Helm reads at most {LARGEST_FILE / 1e6:.0f} MB of a file", "move it out"
     return None

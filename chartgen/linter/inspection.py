@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from chartgen.chart import Chart
+from chartgen.compat import version
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Complaint, Finding
 from chartgen.linter.ignores import annotated, ignored
 from chartgen.linter.objects import metadata, title
 from chartgen.linter.places import script_line, template_line
+from chartgen.linter.policy import STRANGERS_REASON
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.rendering import Rendering, told
-from chartgen.linter.rules import RULES, Rule
+from chartgen.linter.rules import RULES, SCHEMAS, Rule
 from chartgen.manifests import Manifest
 
 
@@ -29,7 +32,7 @@ class Inspection:
 
     def __init__(self, chart: Chart, reasons: Reasons) -> None:
         self.chart, self.reasons = chart, reasons
-        self.told: set[tuple[object, ...]] = set()
+        self.bounded = "kubeVersion:" in chart.files.get("Chart.yaml", "")
         self.releases: list[_Release] = []
 
     def read(self, renderings: Sequence[Rendering]) -> Iterator[Finding]:
@@ -50,21 +53,49 @@ class Inspection:
 
     def findings(self, step: str) -> Iterator[Finding]:
         """Apply the rules of a step."""
-        for rule in RULES:
-            if rule.step == step:
-                for release in self.releases:
-                    yield from self._apply(rule, release)
+        if step == SCHEMAS:
+            yield from self._dated()
+            return
+        told: set[tuple[object, ...]] = set()
+        for mark, finding, _ in self._found(step):
+            if mark not in told:
+                told.add(mark)
+                yield finding
 
-    def _apply(self, rule: Rule, release: _Release) -> Iterator[Finding]:
+    def _found(self, step: str) -> Iterator[tuple[tuple[object, ...], Finding, str]]:
+        for rule in (rule for rule in RULES if rule.step == step):
+            for release in self.releases:
+                yield from ((*each, release.kubernetes) for each in self._apply(rule, release))
+
+    def _dated(self) -> Iterator[Finding]:
+        """Apply the rules that know Kubernetes versions, and name those that a finding is about where not all are."""
+        versions: dict[tuple[object, ...], tuple[Finding, set[str]]] = {}
+        for mark, finding, kubernetes in self._found(SCHEMAS):
+            versions.setdefault(mark, (finding, set()))[1].add(kubernetes)
+        for finding, about in versions.values():
+            others = {release.kubernetes for release in self.releases} - about
+            yield self._about(finding, about, others) if others and finding.severity == "error" else finding
+
+    def _about(self, finding: Finding, versions: set[str], others: set[str]) -> Finding:
+        """Name the versions; what only older ones lack is a warning where nobody says that the chart is for them."""
+        problem = finding.problem
+        message = f"{problem.message}, in Kubernetes {' and '.join(sorted(versions, key=version))}"
+        is_newer = version(max(versions, key=version)) > version(max(others, key=version))
+        fails = self.bounded or is_newer
+        hint = problem.hint if fails else "state kubeVersion in Chart.yaml"
+        told = Problem(message, problem.path, problem.line, problem.column, hint)
+        return replace(finding, problem=told, severity="error" if fails else "warning")
+
+    def _apply(self, rule: Rule, release: _Release) -> Iterator[tuple[tuple[object, ...], Finding]]:
         for manifest, complaint in _complaints(rule, release):
             if complaint.privilege in release.allowed or rule.id in self._ignored(manifest, complaint):
                 continue
+            if complaint.holds and not complaint.holds(self.chart.files.get(_source(manifest), "")):
+                continue
             problem = self._problem(manifest, complaint)
-            # the same template with another preset: only the object's name differs
-            mark = (rule.id, problem.path, problem.line, complaint.message)
-            if mark not in self.told:
-                self.told.add(mark)
-                yield Finding(rule.id, problem, rule.severity)
+            # the same template with another preset: only the object's name differs; what was not looked at is said once
+            place = () if rule.severity == "unchecked" else (problem.path, problem.line)
+            yield (rule.id, *place, complaint.message), Finding(rule.id, problem, rule.severity)
 
     def _ignored(self, manifest: Manifest, complaint: Complaint) -> set[str]:
         """Give the rules that the object ignores: by its annotations, or by comments at the place or at what holds it.
@@ -78,15 +109,21 @@ class Inspection:
         return broad.union(*(ignored(lines, line) for line in places))
 
     def _problem(self, manifest: Manifest, complaint: Complaint) -> Problem:
-        source = manifest.source.partition("/")[2]
+        source = _source(manifest)
         message = f"{title(manifest.data)}: {complaint.message}"
+        hint = STRANGERS_REASON if complaint.privilege and not self.reasons.target else complaint.hint
         if not source:
-            return Problem(message, hint=complaint.hint)
+            return Problem(message, hint=hint)
         lines = manifest.text.split("\n")
         line, _ = manifest.document.position(complaint.at)
         found = script_line(self.chart, source, lines, line, complaint.line) if complaint.line else None
         found = found or template_line(self.chart, source, lines, line)
-        return Problem(message, found.path, found.line, hint=complaint.hint)
+        return Problem(message, found.path, found.line, hint=hint)
+
+
+def _source(manifest: Manifest) -> str:
+    """Return the template that made an object, relative to the chart."""
+    return manifest.source.partition("/")[2]
 
 
 class _Release(NamedTuple):
@@ -104,6 +141,6 @@ def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[Manifest, Compl
             yield release.manifests[number], complaint
         return
     for manifest, new in zip(release.manifests, release.new, strict=True):
-        versions = (release.kubernetes,) if rule.step == "kubernetes schemas" else ()
+        versions = (release.kubernetes,) if rule.step == SCHEMAS else ()
         for complaint in rule.check(manifest.data, *versions) if new else ():
             yield manifest, complaint

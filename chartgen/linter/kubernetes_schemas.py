@@ -6,6 +6,7 @@ those.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from chartgen.apitypes import custom_kinds, kind_schema, served_groups
@@ -34,15 +35,37 @@ def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[Complai
             yield Complaint(f"{spelled(fault.at)}: {fault.message}", fault.hint, fault.at)
 
 
+def kinds_are_served(thing: Object, kubernetes: str) -> Iterator[Complaint]:
+    """An object's API version is one that Kubernetes serves; the API server refuses others.
+
+    A template that asks the cluster what it serves (`.Capabilities`) is believed: Helm, asked without a cluster, says
+    that all versions are served that it has ever known.
+    """
+    if not _is_known(thing, kubernetes) and _group(thing) in served_groups(kubernetes):
+        yield Complaint(
+            f"{thing.get('apiVersion')} {thing.get('kind')} is not served",
+            "use a version of the API that it serves",
+            ("apiVersion",),
+            holds=lambda text: _states(text, str(thing.get("apiVersion"))),
+        )
+
+
 def kinds_are_known(thing: Object, kubernetes: str) -> Iterator[Complaint]:
     """Every object has a kind that lint knows the schema of; what it does not know it has not checked."""
-    name = f"{thing.get('apiVersion')}/{thing.get('kind')}"
-    group = str(thing.get("apiVersion")).rpartition("/")[0]
-    if kind_schema(name, kubernetes)[0] is not None:
-        return
-    if group in served_groups(kubernetes):
-        message = f"{thing.get('apiVersion')} {thing.get('kind')} is not served by Kubernetes {kubernetes}"
-        yield Complaint(message, "use a version of the API that it serves", ("apiVersion",))
-    else:
+    if not _is_known(thing, kubernetes) and _group(thing) not in served_groups(kubernetes):
         message = f"there is no schema for {thing.get('apiVersion')} {thing.get('kind')}, so it was not checked"
         yield Complaint(message, "rehearse it, or ignore the finding with the reason", ("apiVersion",))
+
+
+def _is_known(thing: Object, kubernetes: str) -> bool:
+    return kind_schema(f"{thing.get('apiVersion')}/{thing.get('kind')}", kubernetes)[0] is not None
+
+
+def _group(thing: Object) -> str:
+    return str(thing.get("apiVersion")).rpartition("/")[0]
+
+
+def _states(template: str, version: str) -> bool:
+    """Report whether a template has an API version in so many words, and asks nobody about it."""
+    literal = re.compile(rf"^\s*(?:-\s*)?apiVersion:\s*[\"']?{re.escape(version)}[\"']?\s*(?:#.*)?$", re.MULTILINE)
+    return ".Capabilities" not in template and bool(literal.search(template))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,9 @@ from chartgen.checks import check, unanswered
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import NOT_OURS, Finding, in_order
 from chartgen.linter.archives import read_archives
+from chartgen.linter.dependencies import about_missing, missing_dependencies, needs_missing, without
 from chartgen.linter.determinism import banned_functions, builds_differ
+from chartgen.linter.differences import AGAIN, UPGRADED, asks_for_upgrade, differences
 from chartgen.linter.documents import documents
 from chartgen.linter.dumps import printing_files
 from chartgen.linter.ignores import without_reason
@@ -26,7 +28,9 @@ from chartgen.linter.inspection import Inspection
 from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
-from chartgen.linter.rendering import Preset, Renderer, Rendering, told
+from chartgen.linter.refused import refusals
+from chartgen.linter.rendering import Preset, Refusal, Renderer, Rendering, told
+from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import NAME as SCHEMA_FILE
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.schema_references import foreign_references
@@ -51,6 +55,7 @@ class Subject:
         bare: Whether it is tried with no values too.
         faults: What is wrong with its files; Helm is not run while there is any.
         versions: Kubernetes versions to render for; empty for the oldest and newest that the chart takes.
+        data: Its files that are not text, path -> bytes.
     """
 
     chart: Chart
@@ -59,6 +64,7 @@ class Subject:
     bare: bool = True
     faults: Sequence[Finding] = ()
     versions: Sequence[str] = ()
+    data: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -110,25 +116,30 @@ def examine(subject: Subject, limit: float | None = None) -> Examination:
     done = Examination(subject, limit=limit)
     done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
     if not subject.faults:
-        with _folder(subject) as folder:
+        missing = missing_dependencies(subject.chart, subject.folder)
+        with _folder(subject, missing) as folder:
             renderer = Renderer(folder)
             try:
-                _climb(done, renderer)
+                _climb(done, renderer, missing)
             finally:
                 # A process with limits ends what it started itself, and has no time to wait for it.
                 renderer.close(wait=limit is None)
     kept = (each for each in reversed(done.findings) if each.rule not in ignored_there(each, subject.chart))
     sources = Sources(subject.chart)
-    done.findings = in_order(placed(each, subject.folder, sources) for each in kept)
+    failed = {(each.problem.path, each.problem.line) for each in done.findings if each.rule == "helm-template"}
+    # Helm's lint renders too, and reports what keeps it from it a second time.
+    kept = (each for each in kept if each.rule != "helm-lint" or (each.problem.path, each.problem.line) not in failed)
+    found = (placed(each, subject.folder, sources) for each in kept)
+    done.findings = in_order(replace(each, level=level_of(each.rule)) for each in found)
     return done
 
 
-def _climb(done: Examination, renderer: Renderer) -> None:
+def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> None:
     chart, subject = done.subject.chart, done.subject
     done.add("schema references", lambda: foreign_references(_schemas(subject, renderer.folder)))
     renderer = replace(renderer, schemas=not any(each.rule == FOREIGN for each in done.findings))
     versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
-    work = _Work(renderer, versions, library=_is_library(chart))
+    work = _Work(chart, renderer, versions, missing)
     if subject.bare:
         work.start(Preset())
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
@@ -175,17 +186,18 @@ def _without_schema(chart: Chart) -> Chart:
 
 def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
     largest = max((each.text for each in done.renderings), key=len, default="")
-    yield from release_fits(done.subject.chart, largest)
+    yield from release_fits(done.subject.chart, done.subject.data, largest)
     yield from inspection.findings("release size")
 
 
 class _Work:
-    """What Helm is asked for one chart, and what it answered."""
+    """What Helm is asked for one chart, without dependencies that are not there, and what it answered."""
 
-    def __init__(self, renderer: Renderer, versions: Sequence[str], *, library: bool) -> None:
-        self.renderer, self.versions, self.library = renderer, versions, library
+    def __init__(self, chart: Chart, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
+        self.chart, self.renderer, self.versions, self.missing = chart, renderer, versions, missing
+        self.library = _is_library(chart)
         self.lints: list[Future[list[Finding]]] = []
-        self.templates: list[tuple[Preset, list[Future[Rendering | list[Finding]]]]] = []
+        self.templates: list[tuple[Preset, list[Future[Rendering | Refusal]]]] = []
         self.renderings: list[Rendering] = []
 
     def start(self, preset: Preset) -> None:
@@ -201,12 +213,13 @@ class _Work:
             self.templates.append((preset, running))
 
     def linted(self) -> Iterator[Finding]:
-        """Give what `helm lint` found."""
+        """Give what `helm lint` found, but for what it lacks a dependency for."""
         for lint in self.lints:
-            yield from lint.result()
+            yield from (each for each in lint.result() if not needs_missing(each.problem.message, self.missing))
 
     def rendered(self) -> Iterator[Finding]:
         """Give what `helm template` refused, and where two renders of the same differ."""
+        refused: list[Refusal] = []
         for preset, running in self.templates:
             texts = set()
             for template in running:
@@ -215,22 +228,35 @@ class _Work:
                     self.renderings.append(answer)
                     texts.add(answer.text)
                 else:
-                    yield from answer
+                    refused.append(answer)
             if texts:
                 yield from self._compared(self.renderings[-1], texts, preset)
+        yield from refusals(refused, self.missing, asks=not _is_ours(self.chart))
+        yield from about_missing(self.chart, self.missing, rendered=self.library or bool(self.renderings))
 
     def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> Iterator[Finding]:
-        """Render once more, unless two Kubernetes versions gave the same: then two renders are equal already."""
-        if len(texts) == 1 and len(self.versions) > 1:
-            return
-        again = self.renderer.template(preset, last.kubernetes).result()
+        """Render once more, unless two Kubernetes versions gave the same: then two renders are equal already.
+
+        And render as for an upgrade, where a template asks which of the two it is.
+        """
+        if len(texts) > 1 or len(self.versions) == 1:
+            yield from self._differing(last, self.renderer.template(preset, last.kubernetes), AGAIN)
+        if asks_for_upgrade(self.chart):
+            yield from self._differing(last, self.renderer.template(preset, last.kubernetes, upgrade=True), UPGRADED)
+
+    def _differing(self, last: Rendering, running: Future[Rendering | Refusal], when: str) -> Iterator[Finding]:
+        again = running.result()
         if isinstance(again, Rendering) and again.text != last.text:
-            yield Finding("renders-are-identical", told(Problem("two renders differ", "Chart.yaml", 1), preset))
+            with suppress(ChartgenError):  # what is no YAML is told where objects are read
+                yield from differences(self.chart, last.manifests, again.manifests, when)
 
 
 @contextmanager
-def _folder(subject: Subject) -> Iterator[Path]:
-    if subject.folder:
+def _folder(subject: Subject, missing: Sequence[str]) -> Iterator[Path]:
+    if subject.folder and missing:
+        with without(subject.chart, subject.folder, missing) as folder:
+            yield folder
+    elif subject.folder:
         yield subject.folder
     else:
         with manifests.written(subject.chart) as folder:

@@ -63,6 +63,20 @@ def pods(thing: Object) -> Iterator[Pod]:
             yield Pod(at, node)
 
 
+def is_template(thing: Object, pod: Pod) -> bool:
+    """Report whether a pod's spec is all of it, not what a custom resource adds to pods that its operator makes."""
+    return thing.get("kind") == "Pod" or any("emplate" in str(key) for key in pod.at[-2:-1])
+
+
+def claims(thing: Object, pod: Pod) -> set[Any]:
+    """Return the volumes that a StatefulSet makes for its pods by `volumeClaimTemplates`."""
+    owner: Any = thing
+    for key in pod.at[:-2]:
+        owner = owner[key]
+    found = items(owner, "volumeClaimTemplates") if isinstance(owner, dict) else ()
+    return {metadata(claim).get("name") for _, claim in found}
+
+
 def containers(pod: Pod) -> Iterator[Container]:
     """Give the containers of a pod, init containers first."""
     for key in ("initContainers", "containers"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from chartgen.chart import Chart
@@ -43,7 +44,7 @@ def placed(finding: Finding, folder: Path | None, sources: Sources) -> Finding:
         made = f"made of chartgen's own {source.path.relative_to(BUILTIN)}:{source.line}" if source else ""
         hint = "; ".join(filter(None, (problem.hint, made)))
         problem = problem._replace(path=folder / path, hint=hint)
-    return Finding(finding.rule, problem, finding.severity, finding.key)
+    return replace(finding, problem=problem)
 
 
 def _source(finding: Finding, path: str, sources: Sources) -> Source | None:

@@ -11,6 +11,8 @@ from chartgen.linter.objects import Object, Pod, all_containers, containers, ite
 from chartgen.linter.reasons import held
 
 _REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
+# Charts of others have no fragments.
+STRANGERS_REASON = "remove it, or state why it is needed in a comment that ignores the rule"
 _HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
 _BY_REFERENCE = "take it from a Secret with secretKeyRef"
 # What a container calls the API server with; a pod that has its own account is meant to.

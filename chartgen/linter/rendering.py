@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,16 +12,18 @@ from pathlib import Path
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import Finding
-from chartgen.helm import Helm, HelmError, find_helm
+from chartgen.helm import Helm, HelmError, explain, find_helm
 from chartgen.linter.objects import LINT_NAMESPACE
 from chartgen.manifests import Manifest, manifests
 from chartgen.values import to_json
 from chartgen.yamltext import Plain
 
 _RELEASE = "lint"
+# What Helm writes where a chart's own `fail`, `required` or schema refuses values.
+_ASKS = ("execution error at (", "meet the specifications of the schema")
 # Seconds; a chart of chartgen takes 0.1. Templates can loop for hours without filling memory.
 LIMIT = 60.0
-_HELM_LINE = re.compile(r"^\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)")
+_HELM_LINE = re.compile(r"\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)", re.DOTALL)
 # A thousand times for templates that include each other, before the sentence that matters.
 # Bounded, and begun only where a word begins, so that no line makes them look at it again and again.
 _CALLS = re.compile(
@@ -70,6 +72,21 @@ class Rendering:
         return [each for each in manifests(self.text) if isinstance(each.document.data, dict)]
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """What Helm said instead of rendering a chart.
+
+    Args:
+        preset: The values.
+        problems: Why not; a path in them begins with the chart's name.
+        asks: Whether the chart itself refuses the values: by `fail`, `required` or its schema.
+    """
+
+    preset: Preset
+    problems: tuple[Problem, ...]
+    asks: bool = False
+
+
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(min(4, (os.cpu_count() or 1) + 1))
 
@@ -103,9 +120,9 @@ class Renderer:
         """Start `helm lint --strict`."""
         return self.pool.submit(self._lint, values, kubernetes)
 
-    def template(self, preset: Preset, kubernetes: str) -> Future[Rendering | list[Finding]]:
-        """Start `helm template`; gives findings when Helm refuses."""
-        return self.pool.submit(self._template, preset, kubernetes)
+    def template(self, preset: Preset, kubernetes: str, *, upgrade: bool = False) -> Future[Rendering | Refusal]:
+        """Start `helm template`, as for an install or an upgrade."""
+        return self.pool.submit(self._template, preset, kubernetes, upgrade)
 
     def _lint(self, values: dict[str, Plain], kubernetes: str) -> list[Finding]:
         try:
@@ -114,22 +131,18 @@ class Renderer:
             if not error.stdout:
                 return [Finding("helm-lint", told(problem, Preset("", values))) for problem in error.problems]
             report = error.stdout
-        found = []
-        for line in report.splitlines():
-            if match := _HELM_LINE.match(line):
-                text = match["text"].replace(f"{self.folder}/", "").replace(str(self.folder), "the chart")
-                path = match["path"].replace(f"{self.folder}/", "").strip()
-                found.append(Finding("helm-lint", _placed(text, path)))
-        return found
+        report = report.replace(f"{self.folder.absolute()}/", "").replace(str(self.folder.absolute()), "Chart.yaml")
+        return list(_lines_of_lint(report))
 
-    def _template(self, preset: Preset, kubernetes: str) -> Rendering | list[Finding]:
-        command = ["template", "--namespace", LINT_NAMESPACE]
+    def _template(self, preset: Preset, kubernetes: str, upgrade: bool) -> Rendering | Refusal:  # noqa: FBT001
+        command = ["template", "--namespace", LINT_NAMESPACE, *(["--is-upgrade"] if upgrade else [])]
         try:
             return Rendering(preset, kubernetes, self._run(command, preset.data, kubernetes, _RELEASE))
         except MissingToolError:
             raise
         except ChartgenError as error:
-            return [Finding("helm-template", told(problem, preset)) for problem in error.problems]
+            said = error.stderr if isinstance(error, HelmError) else ""
+            return Refusal(preset, tuple(error.problems), any(words in said for words in _ASKS))
 
     def _run(self, command: Sequence[str], values: dict[str, Plain], kubernetes: str, *words: str) -> str:
         """Run Helm on the folder: by its absolute path and behind `--`, so that no name is ever taken for a flag."""
@@ -138,18 +151,37 @@ class Renderer:
         return self.helm.render([*command, *flags, "--", *words, str(self.folder.absolute())], to_json(values), LIMIT)
 
 
-def told(problem: Problem, preset: Preset) -> Problem:
+def told(problem: Problem, preset: Preset | None) -> Problem:
     """Say with which preset something went wrong, and where: in a template, or else in the preset.
 
     Args:
         problem: What Helm said; a path in it begins with the chart's name.
-        preset: The values.
+        preset: The values; None where they do not matter.
     """
-    message = f"with {preset.name or 'no values'}: {_CALLS.sub('', problem.message)}"
+    message = _CALLS.sub("", problem.message)
+    if preset:
+        message = f"with {preset.name or 'no values'}: {message}"
     if problem.path is None:
-        return Problem(message, preset.file, 1, 0, problem.hint)
+        return Problem(message, preset.file if preset else "templates", 1 if preset else 0, 0, problem.hint)
     path = problem.path.partition("/")[2] or problem.path if isinstance(problem.path, str) else problem.path
     return problem._replace(message=message, path=path)
+
+
+def _lines_of_lint(report: str) -> Iterator[Finding]:
+    """Read what `helm lint` reports: one message of one or more lines behind each level and path."""
+    for block in re.split(r"^(?=\[|Error: )", report, flags=re.MULTILINE):
+        match = _HELM_LINE.match(block)
+        if not match:
+            continue
+        first, *more = [line for line in match["text"].splitlines() if line.strip()] or [""]
+        if more and match["path"].startswith("templates"):
+            found = [told(problem, None) for problem in explain("\n".join((first, *more)))]
+        else:
+            found = [_placed(" ".join(match["text"].split()), match["path"].strip())]
+        # what Helm warns of in a template is an object that an API server refuses, or will
+        mild = match["level"] == "WARNING" and match["path"] == "Chart.yaml"
+        rule = "helm-lint-strict" if mild else "helm-lint"
+        yield from (Finding(rule, problem) for problem in found)
 
 
 def _placed(text: str, path: str) -> Problem:

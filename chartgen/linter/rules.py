@@ -6,9 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.findings import TARGET_UNKNOWN, Severity
+from chartgen.findings import NOT_RENDERED, TARGET_UNKNOWN, Level, Severity
+from chartgen.linter.dependencies import HINT as DEPENDENCIES_HINT
+from chartgen.linter.dependencies import RULE as DEPENDENCIES
 from chartgen.linter.dumps import environment_is_not_printed
-from chartgen.linter.kubernetes_schemas import kinds_are_known, objects_fit_their_schema
+from chartgen.linter.kubernetes_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
 from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.names import names_are_set
 from chartgen.linter.policy import POLICY
@@ -66,6 +68,16 @@ def rule_id(check: Callable[..., object]) -> str:
     return check.__name__.replace("_", "-")
 
 
+# Good practice: a chart without it installs, upgrades and runs all the same. Every other rule is about what breaks.
+STYLE = frozenset(
+    (
+        *("standard-labels", "security-context-is-explicit", "quantities-are-text", "limits-are-set"),
+        *("no-privileged-containers", "no-host-access", "no-added-capabilities", "tokens-are-not-mounted"),
+        *("readme-names-values", "schema-describes-values", "no-banned-functions", "helm-lint-strict"),
+        "scripts-are-sound",
+    )
+)
+SCHEMAS = "kubernetes schemas"
 _SCHEMAS = "chartgen/data/schemas.yaml"
 RULES = (
     *(Rule(check, "structure") for check in STRUCTURE),
@@ -73,8 +85,9 @@ RULES = (
     *(Rule(check, "wiring") for check in WIRING),
     Rule(environment_is_not_printed, "wiring"),
     *(Rule(each.rule, "policy", each.severity) for each in POLICY),
-    Rule(objects_fit_their_schema, "kubernetes schemas", source=_SCHEMAS),
-    Rule(kinds_are_known, "kubernetes schemas", "warning", _SCHEMAS),
+    Rule(objects_fit_their_schema, SCHEMAS, source=_SCHEMAS),
+    Rule(kinds_are_served, SCHEMAS, source=_SCHEMAS),
+    Rule(kinds_are_known, SCHEMAS, "unchecked", _SCHEMAS),
     Rule(scripts_parse, "scripts", source="bash -n"),
     Rule(scripts_are_sound, "scripts", "warning", "shellcheck --severity=warning"),
     Rule(configmaps_fit, "release size", source="kubernetes.io, ConfigMaps"),
@@ -101,9 +114,28 @@ STEP_RULES = (
     ),
     StepRule(
         "helm-lint",
-        "Helm's own lint, with warnings counted as errors, finds something in the chart.",
+        "Helm's own lint finds an error, or warns of an object that an API server refuses.",
+        "mend the file that Helm names",
+        "helm lint",
+    ),
+    StepRule(
+        "helm-lint-strict",
+        "Helm's own lint warns of something in Chart.yaml, which `helm lint --strict` counts as an error.",
         "mend the file that Helm names",
         "helm lint --strict",
+    ),
+    StepRule(
+        DEPENDENCIES,
+        "Subcharts that Chart.yaml names are not in charts/, so that the chart was checked without what they render.",
+        DEPENDENCIES_HINT,
+        severity="unchecked",
+    ),
+    StepRule(
+        NOT_RENDERED,
+        "The chart asks its user for values, or includes templates of subcharts that are not in charts/: nothing was "
+        "rendered, and so nothing of what it installs was checked.",
+        f"give values with -f, or keep some in ci/*-values.yaml; or {DEPENDENCIES_HINT}",
+        severity="unchecked",
     ),
     StepRule(
         "helm-template",
@@ -118,8 +150,9 @@ STEP_RULES = (
     ),
     StepRule(
         "renders-are-identical",
-        "Two renders of the same values differ, so that an upgrade without a change would restart the job.",
-        "remove from the templates what depends on the time, on chance or on a cluster",
+        "Two renders of the same values differ, or those for an install and for an upgrade: an upgrade that changes "
+        "nothing changes objects, and tools that render for themselves, such as Argo CD, never come to rest.",
+        "take from the values what depends on the time, on chance, on a cluster or on .Release.IsUpgrade",
     ),
     StepRule(
         "chart-is-as-built",
@@ -163,6 +196,11 @@ STEP_RULES = (
         "write the reason behind the brackets",
     ),
 )
+
+
+def level_of(rule: str) -> Level:
+    """Return the level of a rule by its id."""
+    return "style" if rule in STYLE else "breaks"
 
 
 def known_ids() -> set[str]:

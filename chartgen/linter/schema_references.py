@@ -18,8 +18,9 @@ RULE = "schema-refers-to-itself"
 NAME = "values.schema.json"
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# The dialects that Helm's validator carries (santhosh-tekuri/jsonschema v6, metaschemas); others it fetches.
-_DIALECT = re.compile(r"https?://json-schema\.org/(?:draft-0[467]|draft/20(?:19-09|20-12))/schema#?")
+# The dialects that Helm's validator carries (santhosh-tekuri/jsonschema @ 89d3b9e, draft.go, draftFromURL);
+# without a draft it is the newest. Others it fetches.
+_DIALECT = re.compile(r"https?://json-schema\.org/(?:draft-0[467]/|draft/20(?:19-09|20-12)/)?schema#?")
 _ABSOLUTE = re.compile(r"[a-z]+:[!-~]+")
 _HINT = "copy what it needs into `definitions` of this file, and refer to it with `#/definitions/...`"
 

@@ -13,7 +13,7 @@ from chartgen.apitypes import kubernetes_versions
 from chartgen.chart import Chart
 from chartgen.composer import compose, compose_setup
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
-from chartgen.findings import Finding, in_order
+from chartgen.findings import Finding, Level, in_order
 from chartgen.library import Library, open_library
 from chartgen.linter import cache, find_presets
 from chartgen.linter.boundary import escapes, refused
@@ -21,18 +21,18 @@ from chartgen.linter.config import Config, read_config
 from chartgen.linter.confined import Outcome, confined
 from chartgen.linter.files import read_chart
 from chartgen.linter.handwritten import lint_values
-from chartgen.linter.ladder import Step, Subject, examine
+from chartgen.linter.ladder import Subject, examine
 from chartgen.linter.limits import Limits
 from chartgen.linter.packages import fetched, is_archive, is_remote, unpacked
 from chartgen.linter.packages import named as in_archive
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
-from chartgen.origin import origin_of
+from chartgen.origin import Foreign, origin_of
 from chartgen.target import Target, load_target
 from chartgen.values import Values
 from chartgen.yamltext import load_file
 
-Told = Callable[[str, Sequence[Step] | None], None]
+Told = Callable[[str, Outcome], None]
 Work: TypeAlias = Callable[[], Outcome]
 
 
@@ -96,7 +96,7 @@ def lint_all(settings: Settings, tell: Told) -> list[Finding]:
 
     Args:
         settings: What to lint.
-        tell: Gets each chart's name and its steps; None for one that has not changed since it was last checked.
+        tell: Gets each chart's name and its outcome.
 
     Returns:
         The findings that count, sorted by place.
@@ -119,7 +119,7 @@ def _lint(name: str, settings: Settings, tell: Told) -> Iterator[Finding]:
     for each, work in _work(name, settings):
         done = confined(each, work, settings.limits)
         if done.steps != []:
-            tell(each, done.steps)
+            tell(each, done)
         yield from done.findings
 
 
@@ -173,7 +173,7 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
         raise ChartgenError(refused("the chart", "its folder is a link out of the repository", path))
     read = read_chart(path)
     subject = replace(_subject(read.chart.identified(settings.library), settings), folder=path)
-    subject = replace(subject, faults=(*read.findings, *subject.faults))
+    subject = replace(subject, faults=(*read.findings, *subject.faults), data=read.data)
     if not subject.presets and not subject.faults and (presets := _values_of_ci(path)):
         subject = replace(subject, presets=presets, bare=False)
     return _examined(subject, "" if subject.faults else read.digest, settings)
@@ -183,11 +183,23 @@ def _examined(subject: Subject, digest: str, settings: Settings) -> Outcome:
     subject = replace(subject, versions=settings.config.kubernetes)
     key = cache.key_of(subject, digest, settings.folders) if digest and settings.cache else ""
     if key and (known := cache.remembered(key)) is not None:
-        return Outcome(known)
+        return _asked(Outcome(known), subject.chart, settings.config)
     done = examine(subject, settings.limits.step)
     if key:
         cache.remember(key, done.findings)
-    return Outcome(done.findings, done.steps)
+    return _asked(Outcome(done.findings, done.steps), subject.chart, settings.config)
+
+
+def _asked(done: Outcome, chart: Chart, config: Config) -> Outcome:
+    """Leave out good practice where nobody asked for it: in charts of others, unless the settings do."""
+    if (config.level or _level(chart)) == "style":
+        return done
+    kept = [each for each in done.findings if each.level != "style" or each.rule in config.select]
+    return replace(done, findings=kept, hidden=len(done.findings) - len(kept))
+
+
+def _level(chart: Chart) -> Level:
+    return "breaks" if isinstance(origin_of(chart), Foreign) else "style"
 
 
 def _target(name: str, settings: Settings) -> Target:

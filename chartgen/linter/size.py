@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from chartgen.chart import Chart
-from chartgen.errors import Problem
+from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Complaint, Finding
 from chartgen.linter.objects import Object
+from chartgen.yamltext import load
 
 # Data of a Secret or ConfigMap, in bytes (kubernetes.io, ConfigMap and Secret: 1 MiB).
 LIMIT = 1024 * 1024
@@ -25,16 +26,50 @@ def configmaps_fit(thing: Object) -> Iterator[Complaint]:
             yield Complaint(f"holds {size:,} bytes, at most {LIMIT:,} fit", "move the data to a volume", ("data",))
 
 
-def release_fits(chart: Chart, manifest: str) -> Iterator[Finding]:
-    """Estimate the Secret of a release as Helm makes it: the chart, its files and the manifest as packed JSON.
+def release_fits(chart: Chart, data: Mapping[str, bytes], manifest: str) -> Iterator[Finding]:
+    """Compute the Secret of a release as Helm makes it: chart and manifest as packed JSON, without the subcharts.
 
     Args:
-        chart: The chart.
+        chart: The chart, without what `.helmignore` leaves out.
+        data: Its files that are not text.
         manifest: What it renders to.
     """
-    files = {path: base64.b64encode(text.encode()).decode() for path, text in chart.files.items()}
-    packed = gzip.compress(json.dumps({"chart": files, "manifest": manifest}).encode(), 9, mtime=0)
-    size = len(base64.b64encode(packed))
+    size = stored(chart, data, manifest)
     if size > LIMIT:
         message = f"a release takes {size:,} bytes, the Secret that Helm keeps it in has room for {LIMIT:,}"
         yield Finding("release-fits", Problem(message, "Chart.yaml", 1, hint="move data out of the chart"))
+
+
+def stored(chart: Chart, data: Mapping[str, bytes], manifest: str) -> int:
+    """Return how many bytes of a Secret Helm keeps a release in (helm/helm @ e9b85e4, pkg/storage/driver/util.go).
+
+    Of a chart it keeps metadata, values, schema, templates and other files, not its subcharts (pkg/chart/v2/chart.go).
+    """
+    texts = {path: text.encode("utf-8", "surrogateescape") for path, text in chart.files.items()}
+    files = {path: content for path, content in {**texts, **data}.items() if not path.startswith("charts/")}
+    head, values, lock = (_data(files.pop(name, b""), name) for name in ("Chart.yaml", "values.yaml", "Chart.lock"))
+    schema = _packed(files.pop("values.schema.json", b""))
+    listed = [{"name": path, "data": _packed(content)} for path, content in files.items()]
+    templates = [each for each in listed if each["name"].startswith("templates/")]
+    others = [each for each in listed if not each["name"].startswith("templates/")]
+    parts = {
+        "metadata": head,
+        "lock": lock,
+        "templates": templates,
+        "values": values,
+        "schema": schema,
+        "files": others,
+    }
+    release = json.dumps({"chart": parts, "manifest": manifest}, separators=(",", ":"), default=str)
+    return len(base64.b64encode(gzip.compress(release.encode("utf-8", "replace"), 9, mtime=0)))
+
+
+def _packed(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _data(content: bytes, name: str) -> object:
+    try:
+        return load(content.decode("utf-8", "replace"), name).data
+    except ChartgenError:  # reported where it is read
+        return None

@@ -7,6 +7,7 @@ them only when machines are already held.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 
 from chartgen.findings import Complaint
@@ -14,8 +15,10 @@ from chartgen.linter.objects import (
     LINT_NAMESPACE,
     Object,
     all_containers,
+    claims,
     containers,
     entries,
+    is_template,
     items,
     maps,
     metadata,
@@ -36,13 +39,16 @@ STANDARD_LABELS = (
 # Volumes that a webhook's sidecar mounts; no container of the manifest can.
 # https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-sidecar
 _SIDECAR_VOLUMES = ("gke-gcsfuse-",)
+# What Kubernetes itself lives in: whoever names one of them means that one, such as the Role
+# extension-apiserver-authentication-reader of every extension API server.
+_SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
 _MOUNTS = ("volumeMounts", "volumeDevices")
 
 
 def mounts_have_volumes(thing: Object) -> Iterator[Complaint]:
     """Every volumeMount names a volume of its pod; a dangling one is accepted by JobSet and never starts."""
-    for pod in pods(thing):
-        volumes = {volume.get("name") for _, volume in items(pod.spec, "volumes")}
+    for pod in (each for each in pods(thing) if is_template(thing, each)):
+        volumes = {volume.get("name") for _, volume in items(pod.spec, "volumes")} | claims(thing, pod)
         for container in containers(pod):
             for key in _MOUNTS:
                 for index, mount in items(container.spec, key):
@@ -130,10 +136,17 @@ def names_fit(thing: Object) -> Iterator[Complaint]:
 
 def no_literal_namespace(thing: Object) -> Iterator[Complaint]:
     """No object names a namespace of its own: `helm --namespace` decides."""
-    namespace = metadata(thing).get("namespace", LINT_NAMESPACE)
-    if namespace != LINT_NAMESPACE:
-        at = ("metadata", "namespace")
-        yield Complaint(f"names the namespace {namespace!r}", "remove it, or use .Release.Namespace", at)
+    namespace = str(metadata(thing).get("namespace") or LINT_NAMESPACE)
+    if namespace in (LINT_NAMESPACE, *_SYSTEM_NAMESPACES):
+        return
+    # a template that fills the name in takes it from the values, which is the user's choice
+    literal = re.compile(rf"^\s*(?:-\s*)?namespace:\s*[\"']?{re.escape(namespace)}[\"']?\s*(?:#.*)?$", re.MULTILINE)
+    yield Complaint(
+        f"names the namespace {namespace!r}",
+        "remove it, or use .Release.Namespace",
+        ("metadata", "namespace"),
+        holds=lambda text: bool(literal.search(text)),
+    )
 
 
 def standard_labels(thing: Object) -> Iterator[Complaint]:
@@ -147,6 +160,8 @@ def standard_labels(thing: Object) -> Iterator[Complaint]:
 
 def quantities_are_text(thing: Object) -> Iterator[Complaint]:
     """Quantities are quoted: a bare number changes the object at an unchanged upgrade."""
+    if thing.get("kind") == "CustomResourceDefinition":
+        return  # its `limits` and `requests` are schemas of fields, not quantities
     found = [entry for key in ("limits", "requests") for entry in entries(thing, key)]
     found += [
         ((*at, key), key, node[key])

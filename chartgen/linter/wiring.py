@@ -36,7 +36,10 @@ def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
 
 
 def service_ports_are_served(things: Sequence[Object]) -> Iterator[Wired]:
-    """A Service's target port is a port of the pods that it selects, where these state their ports."""
+    """A Service's target port, where it is a name, is a port of the pods that it selects.
+
+    A number needs no statement: a container that listens on it is reached (Kubernetes API, core/v1 Container.ports).
+    """
     templates = [template for thing in things for template in _templates(thing)]
     for index, thing in enumerate(things):
         at, wanted = _selector(thing)
@@ -45,7 +48,7 @@ def service_ports_are_served(things: Sequence[Object]) -> Iterator[Wired]:
         served = [_ports(pod) for labels, pod in templates if _meets(labels, wanted)]
         for number, port in items(thing.get("spec") or {}, "ports"):
             target = port.get("targetPort", port.get("port"))
-            if any(served) and not any(target in ports for ports in served):
+            if isinstance(target, str) and any(served) and not any(target in ports for ports in served):
                 message = f"port {target} is no port of the pods that it selects"
                 yield Wired(index, Complaint(message, "name a port of a container", (*at[:1], "ports", number)))
 
@@ -82,12 +85,18 @@ def _selector(thing: Object) -> tuple[Keys, Object]:
 
 
 def _meets(labels: Object, wanted: Object) -> bool:
-    # JobSet, Volcano and Kubeflow's controllers add labels of their own domain to the pods that they make.
     ours = {name: value for name, value in wanted.items() if not name.startswith(_CONTROLLERS)}
     return all(labels.get(name) == value for name, value in ours.items())
 
 
-_CONTROLLERS = ("jobset.sigs.k8s.io/", "batch.kubernetes.io/", "volcano.sh/", "training.kubeflow.org/")
+# Labels that controllers add to the pods that they make: Kubernetes' own (kubernetes.io, Well-Known Labels; those of
+# Jobs have an older spelling without a domain), and those of JobSet, LeaderWorkerSet, Volcano, Kubeflow and KubeRay.
+_CONTROLLERS = (
+    *("job-name", "controller-uid", "batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/"),
+    *("pod-template-hash", "controller-revision-hash", "pod-template-generation"),
+    *("jobset.sigs.k8s.io/", "leaderworkerset.sigs.k8s.io/", "volcano.sh/", "training.kubeflow.org/"),
+    *("trainer.kubeflow.org/", "ray.io/"),
+)
 
 
 def _ports(pod: Pod) -> set[Any]:

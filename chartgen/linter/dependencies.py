@@ -1,0 +1,105 @@
+"""Dependencies that Chart.yaml names and `charts/` lacks: said once, and the chart is looked at without them.
+
+Helm refuses to render such a chart at all, and a checkout of a repository rarely has them.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from chartgen.chart import Chart
+from chartgen.errors import ChartgenError
+from chartgen.findings import NOT_RENDERED, Finding
+from chartgen.values import to_json
+from chartgen.yamltext import Document, Plain, load, require_map
+
+RULE = "dependencies-are-there"
+REQUIREMENTS = "requirements.yaml"
+HINT = "run helm dependency build"
+# What Go's templates say of a definition that nothing has defined (text/template, and Helm's include).
+_UNDEFINED = re.compile(r'no template "|template "[^"]*" not defined|<\.Subcharts')
+
+
+def dependencies(chart: Chart) -> list[Plain]:
+    """Return the entries of a chart's dependencies, well formed or not."""
+    data = _head(chart).data
+    found = data.get("dependencies") if isinstance(data, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def missing_dependencies(chart: Chart, folder: Path | None) -> list[str]:
+    """Return the names of dependencies that are not there, in the order of Chart.yaml.
+
+    Args:
+        chart: The chart.
+        folder: Its folder, with packaged subcharts; None for a chart in memory, which has none.
+    """
+    files = {path.name for path in (folder / "charts").glob("*.tgz")} if folder else set()
+    there = {_name(path, text) for path, text in chart.files.items() if re.fullmatch(r"charts/[^/]+/Chart\.yaml", path)}
+    named = dict.fromkeys(str(entry.get("name")) for entry in dependencies(chart) if isinstance(entry, dict))
+    return [name for name in named if name not in there and not any(_packs(file, name) for file in files)]
+
+
+def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> Iterator[Finding]:
+    """Report what is not there in one finding, whatever number of presets and templates it keeps from being checked.
+
+    Args:
+        chart: The chart.
+        missing: Names of dependencies.
+        rendered: Whether the chart could be rendered without them.
+    """
+    if missing:
+        what = "they render" if missing[1:] else "it renders"
+        left = f"what {what} was not checked" if rendered else "nothing could be rendered and checked"
+        problem = _head(chart).problem(f"charts/ lacks {', '.join(missing)}; {left}", ("dependencies",), HINT)
+        yield Finding(RULE if rendered else NOT_RENDERED, problem, "unchecked")
+
+
+def needs_missing(message: str, missing: Sequence[str]) -> bool:
+    """Report whether Helm failed for want of what a missing dependency has: its templates, or `.Subcharts.NAME`.
+
+    Args:
+        message: What Helm said.
+        missing: Names of dependencies.
+    """
+    place = message.partition(" at <")[2]
+    asks = any(f'"{name}"' in place or f".{name}" in place for name in missing)
+    return bool(missing) and (asks or bool(_UNDEFINED.search(message)))
+
+
+@contextmanager
+def without(chart: Chart, folder: Path, missing: Sequence[str]) -> Iterator[Path]:
+    """Copy a chart's folder, without dependencies that are not there, for the time of a `with` block."""
+    head = _head(chart)
+    kept = [each for each in dependencies(chart) if not isinstance(each, dict) or each.get("name") not in missing]
+    less = to_json({**require_map(head, str(head.path)), "dependencies": kept})
+    with tempfile.TemporaryDirectory(prefix="chartgen-") as scratch:
+        path = Path(scratch, "chart")  # its own name may be a path
+        shutil.copytree(folder, path, symlinks=True, ignore=shutil.ignore_patterns(".git"))
+        file = path / str(head.path)
+        file.unlink()  # it may be a link
+        file.write_text(less, encoding="utf-8")
+        yield path
+
+
+def _name(path: str, head: str) -> str:
+    """Return the name of an unpacked subchart; that of its folder where its Chart.yaml is broken."""
+    try:
+        return str(require_map(load(head, path), path).get("name"))
+    except ChartgenError:
+        return path.split("/")[1]
+
+
+def _head(chart: Chart) -> Document:
+    """Return the file that names the dependencies: charts of apiVersion v1 have one of its own."""
+    name = REQUIREMENTS if REQUIREMENTS in chart.files else "Chart.yaml"
+    return load(chart.files.get(name, ""), name)
+
+
+def _packs(file: str, name: str) -> bool:
+    return bool(re.match(rf"{re.escape(name)}-v?\d", file)) or file == f"{name}.tgz"

@@ -1,0 +1,85 @@
+"""What differs between two renders of the same values: which object, which fields, and what of a template may do it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from chartgen.chart import Chart
+from chartgen.errors import Problem
+from chartgen.findings import Finding
+from chartgen.linter.determinism import banned_in
+from chartgen.linter.objects import Keys, metadata, title
+from chartgen.linter.places import template_line
+from chartgen.manifests import Manifest
+from chartgen.openapi import spelled
+
+RULE = "renders-are-identical"
+AGAIN = "in every render"
+UPGRADED = "between an install and an upgrade"
+# Templates that ask which of the two they are rendered for.
+_ASKS = re.compile(r"\.Release\.(?:IsInstall|IsUpgrade)\b")
+_MOST = 3  # fields of one object that a message names
+_HOOK = "helm.sh/hook"
+
+
+def asks_for_upgrade(chart: Chart) -> bool:
+    """Report whether a template of the chart, or of an unpacked subchart, makes a difference for upgrades."""
+    return any("templates/" in path and _ASKS.search(text) for path, text in chart.files.items())
+
+
+def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest], when: str) -> Iterator[Finding]:
+    """Report each object that differs between two renders of the same; hooks are made anew in any case.
+
+    Args:
+        chart: The chart.
+        one: The objects of the first render.
+        other: The objects of the second.
+        when: How the second was made: `AGAIN` or `UPGRADED`.
+    """
+    ours, theirs = _by_template(one), _by_template(other)
+    for key in dict.fromkeys((*ours, *theirs)):
+        left, right = ours.get(key), theirs.get(key)
+        found = left or right
+        if found is None or _HOOK in (metadata(found.data).get("annotations") or {}):
+            continue
+        if left is None or right is None:
+            yield _finding(chart, found, (), f"is there or not {when}")
+        elif fields := list(islice(_fields(left.data, right.data), _MOST)):
+            told = ", ".join(spelled(at) for at in fields)
+            yield _finding(chart, left, fields[0], f"{told} {'differ' if fields[1:] else 'differs'} {when}")
+
+
+def _by_template(found: Sequence[Manifest]) -> dict[tuple[str, str, int], Manifest]:
+    """Key objects by template, kind and number: the name itself may be what differs."""
+    keyed: dict[tuple[str, str, int], Manifest] = {}
+    numbers = Counter[tuple[str, str]]()
+    for each in found:
+        source, kind = each.source, str(each.data.get("kind"))
+        keyed[source, kind, numbers[source, kind]] = each
+        numbers[source, kind] += 1
+    return keyed
+
+
+def _fields(one: object, other: object, at: Keys = ()) -> Iterator[Keys]:
+    """Walk two values and give the places where they differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in dict.fromkeys((*one, *other)):
+            yield from _fields(one.get(key), other.get(key), (*at, key))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            yield from _fields(*pair, (*at, index))
+    elif one != other:
+        yield at
+
+
+def _finding(chart: Chart, manifest: Manifest, at: Keys, message: str) -> Finding:
+    source = manifest.source.partition("/")[2]
+    line, _ = manifest.document.position(at)
+    found = template_line(chart, source, manifest.text.split("\n"), line)
+    called = dict.fromkeys(name for _, name in banned_in(chart.files.get(source, "")))
+    what = f"what depends on time, chance or the cluster: {', '.join(called)}" if called else "what it depends on"
+    hint = f"take from the values {what}"
+    return Finding(RULE, Problem(f"{title(manifest.data)}: {message}", found.path, found.line, hint=hint))
