@@ -27,13 +27,13 @@ from chartgen.linter.inspection import Inspection
 from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
-from chartgen.linter.refused import refusals
 from chartgen.linter.rendering import Preset, Refusal, Renderer, Rendering, told
 from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import NAME as SCHEMA_FILE
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import release_fits
+from chartgen.linter.unrendered import refusals
 from chartgen.origin import TARGET, annotations_of
 from chartgen.values import Values, load_values
 from chartgen.yamltext import Plain, load, require_map
