@@ -54,7 +54,9 @@ def test_every_id_that_the_code_reports_is_known() -> None:
 def test_every_finding_says_why_and_what_to_do(entry: docs.Entry) -> None:
     assert re.fullmatch(r"[^<>]{20,}[.]", entry.meaning)
     assert len(entry.remedy) > 3
-    lines = [entry.meaning, "", f"- Severity: {entry.severity}", f"- What to do: {entry.remedy}"]
+    lines = [entry.meaning, "", f"- Severity: {entry.severity}"]
+    lines += [f"- Level: {entry.level}"] if entry in docs.rules_of_lint() else []
+    lines += [f"- What to do: {entry.remedy}"]
     lines += [f"- Source: {entry.source}"] if entry.source else []
     assert dict(sections())[entry.id] == "\n".join(lines)
 

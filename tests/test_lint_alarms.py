@@ -345,6 +345,10 @@ def test_helmignore(line: str, path: str, folder: bool, left_out: bool) -> None:
     assert Ignored(line)(path, folder=folder) is left_out
 
 
+def test_lines_end_as_helm_ends_them() -> None:
+    assert not Ignored("a\x0cvalues.schema.json")("values.schema.json")
+
+
 def test_links_to_folders_of_the_chart_are_followed_and_circles_are_not(tmp_path: Path) -> None:
     folder = written(tmp_path / "chart", {"crd/bases/a.yaml": "a: 1\n", "templates/job.yaml": JOB, "b/c/d.txt": ""})
     (folder / "crd" / "v1").symlink_to("bases")
@@ -359,12 +363,13 @@ def test_links_to_folders_of_the_chart_are_followed_and_circles_are_not(tmp_path
     assert read_chart(folder).findings == []
 
 
-def test_links_out_of_a_chart_are_no_matter_where_helm_ignores_them(tmp_path: Path) -> None:
+def test_links_out_of_a_chart_matter_where_helm_ignores_them_too(tmp_path: Path) -> None:
     folder = written(tmp_path / "chart", {"templates/job.yaml": JOB})
     (folder / "data").symlink_to("/etc")
     assert [each.rule for each in read_chart(folder).findings] == ["chart-files"]
+    # What is ignored is Helm's to decide, and it looks where a link leads first.
     (folder / ".helmignore").write_text("data\n")
-    assert read_chart(folder).findings == []
+    assert [each.rule for each in read_chart(folder).findings] == ["chart-files"]
     (folder / "data").unlink()
-    (folder / "data").symlink_to("nowhere")  # Helm looks where it leads first
+    (folder / "data").symlink_to("nowhere")
     assert [each.rule for each in read_chart(folder).findings] == ["chart-files"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,8 +21,9 @@ LARGEST_FILE = 5 * 1024 * 1024
 LARGEST_CHART = 100 * 1024 * 1024
 MOST_FILES = 20_000
 _FOLDER = "file://"
+_SCHEMA = "values.schema.json"
 # What Helm itself reads beside templates. Of bytes that are no text it makes one of its own, which no rule has seen.
-_TEXTS = frozenset({"Chart.yaml", "values.yaml", "values.schema.json", "requirements.yaml"})
+_TEXTS = frozenset({"Chart.yaml", "values.yaml", _SCHEMA, "requirements.yaml"})
 _CIRCLES = ("is a link to a folder, in which Helm runs in circles", "remove it")
 
 
@@ -73,6 +74,7 @@ def read_chart(path: Path) -> Folder:
                 findings.append(Finding("chart-files", problem))
             elif not name.startswith("charts/"):
                 others[name] = data
+    findings += _links_out(path, {str(each.problem.path) for each in findings})
     if not findings:
         findings += read_archives(path).findings
     name = _name(files.get("Chart.yaml", ""), path, findings)
@@ -126,6 +128,25 @@ def _ignored(path: Path) -> Ignored:
     if not file.is_file() or _fault(file, path):
         return Ignored("")
     return Ignored(_text(file.read_bytes()) or "")
+
+
+def schemas_below(path: Path) -> dict[str, str]:
+    """Return all schemas in a chart's folder, those of subcharts and those that it ignores among them.
+
+    What a stranger's `.helmignore` leaves out is Helm's to decide; a schema that Helm applies and lint has not seen
+    could make it fetch what the schema refers to.
+    """
+    every = (file for file, _ in _walk(path, Ignored("")) if file.name == _SCHEMA and not _fault(file, path))
+    texts = {file.relative_to(path).as_posix(): file.read_text("utf-8", "replace") for file in every}
+    return {name: text.removeprefix("\ufeff") for name, text in texts.items()}
+
+
+def _links_out(path: Path, seen: Collection[str]) -> Iterator[Finding]:
+    """Find the faulty links that a chart's `.helmignore` leaves out, as lint reads it: Helm may read it otherwise."""
+    for file, _ in _walk(path, Ignored("")):
+        name = file.relative_to(path).as_posix()
+        if name not in seen and file.is_symlink() and (fault := _fault(file, path)):
+            yield Finding("chart-files", Problem(fault[0], name, hint=fault[1]))
 
 
 def _walk(path: Path, ignored: Ignored) -> Iterator[tuple[Path, bool]]:

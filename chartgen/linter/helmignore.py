@@ -45,7 +45,7 @@ class Ignored:
     """
 
     def __init__(self, text: str) -> None:
-        lines = [*text.removeprefix("\ufeff").splitlines(), _DEFAULTS]
+        lines = [*text.removeprefix("\ufeff").split("\n"), _DEFAULTS]
         self.patterns = [pattern for line in lines if (pattern := _pattern(line.strip()))]
 
     def __call__(self, path: str, *, folder: bool = False) -> bool:

@@ -23,12 +23,12 @@ from chartgen.linter.determinism import banned_functions, builds_differ
 from chartgen.linter.differences import AGAIN, UPGRADED, asks_for_upgrade, differences
 from chartgen.linter.documents import documents
 from chartgen.linter.dumps import printing_files
+from chartgen.linter.files import schemas_below
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
-from chartgen.linter.refused import refusals
 from chartgen.linter.rendering import Preset, Refusal, Renderer, Rendering, told
 from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import NAME as SCHEMA_FILE
@@ -37,6 +37,7 @@ from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import release_fits
 from chartgen.linter.sources import Sources
 from chartgen.linter.tokens import rendered_tokens
+from chartgen.linter.unrendered import refusals
 from chartgen.origin import TARGET, annotations_of
 from chartgen.values import Values, load_values
 from chartgen.yamltext import Plain, load, require_map
@@ -159,7 +160,7 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
 def _schemas(subject: Subject, folder: Path) -> dict[str, str]:
     """Return every schema that Helm would apply: the chart's, and those of its subcharts, packaged or not."""
     own = {path: text for path, text in subject.chart.files.items() if path.rpartition("/")[2] == SCHEMA_FILE}
-    return own | (read_archives(folder).schemas if subject.folder else {})
+    return own | schemas_below(folder) | read_archives(folder).schemas if subject.folder else own
 
 
 def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:

@@ -179,7 +179,7 @@ def _lines_of_lint(report: str) -> Iterator[Finding]:
         else:
             found = [_placed(" ".join(match["text"].split()), match["path"].strip())]
         # what Helm warns of in a template is an object that an API server refuses, or will
-        mild = match["level"] == "WARNING" and match["path"] == "Chart.yaml"
+        mild = match["level"] == "WARNING" and not re.match("templates/.", match["path"])
         rule = "helm-lint-strict" if mild else "helm-lint"
         yield from (Finding(rule, problem) for problem in found)
 

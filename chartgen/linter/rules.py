@@ -120,7 +120,7 @@ STEP_RULES = (
     ),
     StepRule(
         "helm-lint-strict",
-        "Helm's own lint warns of something in Chart.yaml, which `helm lint --strict` counts as an error.",
+        "Helm's own lint warns of something beside the templates, which `helm lint --strict` counts as an error.",
         "mend the file that Helm names",
         "helm lint --strict",
     ),

@@ -242,6 +242,18 @@ def test_no_schema_hides_in_an_archive(
     assert rules(ran) & {"schema-refers-to-itself", "chart-files"}
 
 
+@pytest.mark.parametrize("ignored", ["*.txt\x0cvalues.schema.json", "values.schema.json"])
+def test_no_schema_hides_behind_a_helmignore(
+    repo: Path, helm: dict[str, str], server: tuple[str, list[str]], ignored: str
+) -> None:
+    url, asked = server
+    chart = write(repo / "charts" / "good", values__schema__json=json.dumps({"$ref": url}))
+    (chart / ".helmignore").write_text(ignored)
+    ran = lint(repo, "--output", "json", **helm)
+    assert not asked
+    assert "schema-refers-to-itself" in rules(ran)
+
+
 def test_an_archive_beside_a_subchart_in_a_folder(
     repo: Path, helm: dict[str, str], server: tuple[str, list[str]]
 ) -> None:
