@@ -240,7 +240,7 @@ class _Reader:
 
     def _unused(self, path: str) -> bool:
         """Report whether nothing reads an option as the others stand: loggers, checkpoints and FSDP that are off."""
-        if path.startswith("model.fsdp"):
+        if path.startswith("model.fsdp_"):
             return not self.options.get("model.fsdp")
         logger = table.LOGGERS.fullmatch(path)
         if logger:

@@ -102,3 +102,14 @@ def through_helm(tree: dict[str, Any]) -> dict[str, Any]:
     """Give a configuration as `config.mine` and read it back from the arguments."""
     read = parsed(rendered(json=(f"launchers.nemo-1.config.mine={json.dumps(tree)}",)))
     return {path.removeprefix("mine."): value for path, value in read.items() if path.startswith("mine.")}
+
+
+@pytest.mark.parametrize(
+    ("shared", "name"), [("true", "mcore_distributed_optim"), ("false", "fused_adam")], ids=["shared", "not shared"]
+)
+def test_the_optimizer_of_megatron_core_is_one_that_shares_its_state(shared: str, name: str) -> None:
+    sets = (
+        "launchers.nemo-1.distributedOptimizer=mcore_distributed_optim",
+        f"parallelism.distributedOptimizer={shared}",
+    )
+    assert parsed(rendered(*sets))["model.optim.name"] == name
