@@ -9,12 +9,16 @@ from chartgen.chart import Chart
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Complaint, Finding
 from chartgen.linter.ignores import annotated, ignored
+from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.objects import metadata, title
 from chartgen.linter.places import template_line
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.rendering import Rendering, told
 from chartgen.linter.rules import RULES, Rule
 from chartgen.manifests import Manifest
+
+# What a rule raises at fields of other types than Kubernetes has for them; `objects-fit-their-schema` tells which.
+_MISSHAPEN = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class Inspection:
@@ -56,15 +60,15 @@ class Inspection:
                     yield from self._apply(rule, release)
 
     def _apply(self, rule: Rule, release: _Release) -> Iterator[Finding]:
-        for manifest, complaint in _complaints(rule, release):
+        for name, manifest, complaint in _complaints(rule, release):
             if complaint.privilege in release.allowed or rule.id in self._ignored(manifest, complaint):
                 continue
             problem = self._problem(manifest, complaint)
             # the same template with another preset: only the object's name differs
-            mark = (rule.id, problem.path, problem.line, complaint.message)
+            mark = (name, problem.path, problem.line, complaint.message)
             if mark not in self.told:
                 self.told.add(mark)
-                yield Finding(rule.id, problem, rule.severity)
+                yield Finding(name, problem, rule.severity if name == rule.id else "error")
 
     def _ignored(self, manifest: Manifest, complaint: Complaint) -> set[str]:
         """Give the rules that the object ignores: by its annotations, or by comments at the place or at what holds it.
@@ -72,7 +76,8 @@ class Inspection:
         The annotations of a target's chart are for kube-linter, which knows one exception for all privileges of a sort.
         """
         lines = manifest.text.split("\n")
-        notes = metadata(manifest.data).get("annotations") or {}
+        notes = metadata(manifest.data).get("annotations")
+        notes = notes if isinstance(notes, dict) else {}
         places = {manifest.document.position(complaint.at[:depth])[0] for depth in range(len(complaint.at) + 1)}
         broad = set() if complaint.privilege and self.reasons.target else annotated(notes)
         return broad.union(*(ignored(lines, line) for line in places))
@@ -96,12 +101,24 @@ class _Release(NamedTuple):
     allowed: frozenset[str]
 
 
-def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[Manifest, Complaint]]:
+def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[str, Manifest, Complaint]]:
+    """Ask a rule; what it cannot look at is a complaint too, and the other rules and objects are still looked at."""
     if rule.step == "wiring":
-        for number, complaint in rule.check([each.data for each in release.manifests]):
-            yield release.manifests[number], complaint
+        try:
+            for number, complaint in rule.check([each.data for each in release.manifests]):
+                yield rule.id, release.manifests[number], complaint
+        except _MISSHAPEN as error:
+            yield UNFINISHED, release.manifests[0], _unanswered(rule, error)
         return
     for manifest, new in zip(release.manifests, release.new, strict=True):
         versions = (release.kubernetes,) if rule.step == "kubernetes schemas" else ()
-        for complaint in rule.check(manifest.data, *versions) if new else ():
-            yield manifest, complaint
+        try:
+            for complaint in rule.check(manifest.data, *versions) if new else ():
+                yield rule.id, manifest, complaint
+        except _MISSHAPEN as error:
+            yield UNFINISHED, manifest, _unanswered(rule, error)
+
+
+def _unanswered(rule: Rule, error: Exception) -> Complaint:
+    message = f"{rule.id} cannot look at it ({type(error).__name__}: {str(error)[:100]})"
+    return Complaint(message, "give each field the type that Kubernetes has for it")

@@ -44,7 +44,7 @@ def no_host_access(thing: Object) -> Iterator[Complaint]:
 
 
 def no_system_folders(thing: Object) -> Iterator[Complaint]:
-    """Whoever writes to a folder of the machine's own system, such as / or /var/run, owns it; no reason excuses that."""
+    """Whoever writes to a folder of the machine's own system, such as / or /var/run, owns it; no reason excuses it."""
     for at, node in maps(thing) if thing.get("kind") != "CustomResourceDefinition" else ():
         path = _host_path(node)
         if path and is_forbidden(path):
