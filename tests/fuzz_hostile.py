@@ -12,6 +12,7 @@ is kept, shrunk, with the command that tries it again. tests/caged.py says what 
 from __future__ import annotations
 
 import argparse
+import gc
 import gzip
 import io
 import json
@@ -27,6 +28,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
+from math import inf
 from multiprocessing import get_context
 from pathlib import Path
 from random import Random
@@ -223,7 +225,8 @@ def _invent_log(made: Input, rng: Random, material: Material) -> None:
 def _invent_chart(made: Input, rng: Random, material: Material) -> None:
     own = 11
     many = material.charts[own:] or material.charts[own - 1 : own]
-    chart = dict(rng.choice([material.charts[own - 1], rng.choice(many), rng.choice(material.charts[:own])]))
+    bases = [material.charts[own - 1], rng.choice(many), rng.choice(material.charts[:own])]
+    chart = dict(rng.choices(bases, [5, 4, 1])[0])
     root = rng.choice(
         ["charts/x", "charts/x", "charts/--post-renderer=x", "charts/a\n::stop-commands::x", "charts/é \x1b[2J"]
     )
@@ -605,6 +608,8 @@ def try_some(kind: str, numbers: Sequence[int], seed: int) -> Tally:
     if not _RANGE:
         _RANGE.append(Range(Path(tempfile.mkdtemp(prefix="fuzz-"))))
         warm()
+        gc.collect()
+        gc.freeze()  # what is there is not looked at again in each child, which would copy its pages
     tally = Tally()
     for number in numbers:
         made = invent(kind, number, seed, _MATERIAL[0])
@@ -688,20 +693,28 @@ def keep(
     return told
 
 
-def _shares(count: int) -> Iterator[tuple[str, list[int]]]:
+def _shares(count: int) -> list[tuple[str, list[int]]]:
+    """Return batches of all kinds, mixed, so that a run which is cut short has some of each."""
+    found: list[tuple[float, str, list[int]]] = []
     for kind, (_, share) in KINDS.items():
         numbers = list(range(round(count * share)))
-        yield from ((kind, numbers[at : at + _BATCH]) for at in range(0, len(numbers), _BATCH))
+        found += [(at / len(numbers), kind, numbers[at : at + _BATCH]) for at in range(0, len(numbers), _BATCH)]
+    return [(kind, numbers) for _, kind, numbers in sorted(found)]
 
 
-def fuzz(count: int, seed: int, material: Material, processes: int, tell: Callable[[str], None]) -> dict[str, Tally]:
-    """Try so many inputs, and count."""
+def fuzz(
+    count: int, seed: int, material: Material, processes: int, tell: Callable[[str], None], seconds: float = inf
+) -> dict[str, Tally]:
+    """Try so many inputs, or as many as there is time for, and count."""
     _MATERIAL[:] = [material]
     tallies = {kind: Tally() for kind in KINDS}
     seen: set[str] = set()
+    end = time.monotonic() + seconds
     with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
         tries = {pool.submit(try_some, kind, numbers, seed): kind for kind, numbers in _shares(count)}
         for done, each in enumerate(as_completed(tries), 1):
+            if each.cancelled():
+                continue
             tallies[tries[each]].add(each.result())
             for fault, kind, number in each.result().faults:
                 if signature(fault) not in seen:
@@ -709,6 +722,8 @@ def fuzz(count: int, seed: int, material: Material, processes: int, tell: Callab
                     tell(f"{kind}:{number} {fault}")
             if done % 20 == 0:
                 tell(f"{done * _BATCH:,} inputs, {len(seen)} sorts of faults")
+            if time.monotonic() > end:
+                pool.shutdown(wait=False, cancel_futures=True)
     return tallies
 
 
@@ -740,6 +755,7 @@ def main() -> None:
         "--charts", type=Path, default=os.environ.get("CHARTGEN_CHARTS"), help="folder of charts of others"
     )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=inf, help="begin no more inputs after that")
     parser.add_argument(
         "--keep", type=Path, default=ROOT / "build" / "fuzz-hostile", help="folder for inputs with faults"
     )
@@ -759,7 +775,7 @@ def main() -> None:
         _MATERIAL[:] = [material]
         tallies = {kind: try_some(kind, [int(number)], asked.seed)}
     else:
-        tallies = fuzz(asked.count, asked.seed, material, asked.processes, say)
+        tallies = fuzz(asked.count, asked.seed, material, asked.processes, say, asked.minutes * 60)
         _RANGE.append(Range(Path(tempfile.mkdtemp(prefix="fuzz-"))))
     for line in figures(tallies):
         say(line)
