@@ -8,6 +8,7 @@ import json
 import re
 import tarfile
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -319,7 +320,7 @@ def twisted(tree: Any, rng: Random, odd: Sequence[Any]) -> Any:
     for _each in range(rng.choice([1, 1, 2, 5])):
         nodes = _nodes(tree)
         if not nodes:
-            return rng.choice(odd)
+            return deepcopy(rng.choice(odd))
         parent, key = rng.choice(nodes)
         way = rng.randrange(8)
         if way == 0:
@@ -331,7 +332,7 @@ def twisted(tree: Any, rng: Random, odd: Sequence[Any]) -> Any:
         elif way == 3:
             parent[key] = {"a": parent[key]} if rng.random() < 0.5 else [parent[key]]
         else:
-            parent[key] = rng.choice(odd)
+            parent[key] = deepcopy(rng.choice(odd))  # which the next change may change
     return tree
 
 

@@ -19,6 +19,8 @@ LARGEST_FILE = 5 * 1024 * 1024
 LARGEST_CHART = 100 * 1024 * 1024
 MOST_FILES = 20_000
 _FOLDER = "file://"
+# What Helm reads as text whatever its bytes are: a schema that is none here would be applied by Helm, unseen.
+_TEXTS = ("Chart.yaml", "values.yaml", "values.schema.json")
 
 
 class Folder(NamedTuple):
@@ -60,6 +62,8 @@ def read_chart(path: Path) -> Folder:
             digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
             if (text := _text(data)) is not None:
                 files[name] = text
+            elif file.name in _TEXTS:
+                findings.append(Finding("chart-files", Problem("is not UTF-8 text", name, hint="save it as UTF-8")))
     if not findings:
         findings += read_archives(path).findings
     name = _name(files.get("Chart.yaml", ""), path, findings)

@@ -15,9 +15,13 @@ from typing import Any
 
 import click
 import fuzz_hostile
+import hostileinputs
+import hostilerange
 import pytest
 from caged import GIGA, ROOT, TRACER, Budget, Cage, caged, traced
-from fuzz_hostile import KINDS, Input, Material, Range, collect, invent, shrink, signature, try_some
+from fuzz_hostile import KINDS, shrink, signature, try_some
+from hostileinputs import Input, Material, collect, invent
+from hostilerange import Range
 from mutators import BYTES, LOG, TEXT, Files
 
 from chartgen.errors import ChartgenError
@@ -126,7 +130,7 @@ def test_what_is_allowed_is_no_fault(cage: Cage) -> None:
 def material() -> Iterator[Material]:
     """This repository's alone; nothing is rendered."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fuzz_hostile, "render", lambda *_: "kind: Job\n")
+        patch.setattr(hostileinputs, "render", lambda *_: "kind: Job\n")
         yield collect(None, None)
 
 
@@ -155,7 +159,7 @@ def test_a_fault_planted_in_a_reader_is_found(
     monkeypatch.setattr("chartgen.metrics.log.read_blocks", planted)
     monkeypatch.setattr(fuzz_hostile, "_MATERIAL", [material])
     monkeypatch.setattr(fuzz_hostile, "_RANGE", [Range(tmp_path)])
-    monkeypatch.setitem(fuzz_hostile.BUDGETS, "log", replace(Budget(), processor=1))
+    monkeypatch.setitem(hostilerange.BUDGETS, "log", replace(Budget(), processor=1))
     numbers = range(3 if name == "a hang" else 80)
     tally = try_some("log", numbers, seed=1)
     assert kind in {each.partition(":")[0] for each, _, _ in tally.faults}

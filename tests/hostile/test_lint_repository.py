@@ -202,6 +202,30 @@ def test_a_reference_of_a_schema_is_not_fetched(
     assert not asked
 
 
+@pytest.mark.parametrize("place", ["own", "folder"])
+def test_a_schema_that_is_no_text_is_not_used(
+    repo: Path, helm: dict[str, str], server: tuple[str, list[str]], place: str
+) -> None:
+    """Helm takes a byte that is no UTF-8 for any letter, and would follow the reference beside it."""
+    url, asked = server
+    chart = write(repo / "charts" / "good", values__yaml="a: 1\n", templates___x__yaml="")
+    folder = chart if place == "own" else write(chart / "charts" / "sub")
+    schema = json.dumps({"title": "?", "properties": {"a": {"$ref": url}}}).encode().replace(b"?", b"\xff")
+    (folder / "values.schema.json").write_bytes(schema)
+    ran = lint(repo, "--output", "json", **helm)
+    assert ran.returncode == 1
+    assert rules(ran) == {"chart-files"}
+    assert not asked
+
+
+@pytest.mark.parametrize("name", ["Chart.yaml", "values.yaml"])
+def test_files_that_are_no_text(repo: Path, name: str) -> None:
+    chart = write(repo / "charts" / "good", values__yaml="a: 1\n")
+    (chart / name).write_bytes((chart / name).read_bytes() + b"# \xff\n")
+    ran = lint(repo, "--output", "json")
+    assert [(each["rule"], each["path"]) for each in findings(ran)] == [("chart-files", f"charts/good/{name}")]
+
+
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "file:///dev/zero", "/etc/passwd"])
 def test_a_reference_to_a_file_is_not_read(repo: Path, helm: dict[str, str], target: str) -> None:
     schema = json.dumps({"properties": {"a": {"$ref": target}}})
