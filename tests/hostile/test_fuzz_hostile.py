@@ -29,7 +29,7 @@ from chartgen.linter.confined import Outcome, confined
 from chartgen.linter.ladder import Step
 from chartgen.linter.limits import Limits
 
-FEW = 200
+FEW = 120
 
 
 @pytest.mark.usefixtures("built_helm")

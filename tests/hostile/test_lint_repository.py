@@ -247,6 +247,23 @@ def test_references_inside_a_schema_are_no_finding(repo: Path) -> None:
     assert "schema-refers-to-itself" not in rules(lint(repo, "--output", "json"))
 
 
+def test_helm_sees_nothing_of_the_user(repo: Path, helm: dict[str, str], tmp_path: Path) -> None:
+    """Neither a kubeconfig, a home, plugins, a proxy nor a secret of the shell: templates and flags could use them."""
+    seen = tmp_path / "seen"
+    program = tmp_path / "helm"
+    program.write_text(f'#!/bin/sh\nexport -p >> {seen}\nexec {helm["CHARTGEN_HELM"]} "$@"\n')
+    program.chmod(0o755)
+    write(repo / "charts" / "good", templates___x__yaml="")
+    of_user = {"KUBECONFIG": "/k", "HTTPS_PROXY": "http://h:1", "HELM_PLUGINS": "/p", "AWS_SECRET_ACCESS_KEY": "x"}
+    ran = lint(repo, "--output", "json", CHARTGEN_HELM=str(program), **of_user)
+    assert ran.returncode in (0, 1)
+    calls = seen.read_text().partition("HELM_CACHE_HOME")[2]  # behind that of `helm version`, which reads no chart
+    assert "/nonexistent" in calls
+    assert not [
+        line for line in calls.splitlines() if any(name in line for name in of_user) and "/nonexistent" not in line
+    ]
+
+
 SCHEMAS: dict[str, Any] = {
     "no JSON": "{",
     "a list": "[]",
