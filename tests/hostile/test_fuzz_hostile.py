@@ -29,7 +29,7 @@ from chartgen.linter.confined import Outcome, confined
 from chartgen.linter.ladder import Step
 from chartgen.linter.limits import Limits
 
-FEW = 120
+FEW = 80
 
 
 @pytest.mark.usefixtures("built_helm")
