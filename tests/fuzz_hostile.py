@@ -20,8 +20,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from math import inf
 from multiprocessing import get_context
@@ -189,9 +189,7 @@ def fuzz(
     end = time.monotonic() + seconds
     with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
         tries = {pool.submit(try_some, kind, numbers, seed): kind for kind, numbers in _shares(count)}
-        for done, each in enumerate(as_completed(tries), 1):
-            if each.cancelled():
-                continue
+        for done, each in enumerate(_until(end, tries), 1):
             tallies[tries[each]].add(each.result())
             for fault, kind, number in each.result().faults:
                 if signature(fault) not in seen:
@@ -199,9 +197,18 @@ def fuzz(
                     tell(f"{kind}:{number} {fault}")
             if done % 20 == 0:
                 tell(f"{done * _BATCH:,} inputs, {len(seen)} sorts of faults")
-            if time.monotonic() > end:
-                pool.shutdown(wait=False, cancel_futures=True)
     return tallies
+
+
+def _until(end: float, tries: Iterable[Future[Tally]]) -> Iterator[Future[Tally]]:
+    """Give what is done until a time, and then what has begun before it."""
+    left = set(tries)
+    for each in as_completed(left):
+        left = left - {each}
+        yield each
+        if time.monotonic() > end:
+            break
+    yield from [each for each in left if not each.cancel()]
 
 
 def figures(tallies: dict[str, Tally]) -> Iterator[str]:
