@@ -27,7 +27,7 @@ SCRIPTS = .ci/run $(shell grep -rL --include='*.sh' -e '{{' -e '<%' chartgen)
 
 .PHONY: help
 help: ## list these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(CHARTGEN) ## rehearse GPT3-175B on 32 simulated A3 Mega machines (first run: about 15 minutes)
@@ -79,6 +79,11 @@ fuzz: engines $(DEV) ## try 2,000 random sets of values for each target on a rea
 .PHONY: lint-report
 lint-report: $(CHARTGEN) ## lint every chart below COPY, a folder of OWNER+NAME@COMMIT folders, and print the table
 	$(BIN)/python tests/lint_report.py $(COPY)
+
+.PHONY: fuzz-hostile
+fuzz-hostile: $(CHARTGEN) $(DEV) ## 20,000 mutations of charts and logs: no hang, no crash, no file outside (FUZZ="--charts FOLDER --count 500")
+	$(BIN)/chartgen engines build helm
+	$(BIN)/python tests/fuzz_hostile.py $(FUZZ)
 
 .PHONY: schemas
 schemas: $(CHARTGEN) ## pack the Kubernetes and CRD schemas of chartgen/data/schemas.yaml anew, for lint

@@ -70,7 +70,7 @@ def read_privilege(text: str) -> Privilege:
         raise ValueError(f"{text!r} names a folder, which only hostPath has" if path else f"{text!r} names no folder")
     if bool(containers) == (name in _OF_THE_POD):
         raise ValueError(f"{text!r}: {name} is the whole pod's" if containers else f"{text!r} names no container")
-    if path.startswith("/") and is_system(path) and not _may_be_stated(path):
+    if path.startswith("/") and is_forbidden(path):
         raise ValueError(f"{path} is a folder of the machine's own system, which no reason allows")
     return Privilege(name, path, containers)
 
@@ -83,7 +83,9 @@ def is_system(path: str) -> bool:
     return stateful or path.split("/")[1] in SYSTEM
 
 
-def _may_be_stated(path: str) -> bool:
-    return bool(_PLAIN.fullmatch(path)) and any(
+def is_forbidden(path: str) -> bool:
+    """Return whether no reason allows a pod this folder of the machine."""
+    stated = bool(_PLAIN.fullmatch(path)) and any(
         path == each if each[-1] != "/" else path.startswith(each) for each in _OPEN
     )
+    return is_system(path) and not stated

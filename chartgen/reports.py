@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from chartgen import __version__
 from chartgen.findings import Finding, Severity
-from chartgen.visible import one_line, visible
+from chartgen.visible import harmless, one_line, visible
 
 Writer: TypeAlias = "Callable[[Sequence[Finding], str], str]"
 
@@ -119,14 +119,16 @@ def _junit(findings: Sequence[Finding], checked: str) -> str:
     passed = f"    <testcase classname={_attribute(checked)} name={_attribute('check')}/>\n"
     cases = "".join(_junit_case(*group) for group in groups.items()) or passed
     head = '<?xml version="1.0" encoding="UTF-8"?>'
-    return visible(f"{head}\n<testsuites>\n  <testsuite {suite}>\n{cases}  </testsuite>\n</testsuites>\n")
+    return harmless(f"{head}\n<testsuites>\n  <testsuite {suite}>\n{cases}  </testsuite>\n</testsuites>\n")
 
 
 def _junit_case(place: tuple[str, str], findings: Sequence[Finding]) -> str:
     from xml.sax.saxutils import escape
 
-    lines = "\n".join(f"{_where(each)}{_sentence(each)}" for each in findings)
-    text = re.sub(_NOT_XML, _escaped, escape(_printable(lines), {"\r": "&#13;"}))
+    # a finding has one line of its own: what stands in it must not begin one, which a CI runner might obey
+    breaks = {"\r": "&#13;", "\n": "&#10;"}
+    lines = "\n".join(escape(_printable(f"{_where(each)}{_sentence(each)}"), breaks) for each in findings)
+    text = re.sub(_NOT_XML, _escaped, lines)
     message = f" message={_attribute(_sentence(findings[0]))} type={_attribute(place[1])}"
     inside = f"<failure{message}>{text}</failure>" if _fails(findings) else f"<system-out>{text}</system-out>"
     if _is_skipped(findings):
@@ -243,4 +245,4 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _dumped(data: Any) -> str:
-    return json.dumps(data, indent=2) + "\n"
+    return harmless(json.dumps(data, indent=2)) + "\n"  # the same data: what it disarms, it writes as JSON's escapes

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from jsonschema import Draft7Validator, ValidationError
 
-    from chartgen.wording import Fault, Json
+    from chartgen.wording import Fault, Json, Told
 
 Schema: TypeAlias = "dict[str, Json]"
 Locate: TypeAlias = "Callable[[Sequence[str | int]], tuple[Path | str | None, int, int]]"
@@ -87,19 +87,21 @@ def validate(data: Json, schema: Schema, locate: Locate) -> list[Problem]:
     from referencing import Registry
 
     try:
-        errors = list(_validator_class()(schema, registry=Registry()).iter_errors(data))
+        told = _told(_validator_class()(schema, registry=Registry()).iter_errors(data), schema)
     except Exception as error:  # noqa: BLE001 - the ways in which a stranger's schema can break the validator are not to be listed
         raise ChartgenError(_unsound(schema, error)) from None
-    if not errors:
+    problems = {Problem(each.message, *locate(each.keys), each.hint) for each in told}
+    return sorted(problems, key=lambda p: (str(p.path or ""), p.line, p.column, p.message))
+
+
+def _told(errors: Iterator[ValidationError], schema: Schema) -> list[Told]:
+    """Put errors in words, for which all of the schema is looked at, not only what the validator has applied."""
+    found = list(errors)
+    if not found:
         return []
     from chartgen.wording import explain
 
-    problems = {
-        Problem(told.message, *locate(told.keys), told.hint)
-        for error in errors
-        for told in explain(_fault(error), schema)
-    }
-    return sorted(problems, key=lambda p: (str(p.path or ""), p.line, p.column, p.message))
+    return [told for error in found for told in explain(_fault(error), schema)]
 
 
 def _unsound(schema: Json, error: Exception) -> list[Problem]:

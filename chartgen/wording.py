@@ -213,8 +213,8 @@ def _resolved(schema: dict[str, Json], root: dict[str, Json]) -> dict[str, Json]
             break
         target: Json = root
         for step in schema["$ref"].removeprefix("#").strip("/").split("/"):
-            target = target.get(step, {}) if step else target
-        schema = target
+            target = target.get(step, {}) if step and isinstance(target, dict) else target
+        schema = target if isinstance(target, dict) else {}  # a part of a list, or `true`
     return schema
 
 

@@ -266,3 +266,12 @@ def test_validation_visits_each_value_once() -> None:
         profile.runcall(validate, data, schema, lambda _: (None, 0, 0))
         counts.append(sum(entry.callcount for entry in profile.getstats()))
     assert counts[0] < counts[1] < 2.2 * counts[0]
+
+
+def test_a_hint_follows_no_reference_that_is_none() -> None:
+    """What was probably meant is looked for in all of a schema, in parts too that the validator had no use for."""
+    broken = {"properties": {"b": {"$ref": 7}}, "additionalProperties": False}
+    with pytest.raises(ChartgenError, match="not a sound JSON Schema"):
+        validate({"a": 1}, broken, lambda _: (None, 0, 0))
+    listed = {"allOf": [{}], "properties": {"b": {"$ref": "#/allOf/0"}}, "additionalProperties": False}
+    assert [each.hint for each in validate({"a": 1}, listed, lambda _: (None, 0, 0))] == ["known: b"]

@@ -153,10 +153,12 @@ def _write(text: str, file: Path | None) -> None:
 
 
 def _write_baseline(findings: Sequence[Finding], file: Path) -> None:
+    from chartgen.linter.ignores import NEVER
     from chartgen.linter.selection import baseline_text
 
-    _write(baseline_text(findings, file.parent), file)
-    say(f"{file} knows {len(findings)} findings")
+    known = [each for each in findings if each.rule not in NEVER]
+    _write(baseline_text(known, file.parent), file)
+    say(f"{file} knows {len(known)} findings")
 
 
 COMMANDS = (lint,)

@@ -215,9 +215,9 @@ def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[
         import json
         from dataclasses import asdict
 
-        from chartgen.metrics.shapes import as_dict
+        from chartgen.metrics.shapes import as_dict, finite
 
-        data = as_dict(found) | {"baseline": asdict(compared) if compared else None}
+        data = as_dict(found) | {"baseline": finite(asdict(compared)) if compared else None}
         click.echo(json.dumps(data, indent=2, allow_nan=False))
     else:
         from chartgen.metrics.text import lines

@@ -11,6 +11,7 @@ from typing import Any, get_args
 from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.findings import Level
 from chartgen.linter.boundary import escapes, fault_of, refused
+from chartgen.linter.ignores import NEVER
 from chartgen.yamltext import read_text, type_name
 
 _FILES = {"chartgen.toml": ("lint",), "pyproject.toml": ("tool", "chartgen", "lint")}
@@ -75,6 +76,8 @@ def _config(table: dict[str, Any], path: Path) -> Config:
     if found := [problem for problem in problems if problem]:
         raise UsageError(found)
     fields: dict[str, Any] = {key: tuple(table[key]) for key in _LISTS if key in table}
+    if fields.get("select"):
+        fields["select"] += tuple(sorted(NEVER))
     fields |= {key: path.parent / table[key] for key in ("presets", "baseline") if key in table}
     return Config(**fields, strict=table.get("strict", False), level=table.get("level"))
 
@@ -85,6 +88,9 @@ def _problem(key: str, value: Any, path: Path) -> Problem | None:
         return Problem(f"lint has no setting {key!r}", path, hint=did_you_mean(key, known))
     if key in _LISTS:
         fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
+        if fits and key == "ignore" and (never := sorted(NEVER.intersection(value))):
+            hint = "whoever runs lint may, with --ignore"
+            return Problem(f"settings cannot ignore {never[0]}", path, hint=hint)
         return _outside(key, value, path) if fits else Problem(_wrong(key, "a list of strings", value), path)
     if key == "level":
         return None if value in LEVELS else Problem(f"level must be {' or '.join(LEVELS)}, not {value!r}", path)

@@ -10,6 +10,8 @@ from chartgen.errors import Problem
 from chartgen.findings import Finding
 
 _MARK = "chartgen: ignore["
+# Rules that nobody who changes a chart can excuse, nor the repository's settings and baseline; `--ignore` does.
+NEVER = frozenset(("no-system-folders",))
 _IDS = re.compile(r"[\w, -]+")
 # The same exceptions for people who also run kube-linter (its documentation, "Ignoring violations for specific cases").
 _KUBE_LINTER = "ignore-check.kube-linter.io/"
@@ -43,7 +45,7 @@ def ignored(lines: Sequence[str], line: int) -> set[str]:
         if not above.lstrip().startswith(("#", "{{/*", "{{- /*")):
             break
         found |= set(_ids(above))
-    return found
+    return found - NEVER
 
 
 def annotated(annotations: Mapping[str, object]) -> set[str]:
@@ -55,15 +57,19 @@ def annotated(annotations: Mapping[str, object]) -> set[str]:
 
 
 def without_reason(files: Mapping[str, str]) -> Iterator[Finding]:
-    """Find comments that ignore a rule and do not say why; they have no effect.
+    """Find comments that ignore a rule and do not say why, or a rule that none may; they have no effect.
 
     Args:
         files: Path -> text.
     """
     for path, text in files.items():
         for number, line in enumerate(text.splitlines() if _MARK in text else (), 1):
-            if (found := _exception(line)) and not found.reason:
+            found = _exception(line)
+            if found and not found.reason:
                 problem = Problem("ignores a rule without a reason", path, number, hint="write the reason behind it")
+                yield Finding("ignore-has-reason", problem)
+            for rule in sorted(NEVER & set(_ids(line))):
+                problem = Problem(f"{rule} cannot be ignored, whatever the reason", path, number, hint="remove it")
                 yield Finding("ignore-has-reason", problem)
 
 

@@ -11,6 +11,7 @@ from chartgen.compat import version
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Complaint, Finding
 from chartgen.linter.ignores import annotated, ignored
+from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.objects import metadata, title
 from chartgen.linter.places import script_line, template_line
 from chartgen.linter.policy import STRANGERS_REASON
@@ -18,6 +19,9 @@ from chartgen.linter.reasons import Reasons
 from chartgen.linter.rendering import Rendering, told
 from chartgen.linter.rules import RULES, SCHEMAS, Rule
 from chartgen.manifests import Manifest
+
+# What a rule raises at fields of other types than Kubernetes has for them; `objects-fit-their-schema` tells which.
+_MISSHAPEN = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class Inspection:
@@ -87,7 +91,7 @@ class Inspection:
         return replace(finding, problem=told, severity="error" if fails else "warning")
 
     def _apply(self, rule: Rule, release: _Release) -> Iterator[tuple[tuple[object, ...], Finding]]:
-        for manifest, complaint in _complaints(rule, release):
+        for name, manifest, complaint in _complaints(rule, release):
             if complaint.privilege in release.allowed or rule.id in self._ignored(manifest, complaint):
                 continue
             if complaint.holds and not complaint.holds(self.chart.files.get(_source(manifest), "")):
@@ -95,7 +99,8 @@ class Inspection:
             problem = self._problem(manifest, complaint)
             # the same template with another preset: only the object's name differs; what was not looked at is said once
             place = () if rule.severity == "unchecked" else (problem.path, problem.line)
-            yield (rule.id, *place, complaint.message), Finding(rule.id, problem, rule.severity)
+            severity = rule.severity if name == rule.id else "error"
+            yield (name, *place, complaint.message), Finding(name, problem, severity)
 
     def _ignored(self, manifest: Manifest, complaint: Complaint) -> set[str]:
         """Give the rules that the object ignores: by its annotations, or by comments at the place or at what holds it.
@@ -103,7 +108,8 @@ class Inspection:
         The annotations of a target's chart are for kube-linter, which knows one exception for all privileges of a sort.
         """
         lines = manifest.text.split("\n")
-        notes = metadata(manifest.data).get("annotations") or {}
+        notes = metadata(manifest.data).get("annotations")
+        notes = notes if isinstance(notes, dict) else {}
         places = {manifest.document.position(complaint.at[:depth])[0] for depth in range(len(complaint.at) + 1)}
         broad = set() if complaint.privilege and self.reasons.target else annotated(notes)
         return broad.union(*(ignored(lines, line) for line in places))
@@ -135,12 +141,24 @@ class _Release(NamedTuple):
     allowed: frozenset[str]
 
 
-def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[Manifest, Complaint]]:
+def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[str, Manifest, Complaint]]:
+    """Ask a rule; what it cannot look at is a complaint too, and the other rules and objects are still looked at."""
     if rule.step == "wiring":
-        for number, complaint in rule.check([each.data for each in release.manifests]):
-            yield release.manifests[number], complaint
+        try:
+            for number, complaint in rule.check([each.data for each in release.manifests]):
+                yield rule.id, release.manifests[number], complaint
+        except _MISSHAPEN as error:
+            yield UNFINISHED, release.manifests[0], _unanswered(rule, error)
         return
     for manifest, new in zip(release.manifests, release.new, strict=True):
         versions = (release.kubernetes,) if rule.step == SCHEMAS else ()
-        for complaint in rule.check(manifest.data, *versions) if new else ():
-            yield manifest, complaint
+        try:
+            for complaint in rule.check(manifest.data, *versions) if new else ():
+                yield rule.id, manifest, complaint
+        except _MISSHAPEN as error:
+            yield UNFINISHED, manifest, _unanswered(rule, error)
+
+
+def _unanswered(rule: Rule, error: Exception) -> Complaint:
+    message = f"{rule.id} cannot look at it ({type(error).__name__}: {str(error)[:100]})"
+    return Complaint(message, "give each field the type that Kubernetes has for it")

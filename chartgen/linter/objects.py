@@ -38,9 +38,9 @@ def title(thing: Object) -> str:
 
 
 def metadata(thing: Object) -> Object:
-    """Give the metadata of an object; a broken template may have left it empty."""
-    found: Object = thing.get("metadata") or {}
-    return found
+    """Give the metadata of an object; a broken template may have left it empty, or made it something else."""
+    found = thing.get("metadata")
+    return found if isinstance(found, dict) else {}
 
 
 def maps(node: object, at: Keys = ()) -> Iterator[tuple[Keys, Object]]:

@@ -9,10 +9,12 @@ from chartgen.checks.secrets import looks_secret
 from chartgen.findings import Complaint, Severity
 from chartgen.linter.objects import Object, Pod, all_containers, containers, items, maps, metadata, pods
 from chartgen.linter.reasons import held
+from chartgen.privileges import is_forbidden
 
 _REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
 # Charts of others have no fragments.
 STRANGERS_REASON = "remove it, or state why it is needed in a comment that ignores the rule"
+_NEVER = "remove it; mount the one folder below it that is needed, or ask the device plugin of the cluster for it"
 _HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
 _BY_REFERENCE = "take it from a Secret with secretKeyRef"
 # What a container calls the API server with; a pod that has its own account is meant to.
@@ -36,11 +38,19 @@ def no_host_access(thing: Object) -> Iterator[Complaint]:
             if pod.spec.get(key) is True:
                 yield Complaint(f"the pod uses {key}", _REASON, (*pod.at, key), key)
         for index, volume in items(pod.spec, "volumes"):
-            path = (volume.get("hostPath") or {}).get("path")
-            if path:
+            path = _host_path(volume)
+            if path and not is_forbidden(path):
                 message = f"volume {volume.get('name')} is the folder {path} of the machine"
                 for name in _mounting(pod, volume.get("name")) or [""]:
-                    yield Complaint(message, _REASON, (*pod.at, "volumes", index), held("hostPath", str(path), name))
+                    yield Complaint(message, _REASON, (*pod.at, "volumes", index), held("hostPath", path, name))
+
+
+def no_system_folders(thing: Object) -> Iterator[Complaint]:
+    """Whoever writes to a folder of the machine's own system, such as / or /var/run, owns it; no reason excuses it."""
+    for at, node in maps(thing) if thing.get("kind") != "CustomResourceDefinition" else ():
+        path = _host_path(node)
+        if path and is_forbidden(path):
+            yield Complaint(f"{path} is a folder of the machine's own system", _NEVER, (*at, "hostPath"))
 
 
 def no_added_capabilities(thing: Object) -> Iterator[Complaint]:
@@ -130,6 +140,7 @@ class Policy:
 POLICY = (
     Policy(no_privileged_containers),
     Policy(no_host_access),
+    Policy(no_system_folders),
     Policy(no_added_capabilities),
     Policy(images_are_pinned),
     Policy(limits_are_set, "warning"),
@@ -137,6 +148,12 @@ POLICY = (
     Policy(tokens_are_not_mounted, "warning"),
     Policy(finished_jobs_expire, "warning"),
 )
+
+
+def _host_path(volume: Object) -> str:
+    """Return the folder of the machine that a volume, or a PersistentVolume's spec, stands for; empty for none."""
+    source = volume.get("hostPath")
+    return str(source.get("path") or "") if isinstance(source, dict) else ""
 
 
 def _mounting(pod: Pod, volume: object) -> list[str]:

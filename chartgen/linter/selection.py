@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.findings import Finding
+from chartgen.linter.ignores import NEVER
 from chartgen.yamltext import read_text
 
 Mark: TypeAlias = tuple[str, str, str]
@@ -58,7 +59,7 @@ def read_baseline(path: Path) -> Counter[Mark]:
 
 
 def beyond(findings: Iterable[Finding], baseline: Counter[Mark], folder: Path) -> list[Finding]:
-    """Keep the findings that a baseline does not know, or knows fewer times.
+    """Keep the findings that a baseline does not know, knows fewer times, or cannot excuse.
 
     Args:
         findings: What was found.
@@ -69,7 +70,7 @@ def beyond(findings: Iterable[Finding], baseline: Counter[Mark], folder: Path) -
     new = []
     found = list(findings)
     for finding, mark in zip(found, _marks(found, folder), strict=True):
-        if left[mark] > 0:
+        if left[mark] > 0 and finding.rule not in NEVER:
             left[mark] -= 1
         else:
             new.append(finding)

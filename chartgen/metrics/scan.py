@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from chartgen.metrics.clock import read_time
-from chartgen.metrics.events import NEVER, Event, Step, Steps
+from chartgen.metrics.events import NEVER, Checkpoint, Event, Mark, Step, Steps
 from chartgen.metrics.prefix import read_prefix, read_prefixes
 from chartgen.metrics.readers import MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Readers
 
@@ -115,7 +115,7 @@ class Scanner:
             prefix = read_prefix(line)
             try:
                 for event in read(line, prefix):
-                    if isinstance(event, Step) and abs(event.number) > _STEPS:
+                    if abs(_number(event)) > _STEPS:
                         raise ValueError
                     yield family, prefix.rank, event
             except _UNREADABLE:
@@ -144,6 +144,11 @@ class Scanner:
         families = {family for _, _, family in lines}
         apart = hits == len(lines) and len(families) > 1 and families.isdisjoint(SEQUENTIAL)
         return sorted(lines, key=itemgetter(2)) if apart else lines
+
+
+def _number(event: Event) -> int:
+    """Return the step that an event is of; 0 for none."""
+    return event.number if isinstance(event, Step) else event.step if isinstance(event, Checkpoint | Mark) else 0
 
 
 def _whole_line(block: bytes, start: int, end: int, family: str) -> bytes:

@@ -14,7 +14,7 @@ FORM = "chartgen metrics 1"
 def as_dict(found: Readout) -> dict[str, Any]:
     """Give a readout as plain data, seconds and numbers in full precision."""
     times, speed, timeline, window = found.times, found.speed, found.timeline, found.window
-    return {
+    data = {
         "form": FORM,
         "logs": list(found.log.places),
         "format": found.log.track.family,
@@ -51,14 +51,24 @@ def as_dict(found: Readout) -> dict[str, Any]:
         "target": found.target,
         "notices": [{"severity": each.severity, "message": each.message, "hint": each.hint} for each in found.notices],
     }
+    return {name: finite(value) for name, value in data.items()}
+
+
+def finite(value: Any) -> Any:
+    """Return data with null for what is no number, however deep it is: JSON has no word for it."""
+    if isinstance(value, dict):
+        return {name: finite(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [finite(each) for each in value]
+    return _number(value) if isinstance(value, float) else value
 
 
 def _evaluation(each: Evaluation) -> dict[str, Any]:
     return {
-        "value": _number(each.value),
+        "value": each.value,
         "step": each.step if each.step >= 0 else None,
-        "samples": _number(each.samples),
-        "time": _number(each.when),
+        "samples": each.samples,
+        "time": each.when,
     }
 
 

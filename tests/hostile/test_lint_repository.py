@@ -307,13 +307,28 @@ def test_names_that_helm_does_not_know_are_foreign(
     assert "schema-refers-to-itself" in rules(ran)
 
 
-def test_a_schema_that_is_no_text(repo: Path, helm: dict[str, str], server: tuple[str, list[str]]) -> None:
+@pytest.mark.parametrize("place", ["own", "folder"])
+def test_a_schema_that_is_no_text_is_not_used(
+    repo: Path, helm: dict[str, str], server: tuple[str, list[str]], place: str
+) -> None:
+    """Helm takes a byte that is no UTF-8 for any letter, and would follow the reference beside it."""
     url, asked = server
     chart = write(repo / "charts" / "good", values__yaml="a: 1\n", templates___x__yaml="")
-    (chart / "values.schema.json").write_bytes(json.dumps({"$ref": url, "title": "?"}).encode().replace(b"?", b"\xff"))
+    folder = chart if place == "own" else write(chart / "charts" / "sub")
+    schema = json.dumps({"title": "?", "properties": {"a": {"$ref": url}}}).encode().replace(b"?", b"\xff")
+    (folder / "values.schema.json").write_bytes(schema)
     ran = lint(repo, "--output", "json", **helm)
+    assert ran.returncode == 1
+    assert rules(ran) == {"chart-files"}
     assert not asked
-    assert "chart-files" in rules(ran)
+
+
+@pytest.mark.parametrize("name", ["Chart.yaml", "values.yaml"])
+def test_files_that_are_no_text(repo: Path, name: str) -> None:
+    chart = write(repo / "charts" / "good", values__yaml="a: 1\n")
+    (chart / name).write_bytes((chart / name).read_bytes() + b"# \xff\n")
+    ran = lint(repo, "--output", "json")
+    assert [(each["rule"], each["path"]) for each in findings(ran)] == [("chart-files", f"charts/good/{name}")]
 
 
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "file:///dev/zero", "/etc/passwd"])
@@ -339,6 +354,23 @@ def test_references_inside_a_schema_are_no_finding(repo: Path) -> None:
     }
     write(repo / "charts" / "good", values__yaml="a: 1\nb: 2\nc: 3\n", values__schema__json=json.dumps(schema))
     assert "schema-refers-to-itself" not in rules(lint(repo, "--output", "json"))
+
+
+def test_helm_sees_nothing_of_the_user(repo: Path, helm: dict[str, str], tmp_path: Path) -> None:
+    """Neither a kubeconfig, a home, plugins, a proxy nor a secret of the shell: templates and flags could use them."""
+    seen = tmp_path / "seen"
+    program = tmp_path / "helm"
+    program.write_text(f'#!/bin/sh\nexport -p >> {seen}\nexec {helm["CHARTGEN_HELM"]} "$@"\n')
+    program.chmod(0o755)
+    write(repo / "charts" / "good", templates___x__yaml="")
+    of_user = {"KUBECONFIG": "/k", "HTTPS_PROXY": "http://h:1", "HELM_PLUGINS": "/p", "AWS_SECRET_ACCESS_KEY": "x"}
+    ran = lint(repo, "--output", "json", CHARTGEN_HELM=str(program), **of_user)
+    assert ran.returncode in (0, 1)
+    calls = seen.read_text().partition("HELM_CACHE_HOME")[2]  # behind that of `helm version`, which reads no chart
+    assert "/nonexistent" in calls
+    assert not [
+        line for line in calls.splitlines() if any(name in line for name in of_user) and "/nonexistent" not in line
+    ]
 
 
 SCHEMAS: dict[str, Any] = {

@@ -80,6 +80,13 @@ COUNTS = {
     + HUGE.encode()
     + b"}}\n",
     "a batch of MLPerf": b':::MLLOG {"time_ms": 1, "key": "global_batch_size", "value": 1e308}\n' + STEP,
+    "an evaluation": b':::MLLOG {"time_ms": 1, "key": "run_start", "value": null}\n'
+    + b':::MLLOG {"time_ms": 9000, "key": "eval_accuracy", "value": 0.9, "metadata": {"samples_count": %d}}\n' % 10**30
+    + b':::MLLOG {"time_ms": 9999, "key": "run_stop", "value": null}\n',
+    "losses": b"".join(
+        STEP.replace(b"    1/", b"%5d/" % n).replace(b"9.000000E+00", b"-1E+308" if n % 2 else b"1E+308")
+        for n in range(40)
+    ),
     "a time": b':::MLLOG {"time_ms": 1e308, "key": "run_start", "value": null}\n' + STEP,
 }
 

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import pty
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ import manifests
 import pytest
 from click.testing import CliRunner
 from kubelet import Kubelet, end_container, kubelet_of
+from steering import FORBIDDEN, faults
 from trainlogs import megatron, steps
 
 import chartgen.cli
@@ -32,17 +32,6 @@ EVIL = "\x1b[2J\x1b]0;pwned\x07\x9b31m\u202egnp.\u2066\u200b\u2028\U000e0041##[s
 NAME = f"::stop-commands::x{EVIL.replace('/', '')}"
 KEY = EVIL.replace("\U000e0041", "")  # YAML has no escapes for pairs of surrogates
 BROKEN = "a\n::stop-commands::x\n##[add-mask]y\n"
-FORBIDDEN = re.compile(
-    "(?!\n)[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
-)
-OWN = re.compile(r"\x1b\[(?:0|1|31|32|33|36)m")
-
-
-def faults(text: str) -> list[str]:
-    """Lines with what no text for people may hold."""
-    plain = OWN.sub("", text).replace("\r\n", "\n")
-    lines = plain.split("\n")
-    return [line for line in lines if FORBIDDEN.search(line) or line.strip().startswith("::") or "##[" in line]
 
 
 def on_a_terminal(argv: list[str], cwd: Path, env: dict[str, str] | None = None) -> str:
@@ -132,6 +121,8 @@ def test_reports_are_sound(command: str, form: str, repository: Path, monkeypatc
     monkeypatch.chdir(repository)
     text = CliRunner().invoke(main, [*COMMANDS[command], "--output", form]).stdout
     assert not [line for line in text.split("\n") if FORBIDDEN.search(line)]
+    if form != "github":  # its lines are commands on purpose
+        assert faults(text) == []
     if form in {"json", "sarif"}:
         assert json.loads(text)
     elif form == "junit":

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from rendered import VALUES
 
 from chartgen.apitypes import kubernetes_versions
 from chartgen.chart import Chart
 from chartgen.checks import check
+from chartgen.cli import main
 from chartgen.composer import compose
 from chartgen.errors import ChartgenError
 from chartgen.findings import Finding
@@ -28,13 +30,14 @@ from chartgen.target import load_target
 from chartgen.values import Values, load_values
 
 POLICY = ("no-host-access", "no-privileged-containers", "no-added-capabilities")
+SYSTEM_FOLDERS = "no-system-folders"
 SOUND = Path(__file__).parent.parent / "data" / "lint" / "sound"
 NEWEST = kubernetes_versions("")[-1:]
 TARGETS = open_library().names("target")
 
 
 def policy(findings: list[Finding]) -> list[str]:
-    return sorted({each.rule for each in findings if each.rule in POLICY})
+    return sorted({each.rule for each in findings if each.rule in (*POLICY, SYSTEM_FOLDERS)})
 
 
 def of(chart: Chart, *, given: dict[str, Any] | None = None, sets: tuple[str, ...] = ()) -> list[Finding]:
@@ -58,7 +61,8 @@ def extra(path: str, container: bool = True) -> dict[str, Any]:
 def test_folders_that_no_fragment_names(target: str, path: str) -> None:
     """Of a JobSet, and of a Job, whose annotations for kube-linter allow hostPath as such."""
     chart = compose(load_target(target))
-    found = [each for each in of(chart, given=extra(path)) if each.rule == "no-host-access"]
+    rule = SYSTEM_FOLDERS if path in ("/", "/etc") else "no-host-access"
+    found = [each for each in of(chart, given=extra(path)) if each.rule == rule]
     assert [path in each.problem.message for each in found] == [True]
 
 
@@ -105,7 +109,7 @@ def test_a_table_in_the_readme_states_nothing(target: str) -> None:
     chart = Chart.read(SOUND)
     job = chart.files["templates/job.yaml"]
     job = job.replace("{privileged: false}", "{privileged: true, capabilities: {add: [SYS_ADMIN]}}")
-    job = job.replace("emptyDir: {medium: Memory", "hostPath: {path: /etc}, was: {medium: Memory")
+    job = job.replace("emptyDir: {medium: Memory", "hostPath: {path: /mnt/x}, was: {medium: Memory")
     head = chart.files["Chart.yaml"] + (f"annotations: {{chartgen/target: {target}}}\n" if target else "")
     files = {
         **chart.files,
@@ -124,7 +128,7 @@ def test_defaults_of_a_changed_chart_are_no_reason() -> None:
     values = chart.files["values.yaml"].replace(default, "/var/run")
     files = {path: text for path, text in chart.files.items() if path != "values.schema.json"}
     changed = replace(chart, files={**files, "values.yaml": values})
-    assert policy(of(changed, given={"storage": {"scratch": {"from": "disk://"}}})) == ["no-host-access"]
+    assert policy(of(changed, given={"storage": {"scratch": {"from": "disk://"}}})) == [SYSTEM_FOLDERS]
 
 
 def refused_disks(chart: Chart, values: Values) -> int:
@@ -195,3 +199,64 @@ def test_virtual_functions_need_no_privilege() -> None:
     pods = objects(render(chart, "run", "default", {"network": {"mode": "sriov"}}))
     assert "privileged: true" not in json.dumps(pods)
     assert "hostPath" not in json.dumps(pods)
+
+
+def mounted(path: str, *, template: str = "", above: str = "", note: str = "") -> Chart:
+    """Return the sound chart of others, which mounts a folder of the machine."""
+    chart = Chart.read(SOUND)
+    job = chart.files["templates/job.yaml"].replace("the plugin's folder", f"{above}the plugin's folder")
+    job = job.replace("ignore[no-host-access]", f"ignore[no-host-access, {SYSTEM_FOLDERS}]")
+    job = job.replace("hostPath: {path: /plugin}}", f"hostPath: {{path: {json.dumps(path)}}}}} # {note}")
+    more = {"templates/more.yaml": template} if template else {}
+    return replace(chart, files={**chart.files, "templates/job.yaml": job, **more})
+
+
+@pytest.mark.parametrize("path", ["/", "/etc", "/var/run", "/var/run/docker.sock", "//", "/mnt/..", "/proc", "/root"])
+def test_no_comment_excuses_a_folder_of_the_system(path: str) -> None:
+    """In a chart of others a comment is the only way to excuse a folder: a pull request could add it."""
+    assert policy(lint(mounted(path, note=f"chartgen: ignore[{SYSTEM_FOLDERS}] needed"))) == [SYSTEM_FOLDERS]
+
+
+def test_a_comment_excuses_another_folder() -> None:
+    assert policy(lint(mounted("/mnt/plugin"))) == []
+
+
+VOLUME = """apiVersion: v1
+kind: PersistentVolume
+# chartgen: ignore[no-system-folders] needed
+metadata:
+  name: all
+  annotations: {ignore-check.kube-linter.io/sensitive-host-mounts: needed}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteMany]
+  hostPath: {path: /}
+"""
+
+
+def test_a_volume_of_its_own_is_no_way_around() -> None:
+    assert policy(lint(mounted("/mnt/plugin", template=VOLUME))) == [SYSTEM_FOLDERS]
+
+
+def test_that_a_rule_cannot_be_ignored_is_told() -> None:
+    found = lint(mounted("/mnt/plugin", template=VOLUME))
+    told = [(each.problem.path, each.problem.line) for each in found if each.rule == "ignore-has-reason"]
+    assert ("templates/more.yaml", 3) in told
+
+
+@pytest.mark.parametrize("settings", ['ignore = ["no-system-folders"]', 'select = ["unique-environment"]', "baseline"])
+def test_a_repositorys_settings_excuse_no_folder_of_the_system(settings: str, tmp_path: Path, monkeypatch: Any) -> None:
+    for path, text in mounted("/").files.items():
+        file = tmp_path / "charts" / "x" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    run = CliRunner().invoke
+    if settings == "baseline":
+        assert run(main, ["lint", "--write-baseline", "known.json"]).exit_code == 0
+        settings = 'baseline = "known.json"'
+    (tmp_path / "chartgen.toml").write_text(f"[lint]\n{settings}\n")
+    told = run(main, ["lint", "--no-cache"])
+    assert told.exit_code in (1, 2)
+    assert SYSTEM_FOLDERS in told.output
+    assert run(main, ["lint", "--no-cache", "--ignore", SYSTEM_FOLDERS, "--select", "no-host-access"]).exit_code != 1

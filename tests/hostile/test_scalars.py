@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,3 +97,15 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
         below = result.get(key)
         result[key] = merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
     return result
+
+
+def test_settings_that_are_no_yaml_end_the_render() -> None:
+    """A line of a template that forgot to quote: fromYaml gives its error for a map, and dropped the settings."""
+    made = chart()
+    quoted = '{{ printf "%s/tokenizer.model" $path | toJson }}'
+    path = next(path for path, text in made.files.items() if quoted in text)
+    text = made.files[path].replace(quoted, '"{{ $path }}')
+    broken = replace(made, files={**made.files, path: text})
+    values = Values({"launcher": "nemo-1", "tokenizer": {"kind": "sentencepiece", "path": "/a"}})
+    assert re.search("no YAML|not a map", refusal(broken, values))
+    assert refusal(made, values) == ""
