@@ -63,7 +63,8 @@ def collect(charts: Path | None, corpus: Path | None) -> Material:
     )
     logs = [path.read_bytes() for path in sorted((ROOT / "tests" / "data" / "logs").iterdir())]
     values = [
-        path.read_bytes() for path in sorted([*ROOT.glob("values/**/*.yaml"), *ROOT.glob("tests/data/recipes/*")])
+        path.read_bytes()
+        for path in sorted([*ROOT.glob("values/**/*.yaml"), *ROOT.glob("tests/data/recipes/**/*.yaml")])
     ]
     libraries = [_folder(path) for path in sorted((ROOT / "tests" / "data" / "defects").iterdir())]
     manifests = [

@@ -107,9 +107,21 @@ VOLUME: dict[str, Any] = {"name": "cache", "emptyDir": {}}
             [f"propagation-of-mounts extraVolumeMounts[0].mountPropagation: {BIDIRECTIONAL}"],
         ),
         (
+            "gke-a3mega",
+            {"network": {"hostNetwork": True}}
+            | {"extraVolumeMounts": [{"name": "data", "mountPath": "/a", "mountPropagation": "Bidirectional"}]},
+            [],
+        ),
+        (
             "oke-h100",
             {"extraVolumeMounts": [{"name": "data", "mountPath": "/a", "mountPropagation": "Bidirectional"}]},
             [],
+        ),
+        (
+            "oke-h100",
+            {"network": {"mode": "sriov"}}
+            | {"extraVolumeMounts": [{"name": "data", "mountPath": "/a", "mountPropagation": "Bidirectional"}]},
+            [f"propagation-of-mounts extraVolumeMounts[0].mountPropagation: {BIDIRECTIONAL}"],
         ),
         (
             "gke-a3mega",

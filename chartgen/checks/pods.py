@@ -12,10 +12,12 @@ from typing import Any
 from chartgen.checks.claim import Check, Claim
 from chartgen.checks.job import Job
 from chartgen.errors import did_you_mean
+from chartgen.slots import Segment
 from chartgen.strvals import dotted
 from chartgen.yamltext import Keys
 
 _START = "/etc/chartgen"
+_CONDITION = re.compile(r'\{\{- if (?:eq )?\.Values\.(?P<keys>[A-Za-z.]+)(?: "(?P<value>\w+)")? \}\}\n')
 _MOUNT_PATH = re.compile(r"^- mountPath: (\S+)$", re.MULTILINE)
 # What workloads/common/templates/_pod.yaml writes by itself.
 _OWN = {
@@ -73,7 +75,7 @@ def propagation_of_mounts(job: Job) -> Iterator[Claim]:
     """Only a privileged container hands its mounts on to its machine."""
     for index, mount in enumerate(job.values["extraVolumeMounts"]):
         shared = mount.get("mountPropagation") == "Bidirectional"
-        if shared and "privileged" not in _keys(job, "securityContext.yaml", always=True):
+        if shared and not _is_privileged(job):
             message = "Bidirectional is for privileged containers, and this one is not"
             yield _claim(("extraVolumeMounts", index, "mountPropagation"), message, "use HostToContainer or None")
 
@@ -108,11 +110,29 @@ def _stored(job: Job) -> Iterator[str]:
         claims.update([claim] if place == "pvc" else ())
 
 
+def _is_privileged(job: Job) -> bool:
+    """Report whether a fragment makes the program privileged: always, or by the value that its block asks for."""
+    found = [each for each in _segments(job, "securityContext.yaml") if "privileged: true" in each.text]
+    asked = [(each.always, _CONDITION.match(each.text)) for each in found]
+    # By a condition of another form it may be.
+    return any(always or not match or _holds(job, match) for always, match in asked)
+
+
+def _holds(job: Job, condition: re.Match[str]) -> bool:
+    value: Any = job.values
+    for key in condition["keys"].split("."):
+        value = value[key]
+    return bool(value == condition["value"] if condition["value"] else value)
+
+
 def _keys(job: Job, slot: str, *, always: bool = False) -> set[str]:
     """Give what the fragments of the job's pods define in a slot; `always` leaves out what hangs on other values."""
+    return {key for each in _segments(job, slot) if each.always or not always for key, _ in each.keys}
+
+
+def _segments(job: Job, slot: str) -> list[Segment]:
     texts = [fragment.slots[slot] for fragment in job.target.fragments if slot in fragment.slots]
-    segments = [each for text in texts if not (text.gpu_only and job.launcher.task == "data") for each in text.segments]
-    return {key for segment in segments if segment.always or not always for key, _ in segment.keys}
+    return [each for text in texts if not (text.gpu_only and job.launcher.task == "data") for each in text.segments]
 
 
 _ALL = ("train", "data", "test")
