@@ -44,6 +44,7 @@ _OWN = ("/dev/null", "/dev/urandom", "/usr/share/zoneinfo", "/etc/localtime")
 _OF_HELM = (*_OWN, "/sys/kernel/mm", "/sys/fs/cgroup", "/proc/self", "/sys/devices/system/cpu")
 _READS = ("open", "os.listdir", "os.scandir")
 _WRITES = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink", "os.truncate")
+_BY_FOLDER = ("os.remove", "os.rmdir")  # their last argument is the descriptor of an open folder, or -1
 _SOCKETS = ("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "os.system")
 _NEVER = (*_SOCKETS, "urllib.Request", "pickle.find_class", "os.exec", "os.posix_spawn", "pty.spawn")
 
@@ -174,8 +175,8 @@ def _watch(writer: int, cage: Cage, event: str, arguments: tuple[Any, ...]) -> N
         write = event == "open" and isinstance(arguments[2], int) and bool(arguments[2] & 3)
         told = isinstance(path, int) or cage.allows(os.fsdecode(path or "."), write=write)
     elif event in _WRITES:
-        path = arguments[0]
-        told = cage.allows(os.fsdecode(path), write=True)
+        path = _below(os.fsdecode(arguments[0]), arguments[-1] if event in _BY_FOLDER else -1)
+        told = cage.allows(path, write=True)
     elif event == "subprocess.Popen":
         path, words = arguments[0], [os.fsdecode(each) for each in arguments[1]]
         name = os.path.basename(os.fsdecode(path))  # noqa: PTH119 a hook must be quick
@@ -188,6 +189,11 @@ def _watch(writer: int, cage: Cage, event: str, arguments: tuple[Any, ...]) -> N
         return
     if not told:
         os.write(writer, json.dumps({"outside": f"{event} {path!r}"[:500]}).encode() + b"\n")
+
+
+def _below(path: str, folder: int) -> str:
+    """Return a path that is relative to an open folder, as `shutil.rmtree` removes files, in full."""
+    return os.path.join(os.readlink(f"/proc/self/fd/{folder}"), path) if folder >= 0 else path  # noqa: PTH115, PTH118
 
 
 def _installed() -> list[str]:
