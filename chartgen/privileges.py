@@ -21,7 +21,7 @@ DEFAULTS = "default capabilities"
 # Of the pod: its namespaces, and what only kube-linter asks a reason for.
 _OF_THE_POD = ("hostNetwork", "hostPID", "hostIPC", "unlimited")
 _FORM = re.compile(
-    rf"(?P<name>\w+|{DEFAULTS})(?: (?P<path>[/.]\S*))?"
+    rf"(?P<name>host[A-Z][A-Za-z]+|unlimited|privileged|root|{DEFAULTS}|[A-Z_]+)(?: (?P<path>[/.]\S*))?"
     r"(?: in (?P<containers>[a-z0-9][a-z0-9-]*(?:, [a-z0-9][a-z0-9-]*)*))?"
 )
 # A path that is what it looks like, and no socket of a container runtime.
