@@ -92,6 +92,7 @@ PRINT_ALL = [
         "(printenv | tee a)",
         'echo "$(env)" && env',
         "{ env; } >&2",
+        "{ env; } >/logs/environment",
         "set | head",
     ),
     *("cat /proc/self/environ", "sleep 1; env", "env | sort  # all of them"),
@@ -101,6 +102,8 @@ PRINT_SOME = [
     *("# env | sort", "echo 'env | sort'", 'echo "env"', "export A=b", "printenv HOME", "set -- a b", "conda env list"),
     *(
         "env > /dev/null",
+        "env >/tmp/environment",
+        "{ declare -px && declare -p arguments; } >/run/x/launch",
         "env | cut -d= -f1",
         "declare -x A=b",
         "setup",

@@ -21,6 +21,8 @@ _DUMP = re.compile(
 )
 # What lets only some of it through: chosen lines, names without values, a count.
 _FILTER = re.compile(r"\|\s*(?:e?grep(?! +-[a-zA-Z]*v)|rg|awk|cut|wc|sed -n|compgen)\b|>\s*/dev/null")
+# A file that goes with the pod.
+_KEPT = re.compile(r">\s*/(?:dev/shm|run|tmp)/")
 _QUOTED = re.compile(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _EXPORT = re.compile(r"\bexport\s+([A-Z0-9_]{3,60})=")
@@ -58,7 +60,8 @@ def dumps(text: str) -> Iterator[tuple[int, str]]:
             continue
         bare = _COMMENT.sub("", _QUOTED.sub(lambda quoted: "_" * len(quoted[0]), line))
         for found in _DUMP.finditer(bare):
-            if not _FILTER.search(re.split(r";|&&|\|\|", found["rest"])[0]):
+            passed_on = re.split(r";|&&|\|\|", found["rest"])[0]
+            if not _FILTER.search(passed_on) and not _KEPT.search(found["rest"]):
                 yield number, found["command"]
 
 
