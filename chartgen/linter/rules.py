@@ -74,7 +74,7 @@ STYLE = frozenset(
         *("standard-labels", "security-context-is-explicit", "quantities-are-text", "limits-are-set"),
         *("no-privileged-containers", "no-host-access", "no-added-capabilities", "tokens-are-not-mounted"),
         *("readme-names-values", "schema-describes-values", "no-banned-functions", "helm-lint-strict"),
-        "scripts-are-sound",
+        *("scripts-are-sound", "images-are-pinned"),
     )
 )
 SCHEMAS = "kubernetes schemas"
