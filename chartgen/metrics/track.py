@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from math import inf, isnan, nan
+from math import copysign, inf, isnan, nan
 from typing import NamedTuple
 
 from chartgen.errors import ChartgenError, Problem
@@ -13,6 +13,8 @@ from chartgen.metrics.events import Step, Steps
 
 # A run of a second a step takes four months for as many; memory stays below 1 GB.
 _MOST = 10_000_000
+# Of float32, in which programs count; what a line tells beyond it is no figure, and sums of it overflow.
+_LARGEST = 3.4028235e38
 
 
 class Attempt(NamedTuple):
@@ -103,9 +105,8 @@ class Track:
         self._filled = len(self.numbers)
         for name, values in steps.columns.items():
             self.columns[name].extend(values)
-            if not -inf < sum(values) < inf:
-                odd = self.odd.setdefault(name, array("q"))
-                odd.extend([index + at for at, value in enumerate(values) if not -inf < value < inf])
+            if not sum(map(abs, values)) < _LARGEST:
+                self._mark(name, [index + at for at, value in enumerate(values) if not abs(value) < _LARGEST])
 
     def _add_each(self, steps: Steps, section: int) -> None:
         names = list(steps.columns)
@@ -120,10 +121,17 @@ class Track:
         for append, value in zip(self._appends, values.values(), strict=True):
             append(value)
         self._filled = index + 1
-        if not -inf < sum(values.values()) < inf:
+        if not sum(map(abs, values.values())) < _LARGEST:
             for name, value in values.items():
-                if not -inf < value < inf:
-                    self.odd.setdefault(name, array("q")).append(index)
+                if not abs(value) < _LARGEST:
+                    self._mark(name, [index])
+
+    def _mark(self, name: str, indices: list[int]) -> None:
+        """Note values that are no numbers; one that is too large for the program's own numbers is infinite."""
+        self.odd.setdefault(name, array("q")).extend(indices)
+        column = self.columns[name]
+        for at in indices:
+            column[at] = nan if isnan(column[at]) else copysign(inf, column[at])
 
     def _open(self, values: dict[str, float], index: int) -> None:
         """Get ready for a step whose values are not those of the step before, as most are."""
