@@ -78,6 +78,7 @@ def test_sarif() -> None:
         "shortDescription": {"text": known["global-batch"].meaning},
         "help": {"text": f"{known['global-batch'].meaning}\n\n{known['global-batch'].remedy}"},
         "defaultConfiguration": {"level": "error"},
+        "properties": {"level": "breaks"},
     }
     assert [rule["id"] for rule in driver["rules"]] == ["global-batch", "ours-alone", "world-size", "yaml-letter"]
     assert all(rule["shortDescription"]["text"] and rule["help"]["text"] for rule in driver["rules"])

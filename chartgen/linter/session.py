@@ -27,7 +27,7 @@ from chartgen.linter.packages import fetched, is_archive, is_remote, unpacked
 from chartgen.linter.packages import named as in_archive
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
-from chartgen.origin import Foreign, origin_of
+from chartgen.origin import Foreign, Unknown, origin_of
 from chartgen.target import Target, load_target
 from chartgen.values import Values
 from chartgen.yamltext import load_file
@@ -199,7 +199,8 @@ def _asked(done: Outcome, chart: Chart, config: Config) -> Outcome:
 
 
 def _level(chart: Chart) -> Level:
-    return "breaks" if isinstance(origin_of(chart), Foreign) else "style"
+    # What the pods of a chart may do is stated by its target: where that is not known, it cannot be judged.
+    return "breaks" if isinstance(origin_of(chart), Foreign | Unknown) else "style"
 
 
 def _target(name: str, settings: Settings) -> Target:
