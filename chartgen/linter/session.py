@@ -21,6 +21,7 @@ from chartgen.linter.config import Config, read_config
 from chartgen.linter.confined import Outcome, confined
 from chartgen.linter.files import read_chart
 from chartgen.linter.handwritten import lint_values
+from chartgen.linter.ignores import NEVER
 from chartgen.linter.ladder import Subject, examine
 from chartgen.linter.limits import Limits
 from chartgen.linter.packages import fetched, is_archive, is_remote, unpacked
@@ -191,10 +192,15 @@ def _examined(subject: Subject, digest: str, settings: Settings) -> Outcome:
 
 
 def _asked(done: Outcome, chart: Chart, config: Config) -> Outcome:
-    """Leave out good practice where nobody asked for it: in charts of others, unless the settings do."""
-    if (config.level or _level(chart)) == "style":
+    """Leave out good practice where nobody asked for it: in charts of others, unless the settings do.
+
+    No setting leaves out what may not be excused in chartgen's own charts.
+    """
+    own = _level(chart)
+    if (config.level or own) == "style":
         return done
-    kept = [each for each in done.findings if each.level != "style" or each.rule in config.select]
+    asked = {*config.select, *(NEVER if own == "style" else ())}
+    kept = [each for each in done.findings if each.level != "style" or each.rule in asked]
     return replace(done, findings=kept, hidden=len(done.findings) - len(kept))
 
 
