@@ -111,3 +111,12 @@ def test_lint_leaves_no_threads(tmp_path: Path) -> None:
     before = set(threading.enumerate())
     examine(Subject(read.chart, folder=tmp_path / "chart"))
     assert set(threading.enumerate()) <= before
+
+
+def test_the_cache_sees_a_schema_that_the_chart_ignores(repository: Repository) -> None:
+    """Helm may apply what lint takes for ignored, so what it refers to is looked at every time."""
+    chart = repository.root / "charts" / "one"
+    write(chart, {".helmignore": "vendored/\n", "vendored/values.schema.json": "{}"})
+    assert "schema-refers-to-itself" not in {row["rule"] for row in repository.rows("charts/one")}
+    write(chart, {"vendored/values.schema.json": '{"$ref": "http://127.0.0.1:9/schema.json"}'})
+    assert "schema-refers-to-itself" in {row["rule"] for row in repository.rows("charts/one")}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from chartgen.findings import Finding
 from chartgen.linter.archives import read_archives
 from chartgen.linter.helmignore import NAME as HELMIGNORE
 from chartgen.linter.helmignore import Ignored
+from chartgen.linter.schema_references import NAME as SCHEMA
 from chartgen.yamltext import Document, Keys, load, require_map
 
 # Helm's own limits (helm.sh/helm/v4 pkg/chart/loader/archive: MaxDecompressedFileSize, MaxDecompressedChartSize).
@@ -21,9 +22,8 @@ LARGEST_FILE = 5 * 1024 * 1024
 LARGEST_CHART = 100 * 1024 * 1024
 MOST_FILES = 20_000
 _FOLDER = "file://"
-_SCHEMA = "values.schema.json"
 # What Helm itself reads beside templates. Of bytes that are no text it makes one of its own, which no rule has seen.
-_TEXTS = frozenset({"Chart.yaml", "values.yaml", _SCHEMA, "requirements.yaml"})
+_TEXTS = frozenset({"Chart.yaml", "values.yaml", SCHEMA, "requirements.yaml"})
 _CIRCLES = ("is a link to a folder, in which Helm runs in circles", "remove it")
 
 
@@ -35,12 +35,29 @@ class Folder(NamedTuple):
         findings: What keeps Helm from reading it, or makes it read something else than is there.
         digest: Tells this content from any other, that of files which are not text included.
         data: Its files that are not text, path -> bytes; those of subcharts are left out.
+        schemas: What `chart` does not have of the schemas that Helm may apply: those of packaged subcharts, and those
+            that a stranger's `.helmignore` leaves out, as lint reads it.
     """
 
     chart: Chart
     findings: list[Finding]
     digest: str
     data: dict[str, bytes]
+    schemas: dict[str, str]
+
+
+class _Entry(NamedTuple):
+    """A file or a link in a chart's folder.
+
+    Args:
+        path: Where it is.
+        circles: Whether it is a link that leads to a folder above it.
+        left_out: Whether `.helmignore` leaves it out.
+    """
+
+    path: Path
+    circles: bool
+    left_out: bool
 
 
 def read_chart(path: Path) -> Folder:
@@ -51,35 +68,67 @@ def read_chart(path: Path) -> Folder:
     """
     if not (path / "Chart.yaml").is_file():
         raise ChartgenError(Problem("is not a chart: it has no Chart.yaml", path, hint="give the folder of a chart"))
-    findings: list[Finding] = []
-    files: dict[str, str] = {}
-    others: dict[str, bytes] = {}
-    total, digest = 0, hashlib.sha256()
-    for count, (file, circles) in enumerate(_walk(path, _ignored(path)), 1):
-        if total > LARGEST_CHART or count > MOST_FILES:
-            message = f"holds more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files, Helm reads them all"
-            findings.append(Finding("chart-files", Problem(message, "Chart.yaml", hint="move data out of the chart")))
+    reading = _Reading(path)
+    for entry in _walk(path, _ignored(path)):
+        reading.take(entry)
+        if reading.total > LARGEST_CHART or reading.count > MOST_FILES:
+            limits = f"more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files, Helm reads them all"
+            reading.report("Chart.yaml", f"holds {limits}", "move data out of the chart")
             break
-        name = file.relative_to(path).as_posix()
-        if fault := _CIRCLES if circles else _fault(file, path):
-            findings.append(Finding("chart-files", Problem(fault[0], name, hint=fault[1])))
+    findings, schemas = reading.findings, reading.schemas
+    if not findings:
+        packaged = read_archives(path)
+        findings, schemas = packaged.findings, schemas | packaged.schemas
+    name = _name(reading.texts.get("Chart.yaml", ""), path, findings)
+    findings += _circles(path)
+    chart = Chart(name, dict(sorted(reading.texts.items())))
+    return Folder(chart, findings, reading.digest.hexdigest(), reading.others, schemas)
+
+
+class _Reading:
+    """What has been read of a chart's folder, in the order of its walk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.total, self.count = path, 0, 0
+        self.findings: list[Finding] = []
+        self.texts: dict[str, str] = {}
+        self.others: dict[str, bytes] = {}
+        self.schemas: dict[str, str] = {}
+        self.digest = hashlib.sha256()
+
+    def report(self, name: str, message: str, hint: str) -> None:
+        self.findings.append(Finding("chart-files", Problem(message, name, hint=hint)))
+
+    def take(self, entry: _Entry) -> None:
+        """Read a file; of those that are left out, what Helm may read all the same: links, schemas and archives."""
+        file, name = entry.path, entry.path.relative_to(self.path).as_posix()
+        self.count += not entry.left_out
+        fault = _CIRCLES if entry.circles and not entry.left_out else _fault(file, self.path)
+        if entry.left_out and not file.is_symlink() and (fault or not _read_anyway(file)):
+            return
+        if fault:
+            self.report(name, *fault)
         elif file.is_file():
             data = file.read_bytes()
-            total += len(data)
-            digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
-            if (text := _text(data)) is not None:
-                files[name] = text
-            elif file.name in _TEXTS or "templates" in file.relative_to(path).parts[:-1]:
-                problem = Problem("is not UTF-8 text", name, hint="save it as UTF-8")
-                findings.append(Finding("chart-files", problem))
-            elif not name.startswith("charts/"):
-                others[name] = data
-    findings += _links_out(path, {str(each.problem.path) for each in findings})
-    if not findings:
-        findings += read_archives(path).findings
-    name = _name(files.get("Chart.yaml", ""), path, findings)
-    findings += _circles(path)
-    return Folder(Chart(name, dict(sorted(files.items()))), findings, digest.hexdigest(), others)
+            self.total += len(data)
+            self.digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
+            if not entry.left_out:
+                self._sort(name, data)
+            elif file.name == SCHEMA:
+                self.schemas[name] = data.decode("utf-8", "replace").removeprefix("\ufeff")
+
+    def _sort(self, name: str, data: bytes) -> None:
+        *folders, file = name.split("/")
+        if (text := _text(data)) is not None:
+            self.texts[name] = text
+        elif file in _TEXTS or "templates" in folders:
+            self.report(name, "is not UTF-8 text", "save it as UTF-8")
+        elif folders[:1] != ["charts"]:
+            self.others[name] = data
+
+
+def _read_anyway(file: Path) -> bool:
+    return file.name == SCHEMA or file.suffix == ".tgz"
 
 
 def _name(head: str, path: Path, findings: list[Finding]) -> str:
@@ -130,42 +179,21 @@ def _ignored(path: Path) -> Ignored:
     return Ignored(_text(file.read_bytes()) or "")
 
 
-def schemas_below(path: Path) -> dict[str, str]:
-    """Return all schemas in a chart's folder, those of subcharts and those that it ignores among them.
-
-    What a stranger's `.helmignore` leaves out is Helm's to decide; a schema that Helm applies and lint has not seen
-    could make it fetch what the schema refers to.
-    """
-    every = (file for file, _ in _walk(path, Ignored("")) if file.name == _SCHEMA and not _fault(file, path))
-    texts = {file.relative_to(path).as_posix(): file.read_text("utf-8", "replace") for file in every}
-    return {name: text.removeprefix("\ufeff") for name, text in texts.items()}
-
-
-def _links_out(path: Path, seen: Collection[str]) -> Iterator[Finding]:
-    """Find the faulty links that a chart's `.helmignore` leaves out, as lint reads it: Helm may read it otherwise."""
-    for file, _ in _walk(path, Ignored("")):
-        name = file.relative_to(path).as_posix()
-        if name not in seen and file.is_symlink() and (fault := _fault(file, path)):
-            yield Finding("chart-files", Problem(fault[0], name, hint=fault[1]))
-
-
-def _walk(path: Path, ignored: Ignored) -> Iterator[tuple[Path, bool]]:
-    """Walk what Helm reads of a chart's folder: files and links, each with whether it is a link that leads to itself.
-
-    Links to other folders of the chart are followed, as Helm does.
-    """
-    left = [(path, frozenset((os.path.realpath(path),)))]
+def _walk(path: Path, ignored: Ignored) -> Iterator[_Entry]:
+    """Walk a chart's folder. Links to other folders of the chart are followed, as Helm does."""
+    left = [(path, frozenset((os.path.realpath(path),)), False)]
     while left:
-        folder, above = left.pop()
+        folder, above, within = left.pop()
         for file in sorted(folder.iterdir()):
             is_folder, real = file.is_dir(), os.path.realpath(file)
-            left_out = file.name == ".git" or ignored(file.relative_to(path).as_posix(), folder=is_folder)
-            if left_out and file.exists():  # Helm reads where a link leads before it looks whether it is ignored
+            if file.name == ".git" and file.exists():
                 continue
+            # Helm reads where a link leads before it looks whether it is ignored.
+            left_out = within or (file.exists() and ignored(file.relative_to(path).as_posix(), folder=is_folder))
             if file.is_symlink() or not is_folder:
-                yield file, real in above
+                yield _Entry(file, real in above, left_out)
             if is_folder and real not in above and not (file.is_symlink() and _fault(file, path)):
-                left.append((file, above | {real}))
+                left.append((file, above | {real}, left_out))
 
 
 def _fault(file: Path, root: Path) -> tuple[str, str] | None:

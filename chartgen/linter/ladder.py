@@ -17,13 +17,11 @@ from chartgen.chart import Chart
 from chartgen.checks import check, unanswered
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import NOT_OURS, Finding, in_order
-from chartgen.linter.archives import read_archives
 from chartgen.linter.dependencies import about_missing, missing_dependencies, needs_missing, without
 from chartgen.linter.determinism import banned_functions, builds_differ
 from chartgen.linter.differences import AGAIN, UPGRADED, asks_for_upgrade, differences
 from chartgen.linter.documents import documents
 from chartgen.linter.dumps import printing_files
-from chartgen.linter.files import schemas_below
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
@@ -57,6 +55,7 @@ class Subject:
         faults: What is wrong with its files; Helm is not run while there is any.
         versions: Kubernetes versions to render for; empty for the oldest and newest that the chart takes.
         data: Its files that are not text, path -> bytes.
+        schemas: Schemas that are not among its texts, path -> text.
     """
 
     chart: Chart
@@ -66,6 +65,7 @@ class Subject:
     faults: Sequence[Finding] = ()
     versions: Sequence[str] = ()
     data: Mapping[str, bytes] = field(default_factory=dict)
+    schemas: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def examine(subject: Subject, limit: float | None = None) -> Examination:
 
 def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> None:
     chart, subject = done.subject.chart, done.subject
-    done.add("schema references", lambda: foreign_references(_schemas(subject, renderer.folder)))
+    done.add("schema references", lambda: foreign_references(_schemas(subject)))
     renderer = replace(renderer, schemas=not any(each.rule == FOREIGN for each in done.findings))
     versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
     work = _Work(chart, renderer, versions, missing)
@@ -157,10 +157,10 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     done.add("release size", lambda: _sizes(done, inspection))
 
 
-def _schemas(subject: Subject, folder: Path) -> dict[str, str]:
+def _schemas(subject: Subject) -> dict[str, str]:
     """Return every schema that Helm would apply: the chart's, and those of its subcharts, packaged or not."""
     own = {path: text for path, text in subject.chart.files.items() if path.rpartition("/")[2] == SCHEMA_FILE}
-    return own | schemas_below(folder) | read_archives(folder).schemas if subject.folder else own
+    return own | dict(subject.schemas)
 
 
 def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:

@@ -174,7 +174,7 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
         raise ChartgenError(refused("the chart", "its folder is a link out of the repository", path))
     read = read_chart(path)
     subject = replace(_subject(read.chart.identified(settings.library), settings), folder=path)
-    subject = replace(subject, faults=(*read.findings, *subject.faults), data=read.data)
+    subject = replace(subject, faults=(*read.findings, *subject.faults), data=read.data, schemas=read.schemas)
     if not subject.presets and not subject.faults and (presets := _values_of_ci(path)):
         subject = replace(subject, presets=presets, bare=False)
     return _examined(subject, "" if subject.faults else read.digest, settings)
