@@ -39,6 +39,14 @@ def own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="module", autouse=True)
+def same_environment(own_folders: Path) -> Iterator[None]:  # noqa: ARG001 it sets a variable for the session
+    """No file of tests leaves a variable behind, which tests of other files would then see on the same worker."""
+    before = {**os.environ, "PYTEST_CURRENT_TEST": ""}
+    yield
+    assert {**os.environ, "PYTEST_CURRENT_TEST": ""} == before
+
+
 @pytest.fixture
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache of its own, such as for the state of sandboxes, with the engines of the real one."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 from caged import GIGA, ROOT, TRACER, Budget, Cage, Verdict, caged, traced
 from hostileinputs import Input
@@ -27,7 +28,7 @@ from chartgen.helm import find_helm
 from chartgen.library import open_library
 from chartgen.linter.determinism import banned_functions
 from chartgen.linter.documents import documents
-from chartgen.linter.files import read_chart, schemas_below
+from chartgen.linter.files import read_chart
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.ladder import Subject, examine
@@ -35,7 +36,7 @@ from chartgen.linter.limits import OutOfTimeError, limited
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.rendering import Preset, Rendering
-from chartgen.linter.schema_references import foreign_references
+from chartgen.linter.schema_references import NAME, foreign_references
 from chartgen.linter.sources import Sources
 from chartgen.reports import report
 from chartgen.target import load_target
@@ -71,7 +72,8 @@ def _read_chart() -> list[Finding]:
         read = read_chart(folder)
         found += read.findings
         chart = read.chart.identified(open_library())
-        schemas = schemas_below(folder)
+        schemas = {**chart.files, **read.schemas}
+        schemas = {path: text for path, text in schemas.items() if path.endswith(NAME)}
         steps: list[Callable[[], Iterator[Finding] | list[Finding]]] = [
             *(
                 partial(without_reason, chart.files),
@@ -135,18 +137,21 @@ class Range:
             self.tracer.parent.mkdir()
             self.tracer.write_text(TRACER.format(strace=strace, folder=self.tracer.parent, helm=self.helm))
             self.tracer.chmod(0o755)
-        os.environ |= {"CHARTGEN_HELM": self.helm, "TMPDIR": str(folder / "tmp"), "KUBECONFIG": "/nonexistent"}
 
     def judge(self, made: Input, kind: str, *, trace: bool = False) -> Verdict:
         """Try an input."""
+        tmp, trace = str(self.folder / "tmp"), trace and kind == "lint" and self.tracer.exists()
+        variables = {"TMPDIR": tmp, "KUBECONFIG": "/nonexistent"}
+        variables["CHARTGEN_HELM"] = str(self.tracer) if trace else self.helm
+        with patch.dict(os.environ, variables), patch.object(tempfile, "tempdir", tmp):
+            return self._judge(made, kind, trace=trace)
+
+    def _judge(self, made: Input, kind: str, *, trace: bool) -> Verdict:
         reads, out, tmp = self.folder / "in", self.folder / "out", self.folder / "tmp"
         for each in (reads, out, tmp):
             shutil.rmtree(each, ignore_errors=True)
             each.mkdir(parents=True)
         write(made.made, reads)
-        tempfile.tempdir = str(tmp)
-        trace = trace and kind == "lint" and self.tracer.exists()
-        os.environ["CHARTGEN_HELM"] = str(self.tracer) if trace else self.helm
         if trace:
             find_helm()
             traced(self.tracer.parent, Cage(reads, out, tmp), self.helm)
