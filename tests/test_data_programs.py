@@ -500,6 +500,17 @@ def test_one_worker_that_fails_fails_the_pod(pile: Pile) -> None:
     assert pile.site.paths().count("/train/02.jsonl.zst") == 1
 
 
+def test_what_an_attempt_left_behind_is_removed(pile: Pile) -> None:
+    """The pod ended after a data set was in its place, and before its text was removed."""
+    assert pile.prepare(1)[0] == 0
+    folder = pile.machine.folder / "data/pile"
+    before = files(folder)
+    for suffix in (".jsonl", ".jsonl.zst"):
+        (folder / f"my-gpt3_00{suffix}").write_text("left behind")
+    assert pile.prepare(1)[0] == 0
+    assert files(folder) == before
+
+
 def test_a_tool_that_writes_nothing_fails(pile: Pile) -> None:
     code, log = pile.prepare(1, NO_INDEX="yes")
     assert code == 1

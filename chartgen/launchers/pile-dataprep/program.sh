@@ -33,6 +33,7 @@ zstandard.ZstdDecompressor().copy_stream(open(sys.argv[1], "rb"), sys.stdout.buf
 prepare() {
   local packed=$2.jsonl.zst text=$2.jsonl part=$2.part suffix
   if [[ -s $2_text_document.bin && -s $2_text_document.idx ]]; then
+    rm -f "$packed" "$text"  # an attempt may have ended before it removed them
     say "$2 is there"
     return
   fi
