@@ -16,11 +16,12 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.library import Library, open_library
 from chartgen.nemoconfig import LAUNCHER, Configuration, read_configuration
 from chartgen.recipes import settings
-from chartgen.recipes.document import Recipe, dotted
+from chartgen.recipes.document import Recipe
 from chartgen.recipes.machine import machine_of, target_of
 from chartgen.recipes.nemotree import NemoTree
 from chartgen.recipes.program import launcher_of, program_of, script_of
 from chartgen.recipes.storage import Storage
+from chartgen.strvals import dotted
 from chartgen.yamltext import load, load_file, require_map
 
 if TYPE_CHECKING:

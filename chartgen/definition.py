@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chartgen.errors import ChartgenError, Problem, did_you_mean
+from chartgen.strvals import dotted
 from chartgen.yamltext import Document, Keys, Plain, load_file, require_map, type_name
 
 _TYPES: dict[str, tuple[type, str]] = {
@@ -99,7 +100,7 @@ def _check(document: Document, data: Mapping[str, Plain], fields: Mapping[str, F
 
 
 def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> Iterator[Problem]:
-    name = _dotted(at)
+    name = dotted(at)
     if not _is(value, field.type):
         message = f"{name} must be {_TYPES[field.type][1]}, not {type_name(value)}"
         yield document.problem(message, at)
@@ -119,7 +120,7 @@ def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> It
 
 
 def _check_child(document: Document, child: Plain, field: Field, at: Keys) -> Iterator[Problem]:
-    name = _dotted(at)
+    name = dotted(at)
     if field.items is not None:
         if isinstance(child, dict):
             yield from _check(document, child, field.items, at)
@@ -128,11 +129,6 @@ def _check_child(document: Document, child: Plain, field: Field, at: Keys) -> It
     elif field.of and not _is(child, field.of):
         hint = "put it in quotes" if field.of == "string" and isinstance(child, bool | int | float) else ""
         yield document.problem(f"{name} must be {_TYPES[field.of][1]}, not {type_name(child)}", at, hint)
-
-
-def _dotted(at: Keys) -> str:
-    """Write a key path as Helm does, `machines.a.taints[0]`."""
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in at).removeprefix(".")
 
 
 def _is(value: Plain, name: str) -> bool:

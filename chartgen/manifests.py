@@ -42,6 +42,11 @@ class Manifest:
     text: str = ""
 
     @property
+    def template(self) -> str:
+        """The template that made it, relative to the chart's folder."""
+        return self.source.partition("/")[2]
+
+    @property
     def data(self) -> dict[str, Any]:
         """The object."""
         return yamltext.require_map(self.document, "a manifest")

@@ -76,10 +76,9 @@ def _fields(one: object, other: object, at: Keys = ()) -> Iterator[Keys]:
 
 
 def _finding(chart: Chart, manifest: Manifest, at: Keys, message: str) -> Finding:
-    source = manifest.source.partition("/")[2]
     line, _ = manifest.document.position(at)
-    found = template_line(chart, source, manifest.text.split("\n"), line)
-    called = dict.fromkeys(name for _, name in banned_in(chart.files.get(source, "")))
+    found = template_line(chart, manifest.template, manifest.text.split("\n"), line)
+    called = dict.fromkeys(name for _, name in banned_in(chart.files.get(manifest.template, "")))
     what = f"what depends on time, chance or the cluster: {', '.join(called)}" if called else "what it depends on"
     hint = f"take from the values {what}"
     return Finding(RULE, Problem(f"{title(manifest.data)}: {message}", found.path, found.line, hint=hint))

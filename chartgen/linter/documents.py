@@ -12,9 +12,9 @@ from chartgen.findings import Finding
 from chartgen.linter.dependencies import dependencies
 from chartgen.yamltext import Document, load
 
-# All values at once, as in `toYaml .Values`: then any key may be used.
 _INCLUDED = re.compile(r"\b(?:include|template)\s+[\"`]([^\"`]+)[\"`]")
 _DEFINED = re.compile(r"\bdefine\s+[\"`]([^\"`]+)[\"`]")
+# All values at once, as in `toYaml .Values`: then any key may be used.
 _ALL_VALUES = re.compile(r"\.Values(?![\w.])|\.AsMap|index\s+\.Values")
 
 

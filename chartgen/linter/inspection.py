@@ -94,7 +94,7 @@ class Inspection:
         for name, manifest, complaint in _complaints(rule, release):
             if complaint.privilege in release.allowed or rule.id in self._ignored(manifest, complaint):
                 continue
-            if complaint.holds and not complaint.holds(self.chart.files.get(_source(manifest), "")):
+            if complaint.holds and not complaint.holds(self.chart.files.get(manifest.template, "")):
                 continue
             problem = self._problem(manifest, complaint)
             # the same template with another preset: only the object's name differs; what was not looked at is said once
@@ -115,7 +115,7 @@ class Inspection:
         return broad.union(*(ignored(lines, line) for line in places))
 
     def _problem(self, manifest: Manifest, complaint: Complaint) -> Problem:
-        source = _source(manifest)
+        source = manifest.template
         message = f"{title(manifest.data)}: {complaint.message}"
         hint = STRANGERS_REASON if complaint.privilege and not self.reasons.target else complaint.hint
         if not source:
@@ -125,11 +125,6 @@ class Inspection:
         found = script_line(self.chart, source, lines, line, complaint.line) if complaint.line else None
         found = found or template_line(self.chart, source, lines, line)
         return Problem(message, found.path, found.line, hint=hint)
-
-
-def _source(manifest: Manifest) -> str:
-    """Return the template that made an object, relative to the chart."""
-    return manifest.source.partition("/")[2]
 
 
 class _Release(NamedTuple):

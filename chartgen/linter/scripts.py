@@ -103,26 +103,34 @@ def scripts_are_sound(thing: Object) -> Iterator[Complaint]:
             yield Complaint(f"line {line} of {script.name}: {text}", "mend the script", script.at, line=line)
 
 
-def _environment() -> dict[str, str]:
-    """Return what a reader of strangers' scripts needs; by SHELLCHECK_OPTS it would read what they source, too."""
-    return {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "LC_CTYPE") if name in os.environ}
+def _read(argv: list[str], text: str) -> subprocess.CompletedProcess[str] | None:
+    """Give a program a stranger's script to read; None when it takes too long.
+
+    It gets a bare environment and no folder of the script's writer: by SHELLCHECK_OPTS or a `.shellcheckrc` it would
+    read what scripts source.
+    """
+    variables = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "LC_CTYPE") if name in os.environ}
+    try:
+        return subprocess.run(
+            argv,
+            input=text,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            env=variables,
+            check=False,
+            cwd=Path("/"),
+            timeout=_PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return None
 
 
 @lru_cache(maxsize=256)
 def _bash(text: str) -> tuple[tuple[int, str], ...]:
     """Return where bash cannot read a script, first place only; a bash that fails without a word is a finding too."""
-    try:
-        ran = subprocess.run(
-            ["bash", "-n"],
-            input=text,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            env=_environment(),
-            check=False,
-            timeout=_PATIENCE,
-        )
-    except subprocess.TimeoutExpired:
+    ran = _read(["bash", "-n"], text)
+    if ran is None:
         return ((1, f"bash did not read it within {_PATIENCE} s, so it was not checked"),)
     if found := _BASH_LINE.search(ran.stderr):
         return ((int(found["line"]), found["text"]),)
@@ -132,19 +140,8 @@ def _bash(text: str) -> tuple[tuple[int, str], ...]:
 @lru_cache(maxsize=256)
 def _shellcheck(program: str, shell: str, text: str) -> tuple[tuple[int, str], ...]:
     argv = [program, f"--shell={shell}", "--severity=warning", "--format=gcc", "--norc", "-"]
-    try:
-        ran = subprocess.run(
-            argv,
-            input=text,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            env=_environment(),
-            check=False,
-            cwd=Path("/"),
-            timeout=_PATIENCE,
-        )
-    except subprocess.TimeoutExpired:
+    ran = _read(argv, text)
+    if ran is None:
         return ((1, f"shellcheck did not read it within {_PATIENCE} s, so it was not checked"),)
     return tuple(
         (int(match["line"]), f"{match['text']} ({match['code']})") for match in _SHELLCHECK_LINE.finditer(ran.stdout)

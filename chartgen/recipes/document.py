@@ -10,6 +10,7 @@ from typing import Any
 from chartgen.checks.secrets import looks_secret
 from chartgen.errors import Problem
 from chartgen.masking import HIDDEN
+from chartgen.strvals import dotted
 from chartgen.values import Values
 from chartgen.yamltext import Keys
 
@@ -115,11 +116,6 @@ class Recipe:
             ):
                 secret = isinstance(value, str) and looks_secret(str(keys[-1]), value)
                 yield keys, HIDDEN if secret else json.dumps(value)
-
-
-def dotted(keys: Keys) -> str:
-    """Write a key path as people do: a.b[0].c."""
-    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
 
 
 def _leaves(node: Any, at: Keys = ()) -> Iterator[tuple[Keys, Any]]:

@@ -8,7 +8,8 @@ from typing import Any
 
 from chartgen.definition import read_definition
 from chartgen.library import Library
-from chartgen.recipes.document import Recipe, dotted
+from chartgen.recipes.document import Recipe
+from chartgen.strvals import dotted
 from chartgen.target import FIELDS, Target, load_target
 from chartgen.yamltext import Keys
 
