@@ -37,7 +37,7 @@ _CRASHED = re.compile(
 _LIMITED = re.compile(r"did not end within|was not checked to the end|out of time")
 _SHOWN = 2000
 # GitHub's annotations are commands on purpose: only these, each on a line of its own.
-_ANNOTATION = re.compile(r"(?m)^::(?:error|warning|notice)(?: [^\n]*)?::")
+_ANNOTATION = re.compile(r"(?m)^::(?:error|warning|notice)(?: [^\n]*)?::([^\n]*)")
 # Devices that Python and subprocess open themselves, and the time zones that `datetime` reads.
 _OWN = ("/dev/null", "/dev/urandom", "/usr/share/zoneinfo", "/etc/localtime")
 # What Go's runtime and Helm read of the machine, whatever the chart: `strace helm version`.
@@ -247,12 +247,22 @@ def _judged(told: list[dict[str, Any]], status: int | None, used: Any, cage: Cag
     return verdict
 
 
+def _message(annotation: re.Match[str]) -> str:
+    """Return the message of an annotation: the runner takes the whole line for that one command, whatever is in it.
+
+    Source: actions/runner, src/Runner.Worker/ActionCommandManager.cs, which tries `##[` only where `::` did not fit.
+    """
+    return "annotation: " + annotation[1].replace("##[", "")
+
+
 def _read(verdict: Verdict, folder: Path) -> None:
     """Judge what was printed."""
     for name in ("stdout", "stderr"):
         path = folder / name
         text = path.read_bytes()[: 4 << 20].decode("utf-8", "replace") if path.exists() else ""
-        verdict.faults += [f"steers: {line[:300]!r} on {name}" for line in steering(_ANNOTATION.sub("", text))[:3]]
+        verdict.faults += [
+            f"steers: {line[:300]!r} on {name}" for line in steering(_ANNOTATION.sub(_message, text))[:3]
+        ]
         verdict.faults += [f"traceback: {each}" for each in _CRASHED.findall(text)[:3]]
         if "Traceback (most recent" in text:
             verdict.faults.append(f"traceback: printed on {name}")
