@@ -107,4 +107,4 @@ def objects(text: str) -> list[dict[str, Any]]:
 def _manifest(part: str) -> Manifest:
     match = _SOURCE.search(part)
     source = match[1] if match else ""
-    return Manifest(source, yamltext.load(part, source or "manifest"), part)
+    return Manifest(source, yamltext.load(part, source or "manifest", allow_duplicates=True), part)

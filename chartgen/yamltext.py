@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, Union
@@ -77,11 +77,14 @@ class Document:
         data: Plain Python data; mapping keys are strings, as in JSON.
         path: The file it came from, for messages.
         root: The node tree; None for an empty document.
+        overwritten: Where a key stands a second time with another value, which counts; only of documents that were
+            loaded with duplicates.
     """
 
     data: Plain
     path: Path | str
     root: Node | None
+    overwritten: Sequence[Problem] = ()
 
     def position(self, keys: Keys) -> tuple[int, int]:
         """Give the 1-based (line, column) of a key path; the nearest parent's when a key came from a merge."""
@@ -118,7 +121,8 @@ def load(text: str, path: Path | str, *, allow_duplicates: bool = False) -> Docu
     Args:
         text: YAML.
         path: Its file, for messages.
-        allow_duplicates: Let the last of two equal keys win, for masked templates whose branches repeat a key.
+        allow_duplicates: Let the last of two equal keys win, as Helm does. For masked templates, whose branches repeat
+            a key, and for what charts of others render to.
 
     Raises:
         ChartgenError: Syntax error, duplicate key, several documents, or a key that is not a scalar.
@@ -126,11 +130,11 @@ def load(text: str, path: Path | str, *, allow_duplicates: bool = False) -> Docu
     root = compose(text, path)
     if root is None:
         return Document(None, path, None)
-    problems: list[Problem] = []
-    data = _Builder(text, path, None if allow_duplicates else problems).build(root)
-    if problems:
-        raise ChartgenError(problems)
-    return Document(data, path, root)
+    builder = _Builder(text, path, allow_duplicates=allow_duplicates)
+    data = builder.build(root)
+    if builder.problems:
+        raise ChartgenError(builder.problems)
+    return Document(data, path, root, builder.overwritten)
 
 
 def load_file(path: Path) -> Document:
@@ -209,8 +213,10 @@ def _key_text(node: Node) -> str:
 class _Builder:
     """Builds plain data from nodes; a node that is referred to twice is built once, so aliases cannot explode."""
 
-    def __init__(self, text: str, path: Path | str, problems: list[Problem] | None) -> None:
-        self._text, self._path, self._problems = text, path, problems
+    def __init__(self, text: str, path: Path | str, *, allow_duplicates: bool) -> None:
+        self._text, self._path, self._allow_duplicates = text, path, allow_duplicates
+        self.problems: list[Problem] = []
+        self.overwritten: list[Problem] = []
         self._built: dict[int, Plain] = {}
         self._sizes: dict[int, int] = {}
         self._size, self._depth = 0, 0
@@ -260,10 +266,12 @@ class _Builder:
             elif key.value == "<<" and not key.style:
                 merged.update(self._merged(value))
             else:
-                name = _key_text(key)
-                if name in data:
+                name, built = _key_text(key), self.build(value)
+                if name in data and not self._allow_duplicates:
                     self._report(key, f"duplicate key {name!r}", "keep one of the two")
-                data[name] = self.build(value)
+                elif name in data and data[name] != built:
+                    self.overwritten.append(self._problem(key, f"duplicate key {name!r}", "keep one of the two"))
+                data[name] = built
         return {**merged, **data}
 
     def _merged(self, node: Node) -> dict[str, Plain]:
@@ -278,9 +286,11 @@ class _Builder:
         return found
 
     def _report(self, node: Node, message: str, hint: str) -> None:
-        if self._problems is not None:
-            mark = node.start_mark
-            self._problems.append(Problem(message, self._path, mark.line + 1, mark.column + 1, hint))
+        self.problems.append(self._problem(node, message, hint))
+
+    def _problem(self, node: Node, message: str, hint: str) -> Problem:
+        mark = node.start_mark
+        return Problem(message, self._path, mark.line + 1, mark.column + 1, hint)
 
 
 def _leaf_lines(node: Node, data: Plain, at: Keys, line: int) -> Iterator[tuple[Keys, Plain, int]]:

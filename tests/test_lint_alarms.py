@@ -49,6 +49,12 @@ CASES = {
         "{job-name: train}",
         "{app: train}",
     ),
+    "keys-are-unique": Case(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: labelled\n  labels: {}\n"
+        "data:\n  app: web\n  app: {{ .Values.jobs.namespace | trunc 0 }}web\n",
+        "| trunc 0",
+        "",
+    ),
     "mounts-have-volumes": Case(
         "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: web}\nspec:\n  serviceName: web\n"
         "  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec:\n" + POD + ""
@@ -63,6 +69,13 @@ CASES = {
         "  ports: [{port: 80, targetPort: 8081}]\n",
         "8081",
         "metrics",
+    ),
+    "unique-ports": Case(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: proxied}\nspec:\n  containers:\n"
+        "  - {name: one, image: 'example.com/main:v1', ports: [{name: http, containerPort: 8080}]}\n"
+        "  - {name: two, image: 'example.com/main:v1', ports: [{name: http, containerPort: 8081}]}\n",
+        "8081",
+        "8080",
     ),
     "quantities-are-text": Case(
         "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: things.example.com}\n"
@@ -373,3 +386,20 @@ def test_links_out_of_a_chart_matter_where_helm_ignores_them_too(tmp_path: Path)
     (folder / "data").unlink()
     (folder / "data").symlink_to("nowhere")
     assert [each.rule for each in read_chart(folder).findings] == ["chart-files"]
+
+
+def test_keys_of_values_that_stand_twice(tmp_path: Path) -> None:
+    """Helm takes the last one, and says nothing."""
+    chart = written(
+        tmp_path / "chart", {"values.yaml": "jobs: {namespace: one}\nsame: 1\nsame: 1\njobs: {namespace: two}\n"}
+    )
+    found = about(linted(chart), "keys-are-unique")
+    assert [(str(each.problem.path), each.problem.line) for each in found] == [(str(chart / "values.yaml"), 4)]
+
+
+@pytest.mark.parametrize("left_out", ["apiVersion: v1\n", "kind: ConfigMap\n"])
+def test_objects_without_a_kind_or_a_version(left_out: str, tmp_path: Path) -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: one}\n".replace(left_out, "")
+    chart = written(tmp_path / "chart", {"templates/object.yaml": text})
+    found = [each for each in linted(chart) if each.problem.path == chart / "templates" / "object.yaml"]
+    assert {each.rule for each in found if each.severity == "error"} >= {"objects-fit-their-schema"}

@@ -40,6 +40,8 @@ def test_token_from_a_value_is_found_at_its_line(shape: str) -> None:
 
 HARMLESS = {
     "by reference": "- name: HF_TOKEN\n  valueFrom:\n    secretKeyRef: {name: {{ .Values.secretName }}, key: token}\n",
+    "a choice of the user": "- name: HF_TOKEN\n  {{ if .Values.secret }}\n  valueFrom:\n"
+    "    secretKeyRef: {name: a, key: b}\n  {{ else }}\n  value: {{ .Values.hfToken }}\n  {{ end }}\n",
     "the next variable": "- name: HF_TOKEN\n  valueFrom: {}\n- name: MODE\n  value: {{ .Values.keyMode }}\n",
     "name of a Secret": "- name: HF_TOKEN\n  value: {{ .Values.token.secretName }}\n",
     "a Secret": "kind: Secret\nstringData:\n  x: |\n    HF_TOKEN={{ .Values.hfToken }}\n",

@@ -110,6 +110,7 @@ STEPS = {
     "dependencies-are-there": "about_missing",
     "chart-is-rendered": "refusals",
     "helm-template": "_Work.rendered",
+    "keys-are-unique": "Inspection._overwritten",
     "renders-are-identical": "_Work._compared",
 }
 # Its findings come with the chart, as reading the folder gave them.

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 
 from chartgen.chart import Chart
-from chartgen.errors import ChartgenError
+from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
 from chartgen.linter.dependencies import dependencies
+from chartgen.linter.rules import UNIQUE
 from chartgen.yamltext import Document, load
 
 _INCLUDED = re.compile(r"\b(?:include|template)\s+[\"`]([^\"`]+)[\"`]")
@@ -19,11 +20,14 @@ _ALL_VALUES = re.compile(r"\.Values(?![\w.])|\.AsMap|index\s+\.Values")
 
 
 def documents(chart: Chart) -> Iterator[Finding]:
-    """Look at the top-level keys of values.yaml: each is used by a template, named in the README, and in the schema."""
+    """Look at the keys of values.yaml: none twice; a template uses the top ones, README and schema name them."""
     try:
-        values = load(chart.files.get("values.yaml", ""), "values.yaml")
+        values = load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True)
     except ChartgenError:
         return  # Helm tells of it
+    for problem in values.overwritten:
+        message = f"{problem.message} with another value, and the last one counts"
+        yield Finding(UNIQUE, Problem(message, problem.path, problem.line, problem.column, problem.hint))
     if not isinstance(values.data, dict):
         return
     templates = "\n".join(text for path, text in chart.files.items() if "templates/" in path)

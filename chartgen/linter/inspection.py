@@ -17,7 +17,7 @@ from chartgen.linter.places import script_line, template_line
 from chartgen.linter.policy import STRANGERS_REASON
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.rendering import Rendering, told
-from chartgen.linter.rules import RULES, SCHEMAS, Rule
+from chartgen.linter.rules import RULES, SCHEMAS, UNIQUE, Rule
 from chartgen.manifests import Manifest
 
 # What a rule raises at fields of other types than Kubernetes has for them; `objects-fit-their-schema` tells which.
@@ -52,8 +52,18 @@ class Inspection:
             yield from (Finding("helm-template", told(problem, rendering.preset)) for problem in error.problems)
             return
         new = [(rendering.kubernetes, each.text) not in seen for each in found]
+        told = {text for _, text in seen}
+        yield from (finding for each in found if each.text not in told for finding in self._overwritten(each))
         seen.update((rendering.kubernetes, each.text) for each in found)
         self.releases.append(_Release(rendering.kubernetes, found, new, self.reasons.allowed(rendering.preset.data)))
+
+    def _overwritten(self, manifest: Manifest) -> Iterator[Finding]:
+        lines = manifest.text.split("\n")
+        for problem in manifest.document.overwritten:
+            if UNIQUE not in ignored(lines, problem.line):
+                found = template_line(self.chart, manifest.template, lines, problem.line)
+                message = f"{title(manifest.data)}: {problem.message} with another value, and the last one counts"
+                yield Finding(UNIQUE, Problem(message, found.path, found.line, hint=problem.hint))
 
     def findings(self, step: str) -> Iterator[Finding]:
         """Apply the rules of a step."""

@@ -13,6 +13,7 @@ from chartgen.apitypes import custom_kinds, kind_schema, served_groups
 from chartgen.findings import Complaint
 from chartgen.linter.objects import Object, metadata
 from chartgen.openapi import faults, spelled
+from chartgen.yamltext import type_name
 
 _METADATA = {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
 
@@ -24,6 +25,9 @@ def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[Complai
         thing: A rendered object.
         kubernetes: One of `kubernetes_versions`.
     """
+    for key in ("apiVersion", "kind"):
+        if not isinstance(thing.get(key), str):
+            yield Complaint(f"{key} must be text, not {type_name(thing.get(key))}", f"write its {key}", (key,))
     name = f"{thing.get('apiVersion')}/{thing.get('kind')}"
     found, definitions = kind_schema(name, kubernetes)
     if found is None:
@@ -58,7 +62,9 @@ def kinds_are_known(thing: Object, kubernetes: str) -> Iterator[Complaint]:
 
 
 def _is_known(thing: Object, kubernetes: str) -> bool:
-    return kind_schema(f"{thing.get('apiVersion')}/{thing.get('kind')}", kubernetes)[0] is not None
+    """Report whether there is a schema of an object's kind, or nothing that a schema could be of."""
+    names = [name for name in (thing.get("apiVersion"), thing.get("kind")) if isinstance(name, str)]
+    return len(names) < 2 or kind_schema("/".join(names), kubernetes)[0] is not None
 
 
 def _group(thing: Object) -> str:

@@ -75,10 +75,11 @@ STYLE = frozenset(
         *("no-privileged-containers", "no-host-access", "no-added-capabilities", "tokens-are-not-mounted"),
         *("readme-names-values", "schema-describes-values", "no-banned-functions", "helm-lint-strict"),
         # System daemons of others mount such folders for a living; of chartgen's own charts it is always reported.
-        *("scripts-are-sound", "images-are-pinned", "no-system-folders"),
+        *("scripts-are-sound", "images-are-pinned", "no-system-folders", "finished-jobs-expire"),
     )
 )
 SCHEMAS = "kubernetes schemas"
+UNIQUE = "keys-are-unique"
 _SCHEMAS = "chartgen/data/schemas.yaml"
 RULES = (
     *(Rule(check, "structure") for check in STRUCTURE),
@@ -143,6 +144,12 @@ STEP_RULES = (
         "Helm cannot render the chart with a preset or for a Kubernetes version, or the chart refuses the values.",
         "change the value or the template that the message names",
         "helm template",
+    ),
+    StepRule(
+        UNIQUE,
+        "A map of an object or of values.yaml has a key twice with different values, of which Helm takes the last.",
+        "keep one of the two",
+        "sigs.k8s.io/yaml, YAMLToJSON",
     ),
     StepRule(
         "no-banned-functions",

@@ -104,18 +104,16 @@ def unique_containers(thing: Object) -> Iterator[Complaint]:
 
 
 def unique_ports(thing: Object) -> Iterator[Complaint]:
-    """No two containers of a pod listen on one port, or name two ports alike: they share one network."""
+    """No two containers of a pod listen on one port: they share one network. Names of a container's ports differ."""
     for pod in pods(thing):
-        ports = [
-            ((*container.at, "ports", index), port)
-            for container in containers(pod)
-            for index, port in items(container.spec, "ports")
-        ]
-        numbers = ((at, (port.get("containerPort"), port.get("protocol", "TCP"))) for at, port in ports)
+        numbers = []
+        for container in containers(pod):
+            ports = [((*container.at, "ports", index), port) for index, port in items(container.spec, "ports")]
+            numbers += [(at, (port.get("containerPort"), port.get("protocol", "TCP"))) for at, port in ports]
+            for at, name in repeated((at, port["name"]) for at, port in ports if "name" in port):
+                yield Complaint(f"two ports of container {container.name} are named {name!r}", "rename one", at)
         for at, (number, _) in repeated(numbers):
             yield Complaint(f"two containers of the pod have port {number}", "give one of them another port", at)
-        for at, name in repeated((at, port["name"]) for at, port in ports if "name" in port):
-            yield Complaint(f"two ports of the pod are named {name!r}", "rename one of the two", at)
 
 
 def annotations_are_json(thing: Object) -> Iterator[Complaint]:

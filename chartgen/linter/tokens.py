@@ -70,7 +70,7 @@ def rendered_tokens(chart: Chart) -> Iterator[Finding]:
 
 def _values(chart: Chart) -> Document | None:
     try:
-        return load(chart.files.get("values.yaml", ""), "values.yaml")
+        return load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True)
     except ChartgenError:
         return None  # Helm tells of it
 
@@ -97,13 +97,18 @@ def _of_line(lines: Sequence[str], index: int, row: str) -> Iterator[tuple[str, 
 
 
 def _value_of(lines: Sequence[str], index: int, named: re.Match[str]) -> Iterator[str]:
-    """Give what fills the `value` of a variable: in its own line, or in those up to the next item."""
+    """Give what fills the `value` of a variable: in its own line, or in those up to the next item.
+
+    A template that also takes it from a Secret leaves the choice to its user.
+    """
     if named["flow"] and (found := _VALUE.match(named["flow"])):
         yield found["expression"]
     depth = len(named["indent"])
     for row in lines[index + 1 : index + 12]:
         indent = len(row) - len(row.lstrip())
         if row.strip() and not row.lstrip().startswith("{{") and (indent < depth or row.lstrip().startswith("- ")):
+            return
+        if "secretKeyRef" in row:
             return
         if found := _VALUE.match(row):
             yield found["expression"]
