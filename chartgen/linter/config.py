@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Any, get_args
 
 from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.findings import Level
 from chartgen.linter.boundary import escapes, fault_of, refused
 from chartgen.linter.ignores import NEVER
+from chartgen.linter.limits import OutOfTimeError, limited
 from chartgen.yamltext import read_text, type_name
 
 _FILES = {"chartgen.toml": ("lint",), "pyproject.toml": ("tool", "chartgen", "lint")}
 _LISTS = ("charts", "select", "ignore", "kubernetes")
+_LARGEST, _PATIENCE = 1_000_000, 5
 LEVELS: tuple[Level, ...] = get_args(Level)
 
 
@@ -62,10 +66,18 @@ def read_config(folder: Path) -> Config:
 def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
     # Python 3.10 has no TOML of its own; the package is the same code.
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    text = read_text(path)
+    if len(text) > _LARGEST:
+        raise UsageError(Problem(f"is larger than {_LARGEST / 1e6:.0f} MB", path, hint="keep data out of it"))
     try:
-        node: Any = toml.loads(read_text(path))
+        # Both take time that grows with the square of a key's parts.
+        with limited(_PATIENCE) if current_thread() is main_thread() else nullcontext():
+            node: Any = toml.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(Problem(f"is no TOML: {error}", path)) from None
+    except OutOfTimeError:
+        hint = "write tables instead of keys of many parts"
+        raise UsageError(Problem(f"could not be read within {_PATIENCE} s", path, hint=hint)) from None
     for key in keys:
         node = node.get(key) if isinstance(node, dict) else None
     return node if isinstance(node, dict) else None

@@ -107,6 +107,18 @@ def test_settings_that_leave_the_repository(repo: Path, entry: str, key: str) ->
     assert f"chartgen.toml: {key}: {entry!r}" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    "settings", ["[" + "a." * 150_000 + "a]\n", ("a." * 4000 + "a = 1\n") * 60, "# " + "a" * 1_000_000]
+)
+def test_settings_that_take_long_to_read(repo: Path, settings: str) -> None:
+    """Python's reader of TOML takes a time that grows with the square of the parts of a key."""
+    (repo / "pyproject.toml").write_text(settings)
+    ran = lint(repo)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert ran.stderr.startswith("error: ")
+    assert "pyproject.toml" in ran.stderr
+
+
 def test_settings_file_that_is_a_link(repo: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(PAYLOAD)
     (repo / "chartgen.toml").symlink_to(tmp_path / "secret")
