@@ -59,6 +59,12 @@ def is_recipe(data: dict[str, Any]) -> bool:
     return isinstance(workload, dict) and "gpus" in workload and sum(key in data for key in _TELLING) >= 3
 
 
+def _section(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a section of a recipe's values; empty where it is no map, or the values are no recipe's."""
+    found = data.get(name) if is_recipe(data) else None
+    return found if isinstance(found, dict) else {}
+
+
 def dead_key_of_brackets(data: dict[str, Any]) -> Iterator[Complaint]:
     """A key that ends in `[]` is a key of that very name: templates range over the name without, and see nothing."""
     for at, node in maps(data):
@@ -84,7 +90,7 @@ def dead_key_of_recipe(data: dict[str, Any]) -> Iterator[Complaint]:
 
 def gpus_fill_machines(data: dict[str, Any]) -> Iterator[Complaint]:
     """The recipes divide the GPUs by 8 and drop the rest: 12 become one machine of 8 that waits for 12."""
-    gpus = (data.get("workload") or {}).get("gpus") if is_recipe(data) else None
+    gpus = _section(data, "workload").get("gpus")
     if isinstance(gpus, int) and gpus > _GPUS and gpus % _GPUS:
         message = f"workload.gpus: {gpus} is no multiple of {_GPUS}"
         yield Complaint(message, f"use {gpus // _GPUS * _GPUS} or {-(-gpus // _GPUS) * _GPUS}", ("workload", "gpus"))
@@ -92,7 +98,7 @@ def gpus_fill_machines(data: dict[str, Any]) -> Iterator[Complaint]:
 
 def buckets_have_names(data: dict[str, Any]) -> Iterator[Complaint]:
     """A bucket without a name renders a volume that no pod can mount; the recipes leave it to `--set`."""
-    for index, mount in items(data.get("volumes") or {}, "gcsMounts") if is_recipe(data) else ():
+    for index, mount in items(_section(data, "volumes"), "gcsMounts"):
         if not mount.get("bucketName"):
             at = ("volumes", "gcsMounts", index)
             yield Complaint(f"volumes.gcsMounts[{index}] has no bucketName", "name the bucket", at)
@@ -100,14 +106,14 @@ def buckets_have_names(data: dict[str, Any]) -> Iterator[Complaint]:
 
 def buckets_have_a_sidecar(data: dict[str, Any]) -> Iterator[Complaint]:
     """The volumes range over gcsMounts, the sidecar's annotation asks for gcsVolumes: one without the other hangs."""
-    volumes = (data.get("volumes") or {}) if is_recipe(data) else {}
+    volumes = _section(data, "volumes")
     if volumes.get("gcsMounts") and volumes.get("gcsVolumes") is not True:
         yield Complaint("volumes.gcsMounts without gcsVolumes: true", "set gcsVolumes: true", ("volumes", "gcsMounts"))
 
 
 def networks_are_named(data: dict[str, Any]) -> Iterator[Complaint]:
     """Outside the machine's own network each GPU network is named; without names the pod has none and uses TCP."""
-    network = (data.get("network") or {}) if is_recipe(data) else {}
+    network = _section(data, "network")
     if network and network.get("hostNetwork") is not True and not network.get("subnetworks"):
         message = "network.subnetworks is empty, and hostNetwork is not true"
         yield Complaint(message, "name the networks of the GPU interfaces, or set hostNetwork: true", ("network",))
@@ -115,9 +121,8 @@ def networks_are_named(data: dict[str, Any]) -> Iterator[Complaint]:
 
 def plugin_and_daemon_fit(data: dict[str, Any]) -> Iterator[Complaint]:
     """The NCCL plugin and the receive daemon come in pairs; another pair aborts, or runs over TCP."""
-    network = data.get("network") if is_recipe(data) else None
-    named = network if isinstance(network, dict) else {}
-    plugin, daemon = (str(named.get(key) or "").rpartition(":")[2] for key in ("pluginVersion", "daemonVersion"))
+    network = _section(data, "network")
+    plugin, daemon = (str(network.get(key) or "").rpartition(":")[2] for key in ("pluginVersion", "daemonVersion"))
     rows = [row for rows in lock()["plugins"].values() for row in rows if row["plugin"] == plugin]
     if plugin and daemon and rows and all(daemon not in row["daemons"] for row in rows):
         message = f"network.daemonVersion: {daemon} does not go with plugin {plugin}"
@@ -127,8 +132,8 @@ def plugin_and_daemon_fit(data: dict[str, Any]) -> Iterator[Complaint]:
 def variables_stand_once(data: dict[str, Any]) -> Iterator[Complaint]:
     """A variable that stands twice: the last wins in the pod, and server-side apply refuses the object."""
     for section, key in (("workload", "envs"), ("network", "ncclSettings")):
-        found = items(data.get(section) or {}, key) if isinstance(data.get(section), dict) else ()
-        named = (((section, key, index), entry.get("name")) for index, entry in found)
+        found = items(data[section], key) if isinstance(data.get(section), dict) else ()
+        named = (((section, key, index), str(entry["name"])) for index, entry in found if "name" in entry)
         for at, name in repeated(named):
             yield Complaint(f"{section}.{key} sets {name} twice", "keep one of the two", at)
 
