@@ -245,7 +245,7 @@ def _template_problem(text: str) -> Problem:
 
 def _placed(place: str, message: str, trail: Sequence[str] = ()) -> Problem:
     path, *numbers = place.split(":")
-    line, column = ([int(number) for number in numbers if number.isdigit()] + [0, 0])[:2]
+    line, column = ([int(number) for number in numbers if number.isdecimal()] + [0, 0])[:2]
     return Problem(message, path, line, column, trail=tuple(trail))
 
 

@@ -31,6 +31,8 @@ NAMES = {
     "steps": "steps",
     "flops": "FLOPs per sample",
 }
+# No size, count or rate of a run comes near; FLOPs of a sample may.
+_LARGEST = 1e30
 _FAMILIES_WITH_GATE = ("llama", "mixtral")
 
 
@@ -105,7 +107,7 @@ def agree(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> Facts:
     known: dict[str, Any] = {}
     notices = []
     for name, words in NAMES.items():
-        told = [(source, facts[name]) for source, facts in sources if facts.get(name) not in (None, 0, "")]
+        told = [(source, facts[name]) for source, facts in sources if _can_be(facts.get(name))]
         if not told:
             continue
         if all(same(name, value, told[0][1]) for _, value in told):
@@ -116,6 +118,11 @@ def agree(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> Facts:
                 Notice(f"{words} is {says}", "name the right one; figures that need it are left out", "error")
             )
     return Facts(known, notices)
+
+
+def _can_be(value: Any) -> bool:
+    """Report whether a source tells of something at all, and not of a number that nothing can be worked out with."""
+    return value not in (None, 0, "") and not (isinstance(value, int | float) and not abs(value) < _LARGEST)
 
 
 def same(name: str, one: Any, other: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,7 @@ _NUMBERS = {
     "gpus": ("world_size",),
     "machines": ("num_nodes",),
 }
+_WHOLE = re.compile(r"[0-9]{1,18}")
 # NeMo counts the vocabulary of GPT-2 as 51200 (nemo/collections/common/parts/perf_metrics_utils.py): it is padded, and
 # the tokenizer's name is all that the configuration tells.
 _GPT2 = ("GPT2BPETokenizer", 51200)
@@ -33,14 +35,14 @@ def facts_of(settings: Mapping[str, str]) -> dict[str, Any]:
     """Translate native settings into facts; what is not told is left out."""
     facts: dict[str, Any] = {}
     for fact, names in _NUMBERS.items():
-        told = (settings[name] for name in names if settings.get(name, "").isdigit())
+        told = (settings[name] for name in names if _WHOLE.fullmatch(settings.get(name, "")))
         if number := next(told, ""):
             facts[fact] = int(number)
     if settings.get("group_query_attention") in ("False", "false"):
         facts.pop("queryGroups", None)  # Megatron prints 1, its default, which then does not count
     if "vocabularySize" not in facts and settings.get("tokenizer/type") == _GPT2[0]:
         facts["vocabularySize"] = _GPT2[1]
-    if settings.get("devices", "").isdigit() and "machines" in facts:
+    if _WHOLE.fullmatch(settings.get("devices", "")) and "machines" in facts:
         facts["gpus"] = int(settings["devices"]) * facts["machines"]
     if "layers" in facts:
         facts["gated"] = _gated(settings)

@@ -160,6 +160,6 @@ def window_of(track: Track, text: str) -> Window:
     if text == "all":
         return Window(track, tuple(each for each in kept(track) if len(each)))
     first, colon, last = text.partition(":")
-    if not (colon and (first or "0").isdigit() and (last or "0").isdigit()):
+    if not (colon and (first or "0").isdecimal() and (last or "0").isdecimal()):
         raise UsageError(Problem(f"{text!r} is no window", hint="write FIRST:LAST in steps, both included, or all"))
     return between(track, int(first or 0), int(last) if last else 1 << 62)

@@ -74,7 +74,7 @@ class Recipe:
     def number(self, *keys: str | int) -> int | None:
         """Return a whole number, also one written as text; None where there is none, and what is none is left."""
         found = self.take(*keys)
-        if found is None or (isinstance(found, (int, str)) and not isinstance(found, bool) and str(found).isdigit()):
+        if found is None or (isinstance(found, (int, str)) and not isinstance(found, bool) and str(found).isdecimal()):
             return None if found is None else int(found)
         self.leave(keys, "is no whole number")
         return None

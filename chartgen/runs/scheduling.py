@@ -72,7 +72,7 @@ def unplaced(message: str, pods: int, taints: str = "") -> Cause:
     found = reword(match["why"] if match else message, _PREDICATES)
     if not found:
         return Cause(f"{many} cannot be placed: {message}")
-    machines = f"of {match['all']} machines " if match and match["why"][0].isdigit() else ""
+    machines = f"of {match['all']} machines " if match and match["why"][0].isdecimal() else ""
     reasons = ", ".join(dict.fromkeys(cause.text.rstrip() for cause in found))
     reasons += f" ({taints})" if taints and "taint" in reasons and "{" not in reasons else ""
     return Cause(f"{many} cannot be placed: {machines}{reasons}", "; ".join(dict.fromkeys(each.hint for each in found)))

@@ -113,3 +113,21 @@ def test_no_figure_is_below_zero_or_above_what_a_gpu_can_do(tmp_path: Path) -> N
     assert found.returncode == 1
     told = json.loads(found.stdout)
     assert (told["tflopsPerGpu"], told["loggedTflopsPerGpu"], told["tokensPerGpu"], told["mfu"]) == (None,) * 4
+
+
+def test_sizes_that_no_run_has_are_not_facts(tmp_path: Path) -> None:
+    """Neither more digits than a float has room for, nor what Python takes for a digit and not for a number."""
+    log = tmp_path / "run.log"
+    sizes = {"seq_length": "1" + "0" * 400, "global_batch_size": "1" + "0" * 17, "world_size": "²"}
+    settings = "".join(f"  {name} ............ {value}\n" for name, value in sizes.items()).encode()
+    steps = b"".join(STEP.replace(b"        1/", b"        %d/" % number) for number in range(1, 9))
+    log.write_bytes(b"---- arguments ----\n" + settings + b"---- end of arguments ----\n" + steps)
+    found = metrics(log, "--output", "json")
+    assert found.returncode == 0, found.stderr[-500:]
+    assert not {"gpus", "sequenceLength"} & json.loads(found.stdout)["facts"].keys()
+
+
+def test_window_of_figures_that_are_no_numbers(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_bytes(STEP)
+    found = metrics(tmp_path / "run.log", "--window", "²:3")
+    assert (found.returncode, found.stderr.count("\n")) == (2, 1)
