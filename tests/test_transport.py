@@ -236,6 +236,15 @@ def test_every_plugin_of_efa_is_understood(tmp_path: Path, facts: dict[str, Any]
     assert "rovider is tcp" in line
 
 
+def test_an_adapter_that_is_listed_for_direct_memory_too_counts_once(tmp_path: Path) -> None:
+    names = [f"mlx5_{number}{end}" for number in range(8) for end in ("", "_dma")]
+    entries = "".join(PLAIN["entry"] % (index, name, 1, "RoCE") for index, name in enumerate(names))
+    line = FACTS["line"] % (entries, "[RO]", "eth0", "192.0.2.9<0>")
+    code, told = compare(tmp_path, "oke-h100", said(line, "Using network IB"))
+    assert code == 78
+    assert "with 16 adapters, NCCL found 8 of them" in told
+
+
 def test_a_link_that_is_not_promised_is_told(tmp_path: Path) -> None:
     code, line = compare(tmp_path, "oke-h100", verbs("IB", 16))
     assert code == 78
