@@ -567,7 +567,8 @@ def test_the_command(plane: ControlPlane, cluster: Cluster) -> None:
 def test_the_release_of_a_target_that_is_not_known_is_not_examined(plane: ControlPlane, tmp_path: Path) -> None:
     userlib.write(tmp_path / "lib", {"targets/box.yaml": userlib.TARGET.replace(", FRAGMENTS", "")})
     userlib.composed(tmp_path / "lib").write(tmp_path / "box")
-    asked, env = ["doctor", tmp_path / "box", "visit", "-n", SPACE], {"KUBECONFIG": str(plane.kubeconfig)}
+    asked = ("doctor", tmp_path / "box", "visit", "-n", SPACE)
+    env = {"KUBECONFIG": str(plane.kubeconfig)}
     ran = chartgen(*asked, env=env)
     assert (ran.exit_code, ran.stdout) == (3, "")
     assert "target box" in ran.stderr
