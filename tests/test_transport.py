@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import profiles
 import pytest
 from nccllogs import EFA_OLD, HPCX, TCP, TCP_OLD, TCPX, TCPXO, efa, said, verbs
 from rendered import Objects, container, job_spec, one, rendered, target
@@ -298,6 +299,8 @@ def test_enough_adapters_are_enough_also_in_a_list_that_is_cut(tmp_path: Path) -
     [
         *((name, (IB,) if name == "onprem-p8000" else (), TCP) for name in TARGETS),
         ("oke-h100", (), said(listed(PLAIN, "RoCE", 16), "Using network Socket")),
+        # a chart for A3 Mega on machines whose plugin is gIB
+        ("gke-a3mega", (), said(f"Using network {profiles.sets(profiles.GIB)['NCCL_NET']}")),
         ("oke-h100", (), said("NET/FastSocket : Using [0]eth0:192.0.2.9<0>", "Using network FastSocket")),
         ("eks-p5", (), said("NET/OFI No eligible providers were found", "Using network Socket")),
         ("onprem-p8000", (IB,), said("NET/IB : No device found.", "Error: network IB not found.")),
