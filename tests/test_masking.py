@@ -68,6 +68,16 @@ def test_an_error_on_its_way_out_is_masked_too() -> None:
 
 
 @pytest.mark.usefixtures("built_helm")
+@pytest.mark.parametrize("form", FORMS)
+def test_nor_does_lint(form: str) -> None:
+    flags = f"secretEnv.DB=hunter2-x,serviceAccount={HF},env.DB_URL=postgres://u:pw-x@db/train"
+    found = chartgen("lint", "gke-a3mega", "--set", flags, "--no-cache", "--output", form)
+    assert found.exit_code == 1
+    for secret in (HF, "hunter2-x", "pw-x"):
+        assert secret not in found.output
+
+
+@pytest.mark.usefixtures("built_helm")
 def test_nor_does_what_helm_quotes(tmp_path: Path) -> None:
     (tmp_path / "templates").mkdir()
     (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: other, version: 1.0.0}\n")
