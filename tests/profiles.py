@@ -15,6 +15,7 @@ from chartgen.yamltext import load_file, require_map
 UPSTREAM = Path(__file__).parent / "data" / "upstream"
 TCPXO, TCPXO_BEFORE = "nccl-env-profile.sh v1.0.17", "nccl-env-profile.sh v1.0.3"
 TCPX, TCPX_BEFORE = "gpudirect-tcpx v3.1.12", "gpudirect-tcpx v3.1.9"
+GIB = "set_nccl_env.sh"
 
 
 @lru_cache(maxsize=1)

@@ -6,15 +6,17 @@ import base64
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from proxy import Answer, faults_of
 
-from chartgen.cluster import CONFIG_MAP, CRD, SECRET, ClusterError, Kind, Object, connect
+from chartgen.cluster import CONFIG_MAP, CRD, SECRET, ClusterError, Kind, Object, connect, transport
 from chartgen.errors import MissingToolError, UsageError
 from chartgen.rehearsal.controlplane import ControlPlane
 
@@ -245,6 +247,25 @@ def test_a_busy_server_is_waited_for(plane: ControlPlane, tmp_path: Path, method
             CONFIG_MAP, item, dry_run=True
         )
         assert sum(each.startswith(method) and "configmaps" in each for each in seen) == 3
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize(("after", "waited"), [("7", 7), ("0", 0.5)])
+def test_a_busy_server_says_for_how_long(
+    plane: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: str, waited: float
+) -> None:
+    refusals = iter(range(2))
+    pauses: list[float] = []
+
+    def fault(_: str, path: str) -> Answer | None:
+        if "configmaps" not in path or next(refusals, None) is None:
+            return None
+        return Answer(429, status(429, "TooManyRequests", "too many requests"), {"Retry-After": after})
+
+    with faults_of(plane, tmp_path, fault) as (config, _), connect(kubeconfig=config) as cluster:
+        monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pauses.append))
+        cluster.list(CONFIG_MAP, namespace="default")
+    assert pauses == [waited, waited]
 
 
 @pytest.mark.engines

@@ -12,6 +12,7 @@ from typing import Any
 
 import manifests
 import pytest
+import userlib
 from rendered import GPT3, VALUES, chart, setup_chart, target
 from userlib import chartgen
 from ward import HEAD, PLAIN, SPACE, apply, examined, found, opened, pod_spec, run, status
@@ -559,3 +560,18 @@ def test_the_command(plane: ControlPlane, cluster: Cluster) -> None:
     assert ran.exit_code == 0, ran.output
     assert {each["status"] for each in json.loads(ran.stdout)} == {"pass"}
     assert cluster.list(JOBSET, namespace=SPACE) == []
+
+
+@engines
+@pytest.mark.usefixtures("cluster")
+def test_the_release_of_a_target_that_is_not_known_is_not_examined(plane: ControlPlane, tmp_path: Path) -> None:
+    userlib.write(tmp_path / "lib", {"targets/box.yaml": userlib.TARGET.replace(", FRAGMENTS", "")})
+    userlib.composed(tmp_path / "lib").write(tmp_path / "box")
+    asked = ("doctor", tmp_path / "box", "visit", "-n", SPACE)
+    env = {"KUBECONFIG": str(plane.kubeconfig)}
+    ran = chartgen(*asked, env=env)
+    assert (ran.exit_code, ran.stdout) == (3, "")
+    assert "target box" in ran.stderr
+    ran = chartgen(*asked, "--path", tmp_path / "lib", env=env)
+    assert "target box" not in ran.stderr
+    assert ran.stdout

@@ -33,6 +33,11 @@ WRONG = [
     ([*DOWNLOAD, "tokenizer.path=/data/a", "env.NNODES=2"], "variables-of-the-start", "env.NNODES"),
     (["secretEnv.RANK.secretName=a", "secretEnv.RANK.key=b"], "variables-of-the-start", "secretEnv.RANK"),
     ([*PLACED, "topology.level=cloud.google.com/gce-topology-blok"], "levels-of-the-topology", "topology.level"),
+    (
+        ["queue.name=a", "topology.sliceSize=2", "topology.sliceLevel=cloud.google.com/gce-topology-rack"],
+        "levels-of-the-topology",
+        "topology.sliceLevel",
+    ),
 ]
 RIGHT = [
     [*NAMED],
@@ -51,6 +56,7 @@ RIGHT = [
     ["data.name=text_document_of_gpt2"],
     ["env.NCCL_DEBUG=INFO", "env.PATH=/opt/bin:/usr/bin", "env.WANDB_MODE=offline"],
     ["topology.level=anything"],  # without a mode
+    ["topology.sliceLevel=anything"],  # without slices
     [*PLACED],
 ]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +20,7 @@ from chartgen.cluster import LEASE, Cluster, Kind, Object, connect
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rollout.lease import DURATION, holder_of, identity, lease_name, read_notes
-from chartgen.rollout.lock import Lock, Pace
+from chartgen.rollout.lock import Lock, Pace, now
 
 RELEASE = "my-run"
 NEVER = 1e6  # seconds between two renewals: those of the test only
@@ -305,3 +306,10 @@ def test_user_without_a_passwd_entry() -> None:
     with os.fdopen(end) as said:
         assert said.read().startswith("uid 54321@")
     os.waitpid(child, 0)
+
+
+def test_time_is_measured_by_a_clock_that_nobody_sets() -> None:
+    assert Pace().clock is now
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    before, found, after = time.clock_gettime(clock), now(), time.clock_gettime(clock)
+    assert before <= found <= after

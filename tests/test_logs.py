@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -320,15 +321,27 @@ def test_an_unforeseen_error_ends_it(kubelet: Kubelet, started: Any, plane: Cont
 
 @pytest.mark.engines
 @pytest.mark.parametrize("lines", [1, 5000], ids=["they wait for more", "they wait to be read"])
-def test_closing_it_early_leaves_no_thread(kubelet: Kubelet, started: Any, plane: ControlPlane, lines: int) -> None:
+def test_closing_it_early_leaves_no_thread(
+    kubelet: Kubelet, started: Any, plane: ControlPlane, lines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pods = started(manifests.jobset(f"early-{lines}", 4, pool="talk"))
     for pod in pods:
         kubelet.write(pod, *(f"line {number}" for number in range(lines)))
+    backlogs: list[queue.Queue[Any]] = []
+
+    class Backlog(queue.Queue[Any]):
+        def __init__(self, maxsize: int = 0) -> None:
+            super().__init__(maxsize)
+            backlogs.append(self)
+
+    monkeypatch.setattr(queue, "Queue", Backlog)
     sources = find_sources(plane.cluster, f"early-{lines}", "default", rank="all")
     stream = follow_logs(plane.cluster, f"early-{lines}", sources, "default", progress=lambda _: None)
     with closing(stream):  # type: ignore[type-var]  # a generator has close()
         assert next(stream).endswith("line 0")
         assert len(threads()) == 4
+        if lines > 1:
+            wait_for(backlogs[0].full, what="that nobody can hand over more", timeout=20)
     assert threads() == set()
 
 

@@ -67,6 +67,28 @@ def test_an_error_on_its_way_out_is_masked_too() -> None:
     assert "secretEnv.DB" in found.output
 
 
+@pytest.mark.usefixtures("built_helm")
+@pytest.mark.parametrize("form", FORMS)
+def test_nor_does_lint(form: str) -> None:
+    flags = f"secretEnv.DB=hunter2-x,serviceAccount={HF},env.DB_URL=postgres://u:pw-x@db/train"
+    found = chartgen("lint", "gke-a3mega", "--set", flags, "--no-cache", "--output", form)
+    assert found.exit_code == 1
+    for secret in (HF, "hunter2-x", "pw-x"):
+        assert secret not in found.output
+
+
+@pytest.mark.usefixtures("built_helm")
+def test_nor_does_what_helm_quotes(tmp_path: Path) -> None:
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: other, version: 1.0.0}\n")
+    (tmp_path / "values.yaml").write_text("token: none\n")
+    (tmp_path / "templates" / "a.yaml").write_text('{{ fail (printf "cannot use %s" .Values.token) }}\n')
+    found = chartgen("render", tmp_path, "my-run", "--set", f"token={HF}")
+    assert found.exit_code == 1
+    assert "cannot use (hidden)" in found.output
+    assert HF not in found.output
+
+
 def test_what_yaml_makes_of_a_password_is_not_told() -> None:
     (found,) = traps(load("env: {DB_PASSWORD: 0123456}\n", "site.yaml"))
     assert "123456" not in str(found)

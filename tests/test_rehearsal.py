@@ -14,15 +14,18 @@ import procs
 import pytest
 import userlib
 from rendered import GPT3, target
+from userlib import chartgen
 
 from chartgen.cluster import CLUSTER_QUEUE, NAMESPACE, NODE, wait_for
 from chartgen.composer import compose
 from chartgen.errors import ChartgenError
 from chartgen.library import open_library
 from chartgen.plan import Plan, plan_release
+from chartgen.rehearsal import rehearse as rehearsing
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import assumptions, rehearse
+from chartgen.rehearsal.rehearse import Rehearsal, assumptions, rehearse
 from chartgen.rehearsal.storage import foreign_classes
+from chartgen.runs.verdict import Verdict
 from chartgen.target import load_target
 from chartgen.values import Values, load_values
 
@@ -156,6 +159,22 @@ def names(plane: ControlPlane, kind: object) -> set[str]:
 def command(*arguments: str) -> list[str]:
     files = [part for file in GPT3 for part in ("-f", str(file))]
     return [sys.executable, "-m", "chartgen", *arguments, *files]
+
+
+@pytest.mark.parametrize(("overloaded", "code"), [(False, 1), (True, 3)])
+def test_a_simulation_that_was_too_slow_is_no_verdict(
+    overloaded: bool, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what the command says of a verdict: how the simulation gets so slow is in test_judging.py."""
+    plan = plan_release(compose(target()), gpt3(), "rehearsal", "default")
+    verdict = Verdict(True, 32, 32, 3, 3, 24, "", ["too slow"], 1.0, ok=False, overloaded=overloaded)
+    monkeypatch.setattr(rehearsing, "rehearse", lambda *_, **__: Rehearsal(plan, 32, verdict))
+    found = chartgen("rehearse", "gke-a3mega")
+    assert found.exit_code == code
+    assert ("overloaded" in found.stdout) is overloaded
+    assert ("does not run" in found.stdout) is not overloaded
+    found = chartgen("rehearse", "gke-a3mega", "--output", "json")
+    assert (found.exit_code, json.loads(found.stdout)["verdict"]["overloaded"]) == (code, overloaded)
 
 
 def test_command_prints_the_verdict_as_json_and_fails_when_it_does_not_run() -> None:

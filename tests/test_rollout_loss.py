@@ -143,6 +143,21 @@ def test_checkpoints_that_stay_ask_for_a_yes_alone(here: Site, staying: Path) ->
     assert "/outputs/checkpoints" in kept
 
 
+@pytest.mark.parametrize("saves", [True, False])
+def test_run_whose_checkpoints_are_off_keeps_none(here: Site, tmp_path: Path, saves: bool) -> None:
+    """What holds its outputs stays in both cases."""
+    chart = small("job")
+    known = f"launcher: megatron-lm\ncheckpoint: {{enabled: {str(saves).lower()}, interval: 500}}\n"
+    values = {"values.yaml": chart.files["values.yaml"] + known}
+    folder = written(Chart(chart.name, {**chart.files, **values}), tmp_path / "known")
+    start(here, folder)
+    changed = call(here, "upgrade", folder, RELEASE, "--set", "run.steps=2", "--yes")
+    assert changed.exit_code == (0 if saves else 2), changed.stderr
+    assert ("resumes" in changed.stderr) is saves
+    gone = call(here, "uninstall", RELEASE, "--lose-progress", "--output", "json")
+    assert any("checkpoints" in each for each in json.loads(gone.stdout)["kept"]) is saves
+
+
 def test_run_that_has_not_started_loses_nothing(here: Site, tmp_path: Path) -> None:
     chart = written(run_chart(manifests.job("x", 2, pool="nowhere"), outputs=MEMORY), tmp_path / "waits")
     assert call(here, "install", chart, RELEASE, "--force").exit_code == 0

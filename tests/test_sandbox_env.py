@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 from userlib import chartgen
 
-from chartgen.rehearsal import engines
+from chartgen.rehearsal import engines, sandbox
+from chartgen.rehearsal.folders import new_folder
 
 EVAL = 'eval "$({chartgen} sandbox env {arguments})"\n'
 
@@ -48,9 +52,11 @@ def real_cluster(tmp_path: Path) -> Iterator[tuple[Path, list[str]]]:
     server.server_close()
 
 
-def bash(script: str, home: Path, cache: Path) -> subprocess.CompletedProcess[str]:
-    variables = {"HOME": str(home), "CHARTGEN_CACHE": str(cache), "PATH": os.environ["PATH"]}
-    return subprocess.run(["bash", "-c", script], env=variables, capture_output=True, text=True, check=False)
+def bash(script: str, home: Path, cache: Path, path: str = os.environ["PATH"]) -> subprocess.CompletedProcess[str]:
+    variables = {"HOME": str(home), "CHARTGEN_CACHE": str(cache), "PATH": path}
+    shell = shutil.which("bash")
+    assert shell
+    return subprocess.run([shell, "-c", script], env=variables, capture_output=True, text=True, check=False)
 
 
 def command(arguments: str) -> str:
@@ -78,6 +84,20 @@ def test_what_follows_a_sandbox_that_is_not_there_reaches_no_cluster(
     assert bash("set -e\n" + command(arguments) + "touch ~/reached", home, own_cache).returncode != 0
     assert not (home / "reached").exists()
     assert asked == []
+
+
+@pytest.mark.usefixtures("built_helm")
+def test_in_a_sandbox_programs_that_were_built_are_found(own_cache: Path, tmp_path: Path) -> None:
+    """The folder, alive as a sandbox's is, is all that `env` looks at."""
+    with new_folder() as folder:
+        there = sandbox.Sandbox("there", folder.path / "kubeconfig", "", folder.path, os.getpid(), (), 0, 0.0)
+        (own_cache / "sandboxes").mkdir()
+        (own_cache / "sandboxes" / "there.json").write_text(json.dumps(asdict(there), default=str))
+        script = command("there") + 'echo "$KUBECONFIG"; command -v helm; echo "${PATH##*:}"'
+        ran = bash(script, tmp_path, own_cache, path=str(tmp_path / "bin"))
+        (helm,) = (own_cache / "engines").glob(f"helm-{engines.engine('helm').version}-*/bin/helm")
+        assert ran.stdout.splitlines() == [str(there.kubeconfig), str(helm), str(tmp_path / "bin")], ran.stderr
+        shutil.rmtree(folder.path)
 
 
 def programs() -> list[tuple[str, str]]:

@@ -133,6 +133,19 @@ def test_quota_follows_the_machines_of_the_run() -> None:
     assert (gpus("nodes=2"), gpus("nodes=2", "setup.quota.nodes=5")) == ("16", "40")
 
 
+# GoogleCloudPlatform/cluster-toolkit @ 1047080, examples/gke-a3-megagpu and gke-a3-highgpu,
+# kueue-configuration.yaml.tftpl
+LEVELS = [f"cloud.google.com/gce-topology-{part}" for part in ("block", "subblock", "host")]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_levels_of_the_topology_are_the_vendors(name: str) -> None:
+    levels = one("Topology", setup("queue.name=q", files=(), name=name))["spec"]["levels"]
+    assert [level["nodeLabel"] for level in levels] == [*LEVELS, "kubernetes.io/hostname"]
+    for machine in target(name).machines.values():
+        assert set(LEVELS) <= set(machine.labels), "simulated machines have them"
+
+
 # -- storage
 
 

@@ -170,6 +170,22 @@ def test_the_vendors_profile_finds_what_it_requires(image: Image, name: str) -> 
     assert {name: seen[name] for name in left} == {key: profiles.sets(name)[key] for key in left}
 
 
+@pytest.mark.parametrize("name", sorted(profiles.profiles()))
+def test_every_vendors_profile_is_read(image: Image, name: str) -> None:
+    """Also those of fabrics that no chart of chartgen's own has: a user's fragment reads them alike."""
+    image.profile = profiles.script(name)
+    found = rendered()
+    done = image.start(found)
+    assert done.returncode == 0, done.stderr
+    seen = image.record()["env"]
+    left = profiles.sets(name).keys() - env(found).keys() - {"LD_LIBRARY_PATH"}
+    assert left, "the profile sets what the chart leaves to it"
+    folder = seen["NCCL_LIB_DIR"]
+    assert {key: seen[key] for key in left} == {
+        key: profiles.sets(name)[key].replace("${NCCL_LIB_DIR}", folder) for key in left
+    }
+
+
 def test_the_release_wins_over_the_vendors_profile(image: Image) -> None:
     assert {"NCCL_CROSS_NIC", "NCCL_DEBUG_SUBSYS"} <= profiles.sets(profiles.TCPXO).keys()
     found = rendered("env.NCCL_CROSS_NIC=own", "env.NCCL_DEBUG_SUBSYS=INIT")

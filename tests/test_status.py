@@ -462,6 +462,26 @@ def test_the_rank_that_failed_first(kubelet: Kubelet, run: Any, machines: Contro
     assert found.hint == "`chartgen logs broken --rank 11` shows more"
 
 
+def test_a_secret_that_a_program_printed_is_not_shown(
+    kubelet: Kubelet, run: Any, machines: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = "hf_" + "aB3dE5gH7jK9" * 3
+    running(machines, run(manifests.jobset("leak", 1, pool=POOL)))
+    (pod,) = names(machines.cluster, "leak")
+    kubelet.write(pod, f"ValueError: 401 of {token}", "env DB_PASSWORD=hunter2-x")
+    end_container(machines.cluster, pod, code=1, finishedAt="2026-01-01T00:00:00Z")
+    failure = until(machines, "leak", lambda it: it.phase == "failed").failure
+    assert failure
+    assert token in str(failure.lines), "it is among what is quoted"
+    monkeypatch.setenv("KUBECONFIG", str(machines.kubeconfig))
+    shown = {form: chartgen("status", "leak", "--output", form).output for form in ("text", "json")}
+    shown["wait"] = chartgen("wait", "leak").output
+    for form, text in shown.items():
+        assert "ValueError: 401 of" in text, form
+        assert token not in text, form
+        assert "hunter2-x" not in text, form
+
+
 def test_a_program_that_ran_out_of_memory(run: Any, machines: ControlPlane) -> None:
     running(machines, run(manifests.pytorchjob("oom", 1, pool=POOL)))
     (pod,) = names(machines.cluster, "oom")

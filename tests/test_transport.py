@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import profiles
 import pytest
 from nccllogs import EFA_OLD, HPCX, TCP, TCP_OLD, TCPX, TCPXO, efa, said, verbs
 from rendered import Objects, container, job_spec, one, rendered, target
@@ -236,6 +237,15 @@ def test_every_plugin_of_efa_is_understood(tmp_path: Path, facts: dict[str, Any]
     assert "rovider is tcp" in line
 
 
+def test_an_adapter_that_is_listed_for_direct_memory_too_counts_once(tmp_path: Path) -> None:
+    names = [f"mlx5_{number}{end}" for number in range(8) for end in ("", "_dma")]
+    entries = "".join(PLAIN["entry"] % (index, name, 1, "RoCE") for index, name in enumerate(names))
+    line = FACTS["line"] % (entries, "[RO]", "eth0", "192.0.2.9<0>")
+    code, told = compare(tmp_path, "oke-h100", said(line, "Using network IB"))
+    assert code == 78
+    assert "with 16 adapters, NCCL found 8 of them" in told
+
+
 def test_a_link_that_is_not_promised_is_told(tmp_path: Path) -> None:
     code, line = compare(tmp_path, "oke-h100", verbs("IB", 16))
     assert code == 78
@@ -289,6 +299,8 @@ def test_enough_adapters_are_enough_also_in_a_list_that_is_cut(tmp_path: Path) -
     [
         *((name, (IB,) if name == "onprem-p8000" else (), TCP) for name in TARGETS),
         ("oke-h100", (), said(listed(PLAIN, "RoCE", 16), "Using network Socket")),
+        # a chart for A3 Mega on machines whose plugin is gIB
+        ("gke-a3mega", (), said(f"Using network {profiles.sets(profiles.GIB)['NCCL_NET']}")),
         ("oke-h100", (), said("NET/FastSocket : Using [0]eth0:192.0.2.9<0>", "Using network FastSocket")),
         ("eks-p5", (), said("NET/OFI No eligible providers were found", "Using network Socket")),
         ("onprem-p8000", (IB,), said("NET/IB : No device found.", "Error: network IB not found.")),

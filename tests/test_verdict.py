@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import manifests
 import pytest
 
-from chartgen.cluster import wait_for
+from chartgen.cluster import POD, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import create_machines, delete_machines
+from chartgen.runs import verdict as verdicts
 from chartgen.runs.verdict import Verdict, wait_for_verdict
 
 pytestmark = pytest.mark.engines
@@ -156,3 +158,31 @@ def test_a_release_that_is_not_there_times_out(machines: ControlPlane) -> None:
     verdict = wait_for_verdict(machines.cluster, "nobody", timeout=0.5)
     assert not verdict.ok
     assert verdict.reasons == ["no progress for 0 s: 0 of 0 pods run"]
+
+
+def test_a_run_that_goes_on_is_not_given_up(machines: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look takes nearly all of the patience, and finds one more pod running; the clock is the test's."""
+    clock, count = [0.0], 3
+    kind = machines.cluster.kind("batch/v1", "Job")
+
+    def one_more(_: float) -> None:
+        clock[0] += 90
+        done = _running(machines)
+        if done < count:
+            create_machines(machines.cluster, [manifests.pool("slowly", done + 1)])
+            wait_for(lambda: _running(machines) > done, what="that one pod more runs", timeout=60)
+
+    monkeypatch.setattr(verdicts, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=one_more))
+    machines.cluster.apply([manifests.job("slowly", count, pool="slowly")])
+    try:
+        verdict = wait_for_verdict(machines.cluster, "slowly", timeout=100, settle=1e6)
+    finally:
+        machines.cluster.delete(kind, "slowly", foreground=True)
+        delete_machines(machines.cluster, manifests.pool("slowly", count).names)
+    assert verdict.ok, verdict.reasons
+    assert verdict.seconds > 100
+
+
+def _running(plane: ControlPlane) -> int:
+    pods = plane.cluster.list(POD, namespace="default", labels={"app.kubernetes.io/instance": "slowly"})
+    return sum(pod["status"]["phase"] == "Running" for pod in pods)

@@ -199,6 +199,7 @@ def _prepare(
     action: str, cluster: Cluster, place: Place, chart: Chart, values: Values, options: dict[str, Any]
 ) -> Rollout:
     from chartgen.manifests import objects, render
+    from chartgen.origin import Foreign, origin_of
     from chartgen.plan import plan_objects
     from chartgen.rollout import prepare
 
@@ -206,7 +207,9 @@ def _prepare(
     # what installs is imported while Helm renders: a tenth of the whole command
     threading.Thread(target=import_module, args=("pyhelm3",), daemon=True).start()
     rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
-    if plan := plan_objects(chart, values, rendered, release, place.namespace):
+    # what the values of others mean is not known, also where their keys are called as ours are
+    is_ours = not isinstance(origin_of(chart), Foreign)
+    if is_ours and (plan := plan_objects(chart, values, rendered, release, place.namespace)):
         show_plan(plan)
     if options["force"]:
         say("preflight of the cluster skipped (--force)")
