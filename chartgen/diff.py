@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from chartgen.masking import HIDDEN, masked_value
-from chartgen.plan import Workers, find_workers
+from chartgen.workers import Workers, find_workers
 
 Object: TypeAlias = dict[str, Any]
 _Key: TypeAlias = tuple[str, str, str, str]

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.plan import Workers, find_workers, program
 from chartgen.podinputs import config_maps, expand, find_volume, read_files, read_variables
+from chartgen.workers import Workers, find_workers, program
 
 # By this variable the processes of a container are told from all others, as by its control group.
 _MARK = "CHARTGEN_CONTAINER"

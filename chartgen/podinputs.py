@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chartgen.errors import UsageError
-from chartgen.plan import Workers
+from chartgen.workers import Workers
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([A-Za-z_][A-Za-z0-9_.-]*)\))")
 _METADATA = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")

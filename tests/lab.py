@@ -17,8 +17,8 @@ from userlib import composed, write
 from chartgen.chart import Chart
 from chartgen.execution import Execution, kill, plan_execution, prepare, start
 from chartgen.manifests import objects, render
-from chartgen.plan import find_workers
 from chartgen.values import load_values
+from chartgen.workers import find_workers
 
 LAUNCHERS = (
     "megatron-lm",

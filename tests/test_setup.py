@@ -13,13 +13,13 @@ from chartgen import release
 from chartgen.cluster import Cluster, wait_for
 from chartgen.errors import ChartgenError
 from chartgen.linter import find_presets, lint
-from chartgen.plan import find_workers, program
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
 from chartgen.release import Place
 from chartgen.runs.verdict import wait_for_verdict
 from chartgen.values import load_values
+from chartgen.workers import find_workers, program
 
 TARGETS = ("gke-a3high", "gke-a3mega")
 SITE = VALUES / "site.gke-a3high.example.yaml"

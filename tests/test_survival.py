@@ -12,10 +12,10 @@ from rendered import GPT3, VALUES, chart, fit_schema, rendered
 
 from chartgen.checks import effective_values
 from chartgen.manifests import objects, render
-from chartgen.plan import find_workers
 from chartgen.rollout.effect import Side, Standing, effect, side
 from chartgen.rollout.survival import Survival, survival
 from chartgen.values import load_values
+from chartgen.workers import find_workers
 
 KNOWN = {"launcher": "megatron-lm", "checkpoint": {"enabled": True, "interval": 500}}
 OFF = {"launcher": "megatron-lm", "checkpoint": {"enabled": False, "interval": 500}}

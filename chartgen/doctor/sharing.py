@@ -9,8 +9,8 @@ from chartgen.cluster import Object
 from chartgen.doctor.diagnosis import Sign, warned
 from chartgen.doctor.patient import Patient, peek
 from chartgen.errors import ChartgenError
-from chartgen.plan import find_workers
 from chartgen.records import Record, find_deployed, read_record
+from chartgen.workers import find_workers
 
 # Volumes of one pod alone (kubernetes, api/core/v1/types.go).
 _OF_A_POD = {"emptyDir", "ephemeral"}

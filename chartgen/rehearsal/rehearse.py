@@ -15,7 +15,7 @@ from chartgen.composer import compose, compose_setup
 from chartgen.errors import ChartgenError
 from chartgen.helm import HelmError
 from chartgen.manifests import objects, render
-from chartgen.plan import Plan, api_groups, plan_release
+from chartgen.plan import Plan, plan_release
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.build import build
 from chartgen.rehearsal.controllers import start_controllers
@@ -28,6 +28,7 @@ from chartgen.runs.verdict import Verdict
 from chartgen.target import Machine, Target
 from chartgen.tools import Progress
 from chartgen.values import Values
+from chartgen.workers import api_groups
 
 # API group -> the controller that serves it.
 CONTROLLERS = {

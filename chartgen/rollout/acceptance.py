@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 
 from chartgen.cluster import JOB, POD, QUEUE_LABEL, Cluster, ClusterError, Object
 from chartgen.errors import Problem
-from chartgen.plan import find_workers
 from chartgen.records import OWNER_ANNOTATION, is_owned
 from chartgen.rollout.state import State
+from chartgen.workers import find_workers
 
 _HELM = "helm"  # the field manager of Helm 4 (pkg/kube/client.go)
 _CONFLICT = re.compile(r'conflicts? with "(?P<manager>[^"]+)"[^:]*:(?P<fields>.*)', re.DOTALL)

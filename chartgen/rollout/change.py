@@ -18,7 +18,6 @@ from chartgen.checks import effective_values
 from chartgen.diff import Change, compare
 from chartgen.errors import ChartgenError, Problem
 from chartgen.manifests import objects, render
-from chartgen.plan import find_workers
 from chartgen.records import Record, restore_chart, storage_kind
 from chartgen.rollout.acceptance import refusals
 from chartgen.rollout.lock import Lock
@@ -27,6 +26,7 @@ from chartgen.rollout.preview import Preview, preview
 from chartgen.rollout.stage import Stage, reported
 from chartgen.rollout.state import FINISHED, REPLACING, State, run_of, survey
 from chartgen.values import Values
+from chartgen.workers import find_workers
 
 if TYPE_CHECKING:
     from chartgen.chart import Chart

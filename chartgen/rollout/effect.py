@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chartgen.plan import find_workers
 from chartgen.rollout.survival import Survival, survival
 from chartgen.runs.objects import find_pods
+from chartgen.workers import find_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from chartgen.cluster import Cluster, Object
-    from chartgen.plan import Workers
     from chartgen.rollout.state import State
+    from chartgen.workers import Workers
 
 AGAIN = "to run it again, add --set run.again=<word>"
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from chartgen.plan import find_workers
 from chartgen.rollout.survival import Survival, survival, values_of
 from chartgen.runs.objects import outcome
 from chartgen.runs.readout import progress_now
 from chartgen.runs.squad import muster
+from chartgen.workers import find_workers
 
 if TYPE_CHECKING:
     from chartgen.cluster import Cluster, Object

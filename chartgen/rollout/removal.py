@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from chartgen import release as releases
 from chartgen.cluster import CLAIM, Cluster
-from chartgen.plan import find_workers
 from chartgen.records import storage_kind
 from chartgen.rollout.lock import Lock
 from chartgen.rollout.loss import Loss, losses
@@ -16,6 +15,7 @@ from chartgen.rollout.stage import Stage, reported
 from chartgen.rollout.state import LIST_HINT, REPLACING, State, survey
 from chartgen.rollout.survival import Store, Survival, survival, survival_of, values_of
 from chartgen.runs.objects import outcome
+from chartgen.workers import find_workers
 
 if TYPE_CHECKING:
     from chartgen.release import Place

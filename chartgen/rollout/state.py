@@ -8,10 +8,10 @@ from typing import Any
 
 from chartgen.cluster import INSTANCE_LABEL, POD, Cluster, Object
 from chartgen.errors import ChartgenError, Problem
-from chartgen.plan import find_workers
 from chartgen.records import Record, is_owned, read_records
 from chartgen.rollout.lease import read_notes
 from chartgen.runs.objects import find_runs, outcome
+from chartgen.workers import find_workers
 
 LIST_HINT = "`helm list --all-namespaces` shows what there is"
 _STUCK = {"pending-install", "pending-upgrade", "pending-rollback"}

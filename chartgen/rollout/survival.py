@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chartgen.plan import find_workers
 from chartgen.values import coalesce
+from chartgen.workers import find_workers
 
 if TYPE_CHECKING:
-    from chartgen.plan import Workers
     from chartgen.records import Record
+    from chartgen.workers import Workers
 
 # Variables of the program's container that name what it writes.
 _CHECKPOINTS, _LOGS = "CHECKPOINT_DIRECTORY", "RUN_DIRECTORY"
