@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ from chartgen.files import whole_folder
 from chartgen.yamltext import read_text
 
 if TYPE_CHECKING:
-    from chartgen.library import Library
     from chartgen.origin import Origin
 
 
@@ -47,12 +46,6 @@ class Chart:
             raise ChartgenError(Problem("is not a chart: it has no Chart.yaml", directory))
         paths = sorted(path for path in directory.rglob("*") if path.is_file())
         return cls(directory.name, {path.relative_to(directory).as_posix(): _read(path, directory) for path in paths})
-
-    def identified(self, library: Library) -> Chart:
-        """Return the chart with what it was composed from, looked up in a library."""
-        from chartgen.origin import origin_of
-
-        return replace(self, origin=origin_of(self, library))
 
     def write(self, directory: Path, *, prune: bool = False) -> bool:
         """Write the chart into a folder of its own, replacing what is there in one step.

@@ -5,7 +5,7 @@ A build writes it into the annotations of Chart.yaml, so that a chart says the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chartgen.yamltext import load, require_map
@@ -63,6 +63,11 @@ class Foreign:
 
 
 Origin: TypeAlias = Composed | Unknown | Foreign
+
+
+def identified(chart: Chart, library: Library) -> Chart:
+    """Return a chart with what it was composed from, looked up in a library."""
+    return replace(chart, origin=origin_of(chart, library))
 
 
 def origin_of(chart: Chart, library: Library | None = None) -> Origin:

@@ -38,6 +38,7 @@ from chartgen.linter.reasons import Reasons
 from chartgen.linter.rendering import Preset, Rendering
 from chartgen.linter.schema_references import NAME, foreign_references
 from chartgen.linter.sources import Sources
+from chartgen.origin import identified
 from chartgen.reports import report
 from chartgen.target import load_target
 from chartgen.values import load_values
@@ -71,7 +72,7 @@ def _read_chart() -> list[Finding]:
     try:
         read = read_chart(folder)
         found += read.findings
-        chart = read.chart.identified(open_library())
+        chart = identified(read.chart, open_library())
         schemas = {**chart.files, **read.schemas}
         schemas = {path: text for path, text in schemas.items() if path.endswith(NAME)}
         steps: list[Callable[[], Iterator[Finding] | list[Finding]]] = [

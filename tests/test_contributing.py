@@ -17,6 +17,7 @@ from chartgen.helm import find_helm
 from chartgen.library import open_library
 from chartgen.linter import lint
 from chartgen.manifests import objects, render
+from chartgen.origin import identified
 from chartgen.yamltext import Plain
 
 TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
@@ -63,7 +64,7 @@ def test_the_chart_is_clean(followed: Followed) -> None:
     for name in ("lab-h100", "lab-h100-setup"):
         folder = followed.folder / "charts" / name
         assert "0 chart(s) failed" in find_helm().run(["lint", "--strict", str(folder)])
-        chart = Chart.read(folder).identified(open_library([followed.folder / "ours"]))
+        chart = identified(Chart.read(folder), open_library([followed.folder / "ours"]))
         assert [str(finding) for finding in lint(chart, {}) if finding.severity != "unchecked"] == []
 
 

@@ -19,7 +19,7 @@ from chartgen.composer import compose_setup
 from chartgen.errors import MissingToolError
 from chartgen.findings import NOT_OURS, TARGET_UNKNOWN
 from chartgen.library import open_library
-from chartgen.origin import Composed, Foreign, Unknown, origin_of
+from chartgen.origin import Composed, Foreign, Unknown, identified, origin_of
 from chartgen.target import load_target
 from chartgen.values import load_values
 
@@ -104,7 +104,7 @@ def test_a_chart_of_others_is_not_checked_either() -> None:
 def test_a_chart_says_what_it_was_composed_from(lib: Path) -> None:
     read = Chart.read(lib.parent / "charts" / "box")
     assert origin_of(read) == Unknown("box")
-    known = read.identified(open_library([lib])).origin
+    known = identified(read, open_library([lib])).origin
     assert isinstance(known, Composed)
     assert (known.name, known.workload, known.setup) == ("box", "jobset", False)
     assert origin_of(Chart.read(SOUND)) == Foreign()

@@ -86,10 +86,11 @@ def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *
     """Give the chart of a folder, or compose that of a target, or only what its values can be."""
     from chartgen.chart import Chart
     from chartgen.composer import compose, compose_interface
+    from chartgen.origin import identified
     from chartgen.target import load_target
 
     if (Path(name) / "Chart.yaml").is_file():
-        return Chart.read(Path(name)).identified(library(path))
+        return identified(Chart.read(Path(name)), library(path))
     make = compose_interface if values_only else compose
     return make(load_target(name, library(path)), workload)
 

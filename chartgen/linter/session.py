@@ -28,7 +28,7 @@ from chartgen.linter.packages import fetched, is_archive, is_remote, unpacked
 from chartgen.linter.packages import named as in_archive
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
-from chartgen.origin import Foreign, Unknown, origin_of
+from chartgen.origin import Foreign, Unknown, identified, origin_of
 from chartgen.target import Target, load_target
 from chartgen.values import Values
 from chartgen.yamltext import load_file
@@ -173,7 +173,7 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
     if escapes(path, Path.cwd()) or escapes(path, named):
         raise ChartgenError(refused("the chart", "its folder is a link out of the repository", path))
     read = read_chart(path)
-    subject = replace(_subject(read.chart.identified(settings.library), settings), folder=path)
+    subject = replace(_subject(identified(read.chart, settings.library), settings), folder=path)
     subject = replace(subject, faults=(*read.findings, *subject.faults), data=read.data, schemas=read.schemas)
     if not subject.presets and not subject.faults and (presets := _values_of_ci(path)):
         subject = replace(subject, presets=presets, bare=False)
