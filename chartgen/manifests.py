@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chartgen import yamltext
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm import find_helm
 from chartgen.values import to_json
+from chartgen.yamltext import Document, Plain, load, require_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Manifest:
     """
 
     source: str
-    document: yamltext.Document
+    document: Document
     text: str = ""
 
     @property
@@ -49,14 +49,14 @@ class Manifest:
     @property
     def data(self) -> dict[str, Any]:
         """The object."""
-        return yamltext.require_map(self.document, "a manifest")
+        return require_map(self.document, "a manifest")
 
 
 def render(
     chart: Chart,
     release: str,
     namespace: str,
-    values: dict[str, yamltext.Plain],
+    values: dict[str, Plain],
     kube_version: str | None = None,
 ) -> str:
     """Render a chart as `helm template` does.
@@ -107,4 +107,4 @@ def objects(text: str) -> list[dict[str, Any]]:
 def _manifest(part: str) -> Manifest:
     match = _SOURCE.search(part)
     source = match[1] if match else ""
-    return Manifest(source, yamltext.load(part, source or "manifest", allow_duplicates=True), part)
+    return Manifest(source, load(part, source or "manifest", allow_duplicates=True), part)

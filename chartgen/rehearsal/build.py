@@ -163,14 +163,14 @@ def _edit(wanted: Engine, source: Path, copy: Path) -> None:
 
 
 def _copy_data(wanted: Engine, source: Path, target: Path) -> None:
-    from chartgen import yamltext
+    from chartgen.yamltext import load, read_text
 
     target.mkdir()
     for name, patterns in wanted.data.items():
         found: list[Any] = []
         for path in (path for pattern in patterns for path in sorted(source.glob(pattern))):
-            texts = re.split(r"^---\s*$", yamltext.read_text(path), flags=re.MULTILINE)
-            found += [data for text in texts if (data := yamltext.load(text, path).data) is not None]
+            texts = re.split(r"^---\s*$", read_text(path), flags=re.MULTILINE)
+            found += [data for text in texts if (data := load(text, path).data) is not None]
         (target / name).write_text(json.dumps(found), "utf-8")
 
 

@@ -105,10 +105,10 @@ def engines_dir() -> Path:
 @lru_cache(maxsize=1)
 def engines() -> dict[str, Engine]:
     """Give the table of pinned engines, by name."""
-    from chartgen import yamltext
+    from chartgen.yamltext import load_file
 
     source = Path(__file__).parent.parent / "data" / "engines.yaml"
-    table: Any = yamltext.load_file(source).data
+    table: Any = load_file(source).data
     return {name: _engine(name, entry) for name, entry in table["engines"].items()}
 
 
