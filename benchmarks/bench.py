@@ -103,7 +103,7 @@ def interleave(commands: dict[str, list[str]], rounds: int) -> dict[str, list[Ru
 
 def measure_commands(rounds: int) -> list[Figure]:
     """Time whole processes: the build, `--help`, and what they are compared with."""
-    from chartgen.tools import find_tool
+    from chartgen.programs import find_tool
 
     python = sys.executable
     with tempfile.TemporaryDirectory() as folder:

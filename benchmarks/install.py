@@ -16,13 +16,13 @@ from pathlib import Path
 from bench import CHARTGEN, ROOT, TARGET, Figure, run_once
 
 from chartgen import compose, load_target, load_values
-from chartgen.plan import plan_release
+from chartgen.programs import find_tool
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines
 from chartgen.rehearsal.rehearse import install_setup, prepare_stage
-from chartgen.release import Place
-from chartgen.tools import find_tool
+from chartgen.rehearsal.simulated_nodes import create_machines
+from chartgen.releases.helm_release import Place
+from chartgen.releases.plan import plan_release
 
 ROUNDS = 9
 FILES = [ROOT / "values" / name for name in ("gpt3-5b.yaml", f"{TARGET}/gpt3-5b.yaml", f"site.{TARGET}.example.yaml")]

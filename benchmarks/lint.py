@@ -12,7 +12,7 @@ import tempfile
 
 from bench import CHARTGEN, PRESET, ROOT, TARGET, Figure, interleave, run_once
 
-from chartgen.tools import find_tool
+from chartgen.programs import find_tool
 
 # All steps of lint, for two Kubernetes versions, against one lint and one template.
 RATIO = 3.0

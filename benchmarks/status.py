@@ -14,12 +14,12 @@ import time
 
 from bench import CHARTGEN, Figure, Run, clock, interleave
 
-from chartgen.cluster import JOB, JOBSET, POD, Cluster
+from chartgen.kube import JOB, JOBSET, POD, Cluster
+from chartgen.programs import find_tool
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import NodePool, create_machines
-from chartgen.runs.readout import read
-from chartgen.tools import find_tool
+from chartgen.rehearsal.simulated_nodes import NodePool, create_machines
+from chartgen.releases.status.readout import read
 
 MACHINES, OTHERS, ROUNDS = 1000, 10, 5
 KINDS = "jobsets,jobs,pods"

@@ -10,22 +10,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from chartgen.chart import Chart
     from chartgen.checks import check, validate
-    from chartgen.cluster import Cluster, connect
-    from chartgen.composer import compose, compose_setup
-    from chartgen.doctor import Diagnosis, examine
+    from chartgen.composer.assembly import compose, compose_setup
+    from chartgen.composer.library import Library, open_library
+    from chartgen.composer.target import Target, load_target
     from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
     from chartgen.findings import Finding
-    from chartgen.library import Library, open_library
+    from chartgen.helm.chart import Chart
+    from chartgen.helm.manifests import render
+    from chartgen.helm.values import Values, load_values
+    from chartgen.kube import Cluster, connect
     from chartgen.linter import lint
-    from chartgen.manifests import render
-    from chartgen.plan import Plan, plan_release
     from chartgen.rehearsal.rehearse import Rehearsal, rehearse
-    from chartgen.release import Place, Release
-    from chartgen.rollout import Rollout, execute, prepare, prepare_rollback, uninstall
-    from chartgen.target import Target, load_target
-    from chartgen.values import Values, load_values
+    from chartgen.releases import Rollout, execute, prepare, prepare_rollback, uninstall
+    from chartgen.releases.helm_release import Place, Release
+    from chartgen.releases.plan import Plan, plan_release
+    from chartgen.releases.preflight import Diagnosis, examine
 
 __version__ = "0.1.0"
 
@@ -67,22 +67,22 @@ __all__ = [
 
 # Where each name lives; modules are nouns and functions verbs, so that none hides the other.
 _MODULES = {
-    "chart": ["Chart"],
     "checks": ["check", "validate"],
-    "cluster": ["Cluster", "connect"],
-    "composer": ["compose", "compose_setup"],
-    "doctor": ["Diagnosis", "examine"],
+    "composer.assembly": ["compose", "compose_setup"],
+    "composer.library": ["Library", "open_library"],
+    "composer.target": ["Target", "load_target"],
     "errors": ["ChartgenError", "MissingToolError", "Problem", "UsageError"],
-    "library": ["Library", "open_library"],
     "findings": ["Finding"],
+    "helm.chart": ["Chart"],
+    "helm.manifests": ["render"],
+    "helm.values": ["Values", "load_values"],
+    "kube": ["Cluster", "connect"],
     "linter": ["lint"],
-    "manifests": ["render"],
-    "plan": ["Plan", "plan_release"],
     "rehearsal.rehearse": ["Rehearsal", "rehearse"],
-    "release": ["Place", "Release"],
-    "rollout": ["Rollout", "execute", "prepare", "prepare_rollback", "uninstall"],
-    "target": ["Target", "load_target"],
-    "values": ["Values", "load_values"],
+    "releases": ["Rollout", "execute", "prepare", "prepare_rollback", "uninstall"],
+    "releases.helm_release": ["Place", "Release"],
+    "releases.plan": ["Plan", "plan_release"],
+    "releases.preflight": ["Diagnosis", "examine"],
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 

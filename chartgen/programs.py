@@ -1,55 +1,71 @@
-"""The options that a launcher's program takes, by the release of the image that holds it: data/options.yaml."""
+"""Where programs that chartgen runs are found: a variable, PATH, then the cache of engines that chartgen built."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+import os
+import re
+import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
-from chartgen.compat import version, within
-from chartgen.yamltext import load_file, require_map
+from chartgen.errors import MissingToolError
 
-_FILE = Path(__file__).parent / "data" / "options.yaml"
+# Gets one line for each step of something that takes longer than a moment.
+Progress: TypeAlias = Callable[[str], None]
 
 
-@dataclass(frozen=True)
-class Options:
-    """What one program takes.
+def cache_dir() -> Path:
+    """Give the folder for what chartgen builds once; it need not exist.
+
+    `$CHARTGEN_CACHE`, else `$XDG_CACHE_HOME/chartgen`, else `~/.cache/chartgen`.
+    """
+    if own := os.environ.get("CHARTGEN_CACHE"):
+        return Path(own).expanduser().absolute()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser().absolute() / "chartgen"
+
+
+def find_tool(name: str, fits: Callable[[Path], bool] | None = None) -> Path | None:
+    """Find a program: `$CHARTGEN_<NAME>`, then PATH, then the newest one in the cache.
+
+    The cache holds `engines/<name>-<version>-<os>-<arch>/bin/<name>`, as `chartgen engines build` leaves them.
 
     Args:
-        releases: The releases of nvidia/nemo that are known, oldest first.
-        spans: Maps of `names`, a text, with the first release that has them and the first that has not.
+        name: The program, for example `helm`.
+        fits: Whether one on PATH will do; without it any will. What the variable names counts in any case.
+
+    Raises:
+        MissingToolError: The variable is set but names no program.
     """
-
-    releases: tuple[str, ...]
-    spans: tuple[dict[str, str], ...]
-
-    def of(self, release: str) -> frozenset[str]:
-        """Return the options of one release; none where it is not known."""
-        found = [span for span in self.spans if release in self.releases and within(span, release)]
-        return frozenset(name for span in found for name in span["names"].split())
-
-    @property
-    def ever(self) -> frozenset[str]:
-        """Options that at least one known release has."""
-        return frozenset(name for span in self.spans for name in span["names"].split())
-
-    @property
-    def always(self) -> frozenset[str]:
-        """Options that all known releases have."""
-        return frozenset.intersection(*map(self.of, self.releases))
+    if chosen := chosen_tool(name):
+        return chosen
+    found = shutil.which(name)
+    if found and (fits is None or fits(Path(found))):
+        return Path(found)
+    return _cached(name)
 
 
-@lru_cache(maxsize=8)
-def options_of(launcher: str) -> Options | None:
-    """Return what the program of a launcher takes; None for programs that nobody has read."""
-    found: Any = _data().get(launcher)
-    if not found:
+def chosen_tool(name: str) -> Path | None:
+    """Give the program that `$CHARTGEN_<NAME>` names; None when the variable is not set.
+
+    Raises:
+        MissingToolError: The variable is set but names no program.
+    """
+    variable = "CHARTGEN_" + name.upper().replace("-", "_")
+    chosen = os.environ.get(variable)
+    if not chosen:
         return None
-    return Options(tuple(sorted(found["releases"], key=version)), tuple(found["options"]))
+    if found := shutil.which(chosen):
+        return Path(found)
+    raise MissingToolError(f"{variable}={chosen} is not an executable file; correct or unset it")
 
 
-@lru_cache(maxsize=1)
-def _data() -> dict[str, Any]:
-    return dict(require_map(load_file(_FILE), _FILE.name))
+def _cached(name: str) -> Path | None:
+    built = [path for path in cache_dir().glob(f"engines/{name}-*/bin/{name}") if os.access(path, os.X_OK)]
+    return max(built, key=lambda path: _version_key(path.parent.parent.name.removeprefix(f"{name}-")), default=None)
+
+
+def _version_key(folder: str) -> list[int]:
+    version = folder.partition("-")[0]
+    return [int(number) for number in re.findall(r"[0-9]+", version)]

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 from steering import faults as steering
 
-from chartgen.tools import cache_dir
+from chartgen.programs import cache_dir
 
 ROOT = Path(__file__).resolve().parent.parent
 GIGA = 1 << 30

@@ -31,15 +31,15 @@ import manifests
 from killed import order_of, run
 from releases import run_chart
 
-from chartgen.cluster import CLAIM, CONFIG_MAP, JOB, JOBSET, LEASE, POD, Cluster, connect, wait_for
-from chartgen.records import read_records
-from chartgen.rehearsal.build import build
+from chartgen.kube import CLAIM, CONFIG_MAP, JOB, JOBSET, LEASE, POD, Cluster, connect, wait_for
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import CONTEXT, ControlPlane
+from chartgen.rehearsal.engine_build import build
 from chartgen.rehearsal.engines import needed
-from chartgen.rehearsal.machines import create_machines
-from chartgen.rollout.lease import lease_name
-from chartgen.runs.readout import read
+from chartgen.rehearsal.simulated_nodes import create_machines
+from chartgen.releases.history import read_records
+from chartgen.releases.lease import lease_name
+from chartgen.releases.status.readout import read
 
 RELEASES = 10
 NAMESPACE = "chaos"

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from chartgen.rehearsal import build, engines
+from chartgen.programs import cache_dir
+from chartgen.rehearsal import engine_build, engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.tools import cache_dir
 
 CONTROLLERS = ("cloud-kinds", "cloud-storage", "jobset", "kueue", "volcano", "training-operator")
 
@@ -60,13 +60,13 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def built_helm() -> None:
     """Helm alone, built when it is missing: for tests that need no control plane."""
-    build.build(["helm"])
+    engine_build.build(["helm"])
 
 
 @pytest.fixture(scope="session")
 def built_engines() -> None:
     """All engines, built when they are missing."""
-    build.build(engines.engines())
+    engine_build.build(engines.engines())
 
 
 @pytest.fixture(scope="session")

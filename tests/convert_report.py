@@ -27,8 +27,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from userlib import chartgen
 
-from chartgen.helm import find_program
-from chartgen.manifests import objects
+from chartgen.helm.manifests import objects
+from chartgen.helm.program import find_program
 
 CHARTGEN = (sys.executable, "-m", "chartgen")
 # What READMEs leave to their readers becomes its own name, in small letters.

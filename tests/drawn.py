@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from chartgen.apitypes import kubernetes_versions, type_definitions
+from chartgen.data.api_schemas import kubernetes_versions, type_definitions
 
 WORDS = ("", "a", "no", "1e3", "x y", "ümlaut", '"', "a\nb", "{{ .Values }}", "../x", "$(whoami)", "a" * 70)
 # Parts of a pod that the charts pass on as they are -> their type; the second are lists.

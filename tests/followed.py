@@ -11,8 +11,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from chartgen.programs import cache_dir
 from chartgen.rehearsal import engines
-from chartgen.tools import cache_dir
 
 REPOSITORY = Path(__file__).parent.parent
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -20,8 +20,8 @@ _TRAINS = re.compile(r"^chartgen (?:install|upgrade) \S+ (\S+) (?!.*launcher=)",
 # What a reader sees by looking: every pod of the run has started, on machines with the GPUs that it asks for.
 _LOOK = """
 import sys
-from chartgen.cluster import connect
-from chartgen.runs.verdict import describe, wait_for_verdict
+from chartgen.kube import connect
+from chartgen.releases.status.verdict import describe, wait_for_verdict
 
 verdict = wait_for_verdict(connect(), sys.argv[1], timeout=120)
 print(f"seen: {sys.argv[1]}: {describe(verdict)}")

@@ -26,21 +26,21 @@ from hypothesis import strategies as st
 from hypothesis.errors import HypothesisWarning
 from hypothesis.strategies import SearchStrategy
 
-from chartgen.chart import Chart
 from chartgen.checks import check
-from chartgen.cluster import Cluster, connect
-from chartgen.composer import compose
+from chartgen.composer.assembly import compose
+from chartgen.composer.library import open_library
+from chartgen.composer.target import load_target
 from chartgen.errors import ChartgenError
-from chartgen.library import open_library
-from chartgen.linter.kubernetes_schemas import objects_fit_their_schema
-from chartgen.manifests import objects, render
-from chartgen.rehearsal import build, engines
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import Values, load_values
+from chartgen.kube import Cluster, connect
+from chartgen.linter.api_schemas import objects_fit_their_schema
+from chartgen.rehearsal import engine_build, engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rollout.acceptance import refusals
-from chartgen.rollout.state import State
-from chartgen.target import load_target
-from chartgen.values import Values, load_values
+from chartgen.releases.dry_run import refusals
+from chartgen.releases.state import State
 
 TARGETS = list(open_library().names("target"))
 NAMESPACE, RELEASE = "fuzz", "my-run"
@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="another one draws other sets")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
-    build.build(engines.engines())
+    engine_build.build(engines.engines())
     wrong: list[str] = []
     with ControlPlane() as plane, ProcessPoolExecutor(asked.processes) as pool:
         start_controllers(plane, ("cloud-kinds", "jobset", "kueue", "volcano", "training-operator"))

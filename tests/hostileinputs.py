@@ -18,11 +18,11 @@ from mutators import LOG, ODD, SCHEMA, TEXT, Files, Mutator, moved, mutated, twi
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from chartgen.composer import compose
-from chartgen.library import open_library
+from chartgen.composer.assembly import compose
+from chartgen.composer.library import open_library
+from chartgen.composer.target import load_target
+from chartgen.helm.manifests import objects, render
 from chartgen.linter.schema_references import NAME
-from chartgen.manifests import objects, render
-from chartgen.target import load_target
 
 _LARGEST = 3 << 20  # bytes of a chart that is taken as material
 _EXCERPT = 100_000  # bytes of a log that is taken, most times

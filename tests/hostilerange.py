@@ -17,31 +17,31 @@ from caged import GIGA, ROOT, TRACER, Budget, Cage, Verdict, caged, traced
 from hostileinputs import Input
 from mutators import PAYLOAD, Files
 
-from chartgen.apitypes import kubernetes_versions
-from chartgen.chart import Chart
 from chartgen.checks import check
 from chartgen.cli import main as chartgen
-from chartgen.composer import compose
+from chartgen.composer.assembly import compose
+from chartgen.composer.library import open_library
+from chartgen.composer.origin import identified
+from chartgen.composer.target import load_target
+from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError
 from chartgen.findings import Finding, exit_code, in_order
-from chartgen.helm import find_helm
-from chartgen.library import open_library
+from chartgen.helm.chart import Chart
+from chartgen.helm.program import find_helm
+from chartgen.helm.values import load_values
+from chartgen.linter.chart_files import read_chart
 from chartgen.linter.determinism import banned_functions
-from chartgen.linter.documents import documents
-from chartgen.linter.files import read_chart
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
-from chartgen.linter.ladder import Subject, examine
 from chartgen.linter.limits import OutOfTimeError, limited
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
-from chartgen.linter.rendering import Preset, Rendering
+from chartgen.linter.render import Preset, Rendering
+from chartgen.linter.reports import report
 from chartgen.linter.schema_references import NAME, foreign_references
 from chartgen.linter.sources import Sources
-from chartgen.origin import identified
-from chartgen.reports import report
-from chartgen.target import load_target
-from chartgen.values import load_values
+from chartgen.linter.steps import Subject, examine
+from chartgen.linter.values_coverage import documents
 
 _STEP = 5  # seconds for a reader of a chart, which lint gives a quarter of its own limit
 BUDGETS = {"lint": Budget(memory=4 * GIGA, resident=3 * GIGA + GIGA // 4, processor=60)}

@@ -11,7 +11,7 @@ from rendered import VALUES, chart, target
 from chartgen.checks import check_values, effective_values
 from chartgen.checks.claim import Check
 from chartgen.checks.job import Job
-from chartgen.values import Values, load_values
+from chartgen.helm.values import Values, load_values
 
 TARGETS = ("gke-a3mega", "gke-a3high", "oke-h100", "eks-p5", "onprem-p8000")
 PRESETS = sorted(

@@ -106,7 +106,7 @@ def _arm(fault: dict[str, Any], network: road.Proxy | None) -> None:
     """Count what changes the cluster, and let it happen at the given place."""
     import httpx2
 
-    from chartgen.helm import Helm
+    from chartgen.helm.program import Helm
 
     happens, delay, kind = _happens(fault, network), fault.get("delay", 0.0), fault["kind"]
     places = itertools.count()
@@ -149,7 +149,7 @@ def _lose_answers() -> None:
 
 def _pace(kind: str) -> None:
     """Renew all the time; or never, with a clock on which every sleep takes an hour."""
-    from chartgen.rollout.lock import Lock, Pace, now
+    from chartgen.releases.lock import Lock, Pace, now
 
     if kind == "busy":
         Lock.__init__.__defaults__ = (Pace(every=0.01),)
@@ -163,10 +163,10 @@ def _say(line: str) -> None:
 
 
 def _main(folder: Path) -> None:
-    from chartgen.chart import Chart
-    from chartgen.cluster import connect
-    from chartgen.release import Place
-    from chartgen.rollout import execute, prepare, prepare_rollback, uninstall
+    from chartgen.helm.chart import Chart
+    from chartgen.kube import connect
+    from chartgen.releases import execute, prepare, prepare_rollback, uninstall
+    from chartgen.releases.helm_release import Place
 
     order = json.load(sys.stdin)
     fault, kubeconfig = order["fault"], Path(order["kubeconfig"])

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from chartgen.cluster import NODE, POD, Cluster
+from chartgen.kube import NODE, POD, Cluster
 from chartgen.rehearsal.controlplane import ControlPlane
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=timezone.utc)

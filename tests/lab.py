@@ -14,11 +14,11 @@ from typing import TextIO
 from rendered import NAMESPACE, RELEASE, Objects, fit_schema
 from userlib import composed, write
 
-from chartgen.chart import Chart
-from chartgen.execution import Execution, kill, plan_execution, prepare, start
-from chartgen.manifests import objects, render
-from chartgen.values import load_values
-from chartgen.workers import find_workers
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import load_values
+from chartgen.kube.workers import find_workers
+from chartgen.rehearsal.local_pod import Execution, kill, plan_execution, prepare, start
 
 LAUNCHERS = (
     "megatron-lm",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chartgen.rehearsal.machines import NodePool
+from chartgen.rehearsal.simulated_nodes import NodePool
 
 GPU = "nvidia.com/gpu"
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import chartgen
-from chartgen.yamltext import load_file
+from chartgen.helm.yaml import load_file
 
 DATA = Path(chartgen.__file__).parent / "data"
 # What lint's SARIF is tested with; the standard's first errata, which mend the schema alone.

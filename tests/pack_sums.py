@@ -11,27 +11,27 @@ import sys
 import tempfile
 from pathlib import Path
 
-from chartgen.rehearsal import build, engines
+from chartgen.rehearsal import engine_build, engines
 
 SYSTEMS = [(system, machine) for system in ("linux", "darwin") for machine in ("amd64", "arm64")]
-TARGET = Path(build.__file__).parent.parent / "data" / "go.sum"
+TARGET = Path(engine_build.__file__).parent.parent / "data" / "go.sum"
 
 
 def lines(go: str, wanted: engines.Engine) -> set[str]:
     """The go.sum of an engine's tools module, after its packages were listed for each system."""
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder, "work")
-        build.write_module(go, wanted, work, "")
+        engine_build.write_module(go, wanted, work, "")
         package = "/".join(filter(None, (wanted.module, wanted.package)))
         for system in SYSTEMS:
-            build.go_run([go, "list", "-deps", package], work, wanted, system=system)
+            engine_build.go_run([go, "list", "-deps", package], work, wanted, system=system)
         found = set((work / "go.sum").read_text("utf-8").splitlines())
         shutil.rmtree(work)
     return found
 
 
 if __name__ == "__main__":
-    command, known = build.find_go(), set[str]()
+    command, known = engine_build.find_go(), set[str]()
     for engine in engines.engines().values():
         known |= lines(command, engine)
         sys.stderr.write(f"{engine.name}: {len(known)} lines in all\n")

@@ -11,12 +11,12 @@ from typing import Any
 
 from rendered import VALUES
 
-from chartgen.chart import Chart
 from chartgen.checks import check
-from chartgen.composer import compose
-from chartgen.library import open_library
-from chartgen.target import Target, load_target
-from chartgen.values import Values, load_values
+from chartgen.composer.assembly import compose
+from chartgen.composer.library import open_library
+from chartgen.composer.target import Target, load_target
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import Values, load_values
 
 TARGETS = sorted(open_library().names("target"))
 PRESETS = sorted(path.stem for path in VALUES.glob("*.yaml") if not path.name.startswith(("site.", "benchmark")))

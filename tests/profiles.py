@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from chartgen.yamltext import load_file, require_map
+from chartgen.helm.yaml import load_file, require_map
 
 UPSTREAM = Path(__file__).parent / "data" / "upstream"
 TCPXO, TCPXO_BEFORE = "nccl-env-profile.sh v1.0.17", "nccl-env-profile.sh v1.0.3"

@@ -9,16 +9,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from chartgen.chart import Chart
 from chartgen.checks import check, check_values, effective_values, job_of
-from chartgen.checks.arithmetic import ARITHMETIC
 from chartgen.checks.claim import Check, Claim
-from chartgen.composer import compose
-from chartgen.library import BUILTIN, open_library
-from chartgen.manifests import objects, render
-from chartgen.target import load_target
-from chartgen.values import Values, load_values
-from chartgen.yamltext import load_file
+from chartgen.checks.parallelism import ARITHMETIC
+from chartgen.composer.assembly import compose
+from chartgen.composer.library import BUILTIN, open_library
+from chartgen.composer.target import load_target
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import Values, load_values
+from chartgen.helm.yaml import load_file
 
 DATA = Path(__file__).parent / "data"
 CASES: list[dict[str, Any]] = load_file(DATA / "refusals.yaml").data  # type: ignore[assignment]

@@ -17,14 +17,14 @@ import manifests
 import pytest
 from tiny import CHART_YAML
 
-from chartgen.chart import Chart
-from chartgen.cluster import CONFIG_MAP, JOB, JOBSET, POD, Cluster, Object, wait_for
-from chartgen.records import Record, read_records
+from chartgen.helm.chart import Chart
+from chartgen.kube import CONFIG_MAP, JOB, JOBSET, POD, Cluster, Object, wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.release import Place, Release
-from chartgen.rollout import Removal, Rollout, execute, prepare, prepare_rollback, survey, uninstall
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases import Removal, Rollout, execute, prepare, prepare_rollback, survey, uninstall
+from chartgen.releases.helm_release import Place, Release
+from chartgen.releases.history import Record, read_records
 
 RELEASE = "my-run"
 _RUN = '{{ printf "%s-%s" .Release.Name (printf "%v" .Values.run | sha256sum | trunc 8) }}'

@@ -6,13 +6,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from chartgen.chart import Chart
 from chartgen.checks import check_values
-from chartgen.composer import compose, compose_setup
+from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.target import Target, load_target
 from chartgen.errors import ChartgenError
-from chartgen.manifests import objects, render
-from chartgen.target import Target, load_target
-from chartgen.values import Values, load_values
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import Values, load_values
 
 VALUES = Path(__file__).parent.parent / "values"
 GPT3 = (VALUES / "gpt3-175b.yaml", VALUES / "gke-a3mega" / "gpt3-175b.yaml", VALUES / "site.gke-a3mega.example.yaml")

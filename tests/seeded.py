@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer import compose
-from chartgen.target import load_target
-from chartgen.yamltext import load_file
+from chartgen.composer.assembly import compose
+from chartgen.composer.target import load_target
+from chartgen.helm.yaml import load_file
 
 FOLDER = Path(__file__).parent / "data" / "lint"
 SOUND = FOLDER / "sound"

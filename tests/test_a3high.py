@@ -30,9 +30,9 @@ from rendered import (
 from rendered import rendered as rendered_target
 from test_start_script import Image, ended
 
-from chartgen.compat import lock
+from chartgen.data.compatibility import lock
 from chartgen.errors import ChartgenError
-from chartgen.yamltext import load
+from chartgen.helm.yaml import load
 
 TARGET = "gke-a3high"
 GPT3 = (VALUES / "gpt3-5b.yaml", VALUES / TARGET / "gpt3-5b.yaml", VALUES / f"site.{TARGET}.example.yaml")

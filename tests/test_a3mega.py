@@ -26,11 +26,11 @@ from rendered import (
     volumes,
 )
 
-from chartgen.compat import lock
+from chartgen.data.compatibility import lock
 from chartgen.errors import ChartgenError
-from chartgen.manifests import render
-from chartgen.values import load_values
-from chartgen.yamltext import load
+from chartgen.helm.manifests import render
+from chartgen.helm.values import load_values
+from chartgen.helm.yaml import load
 
 
 @pytest.fixture(scope="module")

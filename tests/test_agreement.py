@@ -31,10 +31,10 @@ from refused import (
 from rendered import GPT3, chart
 
 from chartgen.checks import check, check_values
-from chartgen.manifests import objects, render
-from chartgen.origin import Composed
+from chartgen.composer.origin import Composed
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import load_values
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.values import load_values
 
 pytestmark = pytest.mark.engines
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from userlib import chartgen
 
-from chartgen.library import BUILTIN
+from chartgen.composer.library import BUILTIN
 
 DEFECTS = Path(__file__).parent / "data" / "defects"
 FILES = ("gpt3-175b.yaml", "gke-a3mega/gpt3-175b.yaml", "site.gke-a3mega.example.yaml")
@@ -27,7 +27,7 @@ def _in_repository(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", sorted(path.name for path in DEFECTS.iterdir()))
 def test_defect_of_a_users_folder(name: str, tmp_path: Path) -> None:
     result = chartgen("build", "broken", "--path", DEFECTS / name, "-d", tmp_path / "charts")
-    told = result.stderr.replace(f"{DEFECTS / name}/", "").replace(f"{BUILTIN}/", "chartgen/")
+    told = result.stderr.replace(f"{DEFECTS / name}/", "").replace(f"{BUILTIN}/", "chartgen/library/")
     assert f"exit {result.exit_code}\n{told}" == (DEFECTS / name / "expected.txt").read_text()
     assert result.stdout == ""
     assert not (tmp_path / "charts").exists()

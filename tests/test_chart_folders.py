@@ -12,10 +12,10 @@ import pytest
 from seeded import SOUND
 from userlib import chartgen
 
-from chartgen.chart import Chart
 from chartgen.errors import ChartgenError
-from chartgen.helm import find_helm
-from chartgen.manifests import written
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import written
+from chartgen.helm.program import find_helm
 
 PICTURE = b"\x89PNG\r\n\x1a\n\0\xff\xfe"
 DEPENDENCY = {"apiVersion": "v2", "name": "dep", "version": "0.1.0"}

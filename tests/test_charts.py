@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 from rendered import VALUES
 
-from chartgen import docs
-from chartgen.chart import Chart
-from chartgen.composer import compose, compose_setup
-from chartgen.library import open_library
-from chartgen.linter import find_presets, lint
+from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.library import open_library
+from chartgen.composer.target import load_target
+from chartgen.helm.chart import Chart
+from chartgen.helm.schema import check_patterns
+from chartgen.helm.yaml import load_file
+from chartgen.linter import catalogue, find_presets, lint
 from chartgen.rehearsal import engines
-from chartgen.schema import check_patterns
-from chartgen.target import load_target
-from chartgen.yamltext import load_file
 
 ROOT = VALUES.parent
 CHARTS = [Chart.read(path.parent) for path in sorted(ROOT.glob("charts/*/Chart.yaml"))]
@@ -32,7 +31,7 @@ def test_committed_charts_and_schemas_are_what_is_composed() -> None:
     charts = composed()
     assert [chart.name for chart in CHARTS] == [chart.name for chart in charts]
     assert charts == CHARTS
-    assert docs.stale(docs.schemas(charts), ROOT / "schemas") == []
+    assert catalogue.stale(catalogue.schemas(charts), ROOT / "schemas") == []
 
 
 def test_two_builds_are_identical() -> None:

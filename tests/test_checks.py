@@ -12,11 +12,11 @@ from rendered import VALUES
 from userlib import chartgen, library
 
 from chartgen.checks import CHECKS, check
-from chartgen.composer import compose
+from chartgen.composer.assembly import compose
+from chartgen.composer.target import load_target
 from chartgen.findings import Finding
-from chartgen.target import load_target
-from chartgen.values import load_values
-from chartgen.yamltext import load_file
+from chartgen.helm.values import load_values
+from chartgen.helm.yaml import load_file
 
 WRONG: Any = load_file(Path(__file__).parent / "data" / "wrong-values.yaml").data
 

@@ -16,8 +16,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from proxy import Answer, faults_of
 
-from chartgen.cluster import CONFIG_MAP, CRD, SECRET, ClusterError, Kind, Object, connect, transport
 from chartgen.errors import MissingToolError, UsageError
+from chartgen.kube import CONFIG_MAP, CRD, SECRET, ClusterError, Kind, Object, connect, http
 from chartgen.rehearsal.controlplane import ControlPlane
 
 
@@ -122,13 +122,13 @@ def test_what_is_no_kubeconfig_is_said(tmp_path: Path, data: Any) -> None:
 
 
 def test_without_the_client_library_it_names_the_extra() -> None:
-    code = "import sys; sys.modules['lightkube'] = None; from chartgen.cluster import connect; connect()"
+    code = "import sys; sys.modules['lightkube'] = None; from chartgen.kube import connect; connect()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'the Kubernetes client library is missing; pip install "chartgen[cluster]"' in result.stderr
 
 
 def test_importing_the_module_does_not_import_the_library() -> None:
-    code = "import sys, chartgen.cluster; sys.exit('lightkube' in sys.modules or 'httpx2' in sys.modules)"
+    code = "import sys, chartgen.kube; sys.exit('lightkube' in sys.modules or 'httpx2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -263,7 +263,7 @@ def test_a_busy_server_says_for_how_long(
         return Answer(429, status(429, "TooManyRequests", "too many requests"), {"Retry-After": after})
 
     with faults_of(plane, tmp_path, fault) as (config, _), connect(kubeconfig=config) as cluster:
-        monkeypatch.setattr(transport, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pauses.append))
+        monkeypatch.setattr(http, "time", SimpleNamespace(monotonic=time.monotonic, sleep=pauses.append))
         cluster.list(CONFIG_MAP, namespace="default")
     assert pauses == [waited, waited]
 
@@ -307,7 +307,7 @@ def test_a_new_kind_is_found_by_who_may_not_list_crds(
     with faults_of(plane, tmp_path, fault) as (config, seen), connect(kubeconfig=config) as cluster:
         assert cluster.kind("late.example.com/v1", "Cog") == Kind("late.example.com/v1", "Cog", "cogs")
         assert any(CRD.plural in each for each in seen)
-        monkeypatch.setattr("chartgen.cluster.client._CRD_SECONDS", 0.0)
+        monkeypatch.setattr("chartgen.kube.cluster._CRD_SECONDS", 0.0)
         with pytest.raises(ClusterError, match="has no Wheel") as caught:
             cluster.kind("none.example.com/v1", "Wheel")
         assert caught.value.status == 404

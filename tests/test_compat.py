@@ -10,13 +10,13 @@ from judged import TARGETS, job, judge, published
 from rendered import chart, setup_chart, target
 from userlib import composed, library
 
-from chartgen.chart import Chart
 from chartgen.checks import check
-from chartgen.checks.compat import COMPAT, outdated_cluster
-from chartgen.compat import lock, version, within
-from chartgen.gpus import find_gpu
-from chartgen.values import load_values
-from chartgen.yamltext import load
+from chartgen.checks.compatibility import COMPAT, outdated_cluster
+from chartgen.data.compatibility import lock, version, within
+from chartgen.data.gpus import find_gpu
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import load_values
+from chartgen.helm.yaml import load
 
 NEWEST = ["network.pluginVersion=v1.0.17", "network.daemonVersion=v1.0.23"]
 

@@ -13,19 +13,19 @@ from jsonschema import Draft7Validator
 from rendered import security
 from userlib import composed, library
 
-from chartgen.chart import Chart
-from chartgen.composer import compose, compose_setup
-from chartgen.documented import rows
-from chartgen.launcher import check_part, load_launcher
-from chartgen.library import open_library
-from chartgen.manifests import objects, render
-from chartgen.schema import check_sound, validate
-from chartgen.slots import SLOTS
-from chartgen.target import load_target
-from chartgen.values import coalesce
-from chartgen.yamltext import load, require_map
+from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.launcher import check_part, load_launcher
+from chartgen.composer.library import BUILTIN, open_library
+from chartgen.composer.slots import SLOTS
+from chartgen.composer.target import load_target
+from chartgen.composer.value_docs import rows
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.schema import check_sound, validate
+from chartgen.helm.values import coalesce
+from chartgen.helm.yaml import load, require_map
 
-TARGETS = [path.stem for path in sorted((Path(__file__).parent.parent / "chartgen" / "targets").glob("*.yaml"))]
+TARGETS = [path.stem for path in sorted((BUILTIN / "targets").glob("*.yaml"))]
 DISK = "- name: disk\n  hostPath:\n    path: /mnt/disk\n"
 
 

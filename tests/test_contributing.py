@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from rendered import security
 
-from chartgen.chart import Chart
-from chartgen.helm import find_helm
-from chartgen.library import open_library
+from chartgen.composer.library import open_library
+from chartgen.composer.origin import identified
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.program import find_helm
+from chartgen.helm.yaml import Plain
 from chartgen.linter import lint
-from chartgen.manifests import objects, render
-from chartgen.origin import identified
-from chartgen.yamltext import Plain
 
 TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text()
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
@@ -110,9 +110,10 @@ def test_the_mistakes_that_it_proposes_are_told(followed: Followed) -> None:
     assert ran.stderr == f'error: {values}:5:3: unknown key "adapter" in network; did you mean adapters?\n'
 
 
-def test_the_modules_that_it_names_exist() -> None:
+def test_the_rooms_that_it_names_are_those_of_the_package() -> None:
     package = Path(__file__).parent.parent / "chartgen"
-    table = TEXT.partition("## Where things are")[2].partition("## Rules")[0]
-    names = re.findall(r"`([a-z_]+\.py)`", table)
-    assert len(names) > 15
-    assert [name for name in names if not (package / name).is_file()] == []
+    table = TEXT.partition("## Where things are")[2].partition("Beside it")[0]
+    rooms = re.findall(r"`([a-z]+)/`", "".join(line.partition(" | ")[0] for line in table.splitlines(keepends=True)))
+    assert sorted(rooms) == sorted(path.name for path in package.iterdir() if path.is_dir() and path.name[0] != "_")
+    modules = re.findall(r"`([a-z]+)`", table.partition("| top level |")[2])
+    assert sorted(modules) == sorted(path.stem for path in package.glob("*.py") if path.name[0] != "_")

@@ -8,22 +8,12 @@ from typing import Any
 import manifests
 import pytest
 
-from chartgen.cluster import (
-    CLUSTER_QUEUE,
-    JOBSET,
-    POD,
-    PYTORCHJOB,
-    VOLCANO_JOB,
-    ClusterError,
-    Kind,
-    Object,
-    wait_for,
-)
 from chartgen.errors import UsageError
+from chartgen.kube import CLUSTER_QUEUE, JOBSET, POD, PYTORCHJOB, VOLCANO_JOB, ClusterError, Kind, Object, wait_for
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.runs.verdict import look, wait_for_verdict
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.status.verdict import look, wait_for_verdict
 
 OWNER = {"app.kubernetes.io/instance": "short-lived"}
 

@@ -18,12 +18,12 @@ import manifests
 import pytest
 from procs import alive, gone
 
-from chartgen.cluster import JOB, NODE, POD, wait_for
 from chartgen.errors import ChartgenError, MissingToolError
+from chartgen.kube import JOB, NODE, POD, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane, service_account_key
 from chartgen.rehearsal.folders import sweep
-from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.rehearsal.processes import Processes
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 
 OWNER = """
 import sys, time
@@ -256,7 +256,7 @@ def test_the_account_key_is_new_each_time_and_has_one_length() -> None:
 
 def test_service_accounts_get_signed_tokens(plane: ControlPlane) -> None:
     """The key that chartgen writes signs tokens that the API server accepts itself."""
-    from chartgen.cluster import Kind
+    from chartgen.kube import Kind
 
     accounts = Kind("v1", "TokenRequest", "serviceaccounts")
     request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from userlib import chartgen, write
 
-from chartgen.convert import yaml_text
-from chartgen.linter.handwritten import HANDWRITTEN, lint_values
-from chartgen.values import merge
-from chartgen.yamltext import load, load_file, require_map
+from chartgen.helm.values import merge
+from chartgen.helm.yaml import load, load_file, require_map
+from chartgen.linter.recipes.convert import yaml_text
+from chartgen.linter.recipes.rules import HANDWRITTEN, lint_values
 
 FOLDER = Path(__file__).parent / "data" / "recipes"
 VALUES = FOLDER / "values.yaml"

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from chartgen import composer
-from chartgen.convert import convert_recipe
+from chartgen.composer import assembly
+from chartgen.composer.target import load_target
 from chartgen.errors import ChartgenError
-from chartgen.target import load_target
-from chartgen.values import load_values
-from chartgen.yamltext import load_file
+from chartgen.helm.values import load_values
+from chartgen.helm.yaml import load_file
+from chartgen.linter.recipes.convert import convert_recipe
 
 FOLDER = Path(__file__).parent / "data" / "recipes" / "a3mega"
 BAD: tuple[Any, ...] = (None, 3, -1, "x", "", [], {}, [1], {"a": 1}, True, "${a}", [["a"]], [{"a": [1]}])
@@ -48,8 +48,8 @@ def test_no_value_ends_in_a_traceback(tmp_path: Path, monkeypatch: pytest.Monkey
     values["workload"]["arguments"] = ["model.seed=3"]
     config["model"]["data"] |= {"data_impl": "mmap", "data_prefix": [1.0, "/ssd/x/y"]}
     # the target's chart is the same each time, and takes longer than all else
-    interface = composer.compose_interface(load_target("gke-a3mega"))
-    monkeypatch.setattr(composer, "compose_interface", lambda _target: interface)
+    interface = assembly.compose_interface(load_target("gke-a3mega"))
+    monkeypatch.setattr(assembly, "compose_interface", lambda _target: interface)
     random, refused = Random(17), 0  # noqa: S311
     paths_of = (tmp_path / "values.yaml", tmp_path / "nemo.yaml")
     for number in range(COUNT):

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from chartgen.metrics.log import read_logs
-from chartgen.metrics.readers.nccl import TableReader
-from chartgen.metrics.readout import Readout, Wanted, read_out
+from chartgen.metrics.read.log import read_logs
+from chartgen.metrics.read.readers.nccl import TableReader
+from chartgen.metrics.report_data import Readout, Wanted, read_out
 
 
 def _corpus() -> Path | None:

@@ -8,7 +8,7 @@ from typing import Any
 import manifests
 import pytest
 
-from chartgen.diff import Change, Field, compare, describe
+from chartgen.releases.diff import Change, Field, compare, describe
 
 Objects = list[dict[str, Any]]
 

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from chartgen import docs
 from chartgen.checks.claim import Claim
 from chartgen.cli import main
 from chartgen.findings import Complaint
+from chartgen.linter import catalogue
 from chartgen.linter.rules import known_ids
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "reference"
-PAGE = docs.reference()["findings.md"]
-ENTRIES = docs.catalogue()
+PAGE = catalogue.reference()["findings.md"]
+ENTRIES = catalogue.catalogue()
 
 
 def sections() -> Iterator[tuple[str, str]]:
@@ -31,11 +31,11 @@ def sections() -> Iterator[tuple[str, str]]:
 
 
 def test_committed_reference_is_fresh() -> None:
-    assert docs.stale(docs.reference(), FOLDER) == []
+    assert catalogue.stale(catalogue.reference(), FOLDER) == []
 
 
 def test_reference_is_the_same_without_docstrings() -> None:
-    code = "import sys; from chartgen import docs; sys.stdout.write(docs.reference()['findings.md'])"
+    code = "import sys; from chartgen.linter import catalogue; sys.stdout.write(catalogue.reference()['findings.md'])"
     done = subprocess.run([sys.executable, "-OO", "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == PAGE
 
@@ -46,16 +46,16 @@ def test_every_finding_has_one_heading() -> None:
 
 
 def test_every_id_that_the_code_reports_is_known() -> None:
-    code = "".join(path.read_text() for path in Path(docs.__file__).parent.rglob("*.py"))
+    code = "".join(path.read_text() for path in Path(catalogue.__file__).parent.rglob("*.py"))
     assert set(re.findall(r'\bFinding\(\s*"([a-z0-9-]+)"', code)) <= {entry.id for entry in ENTRIES}
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.id)
-def test_every_finding_says_why_and_what_to_do(entry: docs.Entry) -> None:
+def test_every_finding_says_why_and_what_to_do(entry: catalogue.Entry) -> None:
     assert re.fullmatch(r"[^<>]{20,}[.]", entry.meaning)
     assert len(entry.remedy) > 3
     lines = [entry.meaning, "", f"- Severity: {entry.severity}"]
-    lines += [f"- Level: {entry.level}"] if entry in docs.rules_of_lint() else []
+    lines += [f"- Level: {entry.level}"] if entry in catalogue.rules_of_lint() else []
     lines += [f"- What to do: {entry.remedy}"]
     lines += [f"- Source: {entry.source}"] if entry.source else []
     assert dict(sections())[entry.id] == "\n".join(lines)
@@ -77,31 +77,31 @@ def hint_of(kind: str) -> str:
 
 
 def test_what_to_do_is_read_from_the_code() -> None:
-    assert docs._remedy(rule) == "`a.b`: use … or more; `a.…`: use c or use …; `a`: take …; remove it; mend it"
-    assert docs._remedy(hint_of) == "change the value that the finding names; the finding says to what"
+    assert catalogue._remedy(rule) == "`a.b`: use … or more; `a.…`: use c or use …; `a`: take …; remove it; mend it"
+    assert catalogue._remedy(hint_of) == "change the value that the finding names; the finding says to what"
 
 
-@pytest.mark.parametrize(("name", "text"), sorted({**docs.reference(), **docs.schemas([])}.items()))
+@pytest.mark.parametrize(("name", "text"), sorted({**catalogue.reference(), **catalogue.schemas([])}.items()))
 def test_a_stale_missing_or_obsolete_file_is_named_and_others_are_left_alone(
     name: str, text: str, tmp_path: Path
 ) -> None:
     files, path = {name: text}, tmp_path / name
     own = tmp_path / f"own{path.suffix}"
     own.write_text("mine\n")
-    assert docs.stale(files, tmp_path) == [path]
-    docs.write(files, tmp_path)
-    assert docs.stale(files, tmp_path) == []
+    assert catalogue.stale(files, tmp_path) == [path]
+    catalogue.write(files, tmp_path)
+    assert catalogue.stale(files, tmp_path) == []
     path.write_text("old\n")
-    assert docs.stale(files, tmp_path) == [path]
+    assert catalogue.stale(files, tmp_path) == [path]
     earlier = tmp_path / f"earlier{path.suffix}"
     earlier.write_text(text)
-    assert docs.obsolete(files, tmp_path) == [earlier]
-    docs.write(files, tmp_path)
+    assert catalogue.obsolete(files, tmp_path) == [earlier]
+    catalogue.write(files, tmp_path)
     assert (own.read_text(), path.read_text(), earlier.exists()) == ("mine\n", text, False)
 
 
 def test_two_pages_are_identical() -> None:
-    assert docs.reference() == {"findings.md": PAGE}
+    assert catalogue.reference() == {"findings.md": PAGE}
     assert PAGE.endswith("\n")
     assert not PAGE.endswith("\n\n")
 
@@ -126,6 +126,6 @@ def test_build_removes_only_what_a_build_made(tmp_path: Path) -> None:
     assert said == [f"{path}: removed" for path in former]
     assert not any(path.exists() for path in former)
     assert {name: (tmp_path / name).read_text() for name in mine} == mine
-    assert {*docs.reference(), "target.schema.json", "gke-a3mega.values.schema.json"} <= {
+    assert {*catalogue.reference(), "target.schema.json", "gke-a3mega.values.schema.json"} <= {
         path.name for path in tmp_path.iterdir()
     }

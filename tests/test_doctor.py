@@ -17,18 +17,18 @@ from rendered import GPT3, VALUES, chart, setup_chart, target
 from userlib import chartgen
 from ward import HEAD, PLAIN, SPACE, apply, examined, found, opened, pod_spec, run, status
 
-from chartgen import release
-from chartgen.chart import Chart
-from chartgen.cluster import JOBSET, NAMESPACE, SECRET, Cluster, Kind, Object, connect, wait_for
-from chartgen.doctor import Diagnosis, examine, examine_cluster
 from chartgen.errors import ChartgenError
-from chartgen.manifests import objects, render
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import Values, load_values
+from chartgen.helm.yaml import load, require_map
+from chartgen.kube import JOBSET, NAMESPACE, SECRET, Cluster, Kind, Object, connect, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
-from chartgen.release import Place
-from chartgen.values import Values, load_values
-from chartgen.yamltext import load, require_map
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases import helm_release
+from chartgen.releases.helm_release import Place
+from chartgen.releases.preflight import Diagnosis, examine, examine_cluster
 
 DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 HOOKS = Kind(
@@ -390,15 +390,15 @@ def test_what_helm_left_behind(plane: ControlPlane, cluster: Cluster) -> None:
     refused = json.dumps({**kinds[1], "metadata": {**kinds[1]["metadata"], "name": "x" * 63}})
     old, new = (Chart("plain", {"Chart.yaml": HEAD, template: text}) for text in (json.dumps(kinds[0]), refused))
     assert found(cluster, "orphans") == found(cluster, "stuck-release") == []
-    release.install(old, "visit", {}, place)
+    helm_release.install(old, "visit", {}, place)
     assert found(cluster, "orphans") == []
     with pytest.raises(ChartgenError, match="name is too long"):
-        release.upgrade(new, "visit", {}, place)
+        helm_release.upgrade(new, "visit", {}, place)
     cure = "chartgen upgrade replaces it, chartgen uninstall visit removes it"
     assert found(cluster, "orphans") == [
         ("warn", "JobSet visit-a is left from revision 1 and still holds its machines", cure)
     ]
-    release.uninstall("visit", place)
+    helm_release.uninstall("visit", place)
     if cluster.get(JOBSET, "visit-a", SPACE):
         cure = "kubectl --namespace doctor delete jobsets.jobset.x-k8s.io visit-a --cascade=foreground"
         assert found(cluster, "orphans") == [
@@ -435,7 +435,9 @@ def test_another_release_that_saves_to_the_same_directory(
     place = Place(space, plane.kubeconfig)
     item = saving("other", volume)
     item["metadata"]["namespace"] = space
-    release.install(Chart("plain", {"Chart.yaml": HEAD, "templates/run.yaml": json.dumps(item)}), "other", {}, place)
+    helm_release.install(
+        Chart("plain", {"Chart.yaml": HEAD, "templates/run.yaml": json.dumps(item)}), "other", {}, place
+    )
     try:
         told = found(cluster, "outputs-of-others", saving("visit", volume))
         assert [status for status, *_ in told] == ["warn"] * met
@@ -446,7 +448,7 @@ def test_another_release_that_saves_to_the_same_directory(
         made = examine(cluster, PLAIN, Values({}), [saving("other", volume)], "other", space)
         assert [each for each in made if each.name == "outputs-of-others"] == []
     finally:
-        release.uninstall("other", place)
+        helm_release.uninstall("other", place)
         cluster.delete(JOBSET, "other", space, foreground=True)
 
 
@@ -465,7 +467,7 @@ def test_a_record_that_cannot_be_read_leaves_outputs_unchecked(cluster: Cluster)
 @engines
 def test_a_command_that_was_cut_off(plane: ControlPlane, cluster: Cluster) -> None:
     place = Place(SPACE, plane.kubeconfig)
-    release.install(Chart("plain", {"Chart.yaml": HEAD}), "visit", {}, place)
+    helm_release.install(Chart("plain", {"Chart.yaml": HEAD}), "visit", {}, place)
     (stored,) = cluster.list(SECRET, namespace=SPACE, labels={"owner": "helm", "name": "visit"})
     kept = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(stored["data"]["release"]))))
     kept["info"] |= {"status": "pending-upgrade", "last_deployed": "2026-01-02T03:04:05Z"}
@@ -505,10 +507,10 @@ def test_a_target_is_well_once_its_setup_chart_is_there(plane: ControlPlane, clu
     try:
         assert {each.name for each in rows(made)} & {"queue", "volcano-queue", "claims"}
         assert rows(setup) == []
-        release.install(setup, "setup", values.data, place)
+        helm_release.install(setup, "setup", values.data, place)
         wait_for(lambda: not rows(made), what="that all is well", timeout=30)
     finally:
-        release.uninstall("setup", place)
+        helm_release.uninstall("setup", place)
         delete_machines(cluster, names)
         cluster.delete(NAMESPACE, space)
 

@@ -12,15 +12,15 @@ import pytest
 from rendered import VALUES, chart, target
 from userlib import chartgen
 
-from chartgen import release
-from chartgen.cluster import CLUSTER_QUEUE, NAMESPACE, Cluster, wait_for
+from chartgen.helm.values import load_values
+from chartgen.kube import CLUSTER_QUEUE, NAMESPACE, Cluster, wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
-from chartgen.release import Place
-from chartgen.runs.verdict import look
-from chartgen.values import load_values
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases import helm_release
+from chartgen.releases.helm_release import Place
+from chartgen.releases.status.verdict import look
 
 pytestmark = pytest.mark.engines
 ROOT = VALUES.parent
@@ -69,9 +69,9 @@ def follow(fix: str) -> list[str]:
 def admitted(cluster: Cluster, plane: ControlPlane, space: str) -> None:
     values = load_values([ROOT / name for name in FILES], set_values=SETS)
     place = Place(space, plane.kubeconfig)
-    release.install(chart(), "cured-run", values.data, place)
+    helm_release.install(chart(), "cured-run", values.data, place)
     wait_for(lambda: look(cluster, "cured-run", namespace=space).admitted, what="that it is admitted", timeout=60)
-    release.uninstall("cured-run", place)
+    helm_release.uninstall("cured-run", place)
 
 
 def test_queue_of_two_teams(plane: ControlPlane, teams: tuple[str, str]) -> None:

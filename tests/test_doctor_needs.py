@@ -9,7 +9,7 @@ import manifests
 import pytest
 from ward import SPACE, apply, found, node, opened, placed, pod_spec, run, status
 
-from chartgen.cluster import (
+from chartgen.kube import (
     CLAIM,
     CLUSTER_QUEUE,
     JOBSET,
@@ -22,8 +22,8 @@ from chartgen.cluster import (
     Object,
     wait_for,
 )
-from chartgen.doctor.quantities import read, show
-from chartgen.doctor.selectors import is_selected
+from chartgen.kube.quantities import read, show
+from chartgen.kube.scheduling import is_selected
 from chartgen.rehearsal.controlplane import ControlPlane
 
 engines = pytest.mark.engines

@@ -29,8 +29,8 @@ from rendered import (
     volumes,
 )
 
-from chartgen.chart import Chart
 from chartgen.errors import ChartgenError
+from chartgen.helm.chart import Chart
 from chartgen.rehearsal import engines
 
 EKS = "eks-p5"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import MissingToolError
-from chartgen.rehearsal import build, engines
+from chartgen.rehearsal import engine_build, engines
 
 TOOL = engines.Engine("tool", "example.com/tool", "v1.0.0", binary="tool")
 MAIN = 'package main\n\nfunc main() { println("built") }\n'
@@ -48,14 +48,14 @@ def offer(monkeypatch: pytest.MonkeyPatch, proxy: Path, known: str) -> None:
     """Offer a tool that is an engine, with these checksums in chartgen."""
     publish(proxy, TOOL)
     monkeypatch.setattr(engines, "engines", lambda: {"tool": TOOL})
-    monkeypatch.setattr(build, "sums", lambda: known)
+    monkeypatch.setattr(engine_build, "sums", lambda: known)
 
 
 def test_a_changed_module_is_refused(proxy: Path) -> None:
     engine = engines.engine("kubeconform")
     publish(proxy, engine)
     with pytest.raises(MissingToolError) as caught:
-        build.build(["kubeconform"])
+        engine_build.build(["kubeconform"])
     assert "checksum" in caught.value.problems[0].message
     assert not engine.program.exists()
 
@@ -63,7 +63,7 @@ def test_a_changed_module_is_refused(proxy: Path) -> None:
 def test_a_module_without_a_known_checksum_is_refused(proxy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch, proxy, "")
     with pytest.raises(MissingToolError) as caught:
-        build.build(["tool"])
+        engine_build.build(["tool"])
     assert "example.com/tool v1.0.0 has no known checksum" in caught.value.problems[0].message
     assert not TOOL.program.exists()
 
@@ -76,11 +76,11 @@ def test_a_module_with_its_checksum_is_built(proxy: Path, tmp_path: Path, monkey
     shutil.rmtree(proxy)
     name = f"{TOOL.module} {TOOL.version}"
     offer(monkeypatch, proxy, f"{name} {facts['Sum']}\n{name}/go.mod {facts['GoModSum']}\n")
-    program = build.build(["tool"])["tool"]
+    program = engine_build.build(["tool"])["tool"]
     assert subprocess.run([program], capture_output=True, text=True, check=True).stderr == "built\n"
 
 
 @pytest.mark.parametrize("engine", engines.engines().values(), ids=lambda engine: engine.name)
 def test_the_source_of_every_engine_has_a_known_checksum(engine: engines.Engine) -> None:
-    names = {line.rpartition(" ")[0] for line in build.sums().splitlines()}
+    names = {line.rpartition(" ")[0] for line in engine_build.sums().splitlines()}
     assert {f"{engine.module} {engine.version}", f"{engine.module} {engine.version}/go.mod"} <= names

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import MissingToolError, UsageError
-from chartgen.helm import find_helm
-from chartgen.rehearsal import build, engines
+from chartgen.helm.program import find_helm
+from chartgen.rehearsal import engine_build, engines
 
 BUILD = """
 import sys
-from chartgen.rehearsal.build import build
+from chartgen.rehearsal.engine_build import build
 build(sys.argv[1:], progress=lambda line: print(line, flush=True))
 """
 
@@ -88,7 +88,7 @@ def test_all_commands_use_one_helm(cache: Path, tmp_path: Path, monkeypatch: pyt
         folders.insert(0, str(program(tmp_path / "bin", "helm", output).parent))
     monkeypatch.setenv("PATH", os.pathsep.join(folders))
     wanted = tmp_path / "bin" / "helm" if output == "v3.18.0+g1" else built
-    assert engines.find("helm") == find_helm().executable == build.build(["helm"])["helm"] == wanted
+    assert engines.find("helm") == find_helm().executable == engine_build.build(["helm"])["helm"] == wanted
 
 
 @pytest.mark.usefixtures("cache")
@@ -111,14 +111,14 @@ def test_a_missing_engine_says_how_to_get_it() -> None:
 def test_without_go_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingToolError, match=r"Go is missing, and it builds the engines; install Go 1.26 or newer"):
-        build.build(["kwok"])
+        engine_build.build(["kwok"])
 
 
 @pytest.mark.usefixtures("cache")
 def test_an_old_go_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(program(tmp_path / "bin", "go", "go1.22.1\nlocal").parent))
     with pytest.raises(MissingToolError, match=r"go is too old \(1\.22\.1\); install Go 1.26 or newer"):
-        build.build(["kwok"])
+        engine_build.build(["kwok"])
 
 
 def test_a_module_that_cannot_be_fetched_leaves_nothing(
@@ -127,14 +127,14 @@ def test_a_module_that_cannot_be_fetched_leaves_nothing(
     monkeypatch.setenv("GOPROXY", "off")
     monkeypatch.setenv("GOMODCACHE", str(tmp_path / "modules"))
     with pytest.raises(MissingToolError, match=r"a Go module cannot be fetched; check the network and `go env GOPROXY"):
-        build.build(["kwok"])
+        engine_build.build(["kwok"])
     assert [path.name for path in (cache / "engines").iterdir()] == [".lock-kwok"]
 
 
 def test_a_cache_that_cannot_be_written_is_named(cache: Path) -> None:
     cache.write_text("a file where the folder should be")
     with pytest.raises(MissingToolError, match=r"the cache cannot be written: .*; set CHARTGEN_CACHE"):
-        build.build(["kwok"])
+        engine_build.build(["kwok"])
 
 
 @pytest.mark.engines
@@ -204,4 +204,4 @@ def test_go_is_not_needed_when_nothing_is_missing(tmp_path: Path, monkeypatch: p
     monkeypatch.delenv("CHARTGEN_HELM", raising=False)
     monkeypatch.setenv("PATH", str(found.parent))
     assert shutil.which("go") is None
-    assert build.build(["helm"]) == {"helm": found}
+    assert engine_build.build(["helm"]) == {"helm": found}

@@ -21,7 +21,7 @@ from standin import install
 from userlib import chartgen
 
 from chartgen.errors import ChartgenError, UsageError
-from chartgen.execution import plan_execution, prepare, run, start
+from chartgen.rehearsal.local_pod import plan_execution, prepare, run, start
 
 
 @dataclass

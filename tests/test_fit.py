@@ -12,11 +12,11 @@ from rendered import chart, target
 from userlib import chartgen
 
 from chartgen.checks import CHECKS, effective_values
-from chartgen.checks.capacity import changed
 from chartgen.checks.job import Job
+from chartgen.checks.layouts import Layout, fit
+from chartgen.checks.memory_fit import changed
 from chartgen.errors import ChartgenError
-from chartgen.layouts import Layout, fit
-from chartgen.values import Values, load_values
+from chartgen.helm.values import Values, load_values
 
 VALUES = Path(__file__).parent.parent / "values"
 

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from chartgen.checks import check
-from chartgen.limits import type_faults
-from chartgen.linter.kubernetes_schemas import objects_fit_their_schema
-from chartgen.manifests import objects, render
-from chartgen.values import load_values
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import load_values
+from chartgen.kube.pod_rules import type_faults
+from chartgen.linter.api_schemas import objects_fit_their_schema
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -20,7 +20,7 @@ from rendered import Objects, rendered
 from torches import Cluster
 from userlib import chartgen
 
-from chartgen.runs.quoting import telling
+from chartgen.releases.status.last_lines import telling
 
 # Descent along the gradient of a fixed problem: each loss is below the one before, so a restart from scratch shows.
 TRAINER = """\

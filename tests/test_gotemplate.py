@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chartgen import gotemplate
-from chartgen.yamltext import load
+from chartgen.helm import gotemplate
+from chartgen.helm.yaml import load
 
 
 def masked(text: str) -> object:

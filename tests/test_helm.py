@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from tiny import CHART_YAML
 
-from chartgen import helm, manifests
-from chartgen.chart import Chart
 from chartgen.errors import ChartgenError, MissingToolError
-from chartgen.helm import HelmError, explain, find_helm, parse_version
+from chartgen.helm import manifests, program
+from chartgen.helm.chart import Chart
+from chartgen.helm.program import HelmError, explain, find_helm, parse_version
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -63,17 +63,17 @@ def test_program_that_is_not_helm_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_old_helm_is_refused_with_both_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ".".join(map(str, find_helm().version))
-    monkeypatch.setattr(helm, "MINIMUM_VERSION", (99, 1))
+    monkeypatch.setattr(program, "MINIMUM_VERSION", (99, 1))
     with pytest.raises(MissingToolError, match=rf"is Helm {found}, but 99\.1 or newer is needed"):
         find_helm()
 
 
 def test_built_helm_is_found_in_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program = find_helm().executable
+    found = find_helm().executable
     for version in ("v4.9.0", "v4.10.1", "v4.2.0"):
         folder = tmp_path / f"engines/helm-{version}-linux-amd64/bin"
         folder.mkdir(parents=True)
-        (folder / "helm").symlink_to(program)
+        (folder / "helm").symlink_to(found)
     monkeypatch.delenv("CHARTGEN_HELM", raising=False)
     monkeypatch.setenv("CHARTGEN_CACHE", str(tmp_path))
     monkeypatch.setattr("shutil.which", lambda _: None)  # nothing on PATH, but the shell must stay there
@@ -164,7 +164,7 @@ def test_interrupt_ends_helm(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         config = tmp_path / "config"
         config.write_text(KUBECONFIG % server.getsockname()[1])
-        code = "import sys, pathlib, chartgen.helm as h; h.find_helm(pathlib.Path(sys.argv[1])).run(['list'])"
+        code = "import sys, pathlib, chartgen.helm.program as h; h.find_helm(pathlib.Path(sys.argv[1])).run(['list'])"
         python = subprocess.Popen(
             [sys.executable, "-c", code, str(config)], start_new_session=True, stderr=subprocess.DEVNULL
         )

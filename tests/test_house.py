@@ -106,9 +106,9 @@ def test_wheel_holds_every_file_of_the_package(packed: set[str]) -> None:
 
 
 def test_wheel_holds_targets_fragments_and_launchers(packed: set[str]) -> None:
-    assert "chartgen/targets/gke-a3mega.yaml" in packed
-    assert any(re.fullmatch(r"chartgen/fragments/[^/]+/fragment\.yaml", name) for name in packed)
-    assert any(re.fullmatch(r"chartgen/launchers/[^/]+/launcher\.yaml", name) for name in packed)
+    assert "chartgen/library/targets/gke-a3mega.yaml" in packed
+    assert any(re.fullmatch(r"chartgen/library/fragments/[^/]+/fragment\.yaml", name) for name in packed)
+    assert any(re.fullmatch(r"chartgen/library/launchers/[^/]+/launcher\.yaml", name) for name in packed)
 
 
 def test_wheel_holds_nothing_else(packed: set[str]) -> None:

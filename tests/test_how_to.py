@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from followed import REPOSITORY, blocks, follow, unseen
 
-from chartgen import yamltext
+from chartgen.helm import yaml
 
 FOLDER = REPOSITORY / "docs" / "how-to"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
@@ -23,7 +23,7 @@ def test_the_index_lists_every_page() -> None:
 
 def test_the_manifests_for_flux_and_argo_cd_name_files_that_exist() -> None:
     texts = [text for block in blocks(FOLDER / "gitops.md", "yaml") for text in block.split("---\n")]
-    items: list[Any] = [yamltext.load(text, "gitops.md").data for text in texts]
+    items: list[Any] = [yaml.load(text, "gitops.md").data for text in texts]
     found = {item["kind"]: item for item in items}
     assert list(found) == ["GitRepository", "HelmRelease", "Application", "ConfigMap"]
     flux = found["HelmRelease"]["spec"]["chart"]["spec"]

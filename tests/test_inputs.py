@@ -7,7 +7,7 @@ from judged import TARGETS, job, judge, published
 from rendered import target
 
 from chartgen.checks.inputs import INPUTS, reserved
-from chartgen.library import BUILTIN
+from chartgen.composer.library import BUILTIN
 
 NAMED = ("data.name=my-gpt2",)
 DOWNLOAD = ("launcher=download", "tokenizer.kind=gpt2", "tokenizer.source=hf://gpt2")

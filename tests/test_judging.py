@@ -11,11 +11,11 @@ from pathlib import Path
 import manifests
 import pytest
 
-from chartgen.cluster import JOB, LEASE
+from chartgen.kube import JOB, LEASE
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.judging import judge, patience
-from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.runs.verdict import Verdict
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.status.verdict import Verdict
 
 pytestmark = pytest.mark.engines
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from chartgen.cluster import JOB, JOBSET, POD, PYTORCHJOB, VOLCANO_JOB, Object, wait_for
+from chartgen.composer.target import load_target
+from chartgen.kube import JOB, JOBSET, POD, PYTORCHJOB, VOLCANO_JOB, Object, wait_for
+from chartgen.kube.workloads import outcome
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
-from chartgen.runs.failures import restarts as restarts_of
-from chartgen.runs.objects import outcome
-from chartgen.runs.pods import gpus
-from chartgen.runs.verdict import look, wait_for_verdict
-from chartgen.target import load_target
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.status.failure import restarts as restarts_of
+from chartgen.releases.status.pods import gpus
+from chartgen.releases.status.verdict import look, wait_for_verdict
 
 CHARTS = Path(__file__).parent.parent / "charts"
 KINDS = {"gke-a3high": JOB, "gke-a3mega": JOBSET, "eks-p5": PYTORCHJOB, "oke-h100": VOLCANO_JOB}

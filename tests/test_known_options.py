@@ -10,9 +10,9 @@ from pairs import layers
 from rendered import VALUES, chart
 
 from chartgen.checks import check
+from chartgen.data.program_options import options_of
 from chartgen.findings import Finding
-from chartgen.programs import options_of
-from chartgen.values import load_values
+from chartgen.helm.values import load_values
 
 # What the parsers of core_v0.12.1 and core_v0.19.2 both had when they ran; read here from their sources.
 MEASURED = {

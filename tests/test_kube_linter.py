@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from rendered import Objects, rendered, rendered_setup
 
-from chartgen.kubelinter import CHECKS, exceptions
-from chartgen.library import open_library
+from chartgen.composer.kube_linter import CHECKS, exceptions
+from chartgen.composer.library import open_library
+from chartgen.composer.privileges import read_privilege
+from chartgen.composer.target import load_target
+from chartgen.kube.manifest_walk import pods
 from chartgen.linter import find_presets
-from chartgen.linter.objects import pods
-from chartgen.privileges import read_privilege
-from chartgen.target import load_target
 
 ROOT = Path(__file__).parent.parent
 TARGETS = open_library().names("target")

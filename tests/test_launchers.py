@@ -16,9 +16,9 @@ import pytest
 from lab import LAUNCHERS, Machine, lab, run
 from rendered import VALUES, arguments, container, env, job_spec, one
 
+from chartgen.composer.library import BUILTIN
 from chartgen.errors import ChartgenError
-from chartgen.library import BUILTIN
-from chartgen.yamltext import load, require_map
+from chartgen.helm.yaml import load, require_map
 
 # Options of Megatron-LM that its versions core_v0.12.1 and core_v0.19.2 both have.
 OPTIONS = set((Path(__file__).parent / "data" / "megatron-options.txt").read_text().split())

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from userlib import chartgen, composed, library, write
 
+from chartgen.composer.library import BUILTIN, Library, open_library
 from chartgen.errors import ChartgenError, UsageError
-from chartgen.library import BUILTIN, Library, open_library
 
 ROOT = Path(__file__).parent.parent
 

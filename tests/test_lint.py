@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from chartgen.chart import Chart
 from chartgen.findings import Finding
+from chartgen.helm.chart import Chart
 from chartgen.linter import lint
 from chartgen.linter.structure import names_fit
 

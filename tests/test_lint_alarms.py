@@ -16,13 +16,13 @@ from typing import NamedTuple
 import pytest
 
 from chartgen.findings import Finding, exit_code
-from chartgen.helm import find_helm
+from chartgen.helm.manifests import KUBE_VERSION
+from chartgen.helm.program import find_helm
 from chartgen.linter import Subject, examine
-from chartgen.linter.files import read_chart
+from chartgen.linter.chart_files import read_chart
 from chartgen.linter.helmignore import Ignored
-from chartgen.linter.rendering import Renderer
+from chartgen.linter.render import Renderer
 from chartgen.linter.size import stored
-from chartgen.manifests import KUBE_VERSION
 
 HEAD = "apiVersion: v2\nname: theirs\nversion: 0.1.0\n"
 POD = """\

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from seeded import JOB, SOUND
 
-from chartgen.linter import Subject, examine, rendering
-from chartgen.linter.files import read_chart
+from chartgen.linter import Subject, examine, render
+from chartgen.linter.chart_files import read_chart
 
 TARGET = """\
 description: a machine hall
@@ -116,7 +116,7 @@ def test_templates_that_include_each_other(chart: Path) -> None:
 
 
 def test_templates_that_never_end(chart: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rendering, "LIMIT", 1.0)
+    monkeypatch.setattr(render, "LIMIT", 1.0)
     loops = "{{ range until 100000 }}" * 3 + "{{ end }}" * 3
     (chart / "templates" / "loop.yaml").write_text(loops)
     found = messages(chart)

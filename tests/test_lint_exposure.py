@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from chartgen.chart import Chart
+from chartgen.helm.chart import Chart
 from chartgen.linter.dumps import dumps, environment_is_not_printed, printing_files
 from chartgen.linter.names import names_are_set
 from chartgen.linter.tokens import rendered_tokens

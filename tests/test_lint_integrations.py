@@ -15,10 +15,10 @@ from xml.etree import ElementTree as ET
 import pytest
 from seeded import SEEDS, plant
 
-from chartgen.composer import compose, compose_setup
-from chartgen.helm import find_helm
-from chartgen.target import load_target
-from chartgen.yamltext import load, load_file
+from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.target import load_target
+from chartgen.helm.program import find_helm
+from chartgen.helm.yaml import load, load_file
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "how-to" / "lint-in-ci.md"

@@ -16,8 +16,8 @@ from userlib import library, write
 from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.linter import cache
-from chartgen.linter.files import read_chart
-from chartgen.linter.ladder import Subject, examine
+from chartgen.linter.chart_files import read_chart
+from chartgen.linter.steps import Subject, examine
 
 SEED = next(seed for seed in SEEDS if seed["rule"] == "names-fit")
 

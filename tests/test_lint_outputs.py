@@ -18,11 +18,11 @@ import pytest
 from jsonschema import Draft4Validator
 from seeded import SEEDS, SOUND, expected, plant
 
-from chartgen.composer import compose
-from chartgen.helm import find_helm
+from chartgen.composer.assembly import compose
+from chartgen.composer.target import load_target
+from chartgen.helm.program import find_helm
 from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.rules import RULES, STEP_RULES, STYLE, level_of
-from chartgen.target import load_target
 
 # What lint could not finish has no seed; tests/hostile has charts that do not end.
 SEVERITIES = {rule.id: rule.severity for rule in RULES} | {rule.id: rule.severity for rule in STEP_RULES}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from userlib import chartgen, library
 
-from chartgen.composer import compose, compose_setup, compose_sources
-from chartgen.library import BUILTIN
-from chartgen.origin import Composed
+from chartgen.composer.assembly import compose, compose_setup, compose_sources
+from chartgen.composer.library import BUILTIN
+from chartgen.composer.origin import Composed
+from chartgen.composer.target import load_target
 from chartgen.rehearsal import engines
-from chartgen.target import load_target
 
 ENV = '- name: A\n  value: "1"\n'
 # What is wrong in the user's library -> its files, the file and line that must be blamed; line 0 is no line.

@@ -10,13 +10,13 @@ import pytest
 from seeded import SEEDS, SOUND, expected, plant
 
 from chartgen.findings import Finding
-from chartgen.linter import Subject, inspection, ladder
-from chartgen.linter.files import read_chart
+from chartgen.linter import Subject, inspection, steps
+from chartgen.linter.chart_files import read_chart
 from chartgen.linter.inspection import Inspection
-from chartgen.linter.ladder import Examination, examine
 from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.rules import RULES, STEP_RULES
+from chartgen.linter.steps import Examination, examine
 
 FUNCTIONS = {rule.id for rule in RULES}
 named = pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed["rule"])
@@ -128,7 +128,7 @@ def test_without_its_step_the_defect_passes(
     rule: str, repository: dict[str, tuple[Path, Examination]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, _ = repository[rule]
-    monkeypatch.setattr(f"{ladder.__name__}.{STEPS[rule]}", lambda *_, **__: [])
+    monkeypatch.setattr(f"{steps.__name__}.{STEPS[rule]}", lambda *_, **__: [])
     assert examined(folder).findings == []
 
 

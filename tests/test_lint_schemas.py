@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from rendered import VALUES
 
-from chartgen.apitypes import kind_schema, kubernetes_versions
-from chartgen.chart import Chart
+from chartgen.data.api_schemas import kind_schema, kubernetes_versions
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import load_values
+from chartgen.helm.yaml import load_file
 from chartgen.linter import find_presets
-from chartgen.linter.kubernetes_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
-from chartgen.manifests import objects, render
+from chartgen.linter.api_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
 from chartgen.rehearsal import engines
-from chartgen.values import load_values
-from chartgen.yamltext import load_file
 
 SCHEMAS = VALUES.parent / "chartgen" / "data"
 CHARTS = [Chart.read(path.parent) for path in sorted(VALUES.parent.glob("charts/*/Chart.yaml"))]

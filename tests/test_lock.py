@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from proxy import Proxy, proxy_to
 
-from chartgen.cluster import LEASE, Cluster, Kind, Object, connect
 from chartgen.errors import ChartgenError, MissingToolError
+from chartgen.kube import LEASE, Cluster, Kind, Object, connect
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rollout.lease import DURATION, holder_of, identity, lease_name, read_notes
-from chartgen.rollout.lock import Lock, Pace, now
+from chartgen.releases.lease import DURATION, holder_of, identity, lease_name, read_notes
+from chartgen.releases.lock import Lock, Pace, now
 
 RELEASE = "my-run"
 NEVER = 1e6  # seconds between two renewals: those of the test only

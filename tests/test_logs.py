@@ -19,16 +19,16 @@ import pytest
 from kubelet import Kubelet, end_container, kubelet_of
 from rendered import rendered
 
-from chartgen.cluster import JOBSET, POD, Cluster, Object, wait_for
 from chartgen.errors import ChartgenError, UsageError
+from chartgen.kube import JOBSET, POD, Cluster, Object, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.runs.following import Seen
-from chartgen.runs.logs import find_sources, follow_logs, read_logs
-from chartgen.runs.members import member
-from chartgen.runs.pods import failure, gpus
-from chartgen.runs.ranks import Source
-from chartgen.runs.verdict import wait_for_verdict
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.status.follow import Seen
+from chartgen.releases.status.logs import find_sources, follow_logs, read_logs
+from chartgen.releases.status.members import member
+from chartgen.releases.status.pods import failure, gpus
+from chartgen.releases.status.ranks import Source
+from chartgen.releases.status.verdict import wait_for_verdict
 
 MACHINES = 4
 JOB_INDEX = "batch.kubernetes.io/job-completion-index"

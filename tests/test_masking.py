@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from userlib import chartgen
 
+from chartgen.checks.yaml_pitfalls import traps
+from chartgen.helm.yaml import load
 from chartgen.masking import HIDDEN, masked, masked_value
-from chartgen.yamltext import load
-from chartgen.yamltraps import traps
 
 HEX = "0123456789abcdef0123456789abcdef01234567"
 HF = "hf_" + "aB3dE5gH7jK9" * 3

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from pairs import PRESETS, TARGETS, Run, chart_of, runs_of
 
-from chartgen.chart import Chart
 from chartgen.checks import validate
-from chartgen.cluster import NAMESPACE, Object, wait_for
-from chartgen.composer import compose_setup
-from chartgen.manifests import objects, render
+from chartgen.composer.assembly import compose_setup
+from chartgen.composer.target import Target, load_target
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.kube import NAMESPACE, Object, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
-from chartgen.runs.verdict import look
-from chartgen.target import Target, load_target
+from chartgen.rehearsal.simulated_nodes import NodePool, create_machines, delete_machines
+from chartgen.releases.status.verdict import look
 
 pytestmark = [pytest.mark.engines]
 

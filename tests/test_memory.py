@@ -10,15 +10,15 @@ import pytest
 from rendered import chart, target
 
 from chartgen.checks import effective_values
-from chartgen.checks.arithmetic import ARITHMETIC
-from chartgen.checks.capacity import CAPACITY, changed, load_of, remedies
 from chartgen.checks.claim import Claim
 from chartgen.checks.job import Job
 from chartgen.checks.memory import GB, Memory, estimate, model_parameters
-from chartgen.gpus import all_gpus, find_gpu
-from chartgen.library import open_library
-from chartgen.target import load_target
-from chartgen.values import load_values
+from chartgen.checks.memory_fit import CAPACITY, changed, load_of, remedies
+from chartgen.checks.parallelism import ARITHMETIC
+from chartgen.composer.library import open_library
+from chartgen.composer.target import load_target
+from chartgen.data.gpus import all_gpus, find_gpu
+from chartgen.helm.values import load_values
 
 VALUES = Path(__file__).parent.parent / "values"
 TARGETS = open_library().names("target")

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from userlib import chartgen
 
 from chartgen.cli import main
-from chartgen.metrics.bandwidth import size_of
-from chartgen.metrics.log import read_streams
-from chartgen.metrics.readers.nccl import TableReader
+from chartgen.metrics.read.log import read_streams
+from chartgen.metrics.read.readers.nccl import TableReader
+from chartgen.metrics.show.bandwidth import size_of
 
 HEAD = "#       size     count   type   redop   root   time   algbw   busbw #wrong   time   algbw   busbw #wrong"
 # Two p5.48xlarge machines, each line with what mpirun puts before it, and spaces left out:

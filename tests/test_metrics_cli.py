@@ -17,12 +17,12 @@ from click.testing import CliRunner, Result
 
 from chartgen import __version__
 from chartgen.cli import main
-from chartgen.metrics.live import progress_line
-from chartgen.metrics.log import read_logs
-from chartgen.metrics.panels import Panel, panels
-from chartgen.metrics.peak import find_model
-from chartgen.metrics.readout import Wanted, read_out
-from chartgen.metrics.svg import Scale
+from chartgen.metrics.figures.peak import find_model
+from chartgen.metrics.read.log import read_logs
+from chartgen.metrics.report_data import Wanted, read_out
+from chartgen.metrics.show.live import progress_line
+from chartgen.metrics.show.panels import Panel, panels
+from chartgen.metrics.show.svg import Scale
 
 ROOT = Path(__file__).resolve().parent.parent
 RUN = logs.steps([20.0, 12.0, *[7.125, 7.25] * 14])

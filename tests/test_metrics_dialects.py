@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import trainlogs as logs
 
-from chartgen.metrics.log import read_logs
-from chartgen.metrics.readout import Readout, Wanted, read_out
+from chartgen.metrics.read.log import read_logs
+from chartgen.metrics.report_data import Readout, Wanted, read_out
 
 LOGS = Path(__file__).parent / "data" / "logs"
 

@@ -9,16 +9,16 @@ import pytest
 import trainlogs as logs
 
 from chartgen.errors import ChartgenError, UsageError
-from chartgen.metrics.facts import Facts, agree, facts_of_values
-from chartgen.metrics.flops import Attention, Shape, sample_flops
-from chartgen.metrics.guard import MOST_TFLOPS
-from chartgen.metrics.log import Log, read_streams
-from chartgen.metrics.peak import find_model as find_gpu
-from chartgen.metrics.peak import find_peak
-from chartgen.metrics.published import find_figure, find_model, published_data
-from chartgen.metrics.readout import Readout, Wanted, read_out
-from chartgen.metrics.text import duration, lines
-from chartgen.values import load_values
+from chartgen.helm.values import load_values
+from chartgen.metrics.figures.facts import Facts, agree, facts_of_values
+from chartgen.metrics.figures.flops import Attention, Shape, sample_flops
+from chartgen.metrics.figures.guard import MOST_TFLOPS
+from chartgen.metrics.figures.peak import find_model as find_gpu
+from chartgen.metrics.figures.peak import find_peak
+from chartgen.metrics.figures.published import find_figure, find_model, published_data
+from chartgen.metrics.read.log import Log, read_streams
+from chartgen.metrics.report_data import Readout, Wanted, read_out
+from chartgen.metrics.show.text import duration, lines
 
 VALUES = Path(__file__).resolve().parent.parent / "values"
 RUN = logs.steps([20.0, 12.0, *[8.0] * 48], first=0)
@@ -412,7 +412,7 @@ def test_more_than_the_peak_of_every_gpu_is_not_possible_on_an_unknown_one() -> 
     errors = [each.message for each in found.notices if each.severity == "error"]
     assert len(errors) == 2
     assert (found.speed.tflops, found.speed.logged_tflops) == (None, None)
-    from chartgen.gpus import all_gpus
+    from chartgen.data.gpus import all_gpus
 
     assert max(value for gpu in all_gpus().values() for value in gpu.tflops.values()) < MOST_TFLOPS
 

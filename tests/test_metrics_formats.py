@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import trainlogs as logs
 
-from chartgen.metrics.log import Log, read_logs
-from chartgen.metrics.readout import Readout, Wanted, read_out
+from chartgen.metrics.read.log import Log, read_logs
+from chartgen.metrics.report_data import Readout, Wanted, read_out
 
 SECONDS = [20.5, 8.25, 7.5, 7.25, 7.0, 7.25, 7.5, 7.25, 7.0, 7.25]
 RUN = logs.steps(SECONDS)

@@ -13,13 +13,13 @@ import trainlogs as logs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from chartgen.metrics.events import Checkpoint, Step, Steps
-from chartgen.metrics.lines import split_blocks
-from chartgen.metrics.log import Collector, Log, read_streams
-from chartgen.metrics.prefix import read_prefix, read_prefixes
-from chartgen.metrics.readout import Readout, Wanted, read_out
-from chartgen.metrics.scan import Scanner
-from chartgen.metrics.shapes import as_dict
+from chartgen.metrics.read.events import Checkpoint, Step, Steps
+from chartgen.metrics.read.lines import split_blocks
+from chartgen.metrics.read.log import Collector, Log, read_streams
+from chartgen.metrics.read.prefix import read_prefix, read_prefixes
+from chartgen.metrics.read.scan import Scanner
+from chartgen.metrics.report_data import Readout, Wanted, read_out
+from chartgen.metrics.show.export import as_dict
 
 SECONDS = [20.5, 8.25, 7.5, 7.25, 7.0, 7.25, 7.5, 7.25, 7.0, 7.25, 7.75, 7.25]
 RUN = logs.steps(SECONDS)

@@ -13,11 +13,11 @@ from releases import RELEASE, Site, site, small
 from test_metrics_bandwidth import CLASSIC
 
 from chartgen.cli import main
-from chartgen.cluster import POD
-from chartgen.metrics.published import find_model
+from chartgen.kube import POD
+from chartgen.metrics.figures.published import find_model
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 
 pytestmark = pytest.mark.engines
 

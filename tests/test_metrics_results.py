@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import trainlogs as logs
 
-from chartgen.metrics.log import Log, read_logs
-from chartgen.metrics.readout import Readout, Wanted, read_out
+from chartgen.metrics.read.log import Log, read_logs
+from chartgen.metrics.report_data import Readout, Wanted, read_out
 
 BATCH, SEQUENCE, SECONDS, EACH = 8, 2048, 2.5, 48
 # Seconds that the program takes to start, and that an evaluation takes.

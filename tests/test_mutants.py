@@ -15,16 +15,16 @@ from pairs import chart_of, layers
 from refused import chart_on
 from userlib import composed, library
 
-from chartgen import checks, yamltraps
-from chartgen.chart import Chart
-from chartgen.checks import CHECKS, SCHEMA, check
+from chartgen import checks
+from chartgen.checks import CHECKS, SCHEMA, check, yaml_pitfalls
 from chartgen.checks.claim import Check
+from chartgen.checks.yaml_pitfalls import TRAPS
 from chartgen.findings import TARGET_UNKNOWN
-from chartgen.linter.handwritten import HANDWRITTEN
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import Values, load_values
+from chartgen.helm.yaml import load_file
+from chartgen.linter.recipes.rules import HANDWRITTEN
 from chartgen.linter.rules import RULES, STEP_RULES, known_ids
-from chartgen.values import Values, load_values
-from chartgen.yamltext import load_file
-from chartgen.yamltraps import TRAPS
 
 DATA = Path(__file__).parent / "data"
 WRONG: Any = load_file(DATA / "wrong-values.yaml").data
@@ -92,9 +92,9 @@ def test_without_its_trap_a_wrong_file_passes(rule: str, tmp_path: Path, monkeyp
     own = tmp_path / "own.yaml"
     own.write_text(TRAPPED[rule])
     document = load_file(own)
-    assert {found.rule for found in yamltraps.traps(document)} == {rule}
-    monkeypatch.setattr(yamltraps, "TRAPS", tuple(each for each in TRAPS if each.id != rule))
-    assert yamltraps.traps(document) == []
+    assert {found.rule for found in yaml_pitfalls.traps(document)} == {rule}
+    monkeypatch.setattr(yaml_pitfalls, "TRAPS", tuple(each for each in TRAPS if each.id != rule))
+    assert yaml_pitfalls.traps(document) == []
 
 
 def test_without_the_schema_an_unknown_key_passes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,8 @@ from lab import run
 from rendered import Objects, arguments, rendered
 from torches import Cluster, is_old
 
-from chartgen.compat import lock
-from chartgen.library import BUILTIN
+from chartgen.composer.library import BUILTIN
+from chartgen.data.compatibility import lock
 
 FOLDER = BUILTIN / "launchers" / "nccl-test"
 sys.path.insert(0, str(FOLDER))

@@ -28,8 +28,8 @@ from rendered import (
     volumes,
 )
 
-from chartgen.chart import Chart
 from chartgen.errors import ChartgenError
+from chartgen.helm.chart import Chart
 from chartgen.rehearsal import engines
 
 ONPREM = "onprem-p8000"

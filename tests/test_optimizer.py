@@ -10,13 +10,13 @@ from lab import run
 from rendered import VALUES, chart, env, overrides
 from test_launchers import LORA, LORA_IMAGE, megatron
 
-from chartgen.chart import Chart
 from chartgen.checks import check, job_of
 from chartgen.checks.optimizer import OPTIONAL
+from chartgen.composer.launcher import load_launcher
+from chartgen.composer.library import open_library
 from chartgen.findings import Finding
-from chartgen.launcher import load_launcher
-from chartgen.library import open_library
-from chartgen.values import load_values
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import load_values
 
 OPTIMIZER = {
     "learningRate": 2.5e-4,

@@ -13,15 +13,15 @@ import userlib
 from rendered import chart, setup_chart
 from userlib import chartgen
 
-from chartgen.chart import Chart
 from chartgen.checks import check, validate
-from chartgen.composer import compose_setup
+from chartgen.composer.assembly import compose_setup
+from chartgen.composer.library import open_library
+from chartgen.composer.origin import Composed, Foreign, Unknown, identified, origin_of
+from chartgen.composer.target import load_target
 from chartgen.errors import MissingToolError
 from chartgen.findings import NOT_OURS, TARGET_UNKNOWN
-from chartgen.library import open_library
-from chartgen.origin import Composed, Foreign, Unknown, identified, origin_of
-from chartgen.target import load_target
-from chartgen.values import load_values
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import load_values
 
 TARGET = userlib.TARGET.replace(", FRAGMENTS", "")
 # 24 GPUs cannot be shared out in groups of 16

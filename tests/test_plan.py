@@ -9,10 +9,10 @@ import manifests
 import pytest
 from tiny import CHART_YAML
 
-from chartgen.chart import Chart
 from chartgen.errors import ChartgenError
-from chartgen.plan import Plan, describe, plan_release
-from chartgen.values import Values
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import Values
+from chartgen.releases.plan import Plan, describe, plan_release
 
 VALUES: dict[str, Any] = {
     "launcher": "megatron-lm",

@@ -11,11 +11,11 @@ from judged import job_of, judge
 from rendered import chart
 
 from chartgen.checks import check
-from chartgen.checks.pods import PODS
-from chartgen.cluster import NAMESPACE, POD, ClusterError
+from chartgen.checks.pod_parts import PODS
+from chartgen.helm.values import load_values
+from chartgen.helm.yaml import load_file
+from chartgen.kube import NAMESPACE, POD, ClusterError
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.values import load_values
-from chartgen.yamltext import load_file
 
 PARTS: Any = load_file(Path(__file__).parent / "data" / "pod-parts.yaml").data
 named = pytest.mark.parametrize("case", PARTS, ids=lambda case: json.dumps(case["value"]))

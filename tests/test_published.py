@@ -9,7 +9,7 @@ import pytest
 from pairs import chart_of, layers
 
 from chartgen.checks import check
-from chartgen.values import load_values
+from chartgen.helm.values import load_values
 
 MODELS: dict[str, dict[str, Any]] = {
     "gpt3-175b": {"family": "gpt", "layers": 96, "hiddenSize": 12288, "attentionHeads": 96, "vocabularySize": 51200},

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from test_memory import B200, GB200, H100, Run, job_of, memory_of
 
-from chartgen.checks.capacity import TOO_MUCH, changed, load_of
 from chartgen.checks.job import Job
 from chartgen.checks.memory import GB
-from chartgen.gpus import find_gpu
+from chartgen.checks.memory_fit import TOO_MUCH, changed, load_of
+from chartgen.data.gpus import find_gpu
 
 # beside the project, or beside a work tree of it
 _PLACES = [folder / "shared" / "corpus" / "performance.json" for folder in Path(__file__).parents]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chartgen.runs.quoting import telling
+from chartgen.releases.status.last_lines import telling
 
 TORCHRUN = """\
 E1121 18:58:36.900000 2508 torch/distributed/elastic/multiprocessing/api.py:986] failed (exitcode: 1) local_rank: 0

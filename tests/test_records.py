@@ -11,13 +11,13 @@ import pytest
 from releases import RELEASE, Site, site_of, small
 from rendered import VALUES, chart, fit_schema
 
-from chartgen import release
 from chartgen.errors import ChartgenError, MissingToolError
-from chartgen.manifests import objects, render
-from chartgen.records import Record, read_records, restore_chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import Values, load_values
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.runs.progress import progress_of
-from chartgen.values import Values, load_values
+from chartgen.releases import helm_release
+from chartgen.releases.history import Record, read_records, restore_chart
+from chartgen.releases.status.progress import progress_of
 
 FILES = [VALUES / name for name in ("gpt3-5b.yaml", "gke-a3mega/gpt3-5b.yaml", "site.gke-a3mega.example.yaml")]
 LINES = [f"iteration {number}/ 100 | elapsed time per iteration (ms): 20000.0 |" for number in (41, 42)]
@@ -37,14 +37,14 @@ def values() -> Values:
 @pytest.fixture
 def record(here: Site, values: Values) -> Record:
     """What Helm keeps of the A3 Mega chart."""
-    release.install(chart(), RELEASE, values.data, here.place, description="the first one")
+    helm_release.install(chart(), RELEASE, values.data, here.place, description="the first one")
     (found,) = here.records()
     return found
 
 
 @pytest.mark.engines
 def test_record_says_what_helm_says(here: Site, record: Record, values: Values) -> None:
-    told = release.status(RELEASE, here.place)
+    told = helm_release.status(RELEASE, here.place)
     assert (record.name, record.namespace, record.revision) == (RELEASE, here.namespace, 1)
     assert (record.status, record.description, record.target) == ("deployed", "the first one", "gke-a3mega")
     assert f"{record.chart}-{record.chart_version}" == told.chart

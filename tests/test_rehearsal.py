@@ -16,18 +16,18 @@ import userlib
 from rendered import GPT3, target
 from userlib import chartgen
 
-from chartgen.cluster import CLUSTER_QUEUE, NAMESPACE, NODE, wait_for
-from chartgen.composer import compose
+from chartgen.composer.assembly import compose
+from chartgen.composer.library import open_library
+from chartgen.composer.target import load_target
 from chartgen.errors import ChartgenError
-from chartgen.library import open_library
-from chartgen.plan import Plan, plan_release
+from chartgen.helm.values import Values, load_values
+from chartgen.kube import CLUSTER_QUEUE, NAMESPACE, NODE, wait_for
 from chartgen.rehearsal import rehearse as rehearsing
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.rehearse import Rehearsal, assumptions, rehearse
 from chartgen.rehearsal.storage import foreign_classes
-from chartgen.runs.verdict import Verdict
-from chartgen.target import load_target
-from chartgen.values import Values, load_values
+from chartgen.releases.plan import Plan, plan_release
+from chartgen.releases.status.verdict import Verdict
 
 pytestmark = pytest.mark.engines
 

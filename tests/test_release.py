@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from tiny import CHART_YAML
 
-from chartgen import release
-from chartgen.chart import Chart
 from chartgen.errors import ChartgenError, MissingToolError, UsageError
-from chartgen.helm import find_helm
+from chartgen.helm.chart import Chart
+from chartgen.helm.program import find_helm
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.release import Place
+from chartgen.releases import helm_release
+from chartgen.releases.helm_release import Place
 
 TEMPLATE = """\
 {{- if not .Values.list }}{{ fail "list must not be empty" }}{{ end }}
@@ -49,42 +49,42 @@ def config(place: Place, name: str = "run") -> str:
 
 @pytest.mark.engines
 def test_release_lives_once_from_install_to_uninstall(place: Place) -> None:
-    made = release.install(CHART, "run", {}, place)
+    made = helm_release.install(CHART, "run", {}, place)
     assert (made.name, made.namespace, made.revision) == ("run", place.namespace, 1)
     assert (made.chart, made.status) == ("tiny-0.1.0", "deployed")
     assert abs(made.updated - datetime.now(timezone.utc)) < timedelta(minutes=1)
 
-    changed = release.upgrade(CHART, "run", {"list": [3]}, place)
-    found = release.status("run", place)
+    changed = helm_release.upgrade(CHART, "run", {"list": [3]}, place)
+    found = helm_release.status("run", place)
     assert changed.revision == found.revision == 2
     assert (found.chart, found.status) == ("tiny-0.1.0", "deployed")
     assert abs(found.updated - changed.updated) < timedelta(seconds=2)
 
-    assert release.uninstall("run", place) == found
+    assert helm_release.uninstall("run", place) == found
     with pytest.raises(ChartgenError, match=f"there is no release run in namespace {place.namespace}"):
-        release.status("run", place)
+        helm_release.status("run", place)
 
 
 @pytest.mark.engines
 def test_install_refuses_an_existing_release(place: Place) -> None:
-    release.install(CHART, "run", {}, place)
+    helm_release.install(CHART, "run", {}, place)
     with pytest.raises(ChartgenError, match=r"^release run already exists; use `chartgen upgrade`") as caught:
-        release.install(CHART, "run", {"list": [9]}, place)
+        helm_release.install(CHART, "run", {"list": [9]}, place)
     assert "\n" not in str(caught.value)
-    assert release.status("run", place).revision == 1
+    assert helm_release.status("run", place).revision == 1
 
 
 @pytest.mark.engines
 def test_upgrade_and_uninstall_refuse_a_missing_release(place: Place) -> None:
     with pytest.raises(ChartgenError, match=r"^there is no release run in namespace .*; use `chartgen install`$"):
-        release.upgrade(CHART, "run", {}, place)
+        helm_release.upgrade(CHART, "run", {}, place)
     with pytest.raises(ChartgenError, match="there is no release run"):
-        release.uninstall("run", place)
+        helm_release.uninstall("run", place)
 
 
 @pytest.mark.engines
 def test_lists_replace_and_nulls_delete(place: Place) -> None:
-    release.install(CHART, "run", {"list": [3], "text": None, "quote": "$(x) 'y' \"z\"\n\u2028"}, place)
+    helm_release.install(CHART, "run", {"list": [3], "text": None, "quote": "$(x) 'y' \"z\"\n\u2028"}, place)
     manifest = config(place)
     assert '\\"list\\":[3]' in manifest
     assert "text" not in manifest
@@ -93,21 +93,21 @@ def test_lists_replace_and_nulls_delete(place: Place) -> None:
 
 @pytest.mark.engines
 def test_upgrade_without_values_returns_to_the_defaults(place: Place) -> None:
-    release.install(CHART, "run", {"list": [3]}, place)
-    release.upgrade(CHART, "run", {}, place)
+    helm_release.install(CHART, "run", {"list": [3]}, place)
+    helm_release.upgrade(CHART, "run", {}, place)
     assert '\\"list\\":[1,2]' in config(place)
 
 
 @pytest.mark.engines
 def test_refusal_of_the_chart_is_its_own_message(place: Place) -> None:
     with pytest.raises(ChartgenError, match=r"^list must not be empty$"):
-        release.install(CHART, "run", {"list": []}, place)
+        helm_release.install(CHART, "run", {"list": []}, place)
 
 
 @pytest.mark.engines
 def test_missing_namespace_is_refused_in_one_line(place: Place) -> None:
     with pytest.raises(ChartgenError, match='namespaces "nowhere" not found') as caught:
-        release.install(CHART, "run", {}, Place("nowhere", place.kubeconfig))
+        helm_release.install(CHART, "run", {}, Place("nowhere", place.kubeconfig))
     assert "\n" not in str(caught.value)
 
 
@@ -128,10 +128,10 @@ def test_missing_namespace_is_refused_in_one_line(place: Place) -> None:
 def test_bad_name_is_refused_before_anything_runs(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHARTGEN_HELM", os.devnull)  # would fail as a missing tool if it were asked
     calls: list[Callable[[], object]] = [
-        lambda: release.install(CHART, name, {}),
-        lambda: release.upgrade(CHART, name, {}),
-        lambda: release.uninstall(name),
-        lambda: release.status(name),
+        lambda: helm_release.install(CHART, name, {}),
+        lambda: helm_release.upgrade(CHART, name, {}),
+        lambda: helm_release.uninstall(name),
+        lambda: helm_release.status(name),
     ]
     for call in calls:
         with pytest.raises(UsageError, match=message) as caught:
@@ -143,4 +143,4 @@ def test_unreachable_cluster_is_a_missing_tool(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text("apiVersion: v1\nkind: Config\n")
     with pytest.raises(MissingToolError, match="the Kubernetes cluster cannot be reached"):
-        release.install(CHART, "run", {}, Place("default", kubeconfig))
+        helm_release.install(CHART, "run", {}, Place("default", kubeconfig))

@@ -11,10 +11,10 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from chartgen import __version__
-from chartgen.docs import catalogue
 from chartgen.errors import Problem
 from chartgen.findings import Finding
-from chartgen.reports import FORMS, report
+from chartgen.linter.catalogue import catalogue
+from chartgen.linter.reports import FORMS, report
 
 NASTY = '50% of "it\'s" <a&b>, c:d; é \U0001f600\r\nsecond\tline ]]> --> ::error::x'
 BATCH = Finding(

@@ -10,10 +10,10 @@ import manifests
 import pytest
 from releases import RELEASE, Site, rolling, run_chart, site_of, small
 
-from chartgen.cluster import JOB, JOBSET, POD, WORKLOAD, wait_for
 from chartgen.errors import ChartgenError
+from chartgen.kube import JOB, JOBSET, POD, WORKLOAD, wait_for
+from chartgen.kube.workloads import outcome
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.runs.objects import outcome
 
 pytestmark = pytest.mark.engines
 

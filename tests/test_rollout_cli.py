@@ -12,7 +12,7 @@ from click.testing import Result
 from releases import RELEASE, Site, rolling, run_chart, site_of, small
 from userlib import chartgen
 
-from chartgen.cluster import CLAIM
+from chartgen.kube import CLAIM
 from chartgen.rehearsal.controlplane import ControlPlane
 
 pytestmark = pytest.mark.engines
@@ -114,7 +114,7 @@ def test_life_of_a_release(here: Site, folder: Path) -> None:
 def test_question_on_a_terminal(here: Site, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     call(here, "install", folder, RELEASE, "--set", "run.steps=1")
     (first,) = here.runs()
-    monkeypatch.setattr("chartgen.cli.rollout.can_ask", lambda: True)
+    monkeypatch.setattr("chartgen.cli.install.can_ask", lambda: True)
     said_no = call(here, "upgrade", folder, RELEASE, "--set", "run.steps=2")
     assert "Upgrade my-run? [y/N]" in said_no.stderr
     assert said_no.exit_code == 1

@@ -19,15 +19,15 @@ import pytest
 from killed import run_killed
 from releases import RELEASE, Site, rolling, run_chart, site, site_of, small
 
-from chartgen.chart import Chart
-from chartgen.cluster import CONFIG_MAP, JOBSET, LEASE, SECRET, wait_for
 from chartgen.errors import ChartgenError, MissingToolError
+from chartgen.helm.chart import Chart
+from chartgen.kube import CONFIG_MAP, JOBSET, LEASE, SECRET, wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines
-from chartgen.rollout import Rollout, prepare
-from chartgen.rollout.lease import lease_name
-from chartgen.rollout.lock import Lock
+from chartgen.rehearsal.simulated_nodes import create_machines
+from chartgen.releases import Rollout, prepare
+from chartgen.releases.lease import lease_name
+from chartgen.releases.lock import Lock
 
 pytestmark = pytest.mark.engines
 

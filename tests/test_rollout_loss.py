@@ -15,9 +15,9 @@ from killed import run_interrupted
 from releases import RELEASE, Site, rolling, run_chart, site_of, small
 from userlib import chartgen
 
-from chartgen.chart import Chart
-from chartgen.cluster import CLAIM, JOB, POD, wait_for
 from chartgen.errors import ChartgenError
+from chartgen.helm.chart import Chart
+from chartgen.kube import CLAIM, JOB, POD, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
 
 pytestmark = pytest.mark.engines
@@ -93,7 +93,7 @@ def test_unchanged_upgrade_loses_nothing(here: Site, passing: Path) -> None:
 
 def test_name_is_typed_where_somebody_answers(here: Site, passing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = start(here, passing)
-    monkeypatch.setattr("chartgen.cli.rollout.can_ask", lambda: True)
+    monkeypatch.setattr("chartgen.cli.install.can_ask", lambda: True)
     changed = ("upgrade", passing, RELEASE, "--set", "run.steps=2")
     for answer in ("y\n", "yes\n", "\n"):
         assert call(here, *changed, input=answer).exit_code == 1

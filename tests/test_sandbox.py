@@ -11,8 +11,8 @@ import manifests
 import pytest
 from procs import gone
 
-from chartgen.cluster import NODE, ClusterError, connect
 from chartgen.errors import UsageError
+from chartgen.kube import NODE, ClusterError, connect
 from chartgen.rehearsal import sandbox
 from chartgen.rehearsal.processes import Processes
 

@@ -12,12 +12,12 @@ import manifests
 import pytest
 from proxy import Answer, faults_of
 
-from chartgen.cluster import EVENT, Object, connect
-from chartgen.doctor.machines import machines_free
-from chartgen.doctor.patient import Patient
+from chartgen.kube import EVENT, Object, connect
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.runs.events import losses
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.preflight.context import Patient
+from chartgen.releases.preflight.nodes import machines_free
+from chartgen.releases.status.events import losses
 
 SPACE = "scale"
 LOST = 40

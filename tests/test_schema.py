@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from tiny import CHART_YAML, Json
 
-from chartgen import manifests
-from chartgen.chart import Chart
 from chartgen.errors import ChartgenError
-from chartgen.schema import check_patterns, closed, merge_schemas, validate
-from chartgen.values import coalesce, load_values
+from chartgen.helm import manifests
+from chartgen.helm.chart import Chart
+from chartgen.helm.schema import check_patterns, closed, merge_schemas, validate
+from chartgen.helm.values import coalesce, load_values
 
 SCHEMA: dict[str, Json] = {
     "$schema": "http://json-schema.org/draft-07/schema#",

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny import Json, echo
 
-from chartgen import strvals
 from chartgen.errors import ChartgenError
-from chartgen.helm import find_helm
-from chartgen.values import load_values
+from chartgen.helm import set_flags
+from chartgen.helm.program import find_helm
+from chartgen.helm.values import load_values
 
 BASE = """\
 map: {inner: {x: 1}, text: t}
@@ -208,4 +208,4 @@ def test_several_pairs_are_helms_or_refused(pairs: list[tuple[str, str]], tmp_pa
     ],
 )
 def test_messages_never_repeat_what_looks_secret(text: str, told: str) -> None:
-    assert strvals.label("--set", text) == told
+    assert set_flags.label("--set", text) == told

@@ -7,8 +7,8 @@ import json
 import pytest
 from judged import job, judge, published
 
-from chartgen.checks.arithmetic import ARITHMETIC
-from chartgen.checks.settings import SETTINGS
+from chartgen.checks.parallelism import ARITHMETIC
+from chartgen.checks.program_settings import SETTINGS
 
 CHECKS = (*ARITHMETIC, *SETTINGS)
 OLD, NEW = (f"launchers.megatron-lm.image=nvcr.io/nvidia/nemo:{release}" for release in ("25.09", "26.02"))

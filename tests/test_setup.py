@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from rendered import VALUES, Objects, chart, container, one, pod, rendered, rendered_setup, setup_chart, target
 
-from chartgen import release
-from chartgen.cluster import Cluster, wait_for
 from chartgen.errors import ChartgenError
+from chartgen.helm.values import load_values
+from chartgen.kube import Cluster, wait_for
+from chartgen.kube.workers import find_workers, program
 from chartgen.linter import find_presets, lint
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
-from chartgen.release import Place
-from chartgen.runs.verdict import wait_for_verdict
-from chartgen.values import load_values
-from chartgen.workers import find_workers, program
+from chartgen.rehearsal.simulated_nodes import NodePool, create_machines, delete_machines
+from chartgen.releases import helm_release
+from chartgen.releases.helm_release import Place
+from chartgen.releases.status.verdict import wait_for_verdict
 
 TARGETS = ("gke-a3high", "gke-a3mega")
 SITE = VALUES / "site.gke-a3high.example.yaml"
@@ -334,14 +334,14 @@ def test_setup_then_a_run_on_its_queue_and_claim(plane: ControlPlane) -> None:
     others = NodePool("a3high-cpu", 1, {"cpu": "4", "memory": "16Gi", "pods": "110"})
     names = create_machines(cluster, [machines, others])
     try:
-        release.install(setup_chart("gke-a3high"), "a3", values, place)
+        helm_release.install(setup_chart("gke-a3high"), "a3", values, place)
         wait_for(lambda: bound(cluster, namespace) == ["training"], what="the bound claim", timeout=60)
-        release.install(chart(name="gke-a3high"), "gpt3", values, place)
+        helm_release.install(chart(name="gke-a3high"), "gpt3", values, place)
         verdict = wait_for_verdict(cluster, "gpt3", namespace=namespace, timeout=60)
         assert (verdict.ok, verdict.running, verdict.gpus) == (True, 2, 16), verdict.reasons
         wait_for(lambda: placed(cluster, namespace) == ["a3high-cpu-0"], what="TensorBoard's place", timeout=30)
     finally:
         for name in ("gpt3", "a3"):
-            release.uninstall(name, place)
+            helm_release.uninstall(name, place)
         delete_machines(cluster, names)
     assert bound(cluster, namespace) == ["training"], "the claim outlives its release"

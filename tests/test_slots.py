@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from chartgen.composer.slots import SLOTS, SlotText, parse_slot, resolve
 from chartgen.errors import ChartgenError
-from chartgen.slots import SLOTS, SlotText, parse_slot, resolve
 
 DISK = "- name: disk\n  hostPath:\n    path: /mnt/disk\n"
 

@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from chartgen.cluster import Cluster
-from chartgen.runs.causes import Cause
-from chartgen.runs.squad import Squad
-from chartgen.runs.starting import why_not_started
+from chartgen.kube import Cluster
+from chartgen.releases.status.messages import Cause
+from chartgen.releases.status.pending import why_not_started
+from chartgen.releases.status.pod_summary import Squad
 
 # As kube-scheduler 1.36 writes them (pkg/scheduler/framework/types.go, FitError).
 OTHERS = "31 node(s) didn't match Pod's node affinity/selector"

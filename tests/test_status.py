@@ -20,21 +20,21 @@ from test_logs import names
 from tiny import CHART_YAML
 from userlib import chartgen
 
-from chartgen import release
-from chartgen.chart import Chart
-from chartgen.cluster import CLUSTER_QUEUE, JOB, NAMESPACE, POD, SECRET, Object, connect, wait_for
 from chartgen.errors import ChartgenError
-from chartgen.records import Record, read_records
+from chartgen.helm.chart import Chart
+from chartgen.kube import CLUSTER_QUEUE, JOB, NAMESPACE, POD, SECRET, Object, connect, wait_for
+from chartgen.kube.workloads import find_runs
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.release import Place
-from chartgen.runs.causes import Cause, refused
-from chartgen.runs.failures import Failure
-from chartgen.runs.objects import find_runs
-from chartgen.runs.readout import Readout, read
-from chartgen.runs.recorded import Revision
-from chartgen.runs.scheduling import unplaced
-from chartgen.runs.telling import describe, since, summarize
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases import helm_release
+from chartgen.releases.helm_release import Place
+from chartgen.releases.history import Record, read_records
+from chartgen.releases.status.failure import Failure
+from chartgen.releases.status.messages import Cause, refused
+from chartgen.releases.status.placement import unplaced
+from chartgen.releases.status.readout import Readout, read
+from chartgen.releases.status.release_record import Revision
+from chartgen.releases.status.text import describe, since, summarize
 
 pytestmark = pytest.mark.engines
 POOL = "told"
@@ -678,11 +678,11 @@ def installed(machines: ControlPlane) -> Iterator[Callable[..., Record]]:
     place = Place("default", machines.kubeconfig)
 
     def install(**values: str) -> Record:
-        release.install(CHART, "kept", dict(values), place)
+        helm_release.install(CHART, "kept", dict(values), place)
         return read_records(machines.cluster, "kept", "default")[-1]
 
     yield install
-    release.uninstall("kept", place)
+    helm_release.uninstall("kept", place)
     wait_for(lambda: not find_runs(machines.cluster, "kept", "default"), what="that it is gone", timeout=20)
 
 
@@ -715,7 +715,7 @@ def test_a_run_that_is_gone_and_a_chart_without_one(installed: Callable[..., Rec
             "`chartgen upgrade` with another `run.again` starts it once more",
         ),
     )
-    release.upgrade(CHART, "kept", {"kind": "none"}, Place("default", machines.kubeconfig))
+    helm_release.upgrade(CHART, "kept", {"kind": "none"}, Place("default", machines.kubeconfig))
     assert read(machines.cluster, "kept").causes == (Cause("chart tiny runs nothing"),)
 
 

@@ -11,11 +11,11 @@ import pytest
 from rendered import GPT3, VALUES, chart, fit_schema, rendered
 
 from chartgen.checks import effective_values
-from chartgen.manifests import objects, render
-from chartgen.rollout.effect import Side, Standing, effect, side
-from chartgen.rollout.survival import Survival, survival
-from chartgen.values import load_values
-from chartgen.workers import find_workers
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import load_values
+from chartgen.kube.workers import find_workers
+from chartgen.releases.effect import Side, Standing, effect, side
+from chartgen.releases.survival import Survival, survival
 
 KNOWN = {"launcher": "megatron-lm", "checkpoint": {"enabled": True, "interval": 500}}
 OFF = {"launcher": "megatron-lm", "checkpoint": {"enabled": False, "interval": 500}}

@@ -10,11 +10,11 @@ from typing import Any
 import manifests
 import pytest
 
-from chartgen.cluster import NODE, POD, Cluster, ClusterError, Object, wait_for
-from chartgen.doctor.selectors import is_selected
+from chartgen.kube import NODE, POD, Cluster, ClusterError, Object, wait_for
+from chartgen.kube.scheduling import is_selected
+from chartgen.kube.taints import untolerated
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.runs.taints import untolerated
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 
 SPACE = "taints"
 MACHINES = 8

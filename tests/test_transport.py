@@ -16,7 +16,7 @@ from rendered import Objects, container, job_spec, one, rendered, target
 from userlib import composed, library
 
 from chartgen.errors import ChartgenError
-from chartgen.yamltext import load_file, require_map
+from chartgen.helm.yaml import load_file, require_map
 
 TARGETS = ("gke-a3mega", "gke-a3high", "eks-p5", "oke-h100", "onprem-p8000")
 TWO = "nodes=2"

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from rendered import GPT3, chart, target
 
-from chartgen.cluster import JOB, JOBSET, POD, Kind, wait_for
-from chartgen.composer import compose_setup
+from chartgen.composer.assembly import compose_setup
+from chartgen.kube import JOB, JOBSET, POD, Kind, wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
 from chartgen.rehearsal.rehearse import node_pool
-from chartgen.runs.verdict import wait_for_verdict
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.status.verdict import wait_for_verdict
 
 pytestmark = pytest.mark.engines
 

@@ -26,8 +26,8 @@ from rendered import Objects, rendered
 from ruamel.yaml import YAML
 from upstream import Items, exported, items_of
 
-from chartgen.target import load_target
-from chartgen.yamltext import load_file, require_map
+from chartgen.composer.target import load_target
+from chartgen.helm.yaml import load_file, require_map
 
 MIRRORS = os.environ.get("CHARTGEN_UPSTREAM", "")
 

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny import Json, echo
 
-from chartgen import yamltext
 from chartgen.errors import ChartgenError
-from chartgen.helm import find_helm
-from chartgen.values import coalesce, load_values, merge, to_json
+from chartgen.helm import yaml
+from chartgen.helm.program import find_helm
+from chartgen.helm.values import coalesce, load_values, merge, to_json
 
 DEFAULTS = """\
 scalar: 1
@@ -65,7 +65,7 @@ def write(folder: Path, *texts: str) -> list[Path]:
 
 
 def plain(text: str) -> Json:
-    return yamltext.load(text, "defaults").data
+    return yaml.load(text, "defaults").data
 
 
 def told(values: Json) -> Json:
@@ -175,4 +175,4 @@ def test_not_a_number_is_refused(tmp_path: Path) -> None:
 def test_json_is_read_back_unchanged() -> None:
     data: dict[str, Json] = {"a": 'q"\\\n\t\x85\u2028\ufeff\U0001f600', "b": [1, None, True, 2.5]}
     assert json.loads(to_json(data)) == data
-    assert yamltext.load(to_json(data), "stdin").data == data
+    assert yaml.load(to_json(data), "stdin").data == data

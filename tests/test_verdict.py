@@ -9,11 +9,11 @@ from typing import Any
 import manifests
 import pytest
 
-from chartgen.cluster import POD, wait_for
+from chartgen.kube import POD, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.runs import verdict as verdicts
-from chartgen.runs.verdict import Verdict, wait_for_verdict
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.status import verdict as verdicts
+from chartgen.releases.status.verdict import Verdict, wait_for_verdict
 
 pytestmark = pytest.mark.engines
 

@@ -21,11 +21,11 @@ from kubelet import end_container
 from proxy import Proxy, proxy_to
 from test_logs import names
 
-from chartgen.cluster import POD, Object, connect, wait_for
 from chartgen.errors import ChartgenError
+from chartgen.kube import POD, Object, connect, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.runs.waiting import wait_for_phase
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.status.watch import wait_for_phase
 
 pytestmark = pytest.mark.engines
 CHARTGEN = [sys.executable, "-m", "chartgen"]
@@ -213,7 +213,7 @@ def test_on_a_terminal_it_is_drawn_over_itself(run: Any, machines: ControlPlane)
 
 
 def test_pages_are_put_together(machines: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("chartgen.cluster.client._PAGE", 2)
+    monkeypatch.setattr("chartgen.kube.cluster._PAGE", 2)
     run = manifests.job("pages", 5, gpus=0, pool="wait")
     machines.cluster.apply([run])
     labels = {"app.kubernetes.io/instance": "pages"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import ChartgenError
-from chartgen.yamltext import load, load_file, read_text, require_map, resolve_scalar
+from chartgen.helm.yaml import load, load_file, read_text, require_map, resolve_scalar
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_an_endless_device_and_a_huge_file_are_refused_in_bounded_time(tmp_path:
 
 
 def test_what_a_shell_hands_over_is_read() -> None:
-    code = "import sys, pathlib; from chartgen.yamltext import read_text; print(read_text(pathlib.Path(sys.argv[1])))"
+    code = "import sys, pathlib; from chartgen.helm.yaml import read_text; print(read_text(pathlib.Path(sys.argv[1])))"
     script = f'{sys.executable} -c "{code}" <(echo nodes: 4)'
     assert subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout == "nodes: 4\n\n"
 

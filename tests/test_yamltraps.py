@@ -10,11 +10,11 @@ import pytest
 from rendered import VALUES
 from tiny import CHART_YAML, TinyChart
 
+from chartgen.checks.yaml_pitfalls import TRAPS, traps
 from chartgen.errors import ChartgenError
-from chartgen.helm import find_helm
-from chartgen.values import load_values
-from chartgen.yamltext import load, load_file
-from chartgen.yamltraps import TRAPS, traps
+from chartgen.helm.program import find_helm
+from chartgen.helm.values import load_values
+from chartgen.helm.yaml import load, load_file
 
 REPOSITORY = VALUES.parent
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from chartgen.helm import find_helm
+from chartgen.helm.program import find_helm
 
 # What JSON can say.
 Json: TypeAlias = Any

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from chartgen.chart import Chart
 from chartgen.cli import main
-from chartgen.composer import compose
-from chartgen.library import open_library
-from chartgen.target import load_target
+from chartgen.composer.assembly import compose
+from chartgen.composer.library import open_library
+from chartgen.composer.target import load_target
+from chartgen.helm.chart import Chart
 
 TARGET = """\
 description: Machines of a test

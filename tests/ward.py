@@ -8,12 +8,12 @@ from typing import Any
 
 import manifests
 
-from chartgen.chart import Chart
-from chartgen.cluster import NAMESPACE, Cluster, Object, wait_for
-from chartgen.doctor import Diagnosis, examine
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import Values
+from chartgen.kube import NAMESPACE, Cluster, Object, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
-from chartgen.values import Values
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.preflight import Diagnosis, examine
 
 SPACE = "doctor"
 HEAD = 'apiVersion: v2\nname: plain\nversion: 0.1.0\nkubeVersion: ">=1.29.0-0"\n'

@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from chartgen.chart import Chart
-from chartgen.checks.arithmetic import ARITHMETIC
-from chartgen.checks.capacity import CAPACITY
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.compat import COMPAT
+from chartgen.checks.compatibility import COMPAT
+from chartgen.checks.data_programs import PREPARATION
 from chartgen.checks.inputs import INPUTS
 from chartgen.checks.job import Job
-from chartgen.checks.known import KNOWN
+from chartgen.checks.known_options import KNOWN
 from chartgen.checks.kueue import KUEUE
+from chartgen.checks.launcher_options import PROGRAM
 from chartgen.checks.machine import MACHINE
-from chartgen.checks.measuring import MEASURING
+from chartgen.checks.memory_fit import CAPACITY
+from chartgen.checks.nccl_test import MEASURING
 from chartgen.checks.optimizer import OPTIMIZER
+from chartgen.checks.parallelism import ARITHMETIC
 from chartgen.checks.platform import PLATFORM
-from chartgen.checks.pods import PODS
-from chartgen.checks.preparation import PREPARATION
-from chartgen.checks.program import PROGRAM
-from chartgen.checks.schema import check_values, effective_values, place
+from chartgen.checks.pod_parts import PODS
+from chartgen.checks.program_settings import SETTINGS
 from chartgen.checks.secrets import SECRETS
-from chartgen.checks.settings import SETTINGS
 from chartgen.checks.training import TRAINING
+from chartgen.checks.values import check_values, effective_values, place
+from chartgen.checks.yaml_pitfalls import traps
+from chartgen.composer.origin import TARGET, Composed, Unknown, origin_of
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import NOT_OURS, TARGET_UNKNOWN, Finding, in_order
-from chartgen.origin import TARGET, Composed, Unknown, origin_of
-from chartgen.values import Values
-from chartgen.yamltext import load
-from chartgen.yamltraps import traps
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import Values
+from chartgen.helm.yaml import load
 
 __all__ = [
     "CHECKS",

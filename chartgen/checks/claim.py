@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from chartgen.checks.job import Job
 from chartgen.findings import Severity
-from chartgen.yamltext import Keys
+from chartgen.helm.yaml import Keys
 
 Rule: TypeAlias = "Callable[[Job], Iterator[Claim]]"
 

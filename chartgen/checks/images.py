@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from chartgen.checks.job import Job
-from chartgen.compat import lock, version
+from chartgen.data.compatibility import lock, version
 
 
 def release_of(job: Job, image: str) -> str:

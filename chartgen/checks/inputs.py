@@ -8,11 +8,11 @@ from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.compat import fragments
+from chartgen.checks.compatibility import fragments
 from chartgen.checks.job import Job
+from chartgen.composer.library import BUILTIN
 from chartgen.errors import did_you_mean
-from chartgen.library import BUILTIN
-from chartgen.yamltext import read_text
+from chartgen.helm.yaml import read_text
 
 _COMMON = BUILTIN / "workloads" / "common" / "templates"
 _ENDINGS = re.compile(r"(_text_document)?(\.bin|\.idx)?")
@@ -108,12 +108,12 @@ def levels_of_the_topology(job: Job) -> Iterator[Claim]:
             yield Claim(f"topology.{name}", message, hint or "use one of them", ("setup.topologyLevels",))
 
 
-_POD = "chartgen/workloads/common/templates/_pod.yaml, its volumeMounts"
+_POD = "chartgen/library/workloads/common/templates/_pod.yaml, its volumeMounts"
 _ALL = ("train", "data", "test")
 INPUTS = (
     Check(paths_are_mounted, _POD, "warning"),
     Check(written_paths_are_mounted, _POD, tasks=("data",)),
     Check(names_of_data_sets, "NVIDIA/Megatron-LM core_v0.19.0, tools/preprocess_data.py", tasks=("train", "data")),
-    Check(variables_of_the_start, "chartgen/workloads, the variables that templates set", tasks=_ALL),
+    Check(variables_of_the_start, "chartgen/library/workloads, the variables that templates set", tasks=_ALL),
     Check(levels_of_the_topology, "kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=("train", "test")),
 )

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from chartgen.launcher import Launcher
-from chartgen.target import Machine, Target
+from chartgen.composer.launcher import Launcher
+from chartgen.composer.target import Machine, Target
 
 _DIGITS = frozenset("0123456789.")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.compat import fragments, uses
+from chartgen.checks.compatibility import fragments, uses
 from chartgen.checks.job import Job
-from chartgen.compat import lock
+from chartgen.data.compatibility import lock
 
 _CLAIMS = "resourceClaims.yaml"
 

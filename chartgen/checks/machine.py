@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.compat import fragments
+from chartgen.checks.compatibility import fragments
 from chartgen.checks.job import Job
 
 _QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,3})|([KMGTPE]i|[numkMGTPE]?))")

@@ -79,10 +79,10 @@ def layers_computed_again(job: Job) -> Iterator[Claim]:
 _SCHEDULE = "NVIDIA/Megatron-LM core_v0.19.0, megatron/core/optimizer_param_scheduler.py"
 _BLOCK = "NVIDIA/Megatron-LM core_v0.12.1, megatron/core/transformer/transformer_block.py"
 OPTIMIZER = (
-    Check(settings_of_the_launcher, "chartgen/launchers, the options that each launcher owns"),
+    Check(settings_of_the_launcher, "chartgen/library/launchers, the options that each launcher owns"),
     Check(decay_of_the_launcher, "NVIDIA/NeMo v2.4.0, nemo/core/optim/lr_scheduler.py"),
     Check(learning_rate_above_its_minimum, _SCHEDULE),
     Check(warmup_of_the_run, _SCHEDULE),
-    Check(rotary_base_of_the_family, "chartgen/launchers, each launcher's configuration"),
+    Check(rotary_base_of_the_family, "chartgen/library/launchers, each launcher's configuration"),
     Check(layers_computed_again, _BLOCK),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.compat import fragments
+from chartgen.checks.compatibility import fragments
 from chartgen.checks.divisors import divisors
 from chartgen.checks.job import Job
 
@@ -102,5 +102,5 @@ PLATFORM = (
     Check(restarts_of_the_kind, "kubernetes.io, Jobs; jobset.sigs.k8s.io, failure policies", tasks=_ALL),
     Check(finished_runs_stay, "kubernetes.io, Automatic Cleanup for Finished Jobs", tasks=_ALL),
     Check(processes_of_mpirun, "volcano.sh, plugins for distributed training, mpi", tasks=_RUNS),
-    Check(port_of_the_ssh_servers, "chartgen/workloads/volcano-job, its start script", tasks=_ALL),
+    Check(port_of_the_ssh_servers, "chartgen/library/workloads/volcano-job, its start script", tasks=_ALL),
 )

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
+from chartgen.checks.checkpoint_time import GRACE
 from chartgen.checks.claim import Check, Claim
-from chartgen.checks.grace import GRACE
 from chartgen.checks.job import Job
 from chartgen.checks.machine import quantity
 

@@ -21,7 +21,7 @@ from chartgen.cli.options import (
 from chartgen.errors import UsageError
 
 if TYPE_CHECKING:
-    from chartgen.chart import Chart
+    from chartgen.helm.chart import Chart
 
 
 @click.command()
@@ -63,8 +63,8 @@ def build(
       chartgen build gke-a3mega --workload job
       chartgen build --all --check
     """
-    from chartgen.composer import compose, compose_setup
-    from chartgen.target import load_target
+    from chartgen.composer.assembly import compose, compose_setup
+    from chartgen.composer.target import load_target
 
     found = library(path)
     if every == bool(targets):
@@ -103,14 +103,14 @@ def _check(chart: Chart, destination: Path) -> bool:
 
 def _generated(charts: list[Chart], schemas: Path | None, reference: Path | None, check: bool) -> list[Path]:
     """Write what readers and editors need besides the charts, or only say which files of it are stale."""
-    from chartgen import docs
+    from chartgen.linter import catalogue
 
-    wanted = [(schemas, docs.schemas(charts))] if schemas else []
-    wanted += [(reference, docs.reference())] if reference else []
-    stale = [path for folder, files in wanted for path in docs.stale(files, folder)]
-    gone = [path for folder, files in wanted for path in docs.obsolete(files, folder)]
+    wanted = [(schemas, catalogue.schemas(charts))] if schemas else []
+    wanted += [(reference, catalogue.reference())] if reference else []
+    stale = [path for folder, files in wanted for path in catalogue.stale(files, folder)]
+    gone = [path for folder, files in wanted for path in catalogue.obsolete(files, folder)]
     for folder, files in () if check else wanted:
-        docs.write(files, folder)
+        catalogue.write(files, folder)
     for path in stale:
         click.echo(f"{path}: {'stale; run `make charts`' if check else 'written'}", err=check)
     for path in gone:
@@ -129,7 +129,7 @@ def list_command(kind: str, output: str, path: tuple[Path, ...]) -> None:
     Example:
       chartgen list targets
     """
-    from chartgen.yamltext import load_file, require_map
+    from chartgen.helm.yaml import load_file, require_map
 
     found = library(path)
     singular = kind.removesuffix("s")
@@ -155,7 +155,7 @@ def show(target: str, output: str, path: tuple[Path, ...]) -> None:
     Example:
       chartgen show gke-a3mega
     """
-    from chartgen.target import load_target
+    from chartgen.composer.target import load_target
 
     found = load_target(target, library(path))
     slots: dict[str, list[str]] = {}

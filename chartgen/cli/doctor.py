@@ -24,8 +24,8 @@ from chartgen.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chartgen.cluster import Cluster
-    from chartgen.doctor import Diagnosis
+    from chartgen.kube import Cluster
+    from chartgen.releases.preflight import Diagnosis
 
 _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red"}
 
@@ -51,7 +51,7 @@ def doctor(target: str | None, namespace: str, context: str | None, output: str,
       chartgen doctor gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
       chartgen doctor --context my-cluster
     """
-    from chartgen.doctor import examine_cluster
+    from chartgen.releases.preflight import examine_cluster
 
     with open_place(context, namespace) as (cluster, place):
         where = place.namespace
@@ -71,9 +71,9 @@ def _release(
     **options: Any,
 ) -> list[Diagnosis]:
     from chartgen.checks import validate
-    from chartgen.doctor import examine
-    from chartgen.manifests import objects, render
-    from chartgen.release import check_name
+    from chartgen.helm.manifests import objects, render
+    from chartgen.releases.helm_release import check_name
+    from chartgen.releases.preflight import examine
 
     check_name(release)
     values = read_values(options)

@@ -26,7 +26,7 @@ from chartgen.cli.options import (
 if TYPE_CHECKING:
     from chartgen.rehearsal.rehearse import Rehearsal
     from chartgen.rehearsal.sandbox import Sandbox
-    from chartgen.runs.verdict import Verdict
+    from chartgen.releases.status.verdict import Verdict
 
 
 @click.group()
@@ -48,7 +48,7 @@ def engines_build(names: tuple[str, ...]) -> None:
       chartgen engines build helm
     """
     from chartgen.rehearsal import engines as table
-    from chartgen.rehearsal.build import build
+    from chartgen.rehearsal.engine_build import build
 
     for name, path in build(names or table.engines(), progress=say).items():
         click.echo(f"{name}: {path}")
@@ -101,8 +101,8 @@ def rehearse(target: str, path: tuple[Path, ...], output: str, **options: Any) -
     Example:
       chartgen rehearse gke-a3mega -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
     """
+    from chartgen.composer.target import load_target
     from chartgen.rehearsal.rehearse import rehearse as run
-    from chartgen.target import load_target
 
     values = read_values(options)
     result = run(load_target(target, library(path)), values, on_plan=show_plan, progress=say, **options)
@@ -159,8 +159,8 @@ def sandbox_up(target: str, name: str, output: str, path: tuple[Path, ...], **op
     Example:
       chartgen sandbox up gke-a3mega -f values/site.gke-a3mega.example.yaml --machines 32
     """
+    from chartgen.composer.target import load_target
     from chartgen.rehearsal.rehearse import open_sandbox
-    from chartgen.target import load_target
 
     values = read_values(options)
     started = open_sandbox(name, load_target(target, library(path)), values, progress=say, **options)

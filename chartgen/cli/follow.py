@@ -22,8 +22,8 @@ from chartgen.masking import masked, masked_value
 from chartgen.visible import harmless
 
 if TYPE_CHECKING:
-    from chartgen.cluster import Cluster
-    from chartgen.runs.readout import Readout
+    from chartgen.kube import Cluster
+    from chartgen.releases.status.readout import Readout
 
 _QUIET = 60.0  # seconds between two plain lines that differ in the step only
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -62,7 +62,7 @@ def status(release: str, namespace: str, context: str | None, follow: bool, outp
       chartgen status my-run
       chartgen status my-run --follow
     """
-    from chartgen.runs.readout import read
+    from chartgen.releases.status.readout import read
 
     with _connection(release, context) as cluster:
         if follow:
@@ -104,7 +104,7 @@ def logs(
       chartgen logs my-run --rank 11 --tail 100
       chartgen logs my-run --rank all --since 10m
     """
-    from chartgen.runs.logs import find_sources, follow_logs, read_logs
+    from chartgen.releases.status.logs import find_sources, follow_logs, read_logs
 
     if rank and machine:
         raise click.UsageError("--rank and --machine exclude each other.")
@@ -144,7 +144,7 @@ def wait(release: str, namespace: str, context: str | None, phase: str, timeout:
     Example:
       chartgen wait prep && chartgen install gke-a3mega my-run -f values/gpt3-175b.yaml -f site.yaml
     """
-    from chartgen.runs.waiting import wait_for_phase
+    from chartgen.releases.status.watch import wait_for_phase
 
     with _connection(release, context) as cluster:
         readout = wait_for_phase(cluster, release, phase, namespace=namespace, timeout=timeout, progress=say)
@@ -155,8 +155,8 @@ def wait(release: str, namespace: str, context: str | None, phase: str, timeout:
 
 @contextmanager
 def _connection(release: str, context: str | None) -> Iterator[Cluster]:
-    from chartgen.cluster import connect
-    from chartgen.release import check_name
+    from chartgen.kube import connect
+    from chartgen.releases.helm_release import check_name
 
     check_name(release)
     with connect(context=context) as cluster:
@@ -165,7 +165,7 @@ def _connection(release: str, context: str | None) -> Iterator[Cluster]:
 
 def _follow(cluster: Cluster, release: str, namespace: str, output: str) -> None:
     """Show a release until its run has ended."""
-    from chartgen.runs.waiting import watch
+    from chartgen.releases.status.watch import watch
 
     view = _Screen() if output == "text" and sys.stdout.isatty() else _Lines(output)
     phase = ""
@@ -185,7 +185,7 @@ class _Screen:
 
     def show(self, readout: Readout) -> None:
         """Draw a readout in place of the one before."""
-        from chartgen.runs.telling import describe
+        from chartgen.releases.status.text import describe
 
         size = shutil.get_terminal_size()
         # as it will be shown, so that no line is longer than the screen
@@ -209,7 +209,7 @@ class _Lines:
 
     def show(self, readout: Readout) -> None:
         """Print a readout, when it says something new."""
-        from chartgen.runs.telling import describe, summarize
+        from chartgen.releases.status.text import describe, summarize
 
         line, state, now = summarize(readout), summarize(readout, progress=False), time.monotonic()
         if state == self._state and (line == self._shown or now - self._when < _QUIET):
@@ -227,7 +227,7 @@ class _Lines:
 
 
 def _show(readout: Readout, output: str) -> None:
-    from chartgen.runs.telling import describe
+    from chartgen.releases.status.text import describe
 
     click.echo(json.dumps(_plain(readout), indent=2) if output == "json" else masked(describe(readout)))
 

@@ -22,9 +22,9 @@ from chartgen.cli.output import emit
 from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from chartgen.metrics.compare import Comparison
-    from chartgen.metrics.log import Log
-    from chartgen.metrics.readout import Readout, Wanted
+    from chartgen.metrics.read.log import Log
+    from chartgen.metrics.report_data import Readout, Wanted
+    from chartgen.metrics.show.compare import Comparison
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 # Option -> fact that it tells.
@@ -93,8 +93,8 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
       chartgen metrics training.log --target oke-h100 -f values/llama2-70b.yaml --baseline published:llama2-70b
       kubectl logs my-run-0 | chartgen metrics - --report run.html
     """
-    from chartgen.metrics.log import read_logs
-    from chartgen.metrics.readout import read_out
+    from chartgen.metrics.read.log import read_logs
+    from chartgen.metrics.report_data import read_out
 
     fail_below, baseline = options["fail_below"], options["baseline"]
     if fail_below is not None and not baseline:
@@ -124,7 +124,7 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
 def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
     """Tell what a test of the network measured."""
     rows = log.bandwidths
-    from chartgen.metrics.bandwidth import bandwidth_dict, bandwidth_lines, plot_bandwidths
+    from chartgen.metrics.show.bandwidth import bandwidth_dict, bandwidth_lines, plot_bandwidths
 
     refused = [f"--{name}" for name in ("report", "baseline", "run") if options[name]]
     refused += [f"--{form}" if form == "prometheus" else f"--output {form}"] if form not in ("text", "json") else []
@@ -150,8 +150,8 @@ def _is_release(logs: tuple[str, ...]) -> bool:
 
 
 def _open_release(release: str, options: dict[str, Any]) -> tuple[Log, list[tuple[str, Any]]]:
-    from chartgen.release import check_name
-    from chartgen.runs.measured import read_release
+    from chartgen.releases.helm_release import check_name
+    from chartgen.releases.status.training_log import read_release
 
     check_name(release)
     try:
@@ -164,16 +164,16 @@ def _open_release(release: str, options: dict[str, Any]) -> tuple[Log, list[tupl
 
 
 def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]]) -> Wanted:
-    from chartgen.metrics.readout import Wanted
+    from chartgen.metrics.report_data import Wanted
 
     given = {fact: options[name] for name, fact in _FACTS.items() if options[name] is not None}
     if options["gpu"]:
-        from chartgen.metrics.peak import find_model as find_gpu
+        from chartgen.metrics.figures.peak import find_model as find_gpu
 
         given["gpu"] = find_gpu(options["gpu"])
     sources = [("the options", given), *facts]
     if options["model"]:
-        from chartgen.metrics.published import find_model
+        from chartgen.metrics.figures.published import find_model
 
         name, model = find_model(options["model"])
         # its sequence length is the published one, which a run may change
@@ -187,27 +187,27 @@ def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]]) -> Wanted:
 def _values(options: dict[str, Any]) -> Any:
     values = read_values(options)
     if options["target"]:
-        from chartgen.metrics.jobs import facts_of_release
+        from chartgen.metrics.figures.jobs import facts_of_release
 
         return facts_of_release(find_chart(options["target"], options["path"], values_only=True), values)
-    from chartgen.metrics.facts import facts_of_values
+    from chartgen.metrics.figures.facts import facts_of_values
 
     return facts_of_values(values.data)
 
 
 def _compare(found: Readout, baseline: str, wanted: Wanted) -> Comparison:
-    from chartgen.metrics.compare import compare
+    from chartgen.metrics.show.compare import compare
 
     return compare(found, baseline, wanted)
 
 
 def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[str, str]) -> None:
     if form == "prometheus":
-        from chartgen.metrics.prometheus import exposition
+        from chartgen.metrics.show.prometheus import exposition
 
         emit(exposition(found, labels), nl=False)
     elif form == "csv":
-        from chartgen.metrics.shapes import csv_lines
+        from chartgen.metrics.show.export import csv_lines
 
         for line in csv_lines(found):
             emit(line)
@@ -215,17 +215,17 @@ def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[
         import json
         from dataclasses import asdict
 
-        from chartgen.metrics.shapes import as_dict, finite
+        from chartgen.metrics.show.export import as_dict, finite
 
         data = as_dict(found) | {"baseline": finite(asdict(compared)) if compared else None}
         click.echo(json.dumps(data, indent=2, allow_nan=False))
     else:
-        from chartgen.metrics.text import lines
+        from chartgen.metrics.show.text import lines
 
         for line in lines(found):
             click.echo(line)
         if found.log.bandwidths:
-            from chartgen.metrics.bandwidth import bandwidth_lines
+            from chartgen.metrics.show.bandwidth import bandwidth_lines
 
             for line in bandwidth_lines(found.log.bandwidths):
                 click.echo(f"{'network':<11} {line}")
@@ -237,7 +237,7 @@ def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[
 
 def _draw(found: Readout, run: str, options: dict[str, Any]) -> None:
     if options["plot"]:
-        from chartgen.metrics.plot import plot
+        from chartgen.metrics.show.plot import plot
 
         plot(found, options["plot"], options["theme"])
         say(f"wrote {options['plot']}")
@@ -245,7 +245,7 @@ def _draw(found: Readout, run: str, options: dict[str, Any]) -> None:
         from datetime import datetime, timezone
 
         from chartgen.files import write_whole
-        from chartgen.metrics.report import page
+        from chartgen.metrics.show.html import page
 
         written = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         write_whole(options["report"], page(found, run=run, written=written))

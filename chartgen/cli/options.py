@@ -15,13 +15,13 @@ from chartgen.visible import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from chartgen.chart import Chart
-    from chartgen.cluster import Cluster
+    from chartgen.composer.library import Library
     from chartgen.findings import Finding
-    from chartgen.library import Library
-    from chartgen.plan import Plan
-    from chartgen.release import Place
-    from chartgen.values import Values
+    from chartgen.helm.chart import Chart
+    from chartgen.helm.values import Values
+    from chartgen.kube import Cluster
+    from chartgen.releases.helm_release import Place
+    from chartgen.releases.plan import Plan
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
@@ -29,7 +29,7 @@ _PATH = click.Path(path_type=Path)
 
 def complete_target(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Complete the name of a target; nothing when the folders of the command line are wrong, which the command says."""
-    from chartgen.library import open_library
+    from chartgen.composer.library import open_library
 
     try:
         names = open_library(ctx.params.get("path") or ()).names("target")
@@ -69,7 +69,7 @@ def values_options(command: F) -> F:
 
 def read_values(options: dict[str, Any]) -> Values:
     """Take the values options out of a command's options and layer them."""
-    from chartgen.values import load_values
+    from chartgen.helm.values import load_values
 
     names = ("files", "set_values", "set_strings", "set_json", "set_files")
     return load_values(**{name: options.pop(name) for name in names})
@@ -77,17 +77,17 @@ def read_values(options: dict[str, Any]) -> Values:
 
 def library(path: tuple[Path, ...]) -> Library:
     """Open the library with the folders of `--path`."""
-    from chartgen.library import open_library
+    from chartgen.composer.library import open_library
 
     return open_library(path)
 
 
 def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *, values_only: bool = False) -> Chart:
     """Give the chart of a folder, or compose that of a target, or only what its values can be."""
-    from chartgen.chart import Chart
-    from chartgen.composer import compose, compose_interface
-    from chartgen.origin import identified
-    from chartgen.target import load_target
+    from chartgen.composer.assembly import compose, compose_interface
+    from chartgen.composer.origin import identified
+    from chartgen.composer.target import load_target
+    from chartgen.helm.chart import Chart
 
     if (Path(name) / "Chart.yaml").is_file():
         return identified(Chart.read(Path(name)), library(path))
@@ -98,8 +98,8 @@ def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *
 @contextmanager
 def open_place(context: str | None, namespace: str) -> Iterator[tuple[Cluster, Place]]:
     """Connect to the cluster of --context, and give its place for Helm; the namespace is the context's by default."""
-    from chartgen.cluster import connect
-    from chartgen.release import Place
+    from chartgen.kube import connect
+    from chartgen.releases.helm_release import Place
 
     with connect(context=context) as cluster:
         yield cluster, Place(namespace or cluster.namespace, context=context)
@@ -119,7 +119,7 @@ def show_warnings(found: Iterable[Finding]) -> None:
 
 def show_plan(plan: Plan) -> None:
     """Print a plan, apart from the command's result."""
-    from chartgen.plan import describe
+    from chartgen.releases.plan import describe
 
     click.echo("Plan", err=True)
     for label, text in describe(plan):

@@ -21,11 +21,11 @@ from chartgen.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from chartgen.chart import Chart
-    from chartgen.diff import Change
-    from chartgen.records import Record
-    from chartgen.rollout import Preview
-    from chartgen.values import Values
+    from chartgen.helm.chart import Chart
+    from chartgen.helm.values import Values
+    from chartgen.releases import Preview
+    from chartgen.releases.diff import Change
+    from chartgen.releases.history import Record
 
 
 @click.command()
@@ -47,9 +47,9 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
       chartgen diff my-run --target oke-h100 -f values/gpt3-175b.yaml
     """
     from chartgen.checks import effective_values, validate
-    from chartgen.diff import compare
-    from chartgen.manifests import objects, render
-    from chartgen.rollout import preview, survey
+    from chartgen.helm.manifests import objects, render
+    from chartgen.releases import preview, survey
+    from chartgen.releases.diff import compare
 
     values = read_values(options)
     with open_place(options["context"], options["namespace"]) as (cluster, place):
@@ -75,7 +75,7 @@ def history(release: str, **options: Any) -> None:
     Example:
       chartgen history my-run
     """
-    from chartgen.rollout import run_of, survey
+    from chartgen.releases import run_of, survey
 
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         state = survey(cluster, release, place.namespace)
@@ -98,7 +98,7 @@ def history(release: str, **options: Any) -> None:
 
 
 def _show_changes(changes: list[Change], seen: Preview, output: str) -> None:
-    from chartgen.diff import describe
+    from chartgen.releases.diff import describe
 
     if output == "json":
         click.echo(json.dumps({**asdict(seen), "changes": [asdict(change) for change in changes]}, indent=2))
@@ -131,7 +131,7 @@ def _chart_for(record: Record, target: str | None, options: dict[str, Any]) -> C
 
 
 def _release_values(values: dict[str, Any]) -> Values:
-    from chartgen.values import load_values
+    from chartgen.helm.values import load_values
 
     return load_values(set_json=[json.dumps(values)] if values else ())
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
 from chartgen.linter.boundary import escapes, refused
-from chartgen.linter.ladder import Layers, Subject, examine
+from chartgen.linter.steps import Layers, Subject, examine
 
 if TYPE_CHECKING:
-    from chartgen.chart import Chart
+    from chartgen.helm.chart import Chart
 
 __all__ = ["Layers", "Subject", "examine", "find_presets", "lint"]
 

@@ -15,10 +15,10 @@ import chartgen
 from chartgen.errors import ChartgenError, Problem
 from chartgen.files import write_whole
 from chartgen.findings import Finding
-from chartgen.helm import find_helm
-from chartgen.linter.ladder import Subject
-from chartgen.tools import cache_dir, find_tool
-from chartgen.values import Values
+from chartgen.helm.program import find_helm
+from chartgen.helm.values import Values
+from chartgen.linter.steps import Subject
+from chartgen.programs import cache_dir, find_tool
 
 _OLDEST = 30 * 86400  # seconds since what was found was last asked for
 _LARGEST = 20_000_000  # bytes of all findings; those of one chart take some kilobytes

@@ -12,10 +12,10 @@ from typing import Any, get_args
 
 from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.findings import Level
+from chartgen.helm.yaml import read_text, type_name
 from chartgen.linter.boundary import escapes, fault_of, refused
 from chartgen.linter.ignores import NEVER
 from chartgen.linter.limits import OutOfTimeError, limited
-from chartgen.yamltext import read_text, type_name
 
 _FILES = {"chartgen.toml": ("lint",), "pyproject.toml": ("tool", "chartgen", "lint")}
 _LISTS = ("charts", "select", "ignore", "kubernetes")

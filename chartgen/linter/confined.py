@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
 from chartgen.findings import Finding
 from chartgen.linter.cache import finding_of, row_of
-from chartgen.linter.ladder import Step
 from chartgen.linter.limits import UNFINISHED, Limits
+from chartgen.linter.steps import Step
 
 _HINT = "make the chart smaller, or give it more time with --limit; what was found in it is not shown"
 _ENDED = {"missing": MissingToolError, "usage": UsageError}

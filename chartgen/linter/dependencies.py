@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from chartgen.chart import Chart
 from chartgen.errors import ChartgenError
 from chartgen.findings import NOT_RENDERED, Finding
-from chartgen.values import to_json
-from chartgen.yamltext import Document, Plain, load, require_map
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import to_json
+from chartgen.helm.yaml import Document, Plain, load, require_map
 
 RULE = "dependencies-are-there"
 REQUIREMENTS = "requirements.yaml"

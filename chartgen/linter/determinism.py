@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chartgen import gotemplate
-from chartgen.chart import Chart
-from chartgen.composer import compose, compose_setup
+from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.origin import Composed, origin_of
 from chartgen.errors import Problem
 from chartgen.findings import Finding
-from chartgen.origin import Composed, origin_of
+from chartgen.helm import gotemplate
+from chartgen.helm.chart import Chart
 
 # What makes two renders differ, or a render in Argo CD or Flux differ from Helm's.
 _BANNED = re.compile(

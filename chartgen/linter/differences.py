@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from chartgen.chart import Chart
 from chartgen.errors import Problem
 from chartgen.findings import Finding
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import Manifest
+from chartgen.kube.manifest_walk import Keys, metadata, title
+from chartgen.kube.validation import spelled
 from chartgen.linter.determinism import banned_in
-from chartgen.linter.objects import Keys, metadata, title
-from chartgen.linter.places import template_line
-from chartgen.manifests import Manifest
-from chartgen.openapi import spelled
+from chartgen.linter.source_lines import template_line
 
 RULE = "renders-are-identical"
 AGAIN = "in every render"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from chartgen.chart import Chart
 from chartgen.errors import Problem
 from chartgen.findings import Complaint, Finding
-from chartgen.linter.objects import Container, Object, all_containers, containers, items, metadata, pods
+from chartgen.helm.chart import Chart
+from chartgen.kube.manifest_walk import Container, Object, all_containers, containers, items, metadata, pods
 from chartgen.linter.scripts import Script, scripts
 from chartgen.linter.tokens import LONGEST_LINE, names_token
 from chartgen.linter.wiring import Wired

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from chartgen.chart import Chart
-from chartgen.compat import version
+from chartgen.data.compatibility import version
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Complaint, Finding
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import Manifest
+from chartgen.kube.manifest_walk import metadata, title
 from chartgen.linter.ignores import annotated, ignored
 from chartgen.linter.limits import UNFINISHED
-from chartgen.linter.objects import metadata, title
-from chartgen.linter.places import script_line, template_line
 from chartgen.linter.policy import STRANGERS_REASON
 from chartgen.linter.reasons import Reasons
-from chartgen.linter.rendering import Rendering, told
+from chartgen.linter.render import Rendering, told
 from chartgen.linter.rules import RULES, SCHEMAS, UNIQUE, Rule
-from chartgen.manifests import Manifest
+from chartgen.linter.source_lines import script_line, template_line
 
 # What a rule raises at fields of other types than Kubernetes has for them; `objects-fit-their-schema` tells which.
 _MISSHAPEN = (AttributeError, LookupError, RecursionError, TypeError, ValueError)

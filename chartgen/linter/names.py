@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from chartgen.findings import Complaint
-from chartgen.linter.objects import Keys, Object, items, maps, metadata, pods
+from chartgen.kube.manifest_walk import Keys, Object, items, maps, metadata, pods
 
 _FILL = "give the value that the template fills in, or refuse an empty one there with `required`"
 # What must not be empty in each item of a list, and in each map (kubernetes.io, API reference, Pod: "Required value").

@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.findings import Finding
-from chartgen.helm import find_helm
+from chartgen.helm.program import find_helm
 from chartgen.linter.archives import UNREADABLE, opened
-from chartgen.linter.files import LARGEST_CHART, LARGEST_FILE, MOST_FILES
+from chartgen.linter.chart_files import LARGEST_CHART, LARGEST_FILE, MOST_FILES
 
 _ENDINGS = (".tgz", ".tar.gz")
 _REMOTE = re.compile(r"(?:oci|https?)://")

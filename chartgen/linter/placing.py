@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from chartgen.chart import Chart
+from chartgen.composer.library import BUILTIN
+from chartgen.composer.provenance import Source
 from chartgen.findings import Finding
-from chartgen.library import BUILTIN
+from chartgen.helm.chart import Chart
+from chartgen.helm.yaml import read_text
 from chartgen.linter.ignores import ignored
 from chartgen.linter.scripts import UNREADABLE
 from chartgen.linter.sources import Sources, is_users
-from chartgen.provenance import Source
-from chartgen.yamltext import read_text
 
 
 def ignored_there(finding: Finding, chart: Chart) -> set[str]:

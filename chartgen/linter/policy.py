@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from chartgen.checks.secrets import looks_secret
+from chartgen.composer.privileges import is_forbidden
 from chartgen.findings import Complaint, Severity
-from chartgen.linter.objects import Object, Pod, all_containers, containers, items, maps, metadata, pods
+from chartgen.kube.manifest_walk import Object, Pod, all_containers, containers, items, maps, metadata, pods
 from chartgen.linter.reasons import held
-from chartgen.privileges import is_forbidden
 
 _REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
 # Charts of others have no fragments.

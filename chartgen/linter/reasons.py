@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from functools import reduce
 from typing import Any
 
-from chartgen.chart import Chart
-from chartgen.origin import Composed, origin_of
-from chartgen.privileges import PROGRAM, VALUE, Privilege, is_system, read_privilege
-from chartgen.target import Target
-from chartgen.workload import load_workload
-from chartgen.yamltext import load
+from chartgen.composer.origin import Composed, origin_of
+from chartgen.composer.privileges import PROGRAM, VALUE, Privilege, is_system, read_privilege
+from chartgen.composer.target import Target
+from chartgen.composer.workload import load_workload
+from chartgen.helm.chart import Chart
+from chartgen.helm.yaml import load
 
 
 def held(name: str, *details: str) -> str:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from chartgen.findings import NOT_RENDERED, TARGET_UNKNOWN, Level, Severity
+from chartgen.linter.api_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
 from chartgen.linter.dependencies import HINT as DEPENDENCIES_HINT
 from chartgen.linter.dependencies import RULE as DEPENDENCIES
 from chartgen.linter.dumps import environment_is_not_printed
-from chartgen.linter.kubernetes_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
 from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.names import names_are_set
 from chartgen.linter.policy import POLICY
@@ -214,8 +214,8 @@ def level_of(rule: str) -> Level:
 def known_ids() -> set[str]:
     """Give the ids of all findings that lint can report, those of values included."""
     from chartgen.checks import CHECKS, SCHEMA
-    from chartgen.linter.handwritten import HANDWRITTEN
-    from chartgen.yamltraps import TRAPS
+    from chartgen.checks.yaml_pitfalls import TRAPS
+    from chartgen.linter.recipes.rules import HANDWRITTEN
 
     functions = {*(each.id for each in CHECKS), *(each.id for each in TRAPS), *(each.id for each in RULES)}
     return {SCHEMA, TARGET_UNKNOWN, *functions, *(each.id for each in STEP_RULES), *(each.id for each in HANDWRITTEN)}

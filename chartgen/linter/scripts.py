@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chartgen.findings import Complaint
-from chartgen.linter.objects import Keys, Object, all_containers
-from chartgen.tools import find_tool
+from chartgen.kube.manifest_walk import Keys, Object, all_containers
+from chartgen.programs import find_tool
 
 _SHELL = re.compile(r"(?:.*/)?(?P<shell>bash|sh)")
 _FIRST_LINE = re.compile(r"#!\s*(?:\S*/env\s+)?\S*?\b(?P<shell>bash|sh)\b")

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.findings import Finding
+from chartgen.helm.yaml import read_text
 from chartgen.linter.ignores import NEVER
-from chartgen.yamltext import read_text
 
 Mark: TypeAlias = tuple[str, str, str]
 

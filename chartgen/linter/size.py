@@ -7,11 +7,11 @@ import gzip
 import json
 from collections.abc import Iterator, Mapping
 
-from chartgen.chart import Chart
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Complaint, Finding
-from chartgen.linter.objects import Object
-from chartgen.yamltext import load
+from chartgen.helm.chart import Chart
+from chartgen.helm.yaml import load
+from chartgen.kube.manifest_walk import Object
 
 # Data of a Secret or ConfigMap, in bytes (kubernetes.io, ConfigMap and Secret: 1 MiB).
 LIMIT = 1024 * 1024

@@ -7,15 +7,15 @@ from difflib import SequenceMatcher
 from functools import cached_property
 from pathlib import Path
 
-from chartgen import gotemplate
-from chartgen.chart import Chart
-from chartgen.composer import compose_sources
+from chartgen.composer.assembly import compose_sources
+from chartgen.composer.library import BUILTIN
+from chartgen.composer.origin import Composed, origin_of
+from chartgen.composer.provenance import Source
 from chartgen.errors import ChartgenError
-from chartgen.library import BUILTIN
+from chartgen.helm import gotemplate
+from chartgen.helm.chart import Chart
+from chartgen.helm.yaml import read_text
 from chartgen.linter.scripts import fault_of_script
-from chartgen.origin import Composed, origin_of
-from chartgen.provenance import Source
-from chartgen.yamltext import read_text
 
 
 class Sources:

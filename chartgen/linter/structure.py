@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from chartgen.findings import Complaint
-from chartgen.linter.objects import (
+from chartgen.kube.manifest_walk import (
     LINT_NAMESPACE,
     Object,
     all_containers,

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from chartgen.chart import Chart
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
-from chartgen.linter.objects import maps
-from chartgen.yamltext import Document, load
+from chartgen.helm.chart import Chart
+from chartgen.helm.yaml import Document, load
+from chartgen.kube.manifest_walk import maps
 
 RULE = "tokens-by-reference"
 # Words that only names of secrets end with. Not SECRET: such a variable mostly holds the name of a Secret. The

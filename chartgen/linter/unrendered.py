@@ -8,7 +8,7 @@ from dataclasses import replace
 from chartgen.errors import Problem
 from chartgen.findings import NOT_RENDERED, Finding
 from chartgen.linter.dependencies import needs_missing
-from chartgen.linter.rendering import Preset, Refusal, told
+from chartgen.linter.render import Preset, Refusal, told
 
 _HINT = "give values with -f, or keep some in ci/*-values.yaml"
 _NAMED = 2  # presets that a message names; a chart may have 20

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chartgen.findings import Complaint
-from chartgen.linter.objects import Keys, Object, Pod, containers, items, maps, metadata, pods, repeated
+from chartgen.kube.manifest_walk import Keys, Object, Pod, containers, items, maps, metadata, pods, repeated
 
 
 class Wired(NamedTuple):

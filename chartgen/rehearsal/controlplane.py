@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, MissingToolError
+from chartgen.programs import Progress
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.processes import Processes
-from chartgen.tools import Progress
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from chartgen.cluster import Cluster
+    from chartgen.kube import Cluster
 
 CONTEXT = "chartgen"
 RUN_SECONDS = 7 * 86400.0  # a training run is meant to stay Running for as long as anybody looks
@@ -78,7 +78,7 @@ class ControlPlane:
     def cluster(self) -> Cluster:
         """A connection to it, made at the first use."""
         if self._cluster is None:
-            from chartgen.cluster import connect
+            from chartgen.kube import connect
 
             self._cluster = connect(kubeconfig=self.kubeconfig, context=CONTEXT)
         return self._cluster

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
-from chartgen.helm import find_program
-from chartgen.tools import cache_dir, chosen_tool
+from chartgen.helm.program import find_program
+from chartgen.programs import cache_dir, chosen_tool
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 _PARTS: dict[str, tuple[str, ...]] = {
@@ -105,7 +105,7 @@ def engines_dir() -> Path:
 @lru_cache(maxsize=1)
 def engines() -> dict[str, Engine]:
     """Give the table of pinned engines, by name."""
-    from chartgen.yamltext import load_file
+    from chartgen.helm.yaml import load_file
 
     source = Path(__file__).parent.parent / "data" / "engines.yaml"
     table: Any = load_file(source).data

@@ -7,11 +7,11 @@ import secrets
 import time
 from dataclasses import replace
 
-from chartgen.cluster import JOB, POD, Cluster, Object, wait_for
 from chartgen.errors import ChartgenError
-from chartgen.rehearsal.machines import OWNER
-from chartgen.runs.verdict import Verdict, look, reach, wait_for_verdict
-from chartgen.tools import Progress
+from chartgen.kube import JOB, POD, Cluster, Object, wait_for
+from chartgen.programs import Progress
+from chartgen.rehearsal.simulated_nodes import OWNER
+from chartgen.releases.status.verdict import Verdict, look, reach, wait_for_verdict
 
 _PATIENCE = 120.0  # seconds without progress
 _MACHINES_PER_SECOND = 10.0  # each second more of patience; 2,048 machines report about 6 pods a second on 2 cores

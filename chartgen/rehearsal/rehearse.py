@@ -7,28 +7,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from chartgen import release as releases
-from chartgen.chart import Chart
-from chartgen.cluster import Cluster, Object, connect
-from chartgen.compat import lock
-from chartgen.composer import compose, compose_setup
+from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.target import Machine, Target
+from chartgen.data.compatibility import lock
 from chartgen.errors import ChartgenError
-from chartgen.helm import HelmError
-from chartgen.manifests import objects, render
-from chartgen.plan import Plan, plan_release
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.program import HelmError
+from chartgen.helm.values import Values
+from chartgen.kube import Cluster, Object, connect
+from chartgen.kube.workers import api_groups
+from chartgen.programs import Progress
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.build import build
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.engine_build import build
 from chartgen.rehearsal.judging import judge, patience
-from chartgen.rehearsal.machines import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.sandbox import Sandbox, up
+from chartgen.rehearsal.simulated_nodes import NodePool, create_machines, delete_machines
 from chartgen.rehearsal.storage import foreign_classes
-from chartgen.runs.verdict import Verdict
-from chartgen.target import Machine, Target
-from chartgen.tools import Progress
-from chartgen.values import Values
-from chartgen.workers import api_groups
+from chartgen.releases import helm_release as releases
+from chartgen.releases.plan import Plan, plan_release
+from chartgen.releases.status.verdict import Verdict
 
 # API group -> the controller that serves it.
 CONTROLLERS = {

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
+from chartgen.programs import Progress, cache_dir
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import RUN_SECONDS, ControlPlane
 from chartgen.rehearsal.folders import is_alive
-from chartgen.rehearsal.machines import NodePool, count_machines, create_machines
 from chartgen.rehearsal.processes import end_detached
-from chartgen.tools import Progress, cache_dir
+from chartgen.rehearsal.simulated_nodes import NodePool, count_machines, create_machines
 
 # A kubeconfig that leads to no cluster, not even to the one around a pod, as a missing file would.
 NOWHERE = Path(__file__).parent.parent / "data" / "no-sandbox.yaml"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from chartgen.cluster import STORAGE_CLASS, Object
+from chartgen.kube import STORAGE_CLASS, Object
 
 # Named by no claim: the class that the cluster marks as its default.
 DEFAULT_CLASS = "default"

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parents[2] / "chartgen" / "launchers" / "nccl-test" / "program.py"
+PROGRAM = Path(__file__).parents[2] / "chartgen" / "library" / "launchers" / "nccl-test" / "program.py"
 # What anybody would write to measure all_reduce: events around a loop, no checks.
 LOOP = """
 import json, os, torch, torch.distributed as dist

@@ -19,7 +19,7 @@ from lab import run
 from rendered import Objects, container, init, pod
 from website import Site, serving
 
-from chartgen.execution import plan_execution, prepare
+from chartgen.rehearsal.local_pod import plan_execution, prepare
 
 # Its arguments: the writable folders, "--", the command. /tmp is the first of them.
 CONTAINED = """

@@ -26,8 +26,8 @@ from mutators import BYTES, LOG, TEXT, Files
 
 from chartgen.errors import ChartgenError
 from chartgen.linter.confined import Outcome, confined
-from chartgen.linter.ladder import Step
 from chartgen.linter.limits import Limits
+from chartgen.linter.steps import Step
 
 FEW = 80
 
@@ -158,7 +158,7 @@ def test_a_fault_planted_in_a_reader_is_found(
             fault()
         yield data + b"\n"
 
-    monkeypatch.setattr("chartgen.metrics.log.read_blocks", planted)
+    monkeypatch.setattr("chartgen.metrics.read.log.read_blocks", planted)
     monkeypatch.setattr(fuzz_hostile, "_MATERIAL", [material])
     monkeypatch.setattr(fuzz_hostile, "_RANGE", [Range(tmp_path)])
     monkeypatch.setitem(hostilerange.BUDGETS, "log", replace(Budget(), processor=1))

@@ -8,21 +8,22 @@ import sys
 
 import pytest
 
-from chartgen.doctor.quantities import read
+from chartgen.kube.quantities import read
 
 LENGTH = 1 << 18
 # Seconds of processor time: the longest of these takes about one, a search that goes back and forth takes hours.
 _TIME = 30
 READERS = {
-    "refused": "from chartgen.runs.causes import refused; refused(text)",
-    "unplaced": "from chartgen.runs.scheduling import unplaced; unplaced(text, 3)",
-    "queued": "from chartgen.runs.queueing import _not_reserved; _not_reserved(text, None, {})",
-    "evicted": "from chartgen.runs.queueing import _evicted; _evicted({'reason': 'Preempted', 'message': text})",
-    "assigned": "from chartgen.runs.starting import _unplaced_on; _unplaced_on('m', text, 3, '')",
-    "failed": "from chartgen.runs.failures import _root_cause; _root_cause(text)",
-    "quoted": "from chartgen.runs.quoting import telling; telling([text], 3)",
-    "an image": "from chartgen.doctor.controllers import _IMAGE; _IMAGE.fullmatch(text)",
-    "a quantity": "from chartgen.doctor.quantities import read; read(text)",
+    "refused": "from chartgen.releases.status.messages import refused; refused(text)",
+    "unplaced": "from chartgen.releases.status.placement import unplaced; unplaced(text, 3)",
+    "queued": "from chartgen.releases.status.queue_reasons import _not_reserved; _not_reserved(text, None, {})",
+    "evicted": "from chartgen.releases.status.queue_reasons import _evicted;"
+    "_evicted({'reason': 'Preempted', 'message': text})",
+    "assigned": "from chartgen.releases.status.pending import _unplaced_on; _unplaced_on('m', text, 3, '')",
+    "failed": "from chartgen.releases.status.failure import _root_cause; _root_cause(text)",
+    "quoted": "from chartgen.releases.status.last_lines import telling; telling([text], 3)",
+    "an image": "from chartgen.releases.preflight.controllers import _IMAGE; _IMAGE.fullmatch(text)",
+    "a quantity": "from chartgen.kube.quantities import read; read(text)",
     "a machine's": "from chartgen.checks.machine import quantity; quantity(text)",
 }
 TEXTS = {

@@ -21,9 +21,9 @@ from trainlogs import megatron, steps
 
 import chartgen.cli
 from chartgen.cli import main
-from chartgen.cluster import POD
+from chartgen.kube import POD
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.machines import create_machines, delete_machines
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.visible import harmless, one_line, visible
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -184,7 +184,7 @@ def kubelet(plane: ControlPlane) -> Iterator[Kubelet]:
 @pytest.mark.engines
 def test_a_cluster_steers_no_terminal(plane: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> None:
     """A container's last words, a pod's log and an event's message are written by whoever runs there."""
-    from chartgen.runs.verdict import wait_for_verdict
+    from chartgen.releases.status.verdict import wait_for_verdict
 
     run = manifests.jobset("evil", 2, pool="evil")
     plane.cluster.apply([run])

@@ -12,7 +12,7 @@ import chartgen
 
 PACKAGE = Path(chartgen.__file__).parent
 # Programs of the pods, which run in a container of their own.
-IN_PODS = ("launchers", "workloads")
+IN_PODS = ("library",)
 CODE = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "pickle.load", "pickle.loads", "yaml.load"}
 
 

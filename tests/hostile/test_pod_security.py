@@ -15,16 +15,16 @@ import pytest
 from pairs import TARGETS, chart_of, runs_of
 from rendered import VALUES
 
-from chartgen.chart import Chart
-from chartgen.cluster import POD, ClusterError, Object, wait_for
-from chartgen.composer import compose, compose_setup
-from chartgen.linter.objects import all_containers, containers, pods
+from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.privileges import DEFAULTS
+from chartgen.composer.target import load_target
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import Values, load_values
+from chartgen.kube import POD, ClusterError, Object, wait_for
+from chartgen.kube.manifest_walk import all_containers, containers, pods
 from chartgen.linter.reasons import Reasons, held
-from chartgen.manifests import objects, render
-from chartgen.privileges import DEFAULTS
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.target import load_target
-from chartgen.values import Values, load_values
 
 SITE = {name: VALUES / f"site.{name}.example.yaml" for name in TARGETS}
 PREPARED = (

@@ -14,20 +14,20 @@ import pytest
 from click.testing import CliRunner
 from rendered import VALUES
 
-from chartgen.apitypes import kubernetes_versions
-from chartgen.chart import Chart
 from chartgen.checks import check
 from chartgen.cli import main
-from chartgen.composer import compose
+from chartgen.composer.assembly import compose
+from chartgen.composer.fragment import load_fragment
+from chartgen.composer.library import open_library
+from chartgen.composer.privileges import SYSTEM, is_system, read_privilege
+from chartgen.composer.target import load_target
+from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError
 from chartgen.findings import Finding
-from chartgen.fragment import load_fragment
-from chartgen.library import open_library
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import Values, load_values
 from chartgen.linter import Subject, examine, find_presets, lint
-from chartgen.manifests import objects, render
-from chartgen.privileges import SYSTEM, is_system, read_privilege
-from chartgen.target import load_target
-from chartgen.values import Values, load_values
 
 POLICY = ("no-host-access", "no-privileged-containers", "no-added-capabilities")
 SYSTEM_FOLDERS = "no-system-folders"

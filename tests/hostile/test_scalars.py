@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from rendered import chart
 
-from chartgen.chart import Chart
 from chartgen.checks import check_values
 from chartgen.errors import ChartgenError
-from chartgen.manifests import objects, render
-from chartgen.values import Values
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import Values
 
 # Each begins as its pattern may ask for. The first dropped half of NeMo's settings at commit e0791ee.
 TEXTS = (

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from chartgen.chart import Chart
 from chartgen.errors import ChartgenError
-from chartgen.linter.handwritten import lint_values
-from chartgen.manifests import written
-from chartgen.metrics.log import read_log
-from chartgen.records import read_record, restore_chart
-from chartgen.yamltext import load
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import written
+from chartgen.helm.yaml import load
+from chartgen.linter.recipes.rules import lint_values
+from chartgen.metrics.read.log import read_log
+from chartgen.releases.history import read_record, restore_chart
 
 MEGA = 1 << 20
 HEAD = {"apiVersion": "v2", "name": "good", "version": "0.1.0"}
@@ -72,7 +72,7 @@ def test_a_deep_revision_is_no_record() -> None:
 MEMORY = """
 import resource, sys
 from chartgen.errors import ChartgenError
-from chartgen.records import read_record
+from chartgen.releases.history import read_record
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 try:
     read_record({"metadata": {"name": "x"}, "data": {"release": sys.stdin.read()}})
@@ -105,7 +105,7 @@ def events(folder: Path, message: bytes) -> Path:
     return file
 
 
-EVENTS = "import sys; from chartgen.metrics.log import read_log; read_log(sys.argv[1])"
+EVENTS = "import sys; from chartgen.metrics.read.log import read_log; read_log(sys.argv[1])"
 
 
 def test_a_number_in_an_event_file_has_an_end(tmp_path: Path) -> None:

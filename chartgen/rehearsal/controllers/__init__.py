@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from chartgen.errors import Problem, UsageError, did_you_mean
+from chartgen.programs import Progress
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.controllers import cloud, jobset, kueue, trainingoperator, volcano
+from chartgen.rehearsal.controllers import cloud, jobset, kueue, training_operator, volcano
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.tools import Progress
 
 __all__ = ["start_controllers"]
 
@@ -18,7 +18,7 @@ _START: dict[str, Callable[[ControlPlane], None]] = {
     "jobset": jobset.start,
     "kueue": kueue.start,
     "volcano": volcano.start,
-    "training-operator": trainingoperator.start,
+    "training-operator": training_operator.start,
 }
 
 

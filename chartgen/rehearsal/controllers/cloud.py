@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from chartgen.cluster import CLAIM, STORAGE_CLASS, Cluster, ClusterError, Kind, Object, connect
+from chartgen.kube import CLAIM, STORAGE_CLASS, Cluster, ClusterError, Kind, Object, connect
 from chartgen.rehearsal.controlplane import ControlPlane
 
 KINDS = (

@@ -7,8 +7,8 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from chartgen.cluster import CRD, SECRET, Kind
-from chartgen.compat import lock
+from chartgen.data.compatibility import lock
+from chartgen.kube import CRD, SECRET, Kind
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controlplane import ControlPlane

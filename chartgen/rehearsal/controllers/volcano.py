@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from chartgen.cluster import VOLCANO_QUEUE, Object
+from chartgen.kube import VOLCANO_QUEUE, Object
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controlplane import ControlPlane, answers

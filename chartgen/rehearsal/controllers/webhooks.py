@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from chartgen.cluster import ClusterError, Kind, Object
+from chartgen.kube import ClusterError, Kind, Object
 from chartgen.rehearsal.controlplane import ControlPlane, answers
 
 Client = Callable[[str], Object]

@@ -1,0 +1,194 @@
+"""What does not go together: plugins, settings, images and APIs by the lock in data/compat.yaml, formats and GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from chartgen.checks.claim import Check, Claim
+from chartgen.checks.images import can, release_in, release_of
+from chartgen.checks.job import Job
+from chartgen.composer.slots import parse_slot
+from chartgen.data.compatibility import lock, version, within
+from chartgen.data.gpus import find_gpu
+from chartgen.helm.yaml import read_text
+
+_VARIABLE = re.compile(r'^- name: (\w+)\n +value: "?([^"\n]*)"?$', re.MULTILINE)
+_CHECKER = "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE"
+
+
+def fragments(job: Job) -> set[str]:
+    """Give the names of the fragments that the job's chart is made of."""
+    return {fragment.name for fragment in job.target.fragments}
+
+
+def plugin_and_daemon(job: Job) -> Iterator[Claim]:
+    """Each version of a GPUDirect plugin speaks with one version of its daemon; others hang or fall back to TCP."""
+    rows = _pairs(job)
+    plugin, daemon = (job.values.get("network", {}).get(key, "") for key in ("pluginVersion", "daemonVersion"))
+    own = next((row for row in rows if row["plugin"] == plugin), None)
+    if rows and own is None:
+        message = f"{plugin} is not a version whose daemon is known"
+        known = ", ".join(row["plugin"] for row in rows)
+        yield Claim("network.pluginVersion", message, f"use one of {known}", ("network.daemonVersion",))
+    if own and daemon not in own["daemons"]:
+        partner = next((row["plugin"] for row in rows if daemon in row["daemons"]), "")
+        hint = f"use {' or '.join(own['daemons'])}" + (f", or plugin {partner} for it" if partner else "")
+        message = f"{daemon} does not go with plugin {plugin}"
+        yield Claim("network.daemonVersion", message, hint, ("network.pluginVersion",))
+
+
+def build_of_nccl(job: Job) -> Iterator[Claim]:
+    """Installers of GPUDirect-TCPXO have several builds of NCCL up to v1.0.11, and one from v1.0.12 on."""
+    network = job.values.get("network", {})
+    own = next((row for row in _pairs(job) if row["plugin"] == network.get("pluginVersion")), {"build": ""})
+    if network.get("ncclBuildType") and "build" not in own:
+        message = f"plugin {own['plugin']} has one NCCL only"
+        yield Claim("network.ncclBuildType", message, "leave it empty", ("network.pluginVersion",))
+
+
+def plugin_and_cuda(job: Job) -> Iterator[Claim]:
+    """A plugin that links another CUDA runtime than the image has cannot be loaded, and NCCL falls back to TCP."""
+    plugin = job.values.get("network", {}).get("pluginVersion", "")
+    own = next((row for row in _pairs(job) if row["plugin"] == plugin and "cuda" in row), None)
+    release, cuda = _cuda(job)
+    if not own or cuda in (0, own["cuda"]):
+        return
+    newest = [row for row in _pairs(job) if row["cuda"] == cuda][-1]
+    message = f"{plugin} needs CUDA {own['cuda']}, and {release} has CUDA {cuda}"
+    pair = f"{newest['plugin']} with network.daemonVersion {newest['daemons'][-1]}"
+    hint = f"use {pair}, or an image with CUDA {own['cuda']}"
+    yield Claim("network.pluginVersion", message, hint, (f"launchers.{job.launcher.name}.image",))
+
+
+def _cuda(job: Job) -> tuple[str, int]:
+    """Return the job's public image and release, and the major version of its CUDA; 0 where that is not known."""
+    for row in reversed(lock()["cuda"]):
+        release = release_in(job.image, row["image"])
+        if release and version(release) >= version(row["from"]):
+            return f"{row['image']}:{release}", row["cuda"]
+    return "", 0
+
+
+def settings_of_the_plugin(job: Job) -> Iterator[Claim]:
+    """A plugin checks NCCL's settings at the start and ends the run when one is not what its version was tuned for."""
+    env = job.values["env"]
+    if _CHECKER in env:  # the user chose another set of settings
+        return
+    made = {**_fragment_variables(job), **env}
+    plugin = job.values.get("network", {}).get("pluginVersion", "")
+    for row in lock()["settings"]:
+        name, wanted = row["name"], row["value"]
+        if row["fragment"] in fragments(job) and within(row, plugin) and made.get(name, wanted) != wanted:
+            also = ("network.pluginVersion",)
+            message = f"{made[name]} is refused by plugin {plugin}, which wants {wanted}"
+            yield Claim(f"env.{name}", message, f'use env.{name}: "{wanted}", or another plugin', also)
+
+
+def program_of_the_image(job: Job) -> Iterator[Claim]:
+    """The program of a launcher left NVIDIA's images with a certain release."""
+    for row in lock()["images"]:
+        release = release_of(job, row["image"])
+        if row["launcher"] == job.launcher.name and release and version(release) > version(row["newest"]):
+            key = f"launchers.{job.launcher.name}.image"
+            message = f"{job.image} does not hold {job.launcher.program}"
+            hint = f"use nvcr.io/{row['image']}:{row['newest']} or older, or launcher megatron-lm"
+            yield Claim(key, message, hint, ("launcher",))
+
+
+def precision_of_the_gpu(job: Job) -> Iterator[Claim]:
+    """GPUs compute in the number formats of their generation only: FP8 came with Hopper, NVFP4 with Blackwell."""
+    gpu, wanted = find_gpu(job.machine.gpu), job.values["precision"]
+    if gpu and wanted not in gpu.precisions:
+        both = [each for each in job.launcher.precisions if each in gpu.precisions]
+        message = f"{wanted} is not a format of {gpu.model}, the GPU of {job.machine.name}"
+        hint = f"use {' or '.join(both)}" if both else "use another machineType"
+        yield Claim("precision", message, hint, ("machineType",))
+
+
+def precision_of_the_image(job: Job) -> Iterator[Claim]:
+    """MXFP8 and NVFP4 came to Megatron with certain releases of NVIDIA's images."""
+    for row in _formats(job):
+        if can(job, row["feature"]) is False:
+            hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
+            yield Claim(
+                f"launchers.{job.launcher.name}.image", f"{job.image} has no {row['feature']}", hint, ("precision",)
+            )
+
+
+def precision_of_an_unknown_image(job: Job) -> Iterator[Claim]:
+    """What an image that is not NVIDIA's can compute in, nobody can say without starting it."""
+    for row in _formats(job):
+        if can(job, row["feature"]) is None:
+            message = f"not checked whether {job.image} has {row['feature']}: its release is not known"
+            hint = f"it needs the Megatron of nvcr.io/{row['image']}:{row['from']} or newer"
+            yield Claim("precision", message, hint, (f"launchers.{job.launcher.name}.image",))
+
+
+def _formats(job: Job) -> list[dict[str, Any]]:
+    """Return the rows of the lock about the job's number format, where its launcher has it."""
+    wanted = job.values["precision"]
+    return [row for row in lock()["features"] if row["feature"] == wanted and wanted in job.launcher.precisions]
+
+
+def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[Claim]:
+    """Compare what a job uses with the versions of a cluster, for those who know it: preflight and rehearsal.
+
+    Args:
+        job: The job.
+        kubernetes: Version of the API server, such as v1.32.4-gke.1767000.
+        kueue: Version of Kueue; empty = not known, or not there.
+    """
+    for row in lock()["kubernetes"]:
+        if uses(job, row["fragment"]) and version(kubernetes)[:2] < version(row["from"]):
+            message = f"{job.machine.name} needs {row['feature']}, which Kubernetes {kubernetes} does not have"
+            yield Claim("machineType", message, f"use a cluster of version {row['from']} or newer")
+    dialect = job.values.get("setup", {}).get("kueueVersion")
+    served = {row["api"].rpartition("/")[2]: within(row, kueue) for row in lock()["apis"] if row["of"] == "Kueue"}
+    if kueue and dialect in served and not served[dialect]:
+        message = f"Kueue {kueue} does not serve kueue.x-k8s.io/{dialect}"
+        hint = " or ".join(name for name, is_served in served.items() if is_served)
+        yield Claim("setup.kueueVersion", message, f"use {hint}")
+
+
+def uses(job: Job, fragment: str) -> bool:
+    """Check whether a fragment adds something to this job; compute domains are only on some machine types."""
+    off = fragment == "compute-domain" and not job.machine.fabric.get("computeDomain")
+    return fragment in fragments(job) and job.launcher.task != "data" and not off
+
+
+def _pairs(job: Job) -> list[dict[str, Any]]:
+    return next((rows for name, rows in lock()["plugins"].items() if name in fragments(job)), [])
+
+
+def _fragment_variables(job: Job) -> dict[str, str]:
+    """Read the variables that fragments set to plain text; what only Helm knows is left out."""
+    # read by itself: reading all slots of all fragments would take longer than all other checks
+    files = [(fragment, fragment.path / "env.yaml") for fragment in job.target.fragments]
+    slots = [
+        parse_slot(file.name, fragment.name, file, read_text(file), gpu_only=fragment.gpu_only)
+        for fragment, file in files
+        if file.is_file()
+    ]
+    texts = ["".join(segment.text for segment in slot.segments if segment.always) for slot in slots]
+    return {name: value for text in texts for name, value in _VARIABLE.findall(text) if "{{" not in value}
+
+
+_RUNS = ("train", "test")
+COMPAT = (
+    Check(
+        plugin_and_daemon, "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md", tasks=_RUNS
+    ),
+    Check(build_of_nccl, "google/nccl-plugin-gpudirect-tcpxo @ 04815d1, tcpxo_scripts/container_entry.sh", tasks=_RUNS),
+    Check(plugin_and_cuda, "NVIDIA/cluster-readiness-engine, docs/concepts/platform-detection.md", tasks=_RUNS),
+    Check(
+        settings_of_the_plugin,
+        "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
+        tasks=_RUNS,
+    ),
+    Check(program_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
+    Check(precision_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
+    Check(precision_of_an_unknown_image, "chartgen/data/compat.yaml, features", "unchecked"),
+    Check(precision_of_the_gpu, "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix"),
+)

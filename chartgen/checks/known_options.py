@@ -1,0 +1,123 @@
+"""Options that a program does not have, by the release of its image."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+
+from chartgen.checks.claim import Check, Claim
+from chartgen.checks.images import release_of
+from chartgen.checks.job import Job
+from chartgen.data.program_options import Options, options_of
+from chartgen.helm.yaml import Keys
+
+# Below these, NeMo's configuration holds what other libraries name.
+_FREE = re.compile(r".*(kwargs|_params|_cfg|_config|data_prefix)$")
+_UPPER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+class Given(NamedTuple):
+    """An option that the values give the program: its last name, the key that it stands at, and that key's path."""
+
+    name: str
+    key: str
+    at: Keys
+
+
+def options_of_the_program(job: Job) -> Iterator[Claim]:
+    """A program that does not know an option stops at the start, or trains as if nobody had said it."""
+    known = options_of(job.launcher.name)
+    if known is None or _is_another(job):
+        return
+    release = release_of(job, "nvidia/nemo")
+    taken = known.of(release) or known.ever
+    for option in _given(job):
+        if not _has(job, taken, option.name):
+            where = job.image if known.of(release) else "any image that is known"
+            message = f"{PurePosixPath(job.launcher.program).name} has no option {option.name} in {where}"
+            yield Claim(option.key, message, _hint(job, taken, option.name), at=option.at)
+
+
+def options_of_an_unknown_image(job: Job) -> Iterator[Claim]:
+    """What an unknown image's program takes nobody can say, where known ones differ in it."""
+    known = options_of(job.launcher.name)
+    options, own = list(_given(job)), f"launchers.{job.launcher.name}"
+    if options and (known is None or _is_another(job)):
+        message = f"options were not checked: what {_program(job)} takes is not known"
+        yield Claim(f"{own}.config" if known is None else f"{own}.program", message, "compare them with the program")
+    if known is None or _is_another(job) or known.of(release_of(job, "nvidia/nemo")):
+        return
+    for option in options:
+        if _has(job, known.ever, option.name) and not _has(job, known.always, option.name):
+            message = f"not checked: {option.name} is in some releases, and the one of {job.image} is not known"
+            yield Claim(option.key, message, _since(known, option.name), (f"{own}.image",), option.at)
+
+
+def _since(known: Options, name: str) -> str:
+    having = [release for release in known.releases if name in known.of(release)]
+    return f"nvcr.io/nvidia/nemo has it from {having[0]} to {having[-1]}" if having else ""
+
+
+def _program(job: Job) -> str:
+    return str(job.own.get("program") or job.launcher.program)
+
+
+def _is_another(job: Job) -> bool:
+    """Report whether the user runs another program; the launcher's own may lie elsewhere in an image."""
+    return PurePosixPath(_program(job)).name != PurePosixPath(job.launcher.program).name
+
+
+def _has(job: Job, taken: frozenset[str], name: str) -> bool:
+    """Report whether a program has an option; Megatron-LM's also takes the beginning of a name."""
+    begun = job.launcher.name == "megatron-lm" and any(each.startswith(name) for each in taken)
+    return (
+        name in taken
+        or begun
+        or any(name in (each, each.rpartition(".")[2]) for natives in job.launcher.owns.values() for each in natives)
+    )
+
+
+def _given(job: Job) -> Iterator[Given]:
+    own = f"launchers.{job.launcher.name}"
+    start: Keys = ("launchers", job.launcher.name)
+    yield from _leaves(job.own.get("config") or {}, f"{own}.config", (*start, "config"))
+    hydra = job.launcher.name == "nemo-1"
+    for text in map(str, job.own.get("args") or ()):
+        name = text.lstrip("+~-").partition("=")[0]
+        if hydra and "=" in text and not any(map(_FREE.fullmatch, name.split(".")[:-1])):
+            yield Given(name.rpartition(".")[2], f"{own}.args", (*start, "args"))
+        elif not hydra and re.fullmatch(r"--[a-z].*", text):
+            yield Given(name, f"{own}.args", (*start, "args"))
+
+
+def _leaves(tree: dict[str, Any], key: str, at: Keys) -> Iterator[Given]:
+    """Yield all names of a tree; each may hold several steps of a path."""
+    for name, value in tree.items():
+        steps = str(name).split(".")
+        yield from (Given(step, f"{key}.{name}", (*at, name)) for step in steps)
+        if isinstance(value, dict) and not any(map(_FREE.fullmatch, steps)):
+            yield from _leaves(value, f"{key}.{name}", (*at, name))
+
+
+def _hint(job: Job, taken: frozenset[str], name: str) -> str:
+    """Name the nearest options, or the portable keys that set them."""
+    from difflib import get_close_matches
+
+    mark = "_" if job.launcher.name == "nemo-1" else "-"
+    portable: dict[str, str] = {}
+    for key, natives in job.launcher.owns.items():
+        portable |= {_UPPER.sub(mark, key.rpartition(".")[2]).lower(): key}
+        portable |= {native.rpartition(".")[2]: key for native in natives}
+    plain = name.lower().replace("_" if mark == "-" else "-", mark)
+    near = get_close_matches(plain, sorted({*taken, *portable}), n=3, cutoff=0.6)
+    words = dict.fromkeys(portable.get(each, each) for each in near)
+    return f"did you mean {' or '.join(words)}?" if words else "remove it, or use an image whose program has it"
+
+
+_SOURCE = "chartgen/data/options.yaml: NVIDIA/Megatron-LM and NVIDIA/NeMo, by release of the image"
+KNOWN = (
+    Check(options_of_the_program, _SOURCE, "warning"),
+    Check(options_of_an_unknown_image, _SOURCE, "unchecked"),
+)

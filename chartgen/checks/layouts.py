@@ -1,0 +1,196 @@
+"""Parallel layouts that a model can train in on a number of GPUs: all that pass every check, the best guess first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from chartgen.checks import CHECKS, effective_values
+from chartgen.checks.claim import Check
+from chartgen.checks.divisors import divisors
+from chartgen.checks.job import Job
+from chartgen.checks.memory import Memory, model_parameters, unestimated
+from chartgen.checks.memory_fit import CAPACITY, Change, changed, load_of
+from chartgen.checks.optimizer import layers_computed_again
+from chartgen.checks.parallelism import ARITHMETIC
+from chartgen.checks.program_settings import interleaving_of_two_stages
+from chartgen.composer.assembly import compose_interface
+from chartgen.composer.target import Target
+from chartgen.errors import ChartgenError, Problem
+from chartgen.helm.values import Values
+
+# What a layout decides or depends on: claims about other keys, such as an image, are not the layout's to answer for.
+_ITS_KEYS = ("nodes", "gpusPerNode", "model", "sequenceLength", "parallelism", "batch", "recompute")
+# Checks that layouts of one job differ in; a layout whose memory has room passes those of CAPACITY.
+_OF_A_LAYOUT = (
+    *ARITHMETIC,
+    *(each for each in CHECKS if each.rule in (interleaving_of_two_stages, layers_computed_again)),
+)
+_OF_THE_JOB = tuple(each for each in CHECKS if each not in (*_OF_A_LAYOUT, *CAPACITY))
+_MICRO_BATCHES = (1, 2, 4, 8)
+# Parameters up to -> least and most tensor, pipeline and context parallel size to start from. Source: NVIDIA's sizing
+# hints, NVIDIA/skills @ 14a98ae, skills/nemo-mbridge-perf-parallelism-strategies/SKILL.md.
+_HINTS = (
+    (1e9, (1, 1), (1, 1), (1, 1)),
+    (10e9, (2, 4), (1, 1), (1, 1)),
+    (70e9, (4, 8), (2, 4), (1, 1)),
+    (175e9, (8, 8), (4, 8), (1, 1)),
+    (math.inf, (8, 8), (8, 16), (2, 2)),
+)
+_EXPERT_TENSOR = (1, 2)
+# Fuller layouts are listed, but behind the others.
+_ROOMY = 0.9
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One way to share a model and its batch among GPUs; all sizes as in the values.
+
+    Args:
+        tensor: Tensor parallel size.
+        pipeline: Pipeline parallel size.
+        virtual_pipeline: Chunks of layers that each stage holds.
+        context: Context parallel size.
+        sequence: Whether tensor parallel GPUs share the sequence too.
+        micro_batch: Samples that one GPU handles at a time.
+        data_parallel: Copies of the model that train side by side.
+        micro_batches: Micro-batches that a pipeline handles in one step.
+        memory: What the fullest GPU holds.
+        share: That, as a share of what the GPU has.
+        own: Whether it is the layout of the values.
+    """
+
+    tensor: int
+    pipeline: int
+    virtual_pipeline: int
+    context: int
+    sequence: bool
+    micro_batch: int
+    data_parallel: int
+    micro_batches: int
+    memory: Memory
+    share: float
+    own: bool = False
+
+    @property
+    def bubble(self) -> float:
+        """Time that a pipeline's stages wait, as a share of the time they work (arXiv:2104.04473, section 2.2)."""
+        return (self.pipeline - 1) / (self.virtual_pipeline * self.micro_batches)
+
+    @property
+    def values(self) -> Change:
+        """The values that choose it, by dotted key."""
+        sizes = _change(self.tensor, self.pipeline, self.virtual_pipeline, self.context, self.micro_batch)
+        return {**sizes, "parallelism.sequence": self.sequence}
+
+
+def fit(target: Target, values: Values, gpus: int | None = None) -> list[Layout]:
+    """List the layouts of a model that pass every check and fit into memory, best guess first.
+
+    Expert parallel size, precision, recomputation and the global batch stay as the values have them. The values' own
+    layout is one of the list when it passes.
+
+    Args:
+        target: The target.
+        values: The user's layers: a model, and a machine type where it is not the target's first.
+        gpus: GPUs of the run; None = those of the values.
+
+    Raises:
+        ChartgenError: The GPUs are not whole machines, or the memory of the program or the GPU is not known.
+    """
+    job = Job(effective_values(compose_interface(target), values), target)
+    job = job if gpus is None else _on(job, gpus)
+    if load_of(job) is None:
+        what = unestimated(job) or job.machine.gpu
+        message = f"the memory that {job.launcher.name} needs is not estimated: no formula covers {what}"
+        raise ChartgenError(Problem(message, hint="fit works where Megatron-LM or NeMo pretrain a model"))
+    return sorted(_layouts(job), key=lambda layout: _rank(layout, job))
+
+
+def _on(job: Job, gpus: int) -> Job:
+    """Give the job on a number of GPUs: whole machines, or a part of one."""
+    size = job.machine.gpus
+    if gpus < 1 or (gpus > size and gpus % size):
+        near = [number for number in (gpus // size * size, (gpus // size + 1) * size) if number > 0] or [size]
+        message = f"{gpus} GPUs are not whole machines of {size}"
+        raise ChartgenError(Problem(message, hint=f"nearest: {' or '.join(map(str, near))}"))
+    return changed(job, {"nodes": max(gpus // size, 1), "gpusPerNode": min(gpus, size)})
+
+
+def _layouts(job: Job) -> Iterator[Layout]:
+    if not _passes(_OF_THE_JOB, job):
+        return
+    own = _own(job)
+    for change in (own, *(each for each in _candidates(job) if each != own)):
+        candidate = changed(job, change)
+        # sizes that do not divide each other are the most, and cost least
+        load = load_of(candidate) if _passes(_OF_A_LAYOUT, candidate) else None
+        if load and load.fits:
+            yield Layout(
+                candidate.parallel("tensor"),
+                candidate.parallel("pipeline"),
+                candidate.parallel("virtualPipeline"),
+                candidate.parallel("context"),
+                bool(change["parallelism.sequence"]),
+                candidate.micro_batch,
+                candidate.data_parallel,
+                candidate.micro_batches,
+                load.memory,
+                load.share,
+                own=change == own,
+            )
+
+
+def _own(job: Job) -> Change:
+    tensor, pipeline, chunks, context = map(job.parallel, ("tensor", "pipeline", "virtualPipeline", "context"))
+    sizes = _change(tensor, pipeline, chunks, context, job.micro_batch)
+    return {**sizes, "parallelism.sequence": job.values["parallelism"]["sequence"]}
+
+
+def _candidates(job: Job) -> Iterator[Change]:
+    """Give sizes that divide the GPUs, the layers and the batch; the checks decide about the rest."""
+    layers, world = job.model("layers"), job.world
+    for tensor in divisors(world, min(job.machine.gpus, world)):
+        for stages in divisors(world // tensor, layers):
+            for context in divisors(world // (tensor * stages)):
+                copies = world // (tensor * stages * context)
+                for micro in (size for size in _MICRO_BATCHES if job.global_batch % (size * copies) == 0):
+                    for chunks in divisors(layers // stages) if stages > 1 else (1,):
+                        yield _change(tensor, stages, chunks, context, micro)
+
+
+def _change(tensor: int, pipeline: int, virtual_pipeline: int, context: int, micro_batch: int) -> Change:
+    return {
+        "parallelism.tensor": tensor,
+        "parallelism.pipeline": pipeline,
+        "parallelism.virtualPipeline": virtual_pipeline,
+        "parallelism.context": context,
+        "parallelism.sequence": tensor > 1,
+        "batch.micro": micro_batch,
+    }
+
+
+def _passes(checks: tuple[Check, ...], job: Job) -> bool:
+    claims = (claim for each in checks if job.launcher.task in each.tasks for claim in each.rule(job))
+    return not any(claim.key.partition(".")[0] in _ITS_KEYS for claim in claims)
+
+
+def _rank(layout: Layout, job: Job) -> tuple[Any, ...]:
+    """Order layouts: nearest to NVIDIA's sizing hints, with room, least waiting, fewest GPUs a copy, largest pieces."""
+    parameters = model_parameters(job)
+    tensor, pipeline, context = next(sizes for most, *sizes in _HINTS if parameters <= most)
+    far = (
+        _distance(layout.tensor, _EXPERT_TENSOR if job.model("experts") else tensor, job.machine.gpus)
+        + _distance(layout.pipeline, pipeline, job.world)
+        + _distance(layout.context, context, job.world)
+    )
+    gpus = layout.tensor * layout.pipeline * layout.context
+    return far, layout.share > _ROOMY, round(layout.bubble, 2), gpus, -layout.micro_batch, layout.virtual_pipeline
+
+
+def _distance(size: int, hint: tuple[int, int], most: int) -> float:
+    """Count the doublings between a size and a hint's range, as far as the machine allows it."""
+    least, largest = (min(bound, most) for bound in hint)
+    return max(math.log2(least / size), math.log2(size / largest), 0.0)

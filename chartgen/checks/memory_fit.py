@@ -1,0 +1,176 @@
+"""Whether a job fits into the memory of its GPUs, and which change of its layout would make it fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any, TypeAlias
+
+from chartgen.checks.claim import Check, Claim
+from chartgen.checks.job import Job, Recompute
+from chartgen.checks.memory import GB, PROGRAMS, Memory, estimate, unestimated
+from chartgen.checks.parallelism import ARITHMETIC
+from chartgen.data.gpus import find_gpu
+
+# Of what CUDA reports. The estimate is within 5 % where a run was logged; what is left holds the CUDA context and
+# NCCL's buffers. Refused is what does not even fit without the estimate's margin: NVIDIA publishes runs up to 1.06 of
+# the estimate and 0.97 of its least (Llama 3.1 405B in fp8 on 256 GB200).
+TIGHT, TOO_MUCH = 0.95, 1.05
+_CAUSES = ("recompute", "batch", "sequenceLength", "gpusPerNode", "nodes", "machineType", "model")
+
+# Dotted key -> new value.
+Change: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Load:
+    """A job's estimated memory beside what its GPU has.
+
+    Args:
+        memory: What the fullest GPU holds.
+        capacity: Bytes that a program can use of the GPU.
+    """
+
+    memory: Memory
+    capacity: float
+
+    @property
+    def share(self) -> float:
+        """How full the GPU is; above 1 it is too small."""
+        return self.memory.total / self.capacity
+
+    @property
+    def certain(self) -> float:
+        """How full the GPU is at least; above 1.05, which leaves 5 % for the unknown, the run fails."""
+        return self.memory.least / self.capacity
+
+    @property
+    def fits(self) -> bool:
+        """Whether there is room for what the estimate leaves out, too."""
+        return self.share <= TIGHT
+
+
+def load_of(job: Job) -> Load | None:
+    """Estimate how full a job's GPUs are; None where either side is not known."""
+    gpu, memory = find_gpu(job.machine.gpu), estimate(job)
+    return Load(memory, gpu.memory * GB) if gpu and memory else None
+
+
+def memory_of_a_gpu(job: Job) -> Iterator[Claim]:
+    """A GPU has to hold its share of weights, optimizer state and activations; else the first step fails."""
+    if (load := _load(job)) and load.certain > TOO_MUCH:
+        yield _claim(job, load, "needs about")
+
+
+def little_memory_left(job: Job) -> Iterator[Claim]:
+    """An estimate near a GPU's memory, or one that exceeds it by no more than its margin, may not fit."""
+    if (load := _load(job)) and load.share > TIGHT and load.certain <= TOO_MUCH:
+        yield _claim(job, load, "may need" if load.share > 1 else "is nearly full with about")
+
+
+def memory_is_not_estimated(job: Job) -> Iterator[Claim]:
+    """The formulas describe Megatron's pretraining only: not FSDP, offloading, adapters or chosen modules."""
+    if what := unestimated(job):
+        own = f"launchers.{job.launcher.name}"
+        message = f"not checked whether the run fits into the memory of a GPU: no formula covers {what}"
+        hint = "run a few steps: `chartgen metrics` reads the most memory of a GPU from its log"
+        yield Claim(own if _pretrains(job) or job.own.get("program") else "launcher", message, hint)
+
+
+def _pretrains(job: Job) -> bool:
+    return PurePosixPath(job.launcher.program).name in PROGRAMS
+
+
+def _load(job: Job) -> Load | None:
+    """Leave sizes that do not divide each other to the checks that are about them."""
+    wrong = any(True for each in ARITHMETIC if each.severity == "error" for _ in each.rule(job))
+    return None if wrong else load_of(job)
+
+
+def _claim(job: Job, load: Load, words: str) -> Claim:
+    message = f"a GPU {words} {load.memory} and its {job.machine.gpu} has {load.capacity / GB:.0f} GB"
+    ways = remedies(job)
+    key = next(iter(ways[0]), "nodes") if ways else "nodes"
+    fitting = ", or ".join(_words(job, way) for way in ways)
+    hint = f"would fit: {fitting}" if ways else "use more machines, or larger GPUs"
+    names = ("tensor", "pipeline", "context", "virtualPipeline", "expert", "expertTensor")
+    sizes = [f"parallelism.{name}" for name in names]
+    return Claim(key, message, hint, (*sizes, *_CAUSES))
+
+
+def _words(job: Job, change: Change) -> str:
+    load = load_of(changed(job, change))
+    size = f" ({load.memory.total / GB:.0f} GB)" if load else ""
+    return " and ".join(f"{key} {str(value).lower()}" for key, value in change.items()) + size
+
+
+def remedies(job: Job, most: int = 3) -> list[Change]:
+    """Give changes that make a job fit and keep all sizes divisible, the least of each kind, at most `most`."""
+    found: list[Change] = []
+    for change in _changes(job):
+        if any(set(other) <= set(change) for other in found):
+            continue
+        altered = changed(job, change)
+        load = load_of(altered)
+        if load and load.fits and _divides(altered):
+            found.append(change)
+        if len(found) == most:
+            break
+    return found
+
+
+def changed(job: Job, change: Change) -> Job:
+    """Give the job with other values."""
+    values = dict(job.values)
+    for key, value in change.items():
+        head, _, name = key.partition(".")
+        values[head] = {**values[head], name: value} if name else value
+    return replace(job, values=values)
+
+
+def _divides(job: Job) -> bool:
+    return not any(claim for check in ARITHMETIC for claim in check.rule(job))
+
+
+def _changes(job: Job) -> Iterator[Change]:
+    """Give changes, cheapest first: sharing more, smaller pieces, computing twice, more machines."""
+    shared = [*_sharing(job), *_layouts(job)]
+    if job.recompute != Recompute("full"):
+        shared += [{**change, "recompute": "full"} for change in ({}, *shared)]
+    yield from shared
+    if job.gpus_per_node < job.machine.gpus:
+        yield from ({**change, "gpusPerNode": job.machine.gpus} for change in ({}, *shared))
+    yield from ({"nodes": job.nodes * times} for times in (2, 4, 8, 16))
+
+
+def _sharing(job: Job) -> Iterator[Change]:
+    if not job.values["parallelism"]["distributedOptimizer"]:
+        yield {"parallelism.distributedOptimizer": True}
+    if job.parallel("tensor") > 1 and not job.values["parallelism"]["sequence"]:
+        yield {"parallelism.sequence": True}
+    yield from ({"batch.micro": size} for size in (8, 4, 2, 1) if size < job.micro_batch)
+
+
+def _layouts(job: Job) -> Iterator[Change]:
+    tensor, stages = job.parallel("tensor"), job.parallel("pipeline")
+    wide: list[Change] = [
+        {"parallelism.tensor": tensor * times, "parallelism.sequence": True}
+        for times in (2, 4, 8)
+        if tensor * times <= job.machine.gpus
+    ]
+    deep: list[Change] = [
+        {"parallelism.pipeline": stages * times} for times in (2, 4, 8) if stages * times <= job.model("layers")
+    ]
+    yield from wide
+    yield from deep
+    yield from ({"parallelism.context": size * job.parallel("context")} for size in (2, 4))
+    yield from ({**one, **other} for one in wide for other in deep)
+
+
+_SOURCE = "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/theoretical_memory_usage.py; arXiv:2205.05198"
+CAPACITY = (
+    Check(memory_of_a_gpu, _SOURCE),
+    Check(little_memory_left, _SOURCE, "warning"),
+    Check(memory_is_not_estimated, _SOURCE, "unchecked"),
+)

@@ -1,0 +1,145 @@
+"""The program's own options and variables that stop it at the start, or spoil its numbers, beside portable values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from chartgen.checks.claim import Check, Claim
+from chartgen.checks.job import Job
+from chartgen.checks.options import options
+from chartgen.data.gpus import find_gpu
+
+_CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
+# PyTorch reads the first one from 2.9 on, and before it the second one.
+_ALLOCATORS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
+_SHARDED = ("use_torch_fsdp2", "use_megatron_fsdp", "use_custom_fsdp")
+_BLACKWELL = 10
+_SECRET = 2**20
+
+
+def interleaving_of_two_stages(job: Job) -> Iterator[Claim]:
+    """Two interleaved stages exchange twice with each other at a time, which only overlapped messages keep apart."""
+    if job.parallel("virtualPipeline") < 2 or job.parallel("pipeline") != 2:
+        return
+    given, config = dict(options(job)), f"launchers.{job.launcher.name}.config"
+    if job.launcher.name == "nemo-1" and (not given.get("overlap_p2p_comm") or given.get("batch_p2p_comm", True)):
+        hint = f"use 1, or {config}.model.overlap_p2p_comm true and batch_p2p_comm false"
+    elif given.get("no_overlap_p2p_communication"):
+        hint = f"use 1, or remove {config}.no-overlap-p2p-communication"
+    else:
+        return
+    message = f"{job.parallel('virtualPipeline')} with pipeline 2 needs overlapped messages between the stages"
+    yield Claim("parallelism.virtualPipeline", message, hint, ("parallelism.pipeline", config))
+
+
+def connections_of_a_gpu(job: Job) -> Iterator[Claim]:
+    """Before Blackwell, tensor and context parallelism need the order of one connection, and FSDP needs several."""
+    if job.launcher.name != "megatron-lm":
+        return
+    given, value = dict(options(job)), str(job.values["env"].get(_CONNECTIONS, "1"))
+    sharded = next((name for name in _SHARDED if given.get(name)), "")
+    several = sharded or given.get("overlap_moe_expert_parallel_comm")
+    sizes = [f"{name} {job.parallel(name)}" for name in ("tensor", "context") if job.parallel(name) > 1]
+    if sharded and value == "1":
+        config = "launchers.megatron-lm.config"
+        message = f"{_option(sharded)} needs more than 1, which is what Megatron-LM gets if nobody says else"
+        yield Claim(f"env.{_CONNECTIONS}", message, f'use env.{_CONNECTIONS}: "32"', (config,))
+    elif sizes and not several and value != "1" and _generation(job) < _BLACKWELL:
+        message = f"{value or 'nothing'} with {' and '.join(sizes)} stops Megatron-LM on {job.machine.gpu}"
+        yield Claim(f"env.{_CONNECTIONS}", message, "remove it, which gives 1")
+
+
+def _generation(job: Job) -> float:
+    """Give the compute capability of the job's GPUs; a GPU that is not known counts as new."""
+    gpu = find_gpu(job.machine.gpu)
+    return float(gpu.compute_capability) if gpu else _BLACKWELL
+
+
+def _option(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def expandable_segments(job: Job) -> Iterator[Claim]:
+    """PyTorch moves expandable segments, which NCCL must not register for CUDA graphs, or as its user buffers."""
+    env: dict[str, str] = job.values["env"]
+    name = next((each for each in _ALLOCATORS if "expandable_segments:true" in env.get(each, "").lower()), "")
+    given = dict(options(job))
+    if name and (given.get("use_nccl_ub") or given.get("nccl_ub")):
+        yield Claim(f"env.{name}", "expandable_segments with NCCL user buffers (use-nccl-ub)", "remove one of the two")
+    elif name and (graphs := _graphs(given)) and env.get("NCCL_GRAPH_REGISTER") != "0":
+        message = f"expandable_segments with CUDA graphs ({graphs}) ends in illegal memory accesses"
+        yield Claim(f"env.{name}", message, 'set env.NCCL_GRAPH_REGISTER: "0", or remove it')
+
+
+def _graphs(given: dict[str, Any]) -> str:
+    """Name the option that turns CUDA graphs on; nothing where none does."""
+    if given.get("cuda_graph_impl") not in (None, False, "none"):
+        return f"cuda-graph-impl {given['cuda_graph_impl']}"
+    return next((_option(name) for name in ("enable_cuda_graph", "external_cuda_graph") if given.get(name)), "")
+
+
+def gathering_of_parameters(job: Job) -> Iterator[Claim]:
+    """Gathering parameters behind computation needs a shared optimizer, and gradients that are reduced likewise."""
+    given, key = dict(options(job)), "launchers.megatron-lm.config.overlap-param-gather"
+    if job.launcher.name != "megatron-lm" or not given.get("overlap_param_gather"):
+        return
+    shared = job.values["parallelism"]["distributedOptimizer"] or given.get("optimizer") == "dist_muon"
+    sharded = any(given.get(name) for name in _SHARDED)
+    if not shared and not sharded:
+        hint = "use true, or remove overlap-param-gather"
+        message = "false, and overlap-param-gather needs a shared optimizer"
+        yield Claim("parallelism.distributedOptimizer", message, hint, (key,))
+    if not given.get("overlap_grad_reduce") and not given.get("data_parallel_sharding_strategy"):
+        yield Claim(key, "needs overlap-grad-reduce", "set launchers.megatron-lm.config.overlap-grad-reduce to true")
+
+
+def positions_of_the_sequence(job: Job) -> Iterator[Claim]:
+    """A model that learns a position for each token has no more tokens in a sample than positions."""
+    length, given = int(job.values["sequenceLength"]), dict(options(job)).get("max_position_embeddings")
+    if job.values["model"]["family"] == "gpt" and isinstance(given, int) and given < length:
+        key = f"launchers.{job.launcher.name}.config.model.max_position_embeddings"
+        yield Claim(key, f"{given} is less than sequenceLength {length}", "remove it, or raise it", ("sequenceLength",))
+
+
+def recipe_of_fp8(job: Job) -> Iterator[Claim]:
+    """The blocks of 32 values with a scale of their own, mxfp8, came with Blackwell; so did 4 bits."""
+    gpu, given = find_gpu(job.machine.gpu), dict(options(job))
+    for name, wanted, format_ in (("fp8_recipe", "mxfp8", "mxfp8"), ("fp4_format", "e2m1", "nvfp4")):
+        if gpu and given.get(name) == wanted and format_ not in gpu.precisions:
+            key = f"launchers.{job.launcher.name}.config.{_option(name)}"
+            message = f"{wanted} is not a format of {gpu.model}, the GPU of {job.machine.name}"
+            yield Claim(key, message, "remove it, or use another machineType", ("machineType",))
+
+
+def configuration_fits_a_release(job: Job) -> Iterator[Claim]:
+    """Helm keeps a release, values and manifests with them, packed in one Secret, which takes 1 MiB at most."""
+    name = f"launchers.{job.launcher.name}"
+    own, every = (json.dumps(each, default=str) for each in (job.own, job.values))
+    # packing takes longer than all other checks, and never adds
+    if len(own) + len(every) < _SECRET:
+        return
+    import gzip
+
+    # base64; what the program gets stands in the manifest once more
+    packed = sum(len(gzip.compress(text.encode())) for text in (own, every)) * 4 // 3
+    if packed > _SECRET:
+        message = f"a release of at least {packed / 2**20:.1f} MiB, and Helm keeps 1 MiB at most"
+        yield Claim(f"{name}.config", message, "keep large files in storage, and name their paths", (f"{name}.args",))
+
+
+_ARGUMENTS = "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/arguments.py"
+_ALL = ("train", "data", "test")
+SETTINGS = (
+    Check(
+        interleaving_of_two_stages,
+        f"{_ARGUMENTS}; NVIDIA/NeMo v2.0.0, examples/nlp/language_modeling/conf/megatron_gpt_config.yaml",
+    ),
+    Check(connections_of_a_gpu, _ARGUMENTS),
+    Check(expandable_segments, f"{_ARGUMENTS}, megatron/core/distributed/distributed_data_parallel_config.py"),
+    Check(gathering_of_parameters, _ARGUMENTS),
+    Check(positions_of_the_sequence, _ARGUMENTS),
+    Check(recipe_of_fp8, "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix"),
+    Check(configuration_fits_a_release, "kubernetes.io, Secrets, size limit; helm.sh, Storage backends", tasks=_ALL),
+)

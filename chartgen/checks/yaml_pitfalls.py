@@ -1,0 +1,245 @@
+"""What YAML does to a values file without a word: keys and values that Helm reads otherwise than they are written.
+
+Only plain (unquoted) scalars are read that way, by go-yaml v2 (see yamltext), and numbers reach templates as 64-bit
+floats, which Go prints in its own way. Dates and times of day stay text in Helm, so they are no trap.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from chartgen.errors import Problem
+from chartgen.findings import Complaint, Finding, Severity
+from chartgen.helm.set_flags import dotted
+from chartgen.helm.yaml import Document, Keys, Plain, resolve_scalar
+from chartgen.helm.yaml_nodes import Node
+from chartgen.masking import HIDDEN, masked_value
+
+Rule: TypeAlias = "Callable[[Scalar], Iterator[Complaint]]"
+
+# Maps of a values file whose values are texts, as the charts' schemas and the Kubernetes API have them.
+_TEXT_MAPS = frozenset(
+    ("env", "labels", "annotations", "podLabels", "podAnnotations", "nodeSelector", "matchLabels", "requests", "limits")
+)
+# A key of this name holds a text, whatever program reads it.
+_VERSION = re.compile(r"(?:^|[_-])(?i:version|tag|image)$|[a-z](?:Version|Tag|Image)$")
+# Permissions of files are octal by custom, in Kubernetes too (defaultMode).
+_PERMISSIONS = re.compile(r"(?:mode|umask)$", re.IGNORECASE)
+_WHOLE = re.compile(r"[-+]?[0-9_]+")
+_OCTAL = re.compile(r"[-+]?0[0-9_]+")
+_WORDS = frozenset(("true", "false"))
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """An unquoted key or value that does not stay text.
+
+    Args:
+        keys: Its key path; a key's own ends as it is written.
+        text: How it is written.
+        value: What Helm reads.
+        is_key: Whether it is a key of a map.
+    """
+
+    keys: Keys
+    text: str
+    value: bool | int | float | None
+    is_key: bool = False
+
+    @property
+    def in_text(self) -> bool:
+        """Whether text is expected: variables, labels, quantities and arguments, not a program's own configuration."""
+        if len(self.keys) < 2 or "config" in self.keys:
+            return False
+        above = self.keys[-2]
+        return above in _TEXT_MAPS or (above == "args" and isinstance(self.keys[-1], int))
+
+    @property
+    def name(self) -> str:
+        """The last key of its path; empty for an item of a list."""
+        return str(self.keys[-1]) if self.keys and isinstance(self.keys[-1], str) else ""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether Helm reads a number."""
+        return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
+
+
+@dataclass(frozen=True)
+class Trap:
+    """One trap; its rule's docstring says what it looks for and why."""
+
+    rule: Rule
+    severity: Severity = "error"
+
+    @property
+    def id(self) -> str:
+        """Give the stable id: the rule's name with dashes."""
+        return self.rule.__name__.replace("_", "-")
+
+
+def yaml_key(scalar: Scalar) -> Iterator[Complaint]:
+    """A key such as y, on, 012 or 1.10 without quotes is read as another word, so its value ends up under that name."""
+    if scalar.is_key and (read := _key(scalar.value)) != scalar.text:
+        yield Complaint(f"this key without quotes is read as {read}", f'put it in quotes: "{scalar.text}"')
+
+
+def yaml_word(scalar: Scalar) -> Iterator[Complaint]:
+    """Where text is expected, yes, no, on, off, y and n without quotes turn into the words true and false."""
+    if _is_word(scalar) and scalar.in_text:
+        yield Complaint(
+            f"{scalar.text} without quotes is read as {_printed(scalar.value)}", f'put it in quotes: "{scalar.text}"'
+        )
+
+
+def yaml_letter(scalar: Scalar) -> Iterator[Complaint]:
+    """The single letters y and n are true and false for Helm but text for editors and for the programs' own readers."""
+    if _is_word(scalar) and not scalar.in_text and len(scalar.text) == 1:
+        read = _printed(scalar.value)
+        yield Complaint(
+            f"{scalar.text} without quotes is read as {read}", f'write {read}, or "{scalar.text}" in quotes'
+        )
+
+
+def yaml_number(scalar: Scalar) -> Iterator[Complaint]:
+    """Where text is expected, a bare number loses its form: 25.10 becomes 25.1, and 8388608 becomes 8.388608e+06."""
+    if scalar.is_number and scalar.in_text and not scalar.is_key and _printed(scalar.value) != scalar.text:
+        message = f"{scalar.text} without quotes is a number, which Helm prints as {_printed(scalar.value)}"
+        yield Complaint(message, f'put it in quotes: "{scalar.text}"')
+
+
+def yaml_version(scalar: Scalar) -> Iterator[Complaint]:
+    """A version, tag or image is text: as a number, 25.10 is the same as 25.1, and a commit such as 1e10 is a power."""
+    is_float = isinstance(scalar.value, float) and not scalar.is_key and not scalar.in_text
+    if is_float and _VERSION.search(scalar.name) and _printed(scalar.value) != scalar.text:
+        message = f"{scalar.text} without quotes is a number, the same as {_printed(scalar.value)}"
+        yield Complaint(message, f'put it in quotes: "{scalar.text}"')
+
+
+def yaml_octal(scalar: Scalar) -> Iterator[Complaint]:
+    """A whole number with a leading 0 is octal in Helm's YAML, so 0100 is 64; only permissions are meant so."""
+    is_value = not scalar.is_key and not scalar.in_text and not _PERMISSIONS.search(scalar.name)
+    if is_value and isinstance(scalar.value, int) and _OCTAL.fullmatch(scalar.text) and scalar.value:
+        plain = _decimal(scalar.text)
+        yield Complaint(
+            f"{scalar.text} is octal, which is {scalar.value}",
+            f"leave out the leading 0: {plain}, or write {scalar.value}",
+        )
+
+
+def yaml_large_number(scalar: Scalar) -> Iterator[Complaint]:
+    """Helm keeps numbers as 64-bit floats: beyond 9007199254740992 they are rounded, beyond 64 bits they overflow."""
+    if scalar.is_key or scalar.in_text or not scalar.is_number or not _WHOLE.fullmatch(scalar.text):
+        return
+    exact = _decimal(scalar.text) if isinstance(scalar.value, float) else int(scalar.value or 0)
+    if abs(exact) >= 2**63 or int(float(exact)) != exact:
+        message = f"{scalar.text} is more than Helm can keep exactly"
+        yield Complaint(message, "use at most 9007199254740992, or quotes where text is allowed")
+
+
+def _decimal(text: str) -> int:
+    """Read the digits of a number; Python reads at most 4,300 of them, leading zeros included."""
+    sign = text.startswith("-")
+    return int(text.replace("_", "").lstrip("+-0") or "0") * (-1 if sign else 1)
+
+
+def yaml_infinity(scalar: Scalar) -> Iterator[Complaint]:
+    """Helm turns values into JSON, which knows neither infinity nor not-a-number, and refuses them without a place."""
+    if not scalar.is_key and isinstance(scalar.value, float) and not math.isfinite(scalar.value):
+        yield Complaint(
+            f"{scalar.text} is no number that Helm knows", f'use a finite number, or "{scalar.text}" in quotes'
+        )
+
+
+TRAPS = (
+    Trap(yaml_key),
+    Trap(yaml_word),
+    Trap(yaml_letter, "warning"),
+    Trap(yaml_number),
+    Trap(yaml_version, "warning"),
+    Trap(yaml_octal),
+    Trap(yaml_large_number),
+    Trap(yaml_infinity),
+)
+
+
+def traps(document: Document) -> list[Finding]:
+    """Find what YAML silently changes in a values file.
+
+    Args:
+        document: The file, as `yamltext.load_file` or `values.load_values` read it.
+
+    Returns:
+        A finding for each key or value, in the order of the file; an alias is told once, where its anchor is.
+    """
+    return [
+        Finding(trap.id, _problem(document, scalar, complaint, mark), trap.severity, dotted(scalar.keys))
+        for scalar, mark in _scalars(document.root, document.data, (), None, set())
+        for trap in TRAPS
+        for complaint in trap.rule(scalar)
+    ]
+
+
+def _problem(document: Document, scalar: Scalar, complaint: Complaint, mark: Node) -> Problem:
+    told = complaint.message, complaint.hint
+    if masked_value(scalar.text, scalar.keys) == HIDDEN:
+        # the number that YAML made of it tells as much
+        told = "is no text without quotes", "put it in quotes"
+    return Problem(f"{dotted(scalar.keys)}: {told[0]}", document.path, mark.line + 1, mark.column + 1, told[1])
+
+
+def _scalars(node: Node | None, data: Plain, at: Keys, mark: Node, seen: set[int]) -> Iterator[tuple[Scalar, Node]]:
+    """Walk nodes and data side by side: the data tell what an explicit tag has kept as text."""
+    if node is None or id(node) in seen:
+        return
+    if node.id == "scalar":
+        if at and isinstance(data, (bool, int, float)):
+            yield Scalar(at, node.value, data), mark
+        return
+    seen.add(id(node))
+    if node.id == "sequence":
+        items = data if isinstance(data, list) else []
+        for index, (item, value) in enumerate(zip(node.value, items, strict=False)):
+            yield from _scalars(item, value, (*at, index), item.start_mark, seen)
+        return
+    for name, value in node.value:
+        yield from _entry(name, value, data if isinstance(data, dict) else {}, at, seen)
+
+
+def _entry(name: Node, value: Node, data: dict[str, Plain], at: Keys, seen: set[int]) -> Iterator[tuple[Scalar, Node]]:
+    read = name.value if name.style else resolve_scalar(name.value)
+    key = _printed(read) if isinstance(read, bool) else "null" if read is None else name.value
+    if not name.style and not isinstance(read, str):
+        yield Scalar((*at, name.value), name.value, read, is_key=True), name.start_mark
+    yield from _scalars(value, data.get(key), (*at, key), name.start_mark, seen)
+
+
+def _is_word(scalar: Scalar) -> bool:
+    return not scalar.is_key and isinstance(scalar.value, bool) and scalar.text not in _WORDS
+
+
+def _key(value: Plain) -> str:
+    """Give the name that Helm makes of a key (sigs.k8s.io/yaml, convertToJSONableObject)."""
+    if value is None:
+        return "null, which Helm refuses"
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _printed(value)
+
+
+def _printed(value: Plain) -> str:
+    """Print a value as a Go template does; numbers are floats by then (strconv.FormatFloat with 'g' and -1)."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    number = float(value) if isinstance(value, (int, float)) else math.nan
+    if not math.isfinite(number):
+        return str(number)
+    from decimal import Decimal
+
+    shortest = Decimal(repr(number)).normalize()
+    exponent = shortest.adjusted() if number else 0
+    if -4 <= exponent < 6:
+        return f"{shortest:f}"
+    return f"{shortest.scaleb(-exponent):f}e{'-' if exponent < 0 else '+'}{abs(exponent):02}"

@@ -1,0 +1,90 @@
+"""`chartgen convert`: values of charts that people wrote by hand, as chartgen's."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chartgen.cli.options import library, path_option, say
+from chartgen.visible import one_line
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("values", type=_PATH)
+@click.option("--from", "source", type=click.Choice(["gpu-recipes"]), required=True, help="Whose values they are.")
+@click.option("--config", type=_PATH, help="The recipe's NeMo configuration, which holds the model.")
+@click.option("--launcher", type=_PATH, help="The script that starts its program; default: launcher.sh beside VALUES.")
+@click.option("--set", "set_values", multiple=True, metavar="KEY=VALUE", help="What the recipe's README gives Helm.")
+@click.option("--target", default="", help="Target of the overlay; default: the one that has the recipe's machines.")
+@click.option("--machine", default="", help="Machine type, for recipes that do not say theirs.")
+@click.option("--name", help="Name of the workload; default: the model's, or the folder's.")
+@click.option("-d", "--destination", type=_PATH, default="values", show_default=True, help="Folder of the presets.")
+@click.option("--force", is_flag=True, help="Write over files that are there.")
+@path_option
+def convert(
+    values: Path, source: str, name: str | None, destination: Path, force: bool, path: tuple[Path, ...], **given: Any
+) -> None:
+    """Write the preset and the overlay that an older values file stands for, and list what could not be carried over.
+
+    VALUES is the values.yaml of a training recipe of AI-Hypercomputer/gpu-recipes. What the team's cluster is called
+    (queue, buckets) goes into a file of its own. A recipe whose program, model, image or machine chartgen cannot tell
+    is not converted: exit 1, and each missing thing with what gives it. The result is checked; exit 1 when it cannot
+    run as it is.
+
+    \b
+    Example:
+      chartgen convert --from gpu-recipes recipe/values.yaml --config nemo-configs/gpt3-175b-256gpus-fp8.yaml \\
+        --set workload.image=nvcr.io/nvidia/nemo:24.07 --set "volumes.gcsMounts[0].bucketName=my-logs"
+    """
+    from chartgen.checks import check
+    from chartgen.composer.assembly import compose_interface
+    from chartgen.helm.values import load_values
+    from chartgen.linter.recipes.convert import convert_recipe, yaml_text
+
+    made = convert_recipe(
+        load_values([values], set_values=given["set_values"]),
+        given["config"],
+        script=given["launcher"],
+        target=given["target"],
+        machine=given["machine"],
+        library=library(path),
+    )
+    name = name or str(made.preset.get("model", {}).get("name", values.resolve().parent.name))
+    texts = [yaml_text(data) if data else "" for data in (made.preset, made.overlay, made.site)]
+    written = _write(destination, made.target.name, name, texts, f"{source}: {values.name}", force=force)
+    for problem in made.left:
+        _tell("warning", str(problem))
+    findings = check(compose_interface(made.target), load_values(written, set_values=made.stand_ins))
+    for found in findings:
+        _tell(found.severity, str(found))
+    say(f"{len(made.left)} things were not carried over")
+    if any(found.severity == "error" for found in findings):
+        sys.exit(1)
+
+
+def _write(folder: Path, target: str, name: str, texts: list[str], source: str, *, force: bool) -> list[Path]:
+    """Write what is not empty of preset, overlay and site, all or nothing; return the files."""
+    from chartgen.errors import ChartgenError, Problem
+    from chartgen.files import write_whole
+    from chartgen.linter.recipes.convert import paths
+
+    parts = [(path, text) for path, text in zip(paths(folder, target, name), texts, strict=True) if text]
+    if there := [path for path, _ in parts if path.exists() and not force]:
+        raise ChartgenError(Problem("is there already", path, hint="use --force, or another --name") for path in there)
+    for path, text in parts:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, f"# Converted from {source}\n{text}")
+        click.echo(str(path))
+    return [path for path, _ in parts]
+
+
+def _tell(severity: str, text: str) -> None:
+    click.echo(f"{click.style(severity, fg='red' if severity == 'error' else 'yellow')}: {one_line(text)}", err=True)
+
+
+COMMANDS = (convert,)

@@ -1,0 +1,122 @@
+"""`chartgen exec`: the program of a rendered pod, run on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chartgen.cli.options import (
+    find_chart,
+    output_option,
+    path_option,
+    read_values,
+    say,
+    target_argument,
+    values_options,
+    workload_option,
+)
+from chartgen.cli.output import emit
+from chartgen.errors import UsageError
+
+if TYPE_CHECKING:
+    from chartgen.rehearsal.local_pod import Execution
+
+
+@click.command("exec")
+@target_argument
+@click.argument("release", default="my-run")
+@values_options
+@click.option("--rank", default=0, show_default=True, metavar="N", help="Number of the pod.")
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path),
+    help="Folder for the mounts, such as DIR/outputs; programs in DIR/bin win. Default: a new temporary one, kept.",
+)
+@click.option("--env", "overrides", multiple=True, metavar="NAME=VALUE", help="A variable that wins over the pod's.")
+@click.option("--dry-run", is_flag=True, help="Only show what would run.")
+@workload_option
+@output_option
+@path_option
+def execute(
+    *,
+    target: str,
+    release: str,
+    rank: int,
+    root: Path | None,
+    overrides: tuple[str, ...],
+    dry_run: bool,
+    workload: str | None,
+    output: str,
+    path: tuple[Path, ...],
+    **options: Any,
+) -> None:
+    """Run the program of a pod on this machine, as the kubelet would: its variables, files, mounts and signals.
+
+    The machine stands for the image, so it needs what the program needs. SIGTERM reaches the program, which gets the
+    pod's grace period; its exit code is this command's. Init containers, sidecars and limits are left out. Several
+    pods of a run can share a machine: MASTER_ADDR is this machine unless --env says otherwise.
+
+    \b
+    Examples:
+      chartgen exec gke-a3mega --set nodes=1 --dry-run
+      chartgen exec charts/onprem-p8000 -f site.yaml --root /tmp/run --env GPUS_PER_NODE=1
+    """
+    from chartgen.checks import validate
+    from chartgen.helm.manifests import objects
+    from chartgen.helm.manifests import render as render_chart
+    from chartgen.rehearsal.local_pod import plan_execution, prepare, run
+
+    values = read_values(options)
+    chart = find_chart(target, path, workload)
+    validate(chart, values)
+    found = objects(render_chart(chart, release, "default", values.data))
+    if root is None:
+        temporary = tempfile.gettempdir() if dry_run else tempfile.mkdtemp(prefix="chartgen-run-")
+        root = Path(temporary)
+    planned = plan_execution(found, root.absolute(), rank=rank, overrides=dict(map(_pair, overrides)))
+    if dry_run:
+        emit(_json(planned) if output == "json" else _text(planned), nl=False)
+        return
+    prepare(planned)
+    say(f"mounts below {planned.root}")
+    sys.exit(run(planned, os.environ))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f"--env {text}: give it as NAME=VALUE")
+    return name, value
+
+
+def _json(planned: Execution) -> str:
+    facts = {
+        "argv": planned.argv,
+        "environment": planned.environment,
+        "outside": planned.outside,
+        "folders": [str(folder) for folder in planned.folders],
+        "files": {str(path): text for path, text in planned.files.items()},
+        "lacking": {str(path): source for path, source in planned.lacking.items()},
+        "gracePeriodSeconds": planned.grace,
+    }
+    return json.dumps(facts, indent=2) + "\n"
+
+
+def _text(planned: Execution) -> str:
+    import shlex
+
+    lines = [f"mkdir -p {shlex.quote(str(folder))}" for folder in planned.folders]
+    lines += [f"# {path}: {len(text.splitlines())} lines of the chart" for path, text in planned.files.items()]
+    lines += [f"# {path} comes from {source}: put its files there" for path, source in planned.lacking.items()]
+    lines += [f"# {name} comes from {source}: set it in the environment" for name, source in planned.outside.items()]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in planned.environment.items()]
+    return "\n".join([*lines, shlex.join(planned.argv)]) + "\n"
+
+
+COMMANDS = (execute,)

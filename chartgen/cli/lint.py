@@ -1,0 +1,164 @@
+"""`chartgen lint`: whether charts are sound, for people and for CI."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chartgen.cli.options import complete_target, path_option, read_values, say, values_options, workload_option
+from chartgen.cli.output import emit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chartgen.findings import Finding
+    from chartgen.linter.confined import Outcome
+
+_FORMS = ("text", "json", "sarif", "junit", "github")
+_LEVELS = ("breaks", "style")
+_PATH = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("charts", nargs=-1, metavar="[PATH|ARCHIVE|oci://CHART|TARGET]...", shell_complete=complete_target)
+@values_options
+@click.option("--presets", type=_PATH, help="Folder of presets, overlays and example sites; default: values.")
+@click.option("--output", type=click.Choice(_FORMS), default="text", show_default=True, help="Form of the findings.")
+@click.option("--output-file", type=_PATH, help="File to write the findings to, instead of the standard output.")
+@click.option("--level", type=click.Choice(_LEVELS), help="What breaks, or good practice too; see below.")
+@click.option("--list", "listed", is_flag=True, help="List all rules with their levels, and check nothing.")
+@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option("--select", multiple=True, metavar="ID,...", help="Rules that count; default: all.")
+@click.option("--ignore", multiple=True, metavar="ID,...", help="Rules that do not count.")
+@click.option("--baseline", type=_PATH, help="File with the findings that are known already; only others count.")
+@click.option("--write-baseline", type=_PATH, help="Write all findings into such a file, and succeed.")
+@click.option("--kubernetes", multiple=True, metavar="X.Y", help="Kubernetes versions; default: oldest and newest.")
+@click.option("--limit", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds for one chart.")
+@click.option("--cache/--no-cache", default=True, help="Take what is known of charts that have not changed.")
+@click.option("--plain-http", is_flag=True, help="Ask the registry of an oci:// chart without TLS.")
+@workload_option
+@path_option
+def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **options: Any) -> None:
+    """Check charts, of chartgen or of others: files, values, structure, determinism, Helm, schemas, policy, scripts.
+
+    Each chart is checked with the values given, or else with none and with every preset of its target, for the oldest
+    and the newest Kubernetes that it takes. Without an argument, the charts of the configuration, of ./charts or the
+    one here. A packaged chart (.tgz) is unpacked first; one of a registry (oci://) or a web server (https://) is
+    fetched by your Helm, with what that is logged in to. A values file of a chart that people wrote by hand is checked
+    for what is known of such charts. Exit 1 when there is an error, with --strict when there is anything.
+
+    Rules have two levels: what breaks, which is reported of every chart, and good practice (style), which is reported
+    of charts of chartgen, and of others with --level style. A rule that --select names is reported in any case.
+
+    Settings: [tool.chartgen.lint] in pyproject.toml or [lint] in chartgen.toml: charts, presets, select, ignore,
+    kubernetes, level, strict, baseline. Exceptions: a comment `# chartgen: ignore[ID] reason`.
+
+    \b
+    Examples:
+      chartgen lint gke-a3mega
+      chartgen lint oci://registry.example.com/charts/train:1.2.0
+      chartgen lint charts/gke-a3mega -f site.yaml --output sarif --output-file lint.sarif
+    """
+    from chartgen.findings import exit_code
+    from chartgen.linter.reports import report
+    from chartgen.linter.run import Settings, lint_all
+
+    if listed:
+        _list(options["output"])
+        return
+    values = read_values(options)
+    settings = Settings.of(Path.cwd(), charts, path, values, **_given(options))
+    findings = lint_all(settings, _steps)
+    if options["write_baseline"]:
+        _write_baseline(findings, options["write_baseline"])
+        return
+    output, file = options["output"], options["output_file"]
+    if output == "text" and file is None:
+        _show(findings)
+    else:
+        _write(report(findings, output, checked=settings.name), file)
+    if settings.config.strict and any(found.severity == "warning" for found in findings):
+        sys.exit(1)
+    sys.exit(exit_code(findings))
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    """Give the options that are set, with lists as lists: --select a,b is --select a --select b."""
+    from chartgen.linter.limits import Limits
+
+    found = {key: options[key] for key in ("presets", "baseline", "strict", "level") if options[key]}
+    for key in ("select", "ignore", "kubernetes"):
+        if options[key]:
+            found[key] = tuple(word.strip() for words in options[key] for word in words.split(",") if word.strip())
+    found["limits"] = Limits.of(options["limit"])
+    return {
+        **found,
+        "workload": options["workload"],
+        "cache": options["cache"] and not options["write_baseline"],
+        "plain_http": options["plain_http"],
+    }
+
+
+def _steps(name: str, done: Outcome) -> None:
+    """Report how long each step of a chart took, and what is not shown of what was found."""
+    steps = ["unchanged"] if done.steps is None else [f"{step.name} {step.seconds:.2f} s" for step in done.steps]
+    more = f"; {done.hidden} of good practice not shown, --level style shows them" if done.hidden else ""
+    say(f"{name}: {', '.join(steps)}{more}")
+
+
+def _list(form: str) -> None:
+    """Print all rules of lint: id, level, severity and what is looked for."""
+    from chartgen.linter.catalogue import rules_of_lint
+
+    entries = rules_of_lint()
+    if form == "json":
+        import json
+
+        rows = [
+            {"rule": each.id, "level": each.level, "severity": each.severity, "meaning": each.meaning}
+            for each in entries
+        ]
+        emit(json.dumps(rows, indent=2))
+        return
+    for each in entries:
+        click.echo(f"{each.id:<32}  {each.level:<6}  {each.severity:<9}  {each.meaning}")
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    """Print findings below the file that they stand in, and how many there are."""
+    from chartgen.linter.reports import counts, line_of, place_of
+
+    last = None
+    for found in findings:
+        file = place_of(found)
+        if file != last and file:
+            click.secho(file, bold=True)
+        last = file
+        colour = "red" if found.severity == "error" else "yellow"
+        number = str(found.problem.line) if found.problem.line else "-"
+        click.echo(f"  {number:>5}  {click.style(f'{found.severity:<9}', fg=colour)}  {line_of(found)}")
+    click.echo(counts(findings))
+
+
+def _write(text: str, file: Path | None) -> None:
+    from chartgen.files import write_whole
+
+    if file is None:
+        emit(text, nl=False)
+    else:
+        write_whole(file, text)
+
+
+def _write_baseline(findings: Sequence[Finding], file: Path) -> None:
+    from chartgen.linter.ignores import NEVER
+    from chartgen.linter.selection import baseline_text
+
+    known = [each for each in findings if each.rule not in NEVER]
+    _write(baseline_text(known, file.parent), file)
+    say(f"{file} knows {len(known)} findings")
+
+
+COMMANDS = (lint,)

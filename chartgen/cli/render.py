@@ -1,0 +1,41 @@
+"""`chartgen render`: what a chart renders to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from chartgen.cli.options import find_chart, path_option, read_values, target_argument, values_options, workload_option
+from chartgen.cli.output import emit
+
+
+@click.command()
+@target_argument
+@click.argument("release", default="my-run")
+@values_options
+@click.option("-n", "--namespace", default="default", show_default=True, help="Namespace that the templates see.")
+@workload_option
+@path_option
+def render(
+    target: str, release: str, namespace: str, workload: str | None, path: tuple[Path, ...], **options: Any
+) -> None:
+    """Print the manifests of a target or chart folder, as `helm template` renders them.
+
+    \b
+    Example:
+      chartgen render gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+    """
+    from chartgen.checks import validate
+    from chartgen.helm.manifests import render as render_chart
+    from chartgen.releases.helm_release import check_name
+
+    check_name(release)
+    values = read_values(options)
+    chart = find_chart(target, path, workload)
+    validate(chart, values)
+    emit(render_chart(chart, release, namespace, values.data), nl=False)
+
+
+COMMANDS = (render,)

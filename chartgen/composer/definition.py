@@ -1,0 +1,135 @@
+"""Definition files (`target.yaml`, `fragment.yaml`, `launcher.yaml`, `workload.yaml`): which keys each may hold.
+
+One table per kind of file is the only place that knows its keys: it checks the file, and `json_schema` publishes it
+for editors under `schemas/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from chartgen.errors import ChartgenError, Problem, did_you_mean
+from chartgen.helm.set_flags import dotted
+from chartgen.helm.yaml import Document, Keys, Plain, load_file, require_map, type_name
+
+_TYPES: dict[str, tuple[type, str]] = {
+    "string": (str, "text"),
+    "integer": (int, "a whole number"),
+    "object": (dict, "a map"),
+    "array": (list, "a list"),
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One key of a definition file.
+
+    Args:
+        type: A JSON Schema type name.
+        description: What it is for, shown by editors.
+        required: Whether the file must have it; a list or map must then not be empty.
+        enum: The words it may be, when they are few.
+        of: Type name of a list's items or a map's values; empty = anything.
+        items: The keys of each value of an object whose keys are free, such as the machines of a target.
+        keys: The keys of an object.
+    """
+
+    type: str
+    description: str
+    required: bool = False
+    enum: tuple[str, ...] = ()
+    of: str = ""
+    items: Mapping[str, Field] | None = None
+    keys: Mapping[str, Field] | None = None
+
+
+def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, dict[str, Plain]]:
+    """Read a definition file and check it against its table; texts of several lines are joined into one.
+
+    Raises:
+        ChartgenError: All unknown keys, wrong types and missing keys at once, each with its place.
+    """
+    document = load_file(path)
+    data = require_map(document, path.name)
+    problems = list(_check(document, data, fields, ()))
+    if problems:
+        raise ChartgenError(problems)
+    return document, {key: " ".join(value.split()) if isinstance(value, str) else value for key, value in data.items()}
+
+
+def json_schema(title: str, fields: Mapping[str, Field]) -> dict[str, object]:
+    """Publish a table as a closed draft-07 JSON Schema."""
+    schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title}
+    return {**schema, **_object_schema(fields)}
+
+
+def _object_schema(fields: Mapping[str, Field]) -> dict[str, object]:
+    properties = {name: _field_schema(field) for name, field in fields.items()}
+    required = [name for name, field in fields.items() if field.required]
+    schema: dict[str, object] = {"type": "object", "properties": properties, "additionalProperties": False}
+    return {**schema, "required": required} if required else schema
+
+
+def _field_schema(field: Field) -> dict[str, object]:
+    schema: dict[str, object] = {"type": field.type, "description": field.description}
+    if field.enum:
+        schema["enum"] = list(field.enum)
+    if field.items:
+        schema["additionalProperties"] = _object_schema(field.items)
+    if field.keys:
+        schema |= _object_schema(field.keys)
+    if field.of:
+        schema["items" if field.type == "array" else "additionalProperties"] = {"type": field.of}
+    if field.required and field.type in ("array", "object"):
+        schema["minItems" if field.type == "array" else "minProperties"] = 1
+    return schema
+
+
+def _check(document: Document, data: Mapping[str, Plain], fields: Mapping[str, Field], at: Keys) -> Iterator[Problem]:
+    for key, value in data.items():
+        if key in fields:
+            yield from _check_field(document, value, fields[key], (*at, key))
+        else:
+            yield document.problem(f"unknown key {key!r}", (*at, key), did_you_mean(key, fields))
+    for key, field in fields.items():
+        if field.required and key not in data:
+            words = f"{field.description}: {', '.join(field.enum)}" if field.enum else field.description
+            yield document.problem(f"the key {key!r} is missing", at, f"add it: {words}")
+
+
+def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> Iterator[Problem]:
+    name = dotted(at)
+    if not _is(value, field.type):
+        message = f"{name} must be {_TYPES[field.type][1]}, not {type_name(value)}"
+        yield document.problem(message, at)
+    elif field.enum and value not in field.enum:
+        yield document.problem(f"unknown {name} {value!r}", at, did_you_mean(str(value), field.enum))
+    elif field.required and value in ("", [], {}):
+        yield document.problem(f"{name} must not be empty", at)
+    children: list[tuple[str | int, Plain]] = []
+    if isinstance(value, dict) and field.keys is not None:
+        yield from _check(document, value, field.keys, at)
+    elif isinstance(value, dict):
+        children = list(value.items())
+    elif isinstance(value, list):
+        children = list(enumerate(value))
+    for key, child in children if _is(value, field.type) else ():
+        yield from _check_child(document, child, field, (*at, key))
+
+
+def _check_child(document: Document, child: Plain, field: Field, at: Keys) -> Iterator[Problem]:
+    name = dotted(at)
+    if field.items is not None:
+        if isinstance(child, dict):
+            yield from _check(document, child, field.items, at)
+        else:
+            yield document.problem(f"{name} must be a map, not {type_name(child)}", at)
+    elif field.of and not _is(child, field.of):
+        hint = "put it in quotes" if field.of == "string" and isinstance(child, bool | int | float) else ""
+        yield document.problem(f"{name} must be {_TYPES[field.of][1]}, not {type_name(child)}", at, hint)
+
+
+def _is(value: Plain, name: str) -> bool:
+    return isinstance(value, _TYPES[name][0]) and not isinstance(value, bool)

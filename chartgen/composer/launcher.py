@@ -1,0 +1,160 @@
+"""Launchers: how one program is started on the machines that a chart asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from chartgen.composer.definition import Field, read_definition
+from chartgen.composer.library import BUILTIN
+from chartgen.errors import ChartgenError, Problem, did_you_mean
+from chartgen.helm import gotemplate
+from chartgen.helm.yaml import Document, load, read_text
+
+FIELDS = {
+    "description": Field("string", "one sentence: which program, in which framework", required=True),
+    "task": Field(
+        "string", "what it does; `data` uses no GPU and no queue", required=True, enum=("train", "data", "test")
+    ),
+    "processes": Field(
+        "string", "how many processes: one a GPU, workers, or one", required=True, enum=("gpu", "workers", "one")
+    ),
+    "program": Field("string", "default path of the program in the image; left out when the folder holds the program"),
+    "image": Field("string", "default image with its tag; empty when users build their own"),
+    "sameAs": Field("string", "the launcher whose image it uses, instead of `image`"),
+    "precisions": Field("array", "the values of `precision` that it can train in", of="string"),
+    "owns": Field(
+        "object", "portable key -> the native option, or options, that it sets and that `config` and `args` may not"
+    ),
+    "defaults": Field(
+        "object", "portable key -> what null means: the value that the launcher or its program takes then"
+    ),
+    "sources": Field("array", "the documents that its options come from", required=True, of="string"),
+}
+# args, env and beforeLaunch become named templates of the chart; config is the native configuration that portable
+# values make, before the user's own `config` is merged over it.
+# beforeLaunch runs once on each machine, beforeRank in each process; a program is one that no image holds, and other
+# Python files beside program.py are its modules.
+PROGRAMS = ("program.sh", "program.py")
+PARTS = (
+    "args.yaml",
+    "config.yaml",
+    "env.yaml",
+    "mounts.yaml",
+    "beforeLaunch.sh",
+    "beforeRank.sh",
+    "validate.tpl",
+    *PROGRAMS,
+)
+_FILES = {"launcher.yaml", "values.yaml", "values.schema.json", *PARTS}
+
+
+@dataclass(frozen=True)
+class Launcher:
+    """One launcher, read and checked."""
+
+    name: str
+    path: Path
+    description: str
+    task: str
+    processes: str
+    program: str
+    image: str
+    same_as: str
+    precisions: tuple[str, ...]
+    owns: dict[str, list[str]]
+    defaults: dict[str, Any]
+    sources: tuple[str, ...]
+
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """File name -> its template text."""
+        return _read_parts(self.path)
+
+    @property
+    def own_program(self) -> str:
+        """File name of the program that its folder holds; empty when the image has it."""
+        return next((name for name in PROGRAMS if (self.path / name).is_file()), "")
+
+    @property
+    def modules(self) -> list[str]:
+        """File names of what program.py imports from beside it."""
+        return [name for name in self.parts if name.endswith(".py") and name != self.own_program]
+
+    @property
+    def default_image(self) -> str:
+        """What runs when no value says an image, in words."""
+        return self.image or (f"that of {self.same_as}" if self.same_as else "none: build your own")
+
+
+def load_launcher(path: Path) -> Launcher:
+    """Read a launcher's folder.
+
+    Raises:
+        ChartgenError: All problems of all its files at once.
+    """
+    document, data = read_definition(path / "launcher.yaml", FIELDS)
+    meta: dict[str, Any] = data
+    programs = [name for name in PROGRAMS if (path / name).is_file()]
+    _check_source(document, meta, programs)
+    launcher = Launcher(
+        name=path.name,
+        path=path,
+        description=meta["description"],
+        task=meta["task"],
+        processes=meta["processes"],
+        program=meta.get("program") or f"/etc/chartgen/{programs[0]}",
+        image=meta.get("image", ""),
+        same_as=meta.get("sameAs", ""),
+        precisions=tuple(meta.get("precisions", [])),
+        owns={key: [native] if isinstance(native, str) else native for key, native in meta.get("owns", {}).items()},
+        defaults=meta.get("defaults", {}),
+        sources=tuple(meta["sources"]),
+    )
+    if not path.is_relative_to(BUILTIN):
+        _ = launcher.parts
+    return launcher
+
+
+def _check_source(document: Document, meta: dict[str, Any], programs: list[str]) -> None:
+    """Refuse a launcher that does not say, or says twice, where its program and its image come from."""
+    if len(programs) + ("program" in meta) != 1:
+        hint = "name the program's path in the image, or put one program.sh or program.py into the folder"
+        raise ChartgenError(document.problem("needs exactly one program", ("program",), hint))
+    if ("image" in meta) == ("sameAs" in meta):
+        raise ChartgenError(document.problem("needs either image or sameAs", ("image",), "remove one, or add one"))
+
+
+@lru_cache(maxsize=256)
+def check_part(text: str, path: Path) -> None:
+    """Check the text of one part; chartgen's own are checked by its tests, since that takes longer than a build may.
+
+    Raises:
+        ChartgenError: Blocks that do not close, or what is no YAML.
+    """
+    if problems := gotemplate.check_blocks(text, path):
+        raise ChartgenError(problems)
+    if path.suffix == ".yaml":
+        load(gotemplate.mask(text), path, allow_duplicates=True)
+
+
+def _read_parts(path: Path) -> dict[str, str]:
+    parts: dict[str, str] = {}
+    problems: list[Problem] = []
+    for file in sorted(path.iterdir()):
+        if file.name in PARTS or (file.suffix == ".py" and (path / "program.py").is_file()):
+            try:
+                parts[file.name] = read_text(file)
+                if not file.is_relative_to(BUILTIN):
+                    check_part(parts[file.name], file)
+            except ChartgenError as error:
+                problems += error.problems
+        # pip compiles every Python file that it installs, so program.py gets a __pycache__ beside it
+        elif file.name not in (*_FILES, "__pycache__") and not file.name.startswith("."):
+            hint = did_you_mean(file.name, _FILES)
+            problems.append(Problem("is not a file that launchers can have", file, hint=hint))
+    if problems:
+        raise ChartgenError(problems)
+    return parts

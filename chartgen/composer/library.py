@@ -1,0 +1,136 @@
+"""Where targets, fragments, workload kinds and launchers are found: chartgen's own folder, then the user's."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+
+BUILTIN = Path(__file__).parent.parent / "library"
+KINDS = {"target": "targets", "fragment": "fragments", "workload": "workloads", "launcher": "launchers"}
+ENTRY_POINT_GROUP = "chartgen.library"
+# Names become parts of file names, template names and Kubernetes names.
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Library:
+    """An ordered set of folders, each with any of the sub-folders `targets`, `fragments`, `workloads`, `launchers`.
+
+    Args:
+        roots: The folders; chartgen's own comes first.
+    """
+
+    roots: tuple[Path, ...]
+
+    def find(self, kind: str, name: str) -> Path:
+        """Find one definition by name.
+
+        Args:
+            kind: `target`, `fragment`, `workload` or `launcher`.
+            name: Its name: the file name of a target without `.yaml`, the folder name of the others.
+
+        Raises:
+            UsageError: No folder has it; near names are given.
+            ChartgenError: It has an unfit name or lacks its own file, or two folders have it, so that it is unclear
+                which one is meant.
+        """
+        found = self.search(kind, name) or _installed(self.roots).search(kind, name)
+        if not found:
+            raise self._unknown(kind, name)
+        if not _NAME.fullmatch(name):
+            hint = "use at most 53 lower-case letters, digits and '-'"
+            raise ChartgenError(Problem(f"{name!r} cannot be the name of a {kind}", found[0], hint=hint))
+        if len(found) > 1:
+            hint = "rename yours and list it under the new name"
+            raise ChartgenError(Problem(f"there is already a {kind} {name!r} in {found[0]}", found[1], hint=hint))
+        if not self.is_builtin(found[0]):
+            _refuse_links_out(found[0], found[0].parent.parent)
+        return found[0]
+
+    def names(self, kind: str) -> list[str]:
+        """List the names of all definitions of a kind, sorted."""
+        folders = [root / KINDS[kind] for root in _installed(self.roots).roots]
+        marker = "*.yaml" if kind == "target" else f"*/{kind}.yaml"
+        paths = [path for folder in folders for path in folder.glob(marker) if path.is_file()]
+        names = {path.stem if kind == "target" else path.parent.name for path in paths}
+        return sorted(name for name in names if not name.startswith("."))
+
+    def folders(self) -> tuple[Path, ...]:
+        """Return every folder that definitions are read from beside chartgen's own, installed packages' included."""
+        return tuple(root for root in _installed(self.roots).roots if root != BUILTIN)
+
+    def is_builtin(self, path: Path) -> bool:
+        """Tell whether a file is chartgen's own; all others are rendered in a sandbox."""
+        return path.is_relative_to(BUILTIN)
+
+    def search(self, kind: str, name: str) -> list[Path]:
+        """List every definition of a name in the folders, without those of installed packages."""
+        if "/" in name or "\0" in name or name.startswith(".") or not name:
+            return []
+        paths = [root / KINDS[kind] / (f"{name}.yaml" if kind == "target" else name) for root in self.roots]
+        return [path for path in paths if (path if kind == "target" else path / f"{kind}.yaml").is_file()]
+
+    def _unknown(self, kind: str, name: str) -> ChartgenError:
+        for folder in (root / KINDS[kind] / name for root in self.roots[1:] if re.match(r"[^./]", name)):
+            if folder.is_dir() and kind != "target":
+                return ChartgenError(Problem(f"{kind} {name!r} has no {kind}.yaml", folder, hint="add that file"))
+            if (file := folder.with_name(f"{name}.yml")).is_file():
+                return ChartgenError(Problem("is not read", file, hint=f"rename it to {name}.yaml"))
+        return UsageError(Problem(f"unknown {kind} {name!r}", hint=did_you_mean(name, self.names(kind))))
+
+
+def open_library(paths: Sequence[Path] = ()) -> Library:
+    """Open chartgen's own definitions, those of `CHARTGEN_PATH` and those of the given folders.
+
+    Raises:
+        UsageError: A folder does not exist or has none of the four sub-folders.
+    """
+    from_environment = [Path(part) for part in os.environ.get("CHARTGEN_PATH", "").split(os.pathsep) if part]
+    roots = [*from_environment, *paths]
+    problems = []
+    for root in roots:
+        if not root.is_dir():
+            problems.append(Problem("no such folder", root, hint="--path takes a folder"))
+        elif not any((root / folder).is_dir() for folder in KINDS.values()):
+            hint = "it must hold one of " + ", ".join(KINDS.values())
+            problems.append(Problem("is not a chartgen library", root, hint=hint))
+    if problems:
+        raise UsageError(problems)
+    return Library(tuple(dict.fromkeys((BUILTIN, *(root.resolve() for root in roots)))))
+
+
+def _refuse_links_out(path: Path, root: Path) -> None:
+    """Refuse links that lead out of a folder of definitions: what they name would be read into a chart."""
+    real = Path(os.path.realpath(root))
+    inner = [Path(folder, name) for folder, folders, names in os.walk(path) for name in (*folders, *names)]
+    hint = "copy what it stands for into the folder"
+    problems = [
+        Problem(f"is a link out of {root}", each, hint=hint)
+        for each in (path, *inner)
+        if not Path(os.path.realpath(each)).is_relative_to(real)
+    ]
+    if problems:
+        raise ChartgenError(problems)
+
+
+def _installed(roots: tuple[Path, ...]) -> Library:
+    """Add the folders of installed packages; looked up only when a name is not found, since it takes 20 ms."""
+    from importlib.metadata import entry_points
+    from importlib.util import find_spec
+
+    folders: list[Path] = []
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            spec = find_spec(point.value)
+        except (ImportError, ValueError):
+            spec = None
+        if spec is None or not spec.submodule_search_locations:
+            message = f"entry point {point.name!r} of group {ENTRY_POINT_GROUP}: {point.value!r} is not a package"
+            raise ChartgenError(Problem(message, hint="correct what declares it, or uninstall it"))
+        folders += map(Path, spec.submodule_search_locations)
+    return Library((*roots, *(folder for folder in folders if folder not in roots)))

@@ -1,0 +1,276 @@
+"""Slot files: what may stand in each, how its items are told apart, and how several fragments share one slot.
+
+A slot file is named after the Kubernetes API field that it fills. Its identity key is the field's `patchMergeKey` in
+the Kubernetes API (k8s.io/api core/v1 types), so that two fragments clash exactly where kubectl would merge.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.helm import gotemplate
+from chartgen.helm.yaml import Document, Plain, load, type_name
+
+
+@dataclass(frozen=True)
+class SlotKind:
+    """What a slot file holds: shape `list`, `map`, `shell` or `template`, and the key that tells list items apart."""
+
+    shape: str
+    key: str = ""
+
+
+SLOTS: dict[str, SlotKind] = {
+    "volumes.yaml": SlotKind("list", "name"),
+    "initContainers.yaml": SlotKind("list", "name"),
+    "containers.yaml": SlotKind("list", "name"),
+    "resourceClaims.yaml": SlotKind("list", "name"),
+    "tolerations.yaml": SlotKind("list"),
+    "affinity.yaml": SlotKind("map"),
+    "nodeSelector.yaml": SlotKind("map"),
+    "podAnnotations.yaml": SlotKind("map"),
+    "podLabels.yaml": SlotKind("map"),
+    "podSpec.yaml": SlotKind("map"),
+    "env.yaml": SlotKind("list", "name"),
+    "volumeMounts.yaml": SlotKind("list", "mountPath"),
+    "resourceLimits.yaml": SlotKind("map"),
+    "securityContext.yaml": SlotKind("map"),
+    "beforeLaunch.sh": SlotKind("shell"),
+    "labels.yaml": SlotKind("map"),
+    "annotations.yaml": SlotKind("map"),
+    "workloadSpec.yaml": SlotKind("map"),
+    "validate.tpl": SlotKind("template"),
+    "helpers.tpl": SlotKind("template"),
+}
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of a slot file that stands or falls as a whole: an item, or a Go block with all items in it.
+
+    Args:
+        text: Its lines, ending in a newline.
+        line: 1-based line where it begins.
+        keys: (identity, line) of each item whose identity is known before Helm runs.
+        always: Whether it is an item outside of any Go block.
+        meaning: What it defines, equal for equal definitions: data, or the text where only Helm knows the data.
+    """
+
+    text: str
+    line: int
+    keys: tuple[tuple[str, int], ...]
+    always: bool
+    meaning: Plain
+
+
+@dataclass(frozen=True)
+class SlotText:
+    """One slot file of one fragment, parsed; `gpu_only` when the fragment applies only to pods that use GPUs."""
+
+    slot: str
+    fragment: str
+    path: Path
+    segments: tuple[Segment, ...]
+    gpu_only: bool
+
+
+@lru_cache(maxsize=1024)
+def parse_slot(slot: str, fragment: str, path: Path, text: str, *, gpu_only: bool = False) -> SlotText:
+    """Check one slot file and cut it into segments.
+
+    Args:
+        slot: The slot, a key of `SLOTS`.
+        fragment: The fragment's name.
+        path: The file, for messages.
+        text: Its text.
+        gpu_only: Whether the fragment applies only to pods that use GPUs.
+
+    Raises:
+        ChartgenError: Unbalanced blocks, YAML that does not parse once masked, a wrong shape, an item without its
+            identity key, two items of one identity, or an item that does not start in column 1.
+    """
+    text = text if text.endswith("\n") or not text else text + "\n"
+    problems = gotemplate.check_blocks(text, path)
+    if problems:
+        raise ChartgenError(problems)
+    kind = SLOTS[slot]
+    if kind.shape in ("shell", "template"):
+        return SlotText(slot, fragment, path, (Segment(text, 1, (), always=False, meaning=text),), gpu_only)
+    problems += _check_indents(text, path) + _check_markers(text, path)
+    # the branches of a block, or two blocks that exclude each other, may repeat a key
+    document = load(gotemplate.mask(text), path, allow_duplicates=bool(_openings(text)))
+    problems += _check_shape(kind, slot, document)
+    if problems:
+        raise ChartgenError(problems)
+    segments = tuple(_segments(kind, text, document))
+    if repeated := _repeats(kind, segments, path):
+        raise ChartgenError(repeated)
+    return SlotText(slot, fragment, path, segments, gpu_only)
+
+
+def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
+    """Share one slot among fragments: equal definitions collapse into the first, different ones are an error.
+
+    Raises:
+        ChartgenError: Two fragments define one key differently; both places are named.
+    """
+    owners: dict[str, _Owner] = {}
+    kept: list[tuple[SlotText, list[Segment]]] = []
+    problems = []
+    for text in texts:
+        segments: list[Segment] = []
+        kept.append((text, segments))
+        for segment in text.segments:
+            rivals = [owners[key] for key, _ in segment.keys if key in owners and owners[key].text is not text]
+            if rivals and all(rival.segment.meaning == segment.meaning for rival in rivals):
+                if text.gpu_only or not rivals[0].text.gpu_only:
+                    continue
+                # the first one is there only with GPUs, this one always
+                rivals[0].kept.remove(rivals[0].segment)
+                owners |= {key: _Owner(text, segment, segments, line) for key, line in segment.keys}
+            problems += [
+                _clash(text, key, line, owners[key]) for key, line in segment.keys if owners.get(key) in rivals
+            ]
+            segments.append(segment)
+            for key, line in segment.keys:
+                owners.setdefault(key, _Owner(text, segment, segments, line))
+    if problems:
+        raise ChartgenError(problems)
+    return kept
+
+
+class _Owner(NamedTuple):
+    """The first definition of a key: its file, its segment, the list that the segment was kept in, its line."""
+
+    text: SlotText
+    segment: Segment
+    kept: list[Segment]
+    line: int
+
+
+def _clash(text: SlotText, key: str, line: int, owner: _Owner) -> Problem:
+    message = f"{key!r} is defined differently by fragment {owner.text.fragment} ({owner.text.path}:{owner.line})"
+    return Problem(message, text.path, line, 1, "make both equal, rename one, or list only one of the fragments")
+
+
+def _repeats(kind: SlotKind, segments: Iterable[Segment], path: Path) -> list[Problem]:
+    first: dict[str, int] = {}
+    problems = []
+    for key, line in (pair for segment in segments if segment.always for pair in segment.keys):
+        if key in first:
+            what = repr(key) if kind.key or kind.shape == "map" else "this item"
+            problems.append(Problem(f"{what} is already in line {first[key]}", path, line, 1, "keep one of the two"))
+        first.setdefault(key, line)
+    return problems
+
+
+def _check_markers(text: str, path: Path) -> list[Problem]:
+    hint = "remove it: a slot file is a part of a document"
+    return [
+        Problem(f"{line[:3]!r} begins or ends a document", path, number, 1, hint)
+        for number, line in enumerate(text.split("\n"), 1)
+        if re.match(r"(---|\.\.\.)(\s|$)|%", line)
+    ]
+
+
+def _check_indents(text: str, path: Path) -> list[Problem]:
+    """Find actions that print several lines of YAML into a column that is not the composer's."""
+    hint = "end it in '| nindent <%= indent + N %>', N being the column in this file"
+    problems = []
+    for action in gotemplate.actions(text):
+        words = gotemplate.last_stage(action).split()
+        if words[:1] in (["toYaml"], ["tpl"]):
+            problems.append(Problem(f"{words[0]} without nindent", path, action.line, action.column, hint))
+        elif words[:1] in (["nindent"], ["indent"]) and "<%=" not in action.text:
+            problems.append(Problem(f"{words[0]} without <%= indent %>", path, action.line, action.column, hint))
+    return problems
+
+
+def _check_shape(kind: SlotKind, slot: str, document: Document) -> list[Problem]:
+    data, root = document.data, document.root
+    if root is None:
+        return []
+    wanted: type = list if kind.shape == "list" else dict
+    if not isinstance(data, wanted):
+        name = "a list of items" if wanted is list else "a map of keys"
+        return [document.problem(f"{slot} must hold {name}, not {type_name(data)}")]
+    if root.flow_style:
+        return [
+            document.problem(
+                "must not be in brackets", hint="give each item a line of its own, so that more can follow"
+            )
+        ]
+    if root.start_mark.column:
+        hint = "remove the indentation; the composer indents the whole file"
+        return [document.problem("items must start in column 1", hint=hint)]
+    if not kind.key or not isinstance(data, list):
+        return []
+    return [problem for index, item in enumerate(data) for problem in _check_key(kind.key, document, index, item)]
+
+
+def _check_key(key: str, document: Document, index: int, item: Plain) -> Iterator[Problem]:
+    if not isinstance(item, dict) or key not in item:
+        yield document.problem(f"the item has no {key!r}", (index,), f"{key!r} tells items apart: add it")
+    elif not isinstance(value := item[key], str) or not value:
+        found = "empty" if value == "" else type_name(value)
+        yield document.problem(f"{key} must be text, not {found}", (index, key))
+
+
+def _identity(kind: SlotKind, item: Plain) -> str:
+    return str(item[kind.key]) if kind.key and isinstance(item, dict) else json.dumps(item, sort_keys=True)
+
+
+def _segments(kind: SlotKind, text: str, document: Document) -> Iterator[Segment]:
+    lines = text.split("\n")
+    depths = gotemplate.depths(text)
+    items = list(_items(kind, lines, document))
+    starts = _starts(lines, depths, {line for _, line, _ in items} | _openings(text))
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        held = [item for item in items if start <= item[1] < end]
+        keys = tuple((key, line) for key, line, _ in held if not gotemplate.is_placeholder(key))
+        part = "".join(line + "\n" for line in lines[start - 1 : end - 1])
+        always = bool(held) and all(depths[line - 1] == 0 for _, line, _ in held)
+        yield Segment(part, start, keys, always, _meaning(part, [data for _, _, data in held]))
+
+
+def _items(kind: SlotKind, lines: list[str], document: Document) -> Iterator[tuple[str, int, Plain]]:
+    """Give identity, line and data of each item; a list item's line is that of its dash."""
+    if isinstance(document.data, dict):
+        yield from ((key, document.position((key,))[0], value) for key, value in document.data.items())
+        return
+    for index, item in enumerate(document.data if isinstance(document.data, list) else ()):
+        line = document.position((index,))[0]
+        while not lines[line - 1].startswith("-"):
+            line -= 1
+        yield _identity(kind, item), line, item
+
+
+def _meaning(part: str, data: list[Plain]) -> Plain:
+    if "{{" not in part and "<%" not in part:
+        return data
+    return re.sub(r"^#.*\n", "", part, flags=re.MULTILINE).strip("\n")
+
+
+def _openings(text: str) -> set[int]:
+    return {action.line for action in gotemplate.actions(text) if action.word in ("if", "range", "with")}
+
+
+def _starts(lines: list[str], depths: list[int], candidates: set[int]) -> list[int]:
+    """Give the lines where a segment begins: an item, or the opening of a block, outside of any block."""
+    starts = [1]
+    for line in range(2, len(lines)):
+        if depths[line - 1] or line not in candidates:
+            continue
+        # a comment, or an assignment that the item uses, belongs to the item below it
+        while line > starts[-1] and lines[line - 2].strip().startswith(("#", "{{/*", "{{- /*", "{{- $")):
+            line -= 1  # noqa: PLW2901  the search goes upwards from here
+        if line > starts[-1]:
+            starts.append(line)
+    return starts

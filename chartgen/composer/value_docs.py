@@ -1,0 +1,60 @@
+"""Values files as documentation: the `# --` comment above each key describes it, in the README and in the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from chartgen.helm.yaml import Document, Keys, Plain
+
+# One encoder for a chart's hundreds of values: json.dumps makes one for each call.
+ENCODE = json.JSONEncoder(ensure_ascii=False).encode
+
+
+@dataclass(frozen=True)
+class Row:
+    """One value: its dotted key, its default as one line of JSON, and what it means."""
+
+    key: str
+    default: str
+    meaning: str
+    keys: Keys
+
+
+def rows(text: str, document: Document) -> Iterator[Row]:
+    """Walk all values of a values file in its own order.
+
+    Args:
+        text: The file.
+        document: The same file, read.
+    """
+    lines = text.split("\n")
+    for keys, value, line in document.leaves():
+        yield Row(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)
+
+
+def describe(schema: dict[str, Any], table: Iterable[Row]) -> None:
+    """Put each value's meaning into its schema, where editors show it; a description that is there stays."""
+    for row in table:
+        node = schema
+        for key in row.keys:
+            node = node.get("properties", {}).get(key, {})
+        if node and "$ref" not in node and row.meaning:
+            node.setdefault("description", row.meaning)
+
+
+def _one_line(value: Plain) -> str:
+    return ENCODE(value)
+
+
+def _comment_above(lines: list[str], index: int) -> str:
+    found: list[str] = []
+    while index >= 0 and lines[index].lstrip().startswith("#"):
+        comment = lines[index].lstrip().removeprefix("#").strip()
+        if comment.startswith("-- "):
+            return " ".join([comment.removeprefix("-- "), *found])
+        found.insert(0, comment)
+        index -= 1
+    return ""

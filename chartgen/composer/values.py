@@ -1,0 +1,152 @@
+"""The values.yaml of a chart: the texts of its parts joined, with the target's own defaults written over them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from chartgen.composer.schema import FILE as SCHEMA_FILE
+from chartgen.composer.schema import read_schema
+from chartgen.composer.value_docs import ENCODE, Row, rows
+from chartgen.errors import ChartgenError, did_you_mean
+from chartgen.helm import gotemplate
+from chartgen.helm.yaml import Document, Keys, Plain, load, require_map
+
+_TOP_LEVEL = re.compile(r"^(?:#.*\n|\n)*(?P<key>[A-Za-z][\w-]*):", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One values.yaml of those that a chart's is joined from.
+
+    Args:
+        path: The file.
+        source: Its text as written, whose lines messages name.
+        text: Its text with the composer's tags filled in.
+    """
+
+    path: Path
+    source: str
+    text: str
+
+    @property
+    def document(self) -> Document:
+        """The file's data; keys that a tag writes are placeholders."""
+        return _read(self.source, self.path)
+
+
+def join_parts(parts: Sequence[Part]) -> str:
+    """Join values files in their order; a map that several of them give keys to stands where the first has it."""
+    blocks: dict[str, str] = {}
+    for part in parts:
+        for key, text in _blocks(part.text):
+            blocks[key] = blocks[key] + _TOP_LEVEL.sub("", text, count=1).lstrip("\n") if key in blocks else text
+    return "".join(blocks.values())
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Cut a values file at its top-level keys; the comments above a key belong to it."""
+    found = list(_TOP_LEVEL.finditer(text))
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    for match, end in zip(found, ends, strict=True):
+        yield match["key"], text[match.start() : end].rstrip("\n") + "\n"
+
+
+def check_parts(parts: Sequence[Part]) -> None:
+    """Check that each key has one owner, and that the schema beside its file describes it.
+
+    Maps at the top level, such as `setup`, may get keys from several parts; each of those keys has one owner.
+
+    Args:
+        parts: The values files.
+
+    Raises:
+        ChartgenError: A key of two owners, or one that no schema describes.
+    """
+    owners: dict[Keys, Path] = {}
+    maps: dict[str | int, Path] = {}
+    problems = []
+    for part in parts:
+        beside = part.path.with_name(SCHEMA_FILE)
+        known = read_schema(beside).get("properties", {}) if beside.is_file() else {}
+        own: dict[Keys, Path] = {}
+        for keys in _owned(require_map(part.document, "a values file")):
+            owner = owners.get(keys) or owners.get(keys[:1])
+            if owner or (len(keys) == 1 and (owner := maps.get(keys[0]))):
+                hint = "each key has one owner; use another name"
+                dotted = ".".join(map(str, keys))
+                problems.append(part.document.problem(f"{dotted!r} is already defined in {owner}", keys, hint))
+            elif keys[0] not in known:
+                hint = "describe it in values.schema.json beside this file"
+                problems.append(part.document.problem(f"{keys[0]!r} has no schema", keys, hint))
+            own[keys] = part.path
+        owners = own | owners
+        maps = {keys[0]: path for keys, path in own.items() if len(keys) > 1} | maps
+    if problems:
+        raise ChartgenError(problems)
+
+
+def _owned(data: dict[str, Plain]) -> Iterator[Keys]:
+    """Give the keys that a values file owns: those of its top-level maps, and its other top-level keys."""
+    for key, value in data.items():
+        yield from ((key, inner) for inner in value) if isinstance(value, dict) and value else [(key,)]
+
+
+def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tuple[str, list[Row]]:
+    """Write a target's default values over the parts' own, keeping comments and order.
+
+    Args:
+        text: The joined values.yaml.
+        target: The target's file, for messages.
+        values: What it says under `values`.
+
+    Returns:
+        The new text, and a row for each value.
+
+    Raises:
+        ChartgenError: The target sets values that the chart does not have.
+    """
+    document = load(text, "values.yaml")
+    table = {row.keys: row for row in rows(text, document)}
+    edits, problems = [], []
+    for keys, value in _settings(values, table):
+        span = document.span(keys)
+        if keys not in table or span is None:
+            dotted = ".".join(map(str, keys))
+            hint = did_you_mean(dotted, [row.key for row in table.values()])
+            problems.append(target.problem(f"the chart has no value {dotted!r}", ("values", *keys), hint))
+        else:
+            table[keys] = replace(table[keys], default=ENCODE(value))
+            edits.append((*span, table[keys].default))
+    if problems:
+        raise ChartgenError(problems)
+    for start, end, new in sorted(edits, reverse=True):
+        text = text[:start] + new + text[end:]
+    return text, list(table.values())
+
+
+def place_of(keys: Keys, parts: Sequence[Part], target: Document) -> tuple[Path | str, int, int]:
+    """Tell where a default value was written: in the target, or in the values file of its owner."""
+    if target.span(("values", *keys)) is not None:
+        return (target.path, *target.position(("values", *keys)))
+    for part in parts:
+        if keys and part.document.span(keys[:2]) is not None:
+            return (part.path, *part.document.position(keys))
+    return ("values.yaml", 0, 0)
+
+
+def _settings(values: Plain, table: dict[Keys, Row], at: Keys = ()) -> Iterator[tuple[Keys, Plain]]:
+    """Walk a target's values down to the keys that the chart has; a map that the chart leaves empty is set whole."""
+    if isinstance(values, dict) and at not in table:
+        for key, value in values.items():
+            yield from _settings(value, table, (*at, key))
+    else:
+        yield at, values
+
+
+@lru_cache(maxsize=256)
+def _read(source: str, path: Path) -> Document:
+    return load(gotemplate.mask(source) if "<%" in source else source, path)

@@ -1,0 +1,64 @@
+"""Workload kinds: the skeleton that holds a pod, such as a JobSet or an Indexed Job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chartgen.composer.definition import Field, read_definition
+
+FIELDS = {
+    "description": Field("string", "one sentence: what the kind is for", required=True),
+    "container": Field("string", "name of the program's container", required=True),
+    "api": Field("string", "API group and version of its object", required=True),
+    "kind": Field("string", "kind of its object", required=True),
+    "rankLabel": Field("string", "the pod label that numbers the machines from 0", required=True),
+    "port": Field("string", "name of the rendezvous port; `rendezvous` when left out"),
+    "requires": Field("array", "fragments or capabilities that every target of the kind must list", of="string"),
+    "sources": Field("array", "the documents that its fields come from", required=True, of="string"),
+}
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One workload kind, read and checked.
+
+    Args:
+        name: Its folder's name.
+        path: Its folder, with the templates of its object in `templates/` and its checks in `validate.tpl`.
+        container: Name of the program's container.
+        api: API group and version of its object.
+        kind: Kind of its object.
+        rank_label: The pod label that numbers the machines from 0.
+        port: Name of the rendezvous port.
+        requires: Names or capabilities that every target of the kind must list.
+    """
+
+    name: str
+    path: Path
+    container: str
+    api: str
+    kind: str
+    rank_label: str
+    port: str
+    requires: tuple[str, ...]
+
+
+def load_workload(path: Path) -> Workload:
+    """Read a workload kind's folder.
+
+    Raises:
+        ChartgenError: All problems of its definition at once.
+    """
+    meta: dict[str, Any] = read_definition(path / "workload.yaml", FIELDS)[1]
+    return Workload(
+        name=path.name,
+        path=path,
+        container=meta["container"],
+        api=meta["api"],
+        kind=meta["kind"],
+        rank_label=meta["rankLabel"],
+        port=meta.get("port", "rendezvous"),
+        requires=tuple(meta.get("requires", [])),
+    )

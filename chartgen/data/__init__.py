@@ -1,0 +1,1 @@
+"""Packed facts, each row with its source, and their loaders."""

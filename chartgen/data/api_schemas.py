@@ -1,0 +1,74 @@
+"""The types of the Kubernetes API and of custom resources, offline, as the projects' own sources have them.
+
+They are packed, with their versions, from `chartgen/data/schemas.yaml`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from chartgen.data.compatibility import version
+
+_FOLDER = Path(__file__).parent / "schemas"
+_KUBERNETES = "kubernetes-"
+_LEAST = re.compile(r">=?\s*v?(\d+\.\d+)")
+_BELOW = re.compile(r"<\s*v?(\d+\.\d+)")
+
+
+def kubernetes_versions(wanted: str = "") -> list[str]:
+    """Give the Kubernetes versions that there are schemas of, oldest first.
+
+    Args:
+        wanted: The `kubeVersion` of a chart; only versions that it takes. What is no simple range takes all.
+    """
+    found = [path.name.removeprefix(_KUBERNETES).partition(".json")[0] for path in _FOLDER.glob(f"{_KUBERNETES}*")]
+    least, below = _LEAST.search(wanted), _BELOW.search(wanted)
+    fits = [
+        each
+        for each in found
+        if (least is None or version(each) >= version(least[1]))
+        and (below is None or version(each) < version(below[1]))
+    ]
+    return sorted(fits or found, key=version)
+
+
+def kind_schema(name: str, kubernetes: str) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+    """Give the schema of a kind, named `<apiVersion>/<kind>`, and the definitions that it refers to."""
+    core = _read(f"{_KUBERNETES}{kubernetes}")
+    return core["kinds"].get(name) or custom_kinds().get(name), core["definitions"]
+
+
+def type_definitions(kubernetes: str) -> dict[str, Any]:
+    """Give Kubernetes' own types by their names in its OpenAPI document."""
+    definitions: dict[str, Any] = _read(f"{_KUBERNETES}{kubernetes}")["definitions"]
+    return definitions
+
+
+@lru_cache(maxsize=8)
+def served_groups(kubernetes: str) -> frozenset[str]:
+    """Give the API groups that there are schemas of; Kubernetes' core group is the empty text."""
+    kinds = [*_read(f"{_KUBERNETES}{kubernetes}")["kinds"], *custom_kinds()]
+    return frozenset(name.rpartition("/")[0].rpartition("/")[0] for name in kinds)
+
+
+@lru_cache(maxsize=1)
+def custom_kinds() -> dict[str, Any]:
+    """Give the schemas of custom resources, by `<apiVersion>/<kind>`."""
+    packs = [path for path in _FOLDER.glob("*.json.gz") if not path.name.startswith(_KUBERNETES)]
+    return {name: schema for path in sorted(packs) for name, schema in _load(path)["kinds"].items()}
+
+
+@lru_cache(maxsize=8)
+def _read(name: str) -> dict[str, Any]:
+    return _load(_FOLDER / f"{name}.json.gz")
+
+
+def _load(path: Path) -> dict[str, Any]:
+    import gzip
+
+    data: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()))
+    return data

@@ -1,0 +1,67 @@
+"""The compatibility lock: which versions go together, for checks and for the fragments that refuse the others."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from chartgen.helm.yaml import load_file, require_map
+
+# What is left of a measured figure as a floor: NVIDIA/aicr @ bc05c6b, validators/performance, tolerates a tenth too.
+_MARGIN = 0.9
+_LOCK = Path(__file__).parent / "compat.yaml"
+
+
+@lru_cache(maxsize=1)
+def lock() -> dict[str, Any]:
+    """Return the compatibility lock: plugins, settings, images, floors, kubernetes, apis, integrations, deviceClasses.
+
+    Each floor also has `busbw`, the GB/s that it asks for, and `basis`, what that is and where it comes from.
+    """
+    found: dict[str, Any] = dict(require_map(load_file(_LOCK), "the compatibility lock"))
+    found["floors"] = [{**row, **_floor(row)} for row in found["floors"]]
+    return found
+
+
+def _floor(row: dict[str, Any]) -> dict[str, Any]:
+    if "threshold" in row:
+        return {"busbw": row["threshold"], "basis": f"threshold: {row['source']}"}
+    return {
+        "busbw": round(row["measured"] * _MARGIN, 1),
+        "basis": f"9/10 of {row['measured']} measured: {row['source']}",
+    }
+
+
+def queue_needs(workload: str, *, claims: bool) -> list[str]:
+    """Return what Kueue's own configuration has to say for runs of a chart, one sentence for each.
+
+    Args:
+        workload: The workload kind.
+        claims: Whether its pods may claim devices.
+    """
+    where = "of ConfigMap kueue-manager-config"
+    needs = [
+        f"{row['of']} {row['from']} and newer let a {row['kind']} pass the queue by unless"
+        f" integrations.frameworks {where} lists {row['framework']}."
+        for row in lock()["integrations"]
+        if row["workload"] == workload
+    ]
+    return needs + [
+        f"{row['of']} {row['from']} and newer admit no run whose device claims are of a class that"
+        f" resources.deviceClassMappings {where} does not map."
+        for row in lock()["deviceClasses"]
+        if claims
+    ]
+
+
+def version(text: str) -> tuple[int, ...]:
+    """Give a version as numbers that compare: v1.0.13_1 is behind v1.0.13, whatever stands between the digits."""
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def within(row: dict[str, str], text: str) -> bool:
+    """Tell whether a version is in a row's range: `from` is the first that is, `below` the first that is not."""
+    after_from = version(text) >= version(row.get("from", ""))
+    return after_from and ("below" not in row or version(text) < version(row["below"]))

@@ -1,0 +1,55 @@
+"""The options that a launcher's program takes, by the release of the image that holds it: data/options.yaml."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from chartgen.data.compatibility import version, within
+from chartgen.helm.yaml import load_file, require_map
+
+_FILE = Path(__file__).parent / "options.yaml"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What one program takes.
+
+    Args:
+        releases: The releases of nvidia/nemo that are known, oldest first.
+        spans: Maps of `names`, a text, with the first release that has them and the first that has not.
+    """
+
+    releases: tuple[str, ...]
+    spans: tuple[dict[str, str], ...]
+
+    def of(self, release: str) -> frozenset[str]:
+        """Return the options of one release; none where it is not known."""
+        found = [span for span in self.spans if release in self.releases and within(span, release)]
+        return frozenset(name for span in found for name in span["names"].split())
+
+    @property
+    def ever(self) -> frozenset[str]:
+        """Options that at least one known release has."""
+        return frozenset(name for span in self.spans for name in span["names"].split())
+
+    @property
+    def always(self) -> frozenset[str]:
+        """Options that all known releases have."""
+        return frozenset.intersection(*map(self.of, self.releases))
+
+
+@lru_cache(maxsize=8)
+def options_of(launcher: str) -> Options | None:
+    """Return what the program of a launcher takes; None for programs that nobody has read."""
+    found: Any = _data().get(launcher)
+    if not found:
+        return None
+    return Options(tuple(sorted(found["releases"], key=version)), tuple(found["options"]))
+
+
+@lru_cache(maxsize=1)
+def _data() -> dict[str, Any]:
+    return dict(require_map(load_file(_FILE), _FILE.name))

@@ -1,0 +1,1 @@
+"""Whatever has to behave exactly as Helm does: values, `--set`, YAML, schemas, charts, and the program itself."""

@@ -1,0 +1,251 @@
+"""JSON Schemas of values: merged from fragments, closed, and applied so that every problem is one readable line.
+
+The schemas are draft-07, because that is what every Helm from 3.18 on validates alike.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+from chartgen.errors import ChartgenError, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from jsonschema import Draft7Validator, ValidationError
+
+    from chartgen.helm.schema_messages import Fault, Json, Told
+
+Schema: TypeAlias = "dict[str, Json]"
+Locate: TypeAlias = "Callable[[Sequence[str | int]], tuple[Path | str | None, int, int]]"
+
+# Applicators whose subschemas look at the same object as their parent: closing one would forbid the parent's keys.
+_SAME_OBJECT = ("if", "then", "else", "not", "allOf", "dependencies")
+_LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf")
+_MAPS_OF_SCHEMAS = ("properties", "patternProperties", "definitions")
+_SCHEMAS = ("items", "additionalProperties", "contains", "propertyNames")
+
+# What only one of Python's `re` and Go's RE2 knows, or what they read differently.
+_UNPORTABLE = {
+    "look-around": r"\(\?(?:[=!]|<[=!])",
+    "an atomic group or a conditional": r"\(\?(?:>|\()",
+    "a back-reference": r"\\[1-9]|\(\?P[=>]",
+    "a possessive quantifier": r"[*+?}]\+",
+    "an escape that only one engine knows": r"\\(?:[pPQECzZGXRKNhH]|x\{)",
+    "a POSIX class": r"\[\[:",
+    "an inline flag": r"\(\?[a-zA-Z-]+[:)]",
+}
+_RE2_MAX_REPEAT = 1000
+
+
+def merge_schemas(parts: Sequence[tuple[str, Schema]]) -> Schema:
+    """Merge schema fragments: maps merge, lists unite in order without duplicates, equal scalars collapse.
+
+    Args:
+        parts: Each fragment's source (its path, for messages) and content; the first has the first place in lists.
+
+    Raises:
+        ChartgenError: Two fragments say different things in one place; every such place is named with both sources.
+    """
+    merger = _Merger()
+    merged: Schema = {}
+    for source, schema in parts:
+        merged = merger.merge(merged, schema, source, ())
+    if merger.problems:
+        raise ChartgenError(merger.problems)
+    return merged
+
+
+def closed(schema: Schema) -> Schema:
+    """Give a copy in which every object that lists its properties refuses others, unless it says otherwise.
+
+    The root allows `global`, which Helm puts into the values of subcharts.
+    """
+    root = cast("Schema", _close(schema))
+    if "properties" in root:
+        root["properties"] = {"global": {"type": "object"}, **root["properties"]}
+    return root
+
+
+def validate(data: Json, schema: Schema, locate: Locate) -> list[Problem]:
+    """Validate values and say in one line each what is wrong.
+
+    Args:
+        data: The chart's defaults with the values over them, as `values.coalesce` gives.
+        schema: The chart's values.schema.json. What a `$ref` names outside of it is not fetched.
+        locate: Gives file, line and column of a key path.
+
+    Returns:
+        All problems, sorted by place; an empty list when the values fit.
+
+    Raises:
+        ChartgenError: The schema is no sound one.
+    """
+    from referencing import Registry
+
+    try:
+        told = _told(_validator_class()(schema, registry=Registry()).iter_errors(data), schema)
+    except Exception as error:  # noqa: BLE001 - the ways in which a stranger's schema can break the validator are not to be listed
+        raise ChartgenError(_unsound(schema, error)) from None
+    problems = {Problem(each.message, *locate(each.keys), each.hint) for each in told}
+    return sorted(problems, key=lambda p: (str(p.path or ""), p.line, p.column, p.message))
+
+
+def _told(errors: Iterator[ValidationError], schema: Schema) -> list[Told]:
+    """Put errors in words, for which all of the schema is looked at, not only what the validator has applied."""
+    found = list(errors)
+    if not found:
+        return []
+    from chartgen.helm.schema_messages import explain
+
+    return [told for error in found for told in explain(_fault(error), schema)]
+
+
+def _unsound(schema: Json, error: Exception) -> list[Problem]:
+    """Say why the validator failed: what the metaschema finds, or else what the validator raised."""
+    found = _metaschema_errors(schema) or [f"{type(error).__name__}: {error}"]
+    hint = "mend the schema; the values were not checked against it"
+    return [Problem(f"is not a sound JSON Schema: {each[:300]}", "values.schema.json", 1, hint=hint) for each in found]
+
+
+def _metaschema_errors(schema: Json) -> list[str]:
+    from jsonschema import Draft7Validator
+
+    errors = Draft7Validator(Draft7Validator.META_SCHEMA).iter_errors(schema)
+    return sorted(f"{'.'.join(map(str, error.absolute_path)) or 'it'}: {error.message}" for error in errors)
+
+
+def check_sound(schema: Schema) -> list[str]:
+    """Name what keeps a schema from being sound draft-07 that Python and Go read alike; empty when it is."""
+    return _metaschema_errors(schema) or check_patterns(schema)
+
+
+def check_patterns(schema: Schema) -> list[str]:
+    """Name the patterns of a schema that Python and Go's RE2 would read differently; tests keep this empty."""
+    findings = []
+    for path, pattern in _patterns(schema, "#"):
+        reasons = [what for what, regex in _UNPORTABLE.items() if re.search(regex, pattern)]
+        if any(int(number) > _RE2_MAX_REPEAT for number in re.findall(r"[{,](\d+)", pattern)):
+            reasons.append(f"more than {_RE2_MAX_REPEAT} repeats")
+        reasons += [] if reasons else _python_complaints(pattern)
+        findings += [f"{path}: {pattern!r} uses {reason}" for reason in reasons]
+    return findings
+
+
+def _fault(error: ValidationError) -> Fault:
+    from chartgen.helm.schema_messages import Fault
+
+    step = next(iter(error.relative_schema_path), 0)
+    return Fault(
+        keyword=str(error.validator),
+        asked=error.validator_value,
+        value=error.instance,
+        schema=cast("Schema", error.schema),
+        keys=tuple(error.absolute_path),
+        message=error.message,
+        depth=len(error.relative_path),
+        branch=step if isinstance(step, int) else 0,
+        inner=tuple(map(_fault, error.context or ())),
+    )
+
+
+def _python_complaints(pattern: str) -> list[str]:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            re.compile(pattern)
+        except (re.error, FutureWarning) as error:
+            return [f"what Python does not like: {error}"]
+    return []
+
+
+class _Merger:
+    """Merges maps and remembers which source set each scalar first, to name it in a conflict."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self._first: dict[tuple[str, ...], str] = {}
+
+    def merge(self, base: Schema, over: Schema, source: str, at: tuple[str, ...]) -> Schema:
+        merged = dict(base)
+        for key, value in over.items():
+            place = (*at, key)
+            merged[key] = self._one(merged[key], value, source, place) if key in merged else value
+            self._first.setdefault(place, source)
+            if key not in base and isinstance(value, dict):
+                merged[key] = self.merge({}, value, source, place)
+        return merged
+
+    def _one(self, base: Json, over: Json, source: str, place: tuple[str, ...]) -> Json:
+        if isinstance(base, dict) and isinstance(over, dict):
+            return self.merge(base, over, source, place)
+        if isinstance(base, list) and isinstance(over, list):
+            return [*base, *(item for item in over if item not in base)]
+        if type(base) is not type(over) or base != over:
+            first = self._first[place]
+            self.problems.append(
+                Problem(f"{'.'.join(place)} is {over!r} here but {base!r} in {first}", source, hint="make them equal")
+            )
+        return base
+
+
+def _close(schema: Json, *, same_object: bool = False) -> Json:
+    if not isinstance(schema, dict):
+        return schema
+    result = dict(schema)
+    for key, value in schema.items():
+        inside = same_object or key in _SAME_OBJECT
+        if key in _LISTS_OF_SCHEMAS or (key == "items" and isinstance(value, list)):
+            result[key] = [_close(branch, same_object=inside or _is_partial(key, branch)) for branch in value]
+        elif key in _MAPS_OF_SCHEMAS:
+            result[key] = {name: _close(child) for name, child in value.items()}
+        elif key in _SCHEMAS or key in _SAME_OBJECT:
+            result[key] = _close(value, same_object=key in _SAME_OBJECT)
+    if "properties" in schema and not same_object:
+        result.setdefault("additionalProperties", False)
+    return result
+
+
+def _is_partial(key: str, branch: Json) -> bool:
+    """Tell whether an alternative only adds a condition to its parent instead of describing a whole object."""
+    return key in ("anyOf", "oneOf") and isinstance(branch, dict) and branch.get("type") != "object"
+
+
+def _patterns(schema: Json, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(schema, list):
+        for index, item in enumerate(schema):
+            yield from _patterns(item, f"{path}/{index}")
+    if not isinstance(schema, dict):
+        return
+    if isinstance(pattern := schema.get("pattern"), str):
+        yield f"{path}/pattern", pattern
+    names = schema.get("patternProperties")
+    yield from ((f"{path}/patternProperties", name) for name in (names if isinstance(names, dict) else ()))
+    for key, value in schema.items():
+        yield from _patterns(value, f"{path}/{key}")
+
+
+@lru_cache(maxsize=1)
+def _validator_class() -> type[Draft7Validator]:
+    """Give the draft-07 validator with Go's reading of patterns, which is what Helm will apply."""
+    from jsonschema import Draft7Validator, ValidationError
+    from jsonschema.validators import extend
+
+    def pattern(_validator: Json, regex: str, instance: Json, _schema: Json) -> Iterator[ValidationError]:
+        if isinstance(instance, str) and not _compiled(regex).search(instance):
+            yield ValidationError(f"{instance!r} does not match {regex!r}")
+
+    extended = extend(Draft7Validator, {"pattern": pattern})  # type: ignore[no-untyped-call]
+    return cast("type[Draft7Validator]", extended)
+
+
+@lru_cache(maxsize=512)
+def _compiled(regex: str) -> re.Pattern[str]:
+    r"""Compile as RE2 reads it: `$` is the end of the text only, `\d`, `\s` and `\w` are ASCII."""
+    portable = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$", lambda m: r"\Z" if m[0] == "$" else m[0], regex)
+    return re.compile(portable, re.ASCII)

@@ -1,0 +1,273 @@
+"""The grammar of Helm's `--set` flags: text to assignments, and assignments to plain data.
+
+The rules are those of Helm's strvals package (pkg/strvals/parser.go at v4.3.1; tests run v3.22.0 and v4.3.1 against
+it). The result is never another one than Helm's. Where Helm drops an unfinished flag without a word, such as `a[0` or
+`.a=1`, this parser refuses it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Literal, cast
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.helm.yaml import Keys, Plain, type_name
+from chartgen.masking import masked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+Flag = Literal["--set", "--set-string", "--set-json", "--set-file"]
+
+# strvals.MaxIndex and strvals.MaxNestedNameLevel
+_MAX_INDEX = 65536
+_MAX_DEPTH = 30
+_INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INT64 = range(-(2**63), 2**63)
+_WORDS: dict[str, Plain] = {"true": True, "false": False, "null": None, "0": 0}
+
+
+class MalformedError(ValueError):
+    """A flag's argument breaks the grammar, or goes through something that is not a map or list."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One `key=value` of a flag.
+
+    Args:
+        keys: Where the value goes; numbers are list indexes.
+        value: The value, typed as the flag types it.
+        dangling: The flag ended at its `=`. Helm stores such an empty text, but not in a list item that is new.
+    """
+
+    keys: Keys
+    value: Plain
+    dangling: bool = False
+
+
+def parse(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assignment]:
+    """Read the argument of one flag.
+
+    Args:
+        flag: Its name, which decides how values are typed.
+        text: Its argument, `a.b=c,d[0]=e`.
+        read_file: Gives the text of a file that `--set-file` names.
+
+    Raises:
+        ChartgenError: The argument is malformed or unfinished; the problem's path is the flag itself.
+    """
+    convert: Callable[[str], Plain] = {"--set": typed, "--set-file": read_file}.get(flag, str)
+    parser = _Parser(text, convert, is_json=flag == "--set-json")
+    try:
+        text.encode()
+        return list(parser.assignments())
+    except UnicodeEncodeError:
+        raise ChartgenError(Problem("is not UTF-8 text", label(flag, text).encode(errors="replace").decode())) from None
+    except MalformedError as error:
+        raise ChartgenError(Problem(str(error), label(flag, text))) from None
+
+
+def label(flag: Flag, text: str) -> str:
+    """Name a flag in messages, shortened to one readable line, without what is meant to be secret."""
+    line = masked(" ".join(text.split()))
+    return f"{flag} {line if len(line) <= 60 else line[:57] + '...'}"
+
+
+def typed(text: str) -> Plain:
+    """Give the value that `--set` makes of a text: true, false, null, a 64-bit integer, or the text itself."""
+    word = text.casefold()
+    if word in _WORDS:
+        return _WORDS[word]
+    if not text.startswith("0") and _INTEGER.fullmatch(text) and int(text) in _INT64:
+        return int(text)
+    return text
+
+
+def decode_json(text: str, start: int = 0) -> tuple[Plain, int]:
+    """Decode the JSON value at an offset as Go does, without NaN and infinities; give it and the offset behind it."""
+    import json
+
+    try:
+        value, end = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        raise MalformedError(f"is not valid JSON: {error.msg.lower()} at character {error.pos + 1}") from None
+    return value, end
+
+
+def assign(data: dict[str, Plain], assignment: Assignment) -> dict[str, Plain]:
+    """Give a copy of the data with one assignment made; unchanged parts are shared.
+
+    Raises:
+        MalformedError: The keys go through something that is not a map or list, or the flag is unfinished.
+    """
+    if assignment.dangling and _makes_item(data, assignment.keys):
+        raise MalformedError("ends without a value, and Helm would drop it; end it with a comma to set an empty text")
+    return cast("dict[str, Plain]", _put(data, assignment.keys, assignment.value, ()))
+
+
+def dotted(keys: Sequence[str | int]) -> str:
+    """Write a key path as users of `--set` do: `a.b[0].c`, with dots inside a key escaped."""
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else "." * bool(text) + key.replace(".", r"\.")
+    return text
+
+
+class _Parser:
+    """Reads one flag from left to right; every fault is a MalformedError."""
+
+    def __init__(self, text: str, convert: Callable[[str], Plain], *, is_json: bool) -> None:
+        self._text, self._at = text, 0
+        self._convert, self._is_json = convert, is_json
+
+    def assignments(self) -> Iterator[Assignment]:
+        while self._at < len(self._text):
+            keys = self._keys()
+            dangling = self._at >= len(self._text) and not self._is_json
+            yield Assignment(keys, "" if dangling else self._value(), dangling)
+
+    def _keys(self) -> Keys:
+        keys: list[str | int] = []
+        while True:
+            name, stop = self._until("=[,.")
+            self._check_name(name, stop, keys)
+            keys.append(name)
+            while stop == "[":
+                keys.append(self._index())
+                rest, stop = self._until("[.=")
+                if rest or not stop:
+                    raise MalformedError(f"expected '=', '.' or '[' after the index of {dotted(keys)}")
+            if stop == "=":
+                return tuple(keys)
+            if sum(isinstance(key, str) for key in keys) > _MAX_DEPTH:
+                raise MalformedError(f"goes deeper than the {_MAX_DEPTH} levels that Helm allows")
+
+    def _check_name(self, name: str, stop: str, keys: list[str | int]) -> None:
+        if stop in ("", ",") and name:
+            raise MalformedError(f"key {dotted([*keys, name])!r} has no value; write {dotted([*keys, name])}=VALUE")
+        if not name:
+            raise MalformedError("has an empty key" + (f" after {dotted(keys)!r}" if keys else ""))
+
+    def _index(self) -> int:
+        text, stop = self._until("]")
+        if not stop or not _INTEGER.fullmatch(text):
+            raise MalformedError(f"a list index must be a whole number in brackets, not {text!r}")
+        if not 0 <= int(text) <= _MAX_INDEX:
+            raise MalformedError(f"a list index must be between 0 and {_MAX_INDEX}, not {text}")
+        return int(text)
+
+    def _value(self) -> Plain:
+        if self._is_json:
+            return self._json_value()
+        if self._text[self._at] == "{":
+            self._at += 1
+            return list(self._items())
+        return self._convert(self._until(",")[0])
+
+    def _items(self) -> Iterator[Plain]:
+        stop = ","
+        while stop == ",":
+            item, stop = self._until(",}")
+            if not stop:
+                raise MalformedError("a list must end with '}'")
+            yield self._convert(item)
+        if self._text[self._at : self._at + 1] == ",":
+            self._at += 1
+
+    def _json_value(self) -> Plain:
+        if self._skip_gap():
+            return None
+        value, self._at = decode_json(self._text, self._at)
+        self._skip_gap()
+        return value
+
+    def _skip_gap(self) -> bool:
+        """Skip blanks and one comma; tell whether nothing else stood before the comma or the end."""
+        while self._at < len(self._text):
+            character = self._text[self._at]
+            if character != "," and not character.isspace():
+                return False
+            self._at += 1
+            if character == ",":
+                return True
+        return True
+
+    def _until(self, stops: str) -> tuple[str, str]:
+        """Read to one of the stop characters, undoing backslashes; the stop is empty at the end of the text."""
+        found: list[str] = []
+        while self._at < len(self._text):
+            character = self._text[self._at]
+            self._at += 1
+            if character in stops:
+                return "".join(found), character
+            if character == "\\":
+                character = self._text[self._at : self._at + 1]
+                self._at += 1
+            found.append(character)
+        return "".join(found), ""
+
+
+def _put(node: Plain, keys: Keys, value: Plain, at: Keys) -> Plain:
+    if not keys:
+        return value
+    key, rest = keys[0], keys[1:]
+    here = (*at, key)
+    put = partial(_put, keys=rest, value=value, at=here)
+    if isinstance(key, str):
+        parent = cast("dict[str, Plain]", node)
+        return {**parent, key: put(_container(parent, key, rest, here))}
+    items = list(cast("list[Plain]", node))
+    items += [None] * (key + 1 - len(items))
+    items[key] = put(_item(items[key], rest, here))
+    return items
+
+
+def _container(node: dict[str, Plain], key: str, rest: Keys, here: Keys) -> Plain:
+    """Give what stands under a key, an empty map or list when it is absent; Helm refuses a null or scalar there."""
+    if not rest:
+        return None
+    wanted = dict if isinstance(rest[0], str) else list
+    child = node.get(key, wanted())
+    if not isinstance(child, wanted):
+        what = "a map" if wanted is dict else "a list"
+        raise MalformedError(f"{dotted(here)} is {type_name(child)}, not {what}; set {dotted(here)} as a whole")
+    return child
+
+
+def _item(child: Plain, rest: Keys, here: Keys) -> Plain:
+    """Give what stands at an index; Helm replaces an item that is not a map, but not one that is not a list."""
+    if not rest:
+        return None
+    if isinstance(rest[0], str):
+        return child if isinstance(child, dict) else {}
+    if child is not None and not isinstance(child, list):
+        raise MalformedError(f"{dotted(here)} is {type_name(child)}, not a list; set {dotted(here)} as a whole")
+    return child or []
+
+
+def _makes_item(data: Plain, keys: Keys) -> bool:
+    if isinstance(keys[-1], int):
+        return False
+    node = data
+    for key in keys[:-1]:
+        if isinstance(key, str):
+            node = node.get(key) if isinstance(node, dict) else None
+        elif isinstance(node, list) and key < len(node):
+            node = node[key]
+        else:
+            return True
+    return False
+
+
+def _refuse(word: str) -> Plain:
+    raise MalformedError(f"is not valid JSON: {word} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        _refuse(text)
+    return number

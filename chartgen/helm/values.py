@@ -1,0 +1,239 @@
+"""Values as Helm layers them, with the file, line or flag that each one came from."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.helm import set_flags
+from chartgen.helm.yaml import Document, Keys, Plain, load_file, read_text, require_map
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+# What YAML takes for a line break or refuses inside quotes although JSON allows it there.
+_UNSAFE_IN_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
+
+
+class Origin(NamedTuple):
+    """Where a value came from: a file with its 1-based line and column, or a flag with zeros."""
+
+    path: Path | str | None
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One values file or flag, kept to find the origin of a value.
+
+    Args:
+        source: The file, or the flag as typed.
+        document: The file's content; None for a flag.
+        assigned: The key paths that a flag sets.
+    """
+
+    source: Path | str
+    document: Document | None = None
+    assigned: tuple[Keys, ...] = ()
+
+    def holds(self, keys: Keys) -> bool:
+        """Tell whether this layer sets the key path or something inside or around it."""
+        if self.document is None:
+            return any(keys[: len(path)] == path or path[: len(keys)] == keys for path in self.assigned)
+        return _exists(self.document.data, keys)
+
+    def origin(self, keys: Keys) -> Origin:
+        """Give the place of a key path that this layer holds."""
+        line, column = self.document.position(keys) if self.document else (0, 0)
+        return Origin(self.source, line, column)
+
+
+@dataclass(frozen=True)
+class Values:
+    """The user's values, merged.
+
+    Args:
+        data: What Helm must be given; a null stays, because in Helm it deletes the chart's default.
+        layers: The files and flags, lowest first.
+    """
+
+    data: dict[str, Plain]
+    layers: tuple[Layer, ...] = ()
+
+    def sets(self, keys: Keys) -> bool:
+        """Tell whether a file or flag sets the value at a key path."""
+        return any(layer.holds(keys) for layer in self.layers)
+
+    def depth(self, keys: Keys) -> int:
+        """Return how many layers lie below and at the last one that sets a key path; 0 when none does."""
+        return max((number for number, layer in enumerate(self.layers, 1) if layer.holds(keys)), default=0)
+
+    def origin(self, keys: Sequence[str | int] = ()) -> Origin:
+        """Tell where the value at a key path came from; its nearest parent's place when nothing sets it."""
+        for depth in range(len(keys), -1, -1):
+            path = tuple(keys[:depth])
+            for layer in reversed(self.layers):
+                if layer.holds(path):
+                    return layer.origin(path)
+        return Origin(None)
+
+
+def load_values(
+    files: Iterable[Path] = (),
+    *,
+    set_json: Iterable[str] = (),
+    set_values: Iterable[str] = (),
+    set_strings: Iterable[str] = (),
+    set_files: Iterable[str] = (),
+) -> Values:
+    """Layer values files and flags exactly as Helm does: maps merge, lists replace, a null stays to delete a default.
+
+    As in Helm the kinds of flags are applied in a fixed order, that of the arguments here, and not in the order of the
+    command line.
+
+    Args:
+        files: YAML files, lowest layer first.
+        set_json: Arguments of `--set-json`: `a.b={"c": 1}`, or a whole JSON object.
+        set_values: Arguments of `--set`: `a.b=c,d={1,2},e[0].f=null`.
+        set_strings: Arguments of `--set-string`, where every value is text.
+        set_files: Arguments of `--set-file`, where every value is the text of a file.
+
+    Raises:
+        ChartgenError: Every file that cannot be read or is no map, or the first flag that is malformed.
+    """
+    layers, data = _load_files(files)
+    flags: list[tuple[set_flags.Flag, Iterable[str]]] = [
+        ("--set-json", set_json),
+        ("--set", set_values),
+        ("--set-string", set_strings),
+        ("--set-file", set_files),
+    ]
+    for flag, texts in flags:
+        for text in texts:
+            data, layer = _apply_flag(data, flag, text)
+            layers.append(layer)
+    return Values(data, tuple(layers))
+
+
+def merge(base: dict[str, Plain], over: dict[str, Plain]) -> dict[str, Plain]:
+    """Lay one map over another as Helm lays values files: maps merge, everything else is replaced, nulls stay."""
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        merged[key] = merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def coalesce(defaults: dict[str, Plain], values: dict[str, Plain]) -> dict[str, Plain]:
+    """Lay values over a chart's defaults as Helm does before it validates and renders.
+
+    A null in the values deletes the default; a null among the defaults counts as absent (Helm 4, and the source of
+    pkg/chart/common/util/coalesce.go at v4.3.1).
+
+    Args:
+        defaults: The content of the chart's values.yaml.
+        values: The merged values of the user.
+    """
+    merged = {key: value for key, value in values.items() if value is not None or key not in defaults}
+    for key, default in defaults.items():
+        if key not in values and default is not None:
+            merged[key] = _without_nulls(default)
+        elif isinstance(value := merged.get(key), dict) and isinstance(default, dict):
+            merged[key] = _coalesce_inner(default, value)
+    return merged
+
+
+def to_json(data: dict[str, Plain]) -> str:
+    """Write values as the JSON document that Helm reads on stdin; Helm reads it as YAML, so it is valid in both.
+
+    Raises:
+        ChartgenError: An infinity or not-a-number, which neither JSON nor Helm knows.
+    """
+    import json
+
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except UnicodeEncodeError:
+        raise ChartgenError("the values hold text that is not UTF-8") from None
+    except ValueError:
+        raise ChartgenError("the values hold .inf or .nan, which Helm refuses") from None
+    return re.sub(_UNSAFE_IN_YAML, lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _load_files(files: Iterable[Path]) -> tuple[list[Layer], dict[str, Plain]]:
+    problems: list[Problem] = []
+    layers: list[Layer] = []
+    data: dict[str, Plain] = {}
+    for path in files:
+        try:
+            document = load_file(path)
+            data = merge(data, require_map(document, "a values file"))
+            layers.append(Layer(path, document))
+        except ChartgenError as error:
+            problems += error.problems
+    if problems:
+        raise ChartgenError(problems)
+    return layers, data
+
+
+def _apply_flag(data: dict[str, Plain], flag: set_flags.Flag, text: str) -> tuple[dict[str, Plain], Layer]:
+    source = set_flags.label(flag, text)
+    try:
+        if flag == "--set-json" and text.strip().startswith("{"):
+            whole = _json_object(text)
+            return merge(data, whole), Layer(source, assigned=tuple(_leaf_paths(whole)))
+        assignments = set_flags.parse(flag, text, _file_text)
+        for assignment in assignments:
+            data = set_flags.assign(data, assignment)
+    except set_flags.MalformedError as error:
+        raise ChartgenError(Problem(str(error), source)) from None
+    return data, Layer(source, assigned=tuple(assignment.keys for assignment in assignments))
+
+
+def _json_object(text: str) -> dict[str, Plain]:
+    stripped = text.strip()
+    value, end = set_flags.decode_json(stripped)
+    if end != len(stripped):
+        raise set_flags.MalformedError(f"is not valid JSON: unexpected text after character {end}")
+    return cast("dict[str, Plain]", value)
+
+
+def _leaf_paths(data: dict[str, Plain], at: Keys = ()) -> Iterable[Keys]:
+    for key, value in data.items():
+        if isinstance(value, dict) and value:
+            yield from _leaf_paths(value, (*at, key))
+        else:
+            yield (*at, key)
+
+
+def _file_text(name: str) -> str:
+    """Read the file of a `--set-file` unchanged; `read_text` alone would mend its line ends, but says why it fails."""
+    read_text(Path(name))
+    return Path(name).read_bytes().decode()
+
+
+def _exists(data: Plain, keys: Keys) -> bool:
+    for key in keys:
+        if isinstance(data, dict) and key in data:
+            data = data[str(key)]
+        elif isinstance(data, list) and isinstance(key, int) and key < len(data):
+            data = data[key]
+        else:
+            return False
+    return True
+
+
+def _coalesce_inner(defaults: dict[str, Plain], values: dict[str, Plain]) -> dict[str, Plain]:
+    present: dict[str, Plain] = {key: default for key, default in defaults.items() if default is not None}
+    return coalesce(present, values)
+
+
+def _without_nulls(value: Plain) -> Plain:
+    if not isinstance(value, dict):
+        return value
+    return {key: _without_nulls(item) for key, item in value.items() if item is not None}

@@ -1,0 +1,187 @@
+"""HTTP to one API server: requests with their retries, streams of lines, and errors in plain words."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.helm.values import to_json
+from chartgen.kube.kinds import Object
+
+if TYPE_CHECKING:
+    import httpx2
+    from lightkube.config.kubeconfig import SingleConfig
+
+_RETRIES = 3  # of reads, once the cluster has answered: a poll of minutes survives a lost connection
+_BUSY = 429  # Too Many Requests: the server has not begun with the request, so that it may be sent again
+_PAUSE = 0.5  # seconds, at the least, between two attempts
+_LONGEST_LINE = 2**20  # bytes; a longer line comes in pieces, so that no program's output fills the memory
+_PATIENCE = 30.0  # seconds in all that a request waits because the server asks it to
+
+
+class ClusterError(ChartgenError):
+    """The API server refused a request.
+
+    Args:
+        problem: What it said.
+        status: HTTP status code, such as 404 or 409.
+        resume: Where a list that has expired (410) can be gone on with; empty when the server does not say.
+    """
+
+    def __init__(self, problem: str | Problem, status: int, resume: str = "") -> None:
+        super().__init__(problem)
+        self.status, self.resume = status, resume
+
+
+class Streams:
+    """Streams of lines that another thread can end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sockets: set[socket.socket] = set()
+        self._is_cut = False
+
+    def cut(self) -> None:
+        """End all streams at once, and every later one at its first line."""
+        with self._lock:
+            self._is_cut = True
+            for each in self._sockets:
+                with suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+
+    @contextmanager
+    def holding(self, reply: httpx2.Response) -> Iterator[None]:
+        """Hold the connection of an answer while it is read."""
+        wire: socket.socket = reply.extensions["network_stream"].get_extra_info("socket")
+        with self._lock:
+            self._sockets.add(wire)
+            if self._is_cut:
+                with suppress(OSError):
+                    wire.shutdown(socket.SHUT_RDWR)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._sockets.discard(wire)
+
+
+class Transport:
+    """The requests of one connection.
+
+    Attributes:
+        context: Name of the kubeconfig context.
+        server: Address of the API server.
+    """
+
+    def __init__(self, client: httpx2.Client, config: SingleConfig) -> None:
+        self._client = client
+        self._answered = False
+        self.context: str = config.context_name
+        self.server: str = config.cluster.server
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def __str__(self) -> str:
+        return f"cluster {self.context!r}"
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None = None,
+        body: Object | None = None,
+        *,
+        content_type: str = "application/json",
+    ) -> Any:
+        # some bodies are read as YAML, which knows no pairs of surrogates
+        content = None if body is None else to_json(body)
+        headers = {"Accept": "application/json", **({"Content-Type": content_type} if content else {})}
+        reply = self._patiently(method, path, params=params, content=content, headers=headers)
+        if reply.status_code < 400:
+            self._answered = True
+            return reply.json()
+        raise self._refusal(method, path, reply)
+
+    def _patiently(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
+        """Send a request, again while the server is too busy and says when to come back."""
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            reply = self._request(method, path, **arguments)
+            after = reply.headers.get("Retry-After", "")
+            if reply.status_code != _BUSY or not after.isdecimal() or time.monotonic() + int(after) > deadline:
+                return reply
+            time.sleep(max(int(after), _PAUSE))
+
+    def _request(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
+        import httpx2
+        from lightkube.core.exceptions import ConfigError
+
+        for tries_left in reversed(range(_RETRIES if method == "GET" and self._answered else 1)):
+            try:
+                return self._client.request(method, path, **arguments)
+            except httpx2.TransportError as error:
+                if tries_left == 0:
+                    raise self._unreachable(error) from None
+                time.sleep(_PAUSE)
+            except (ConfigError, OSError) as error:  # a credential plugin that is missing or fails
+                raise self._unreachable(error) from None
+        raise AssertionError("unreachable")
+
+    def _stream(self, path: str, params: Mapping[str, str], idle: float, streams: Streams) -> Iterator[str]:
+        """Give the lines of an endless answer as they come, until it ends or is silent for `idle` seconds.
+
+        A line ends in LF alone, since programs print CR too.
+        """
+        import httpx2
+
+        try:
+            limits = {**self._client.timeout.as_dict(), "read": idle}
+            timeout = httpx2.Timeout(**limits)
+            with self._client.stream("GET", path, params=params, timeout=timeout) as reply:
+                if reply.status_code >= 400:
+                    reply.read()
+                    raise self._refusal("GET", path, reply)
+                with streams.holding(reply):
+                    yield from _lines(reply.iter_bytes())
+        except httpx2.ReadTimeout:
+            return  # silence, which is no fault of a program that has nothing to say
+        except (httpx2.TransportError, httpx2.StreamError) as error:
+            raise self._unreachable(error) from None
+
+    def _unreachable(self, error: Exception) -> MissingToolError:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        hint = f"check that it runs and that `kubectl --context {self.context} version` answers"
+        return MissingToolError(Problem(f"{self} at {self.server} does not answer ({reason})", hint=hint))
+
+    def _refusal(self, method: str, path: str, reply: httpx2.Response) -> ClusterError:
+        resume = ""
+        try:
+            status = reply.json()
+            message = status["message"]
+            resume = status.get("metadata", {}).get("continue", "")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            message = reply.text.strip()[:300] or reply.reason_phrase
+        if reply.status_code in {401, 403}:
+            hint = "log in again, or ask for the permission"
+            return ClusterError(Problem(f"{self} refuses access: {message}", hint=hint), reply.status_code)
+        return ClusterError(f"{self} refused {method} {path}: {message}", reply.status_code, resume)
+
+
+def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
+    rest = b""
+    for block in blocks:
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "replace")
+        if len(rest) > _LONGEST_LINE:
+            yield rest.decode("utf-8", "replace")
+            rest = b""
+    if rest:
+        yield rest.decode("utf-8", "replace")

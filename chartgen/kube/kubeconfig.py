@@ -1,0 +1,84 @@
+"""Kubeconfig files, merged as kubectl merges them (kubernetes.io, Organizing Cluster Access Using kubeconfig Files)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.helm.yaml import load_file, require_map, type_name
+
+Entry = dict[str, Any]
+
+# Lists of a kubeconfig, with the key of their entries, and what in these is a file relative to the kubeconfig's folder
+# (k8s.io/client-go, tools/clientcmd/loader.go: GetClusterFileReferences, GetAuthInfoFileReferences).
+_LISTS = {
+    "clusters": ("cluster", ("certificate-authority",)),
+    "contexts": ("context", ()),
+    "users": ("user", ("client-certificate", "client-key", "tokenFile")),
+}
+
+
+@dataclass
+class Merged:
+    """What several kubeconfig files say together.
+
+    Args:
+        current: The current context; empty for none.
+        clusters: Clusters by name.
+        contexts: Contexts by name.
+        users: Users by name.
+    """
+
+    current: str = ""
+    clusters: dict[str, Entry] = field(default_factory=dict)
+    contexts: dict[str, Entry] = field(default_factory=dict)
+    users: dict[str, Entry] = field(default_factory=dict)
+
+
+def merge(files: Iterable[Path]) -> Merged:
+    """Merge kubeconfig files: of a name in several, the first file's entry counts as a whole.
+
+    A file may lack any of the keys, and may be empty.
+
+    Raises:
+        MissingToolError: A file is no kubeconfig.
+    """
+    merged = Merged()
+    for file in files:
+        try:
+            _add(merged, file)
+        except ChartgenError as error:
+            first = error.problems[0]
+            problem = Problem(f"is no kubeconfig: {first.message}", first.path, first.line, first.column, first.hint)
+            raise MissingToolError(problem) from None
+    return merged
+
+
+def _add(merged: Merged, file: Path) -> None:
+    document = load_file(file)
+    data = require_map(document, "it")
+    merged.current = merged.current or str(data.get("current-context") or "")
+    for name, (key, paths) in _LISTS.items():
+        table: dict[str, Entry] = getattr(merged, name)
+        listed = data.get(name) or []
+        if not isinstance(listed, list):
+            raise ChartgenError(document.problem(f"{name} must be a list, not {type_name(listed)}", (name,)))
+        for index, each in enumerate(listed):
+            entry = each.get(key) or {} if isinstance(each, dict) and "name" in each else None
+            if not isinstance(each, dict) or not isinstance(entry, dict):
+                raise ChartgenError(document.problem(f"this needs a name and a map {key}", (name, index)))
+            table.setdefault(str(each["name"]), _absolute(dict(entry), paths, file.absolute().parent))
+
+
+def _absolute(entry: Entry, paths: Iterable[str], folder: Path) -> Entry:
+    """Resolve the paths of an entry, and the path of a credential plugin that is not looked up on PATH."""
+    for path in paths:
+        if entry.get(path):
+            entry[path] = str(folder / entry[path])
+    plugin = entry.get("exec")
+    if isinstance(plugin, dict) and "/" in str(plugin.get("command")):
+        entry["exec"] = {**plugin, "command": str(folder / plugin["command"])}
+    return entry

@@ -1,0 +1,119 @@
+"""The pods of rendered objects: how many of each sort, and what one of them asks a machine for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from chartgen.kube import VOLCANO_JOB, Object
+from chartgen.kube.quantities import Quantities, add, read_all, show
+
+
+@dataclass(frozen=True)
+class Pods:
+    """Pods of one template.
+
+    Args:
+        owner: Kind and name of the object that asks for them.
+        role: What they are called in that object, such as a replicated job or a task; empty when it has only one sort.
+        count: How many.
+        metadata: Of their template.
+        spec: Of their template.
+    """
+
+    owner: str
+    role: str
+    count: int
+    metadata: dict[str, Any]
+    spec: dict[str, Any]
+
+    @cached_property
+    def requests(self) -> Quantities:
+        """What the scheduler reserves for one pod; sidecars run beside the containers, other init containers before."""
+        beside: list[Quantities] = []
+        most: Quantities = {}
+        for container in self.spec.get("initContainers", ()):
+            if container.get("restartPolicy") == "Always":
+                beside.append(_requests(container))
+            most = _larger(most, add([*beside, *([] if container.get("restartPolicy") else [_requests(container)])]))
+        running = add([*beside, *map(_requests, self.spec["containers"])])
+        return {name: amount for name, amount in _larger(most, running).items() if amount}
+
+    @property
+    def total(self) -> Quantities:
+        """What all of them ask for."""
+        return {name: amount * self.count for name, amount in self.requests.items()}
+
+    @property
+    def devices(self) -> Quantities:
+        """The devices of one pod, such as GPUs and network adapters: resources with a domain in their name."""
+        return {name: amount for name, amount in self.requests.items() if "/" in name}
+
+    @property
+    def containers(self) -> list[dict[str, Any]]:
+        """All containers, those of the start included."""
+        return [*self.spec.get("initContainers", ()), *self.spec["containers"]]
+
+    @property
+    def annotations(self) -> dict[str, str]:
+        """Their annotations."""
+        return self.metadata.get("annotations") or {}
+
+    def __str__(self) -> str:
+        devices = " and ".join(f"{show(amount, name)} {name}" for name, amount in self.devices.items())
+        role = f" {self.role}" if self.role else ""
+        return f"{self.count}{role} pod{'s' * (self.count != 1)}" + (f" with {devices}" if devices else "")
+
+
+def pods_of(objects: Iterable[Object]) -> list[Pods]:
+    """Give the pods of all objects."""
+    return [pods for item in objects for pods in _pods(item)]
+
+
+def is_run(item: Object) -> bool:
+    """Tell whether an object is a run: a job of any kind."""
+    return item["kind"] in {"Job", "JobSet", "PyTorchJob"}
+
+
+def _pods(item: Object) -> Iterator[Pods]:
+    owner, spec = f"{item['kind']} {item['metadata']['name']}", item.get("spec") or {}
+    if item["kind"] == "JobSet":
+        for job in spec["replicatedJobs"]:
+            role = job["name"] if len(spec["replicatedJobs"]) > 1 else ""
+            yield _of_job(owner, role, job["template"]["spec"], int(job.get("replicas", 1)))
+    elif item["kind"] == "PyTorchJob":
+        for name, replica in spec["pytorchReplicaSpecs"].items():
+            role = name.lower() if len(spec["pytorchReplicaSpecs"]) > 1 else ""
+            yield _of_template(owner, role, replica["template"], int(replica.get("replicas", 1)))
+    elif item["apiVersion"] == VOLCANO_JOB.api_version:
+        for task in spec["tasks"]:
+            yield _of_template(owner, task["name"], task["template"], int(task.get("replicas", 1)))
+    elif item["kind"] == "Job":
+        yield _of_job(owner, "", spec, 1)
+    elif item["kind"] == "Deployment":
+        yield _of_template(owner, "", spec["template"], int(spec.get("replicas", 1)))
+
+
+def _of_job(owner: str, role: str, spec: dict[str, Any], times: int) -> Pods:
+    parallelism = int(spec.get("parallelism", 1))
+    return _of_template(
+        owner, role, spec["template"], times * min(parallelism, int(spec.get("completions", parallelism)))
+    )
+
+
+def _of_template(owner: str, role: str, template: dict[str, Any], count: int) -> Pods:
+    return Pods(owner, role, count, template.get("metadata") or {}, template["spec"])
+
+
+def _requests(container: dict[str, Any]) -> Quantities:
+    """Give a container's requests; a limit without a request is one (Kubernetes, Resource Management for Pods)."""
+    resources = container.get("resources") or {}
+    return read_all({**resources.get("limits", {}), **resources.get("requests", {})})
+
+
+def _larger(one: Quantities, other: Quantities) -> Quantities:
+    zero = Fraction(0)
+    return {name: max(one.get(name, zero), other.get(name, zero)) for name in {**one, **other}}

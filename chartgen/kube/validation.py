@@ -1,0 +1,186 @@
+"""Validation by Kubernetes' structural schemas, strictly: a field that a schema does not name is a fault.
+
+Not jsonschema: the API server's own reading differs from it (a null is a missing field, numbers pass for quantities,
+an object without properties takes anything), and an object of 400 lines takes 2 ms here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from chartgen.errors import did_you_mean
+from chartgen.helm.yaml import Keys
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+_KEEP = "x-kubernetes-preserve-unknown-fields"
+
+
+class Fault(NamedTuple):
+    """A place of an object that does not fit."""
+
+    at: Keys
+    message: str
+    hint: str = ""
+
+
+# What the fields of one type must be to one another: takes an object that fits, and yields faults with places in it.
+Relation: TypeAlias = "Callable[[dict[str, Any]], Iterator[Fault]]"
+_NO_RELATIONS: Mapping[str, Relation] = {}
+
+
+def faults(
+    data: Any,
+    schema: dict[str, Any],
+    definitions: dict[str, Any],
+    at: Keys = (),
+    relations: Mapping[str, Relation] = _NO_RELATIONS,
+) -> Iterator[Fault]:
+    """Find where data does not fit a schema.
+
+    Args:
+        data: Plain data.
+        schema: A structural schema; `$ref` holds a name of `definitions`.
+        definitions: Name -> schema.
+        at: Where the data stand.
+        relations: Name of a definition -> what its fields must be to one another, looked at once each of them fits.
+    """
+    asked = []
+    while "$ref" in schema:
+        asked += [relations[schema["$ref"]]] if schema["$ref"] in relations else []
+        schema = definitions[schema["$ref"]]
+    if data is None:  # Kubernetes reads a null as a field that is left out
+        return
+    if not _fits_type(data, schema):
+        yield Fault(at, f"must be {_told(schema['type'])}, not {_kind(data)}", _use(schema))
+        return
+    found = [*_bounds(data, schema, at), *_below(data, schema, definitions, at, relations)]
+    yield from found
+    for relation in asked if not found else ():
+        yield from (fault._replace(at=(*at, *fault.at)) for fault in relation(data))
+
+
+def _below(
+    data: Any, schema: dict[str, Any], definitions: dict[str, Any], at: Keys, relations: Mapping[str, Relation]
+) -> Iterator[Fault]:
+    if isinstance(data, dict):
+        yield from _fields(data, schema, definitions, at, relations)
+    elif isinstance(data, list) and "items" in schema:
+        for index, item in enumerate(data):
+            if item is None:
+                yield Fault((*at, index), "is null", "remove it")
+            yield from faults(item, schema["items"], definitions, (*at, index), relations)
+
+
+def spelled(at: Keys) -> str:
+    """Write a key path as Kubernetes does: spec.containers[0].image."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in at).lstrip(".") or "the object"
+
+
+def _fields(
+    data: dict[str, Any],
+    schema: dict[str, Any],
+    definitions: dict[str, Any],
+    at: Keys,
+    relations: Mapping[str, Relation],
+) -> Iterator[Fault]:
+    named, others = schema.get("properties", {}), schema.get("additionalProperties")
+    for key in schema.get("required", ()):
+        if data.get(key) is None:
+            yield Fault(at, f"lacks the field {key}", "add it")
+    for key, value in data.items():
+        if "propertyNames" in schema:
+            yield from _bounds(key, schema["propertyNames"], (*at, key))
+        if key in named:
+            yield from faults(value, named[key], definitions, (*at, key), relations)
+        elif isinstance(others, dict):
+            yield from faults(value, others, definitions, (*at, key), relations)
+        elif named and others is None and not schema.get(_KEEP):
+            yield Fault((*at, key), "is no field of the API", did_you_mean(key, named) or "remove it")
+
+
+def _fits_type(data: Any, schema: dict[str, Any]) -> bool:
+    wanted = schema.get("type", ())
+    names = [wanted] if isinstance(wanted, str) else list(wanted)
+    if isinstance(data, bool):
+        return not names or "boolean" in names
+    whole = isinstance(data, float) and data.is_integer() and "integer" in names
+    return not names or whole or any(isinstance(data, _TYPES[name]) for name in names)
+
+
+def _bounds(data: Any, schema: dict[str, Any], at: Keys) -> Iterator[Fault]:
+    if "enum" in schema and data not in schema["enum"]:
+        yield Fault(at, f"is {data!r}", "use " + " or ".join(str(each) for each in schema["enum"] if each != ""))
+    if isinstance(data, str) and "pattern" in schema and not _matches(schema["pattern"], data):
+        message = f"is {data!r}" if "title" in schema else f"{data!r} does not match {schema['pattern']}"
+        yield Fault(at, message, _use(schema))
+    for name, (measure, fits) in _LIMITS.items():
+        if name in schema and isinstance(data, _MEASURED[name]) and not fits(measure(data), schema[name]):
+            yield Fault(at, f"is beyond {name} {schema[name]}", _use(schema))
+
+
+def _use(schema: dict[str, Any]) -> str:
+    """Say what to write instead, where a schema's title tells."""
+    return f"use {schema['title']}" if "title" in schema else ""
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        return re.search(pattern, text) is not None
+    except re.error:  # Go's dialect; the API server reads it
+        return True
+
+
+def _same(data: Any) -> Any:
+    return data
+
+
+def _least(value: Any, limit: Any) -> bool:
+    return bool(value >= limit)
+
+
+def _most(value: Any, limit: Any) -> bool:
+    return bool(value <= limit)
+
+
+_LIMITS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], bool]]] = {
+    "minimum": (_same, _least),
+    "maximum": (_same, _most),
+    "minLength": (len, _least),
+    "maxLength": (len, _most),
+    "minItems": (len, _least),
+    "maxItems": (len, _most),
+    "maxProperties": (len, _most),
+}
+_MEASURED: dict[str, tuple[type, ...]] = {
+    "minimum": (int, float),
+    "maximum": (int, float),
+    "minLength": (str,),
+    "maxLength": (str,),
+    "minItems": (list,),
+    "maxItems": (list,),
+    "maxProperties": (dict,),
+}
+
+
+def _told(wanted: str | list[str]) -> str:
+    names = [wanted] if isinstance(wanted, str) else wanted
+    return " or ".join(
+        "a list" if name == "array" else f"an {name}" if name[0] in "aeio" else f"a {name}" for name in names
+    )
+
+
+def _kind(data: Any) -> str:
+    if isinstance(data, bool):
+        return f"the boolean {str(data).lower()}"
+    if isinstance(data, int | float):
+        return f"the number {data}"
+    return f"the string {data!r}" if isinstance(data, str) else "a list" if isinstance(data, list) else "an object"

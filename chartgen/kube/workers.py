@@ -1,0 +1,95 @@
+"""The workers of a run: which pods of its rendered objects do the work, and what runs in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from chartgen.kube import QUEUE_LABEL
+
+_COMPONENT = "app.kubernetes.io/component"
+_CONTAINER = "kubectl.kubernetes.io/default-container"
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The pods of a run that do the work: what people call their kind, one pod, how many, and their queue."""
+
+    name: str
+    kind: str
+    pod: dict[str, Any]
+    count: int
+    queue: str
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The plain variables of the program's container."""
+        return {entry["name"]: entry.get("value", "") for entry in program(self.pod).get("env", ())}
+
+    def volume(self, path: str) -> dict[str, Any]:
+        """Give the volume that holds a path of the program's container; empty when none does."""
+        mounts = {mount["mountPath"]: mount["name"] for mount in program(self.pod).get("volumeMounts", ())}
+        held = [place for place in mounts if path == place or path.startswith(f"{place}/")]
+        name = mounts[max(held, key=len)] if held else ""
+        return next((volume for volume in self.pod["spec"].get("volumes", ()) if volume["name"] == name), {})
+
+    @property
+    def trains(self) -> bool:
+        """Whether they train, and do not prepare data or test machines."""
+        return bool(self.pod.get("metadata", {}).get("labels", {}).get(_COMPONENT, "train") == "train")
+
+
+def find_workers(rendered: Iterable[dict[str, Any]]) -> Workers | None:
+    """Give the workers of the run among rendered objects; None when they run nothing."""
+    return next(filter(None, map(_workers, rendered)), None)
+
+
+def _workers(item: dict[str, Any]) -> Workers | None:
+    """Give the workers of an object; None when it is no run. Two kinds are called Job, so the API group decides."""
+    group = str(item["apiVersion"]).rpartition("/")[0]
+    known = _RUNS.get((group, item["kind"]))
+    if known is None:
+        return None
+    (pod, count), metadata = known(item["spec"]), item["metadata"]
+    if group == "batch.volcano.sh":
+        return Workers(metadata["name"], "Volcano Job", pod, count, item["spec"].get("queue", ""))
+    return Workers(metadata["name"], item["kind"], pod, count, metadata.get("labels", {}).get(QUEUE_LABEL, ""))
+
+
+def _job(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    return spec["template"], int(spec.get("completions", 1))
+
+
+def _jobset(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    return _job(spec["replicatedJobs"][0]["template"]["spec"])
+
+
+def _pytorch_job(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    worker = spec["pytorchReplicaSpecs"]["Worker"]
+    return worker["template"], int(worker.get("replicas", 1))
+
+
+def _volcano_job(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    task = spec["tasks"][-1]  # a master, which only starts the others, stands first
+    return task["template"], int(task.get("replicas", 1))
+
+
+_RUNS: dict[tuple[str, str], Callable[[dict[str, Any]], tuple[dict[str, Any], int]]] = {
+    ("batch", "Job"): _job,
+    ("jobset.x-k8s.io", "JobSet"): _jobset,
+    ("kubeflow.org", "PyTorchJob"): _pytorch_job,
+    ("batch.volcano.sh", "Job"): _volcano_job,
+}
+
+
+def program(pod: dict[str, Any]) -> dict[str, Any]:
+    """Give the container of a pod in which the program runs; sidecars may stand before it."""
+    name = pod.get("metadata", {}).get("annotations", {}).get(_CONTAINER)
+    containers: list[dict[str, Any]] = pod["spec"]["containers"]
+    return next((container for container in containers if container["name"] == name), containers[0])
+
+
+def api_groups(found: Iterable[dict[str, Any]]) -> frozenset[str]:
+    """Give the API groups of rendered objects, which tell the controllers that they need."""
+    return frozenset(str(item["apiVersion"]).rpartition("/")[0] for item in found)

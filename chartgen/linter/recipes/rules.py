@@ -1,0 +1,201 @@
+"""Values files of charts that people wrote by hand: keys that nothing reads, and defects that are known of such charts.
+
+What is known comes from Google's recipes, AI-Hypercomputer/gpu-recipes @ 2e1fd5e: 131 charts that were copied from each
+other, of which teams in turn have copies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from chartgen.checks.secrets import looks_secret
+from chartgen.checks.yaml_pitfalls import traps
+from chartgen.data.compatibility import lock
+from chartgen.errors import Problem, did_you_mean
+from chartgen.findings import Complaint, Finding, Severity, in_order
+from chartgen.helm.yaml import Document, require_map
+from chartgen.kube.manifest_walk import items, maps, repeated
+
+Rule = Callable[[dict[str, Any]], Iterator[Complaint]]
+_RECIPES = "AI-Hypercomputer/gpu-recipes @ 2e1fd5e"
+# What the recipes' training charts (src/helm-charts/{a3mega,a3ultra,a4,a4x}) read: key -> the keys below it.
+KNOWN_KEYS: dict[str, frozenset[str]] = {
+    "queue": frozenset(),
+    "targetNodes": frozenset(),
+    "avoidNodes": frozenset(),
+    "targetPlatform": frozenset(),
+    "clusterName": frozenset(),
+    "dwsSettings": frozenset(("maxRunDurationSeconds",)),
+    "tasSettings": frozenset(("topologyRequest", "useLegacyTAS")),
+    "volumes": frozenset(
+        ("gcsVolumes", "gcsMounts", "psVolumes", "psMounts", "pvcMounts", "ssdMountPath", "mtcMountPath", "useGcs")
+    ),
+    "workload": frozenset(
+        (
+            *("gpus", "image", "envs", "arguments", "defaultArguments", "configFile", "configPath", "framework"),
+            *("gcsSidecarImage", "psSidecarImage", "torchDistributedTarget", "tokenizerPath", "experimentName"),
+            *("experimentRootDir", "checkpointsRootDir", "nemoConfigOverrides", "enableNemoDebug", "annotations"),
+            *("max_workload_restarts", "local_ckpt_dir", "serviceAccountName", "privileged"),
+        )
+    ),
+    "network": frozenset(
+        (
+            *("hostNetwork", "hostIPC", "subnetworks", "ncclSettings", "pluginVersion", "daemonVersion"),
+            *("ncclBuildType", "gibVersion", "stackType"),
+        )
+    ),
+    "gpuPlatformSettings": frozenset(("useHostPlugin", "rxdmImage", "ncclPluginImage", "ncclBuildType")),
+}
+_TELLING = ("workload", "network", "volumes", "tasSettings", "dwsSettings")
+_GPUS = 8
+_UNREAD = "remove it"
+
+
+def is_recipe(data: dict[str, Any]) -> bool:
+    """Tell whether values are those of a training recipe of Google's."""
+    workload = data.get("workload")
+    return isinstance(workload, dict) and "gpus" in workload and sum(key in data for key in _TELLING) >= 3
+
+
+def _section(data: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a section of a recipe's values; empty where it is no map, or the values are no recipe's."""
+    found = data.get(name) if is_recipe(data) else None
+    return found if isinstance(found, dict) else {}
+
+
+def dead_key_of_brackets(data: dict[str, Any]) -> Iterator[Complaint]:
+    """A key that ends in `[]` is a key of that very name: templates range over the name without, and see nothing."""
+    for at, node in maps(data):
+        for key in node:
+            if key.endswith("[]"):
+                message = f"{key} is read by no template"
+                yield Complaint(message, f"write {key[:-2]} and a list below it", (*at, key))
+
+
+def dead_key_of_recipe(data: dict[str, Any]) -> Iterator[Complaint]:
+    """A key that no training chart of the recipes reads changes nothing."""
+    for key, value in data.items() if is_recipe(data) else ():
+        below = KNOWN_KEYS.get(key)
+        if below is None:
+            message = f"{key} is read by no chart of the recipes"
+            yield Complaint(message, did_you_mean(key, KNOWN_KEYS) or _UNREAD, (key,))
+            continue
+        for name in value if below and isinstance(value, dict) else ():
+            if name not in below and not name.endswith("[]"):
+                message = f"{key}.{name} is read by no chart of the recipes"
+                yield Complaint(message, did_you_mean(name, below) or _UNREAD, (key, name))
+
+
+def gpus_fill_machines(data: dict[str, Any]) -> Iterator[Complaint]:
+    """The recipes divide the GPUs by 8 and drop the rest: 12 become one machine of 8 that waits for 12."""
+    gpus = _section(data, "workload").get("gpus")
+    if isinstance(gpus, int) and gpus > _GPUS and gpus % _GPUS:
+        message = f"workload.gpus: {gpus} is no multiple of {_GPUS}"
+        yield Complaint(message, f"use {gpus // _GPUS * _GPUS} or {-(-gpus // _GPUS) * _GPUS}", ("workload", "gpus"))
+
+
+def buckets_have_names(data: dict[str, Any]) -> Iterator[Complaint]:
+    """A bucket without a name renders a volume that no pod can mount; the recipes leave it to `--set`."""
+    for index, mount in items(_section(data, "volumes"), "gcsMounts"):
+        if not mount.get("bucketName"):
+            at = ("volumes", "gcsMounts", index)
+            yield Complaint(f"volumes.gcsMounts[{index}] has no bucketName", "name the bucket", at)
+
+
+def buckets_have_a_sidecar(data: dict[str, Any]) -> Iterator[Complaint]:
+    """The volumes range over gcsMounts, the sidecar's annotation asks for gcsVolumes: one without the other hangs."""
+    volumes = _section(data, "volumes")
+    if volumes.get("gcsMounts") and volumes.get("gcsVolumes") is not True:
+        yield Complaint("volumes.gcsMounts without gcsVolumes: true", "set gcsVolumes: true", ("volumes", "gcsMounts"))
+
+
+def networks_are_named(data: dict[str, Any]) -> Iterator[Complaint]:
+    """Outside the machine's own network each GPU network is named; without names the pod has none and uses TCP."""
+    network = _section(data, "network")
+    if network and network.get("hostNetwork") is not True and not network.get("subnetworks"):
+        message = "network.subnetworks is empty, and hostNetwork is not true"
+        yield Complaint(message, "name the networks of the GPU interfaces, or set hostNetwork: true", ("network",))
+
+
+def plugin_and_daemon_fit(data: dict[str, Any]) -> Iterator[Complaint]:
+    """The NCCL plugin and the receive daemon come in pairs; another pair aborts, or runs over TCP."""
+    network = _section(data, "network")
+    plugin, daemon = (str(network.get(key) or "").rpartition(":")[2] for key in ("pluginVersion", "daemonVersion"))
+    rows = [row for rows in lock()["plugins"].values() for row in rows if row["plugin"] == plugin]
+    if plugin and daemon and rows and all(daemon not in row["daemons"] for row in rows):
+        message = f"network.daemonVersion: {daemon} does not go with plugin {plugin}"
+        yield Complaint(message, f"use {' or '.join(rows[0]['daemons'])}", ("network", "daemonVersion"))
+
+
+def variables_stand_once(data: dict[str, Any]) -> Iterator[Complaint]:
+    """A variable that stands twice: the last wins in the pod, and server-side apply refuses the object."""
+    for section, key in (("workload", "envs"), ("network", "ncclSettings")):
+        found = items(data[section], key) if isinstance(data.get(section), dict) else ()
+        named = (((section, key, index), str(entry["name"])) for index, entry in found if "name" in entry)
+        for at, name in repeated(named):
+            yield Complaint(f"{section}.{key} sets {name} twice", "keep one of the two", at)
+
+
+def no_secrets_in_handwritten_values(data: dict[str, Any]) -> Iterator[Complaint]:
+    """Keys, tokens and passwords belong into a Secret: values are kept in the release and shown by many tools."""
+    for at, node in maps(data):
+        for key, value in node.items():
+            name = str(node.get("name", key)) if key == "value" else key
+            if isinstance(value, str) and (looks_secret(name, value) or looks_secret(name.upper(), value)):
+                yield Complaint(f"{name} holds a secret", "put it into a Secret, and refer to it", (*at, key))
+
+
+@dataclass(frozen=True)
+class Handwritten:
+    """A rule for values files of others.
+
+    Args:
+        rule: Yields what is wrong.
+        source: The document behind it.
+        severity: Whether it fails.
+    """
+
+    rule: Rule
+    source: str = _RECIPES
+    severity: Severity = "error"
+
+    @property
+    def id(self) -> str:
+        """The stable id: the function's name with dashes."""
+        return self.rule.__name__.replace("_", "-")
+
+
+HANDWRITTEN = (
+    Handwritten(dead_key_of_brackets, f"{_RECIPES}, 129 values files with `subnetworks[]`"),
+    Handwritten(dead_key_of_recipe, f"{_RECIPES}, src/helm-charts", "warning"),
+    Handwritten(gpus_fill_machines, f"{_RECIPES}, src/helm-charts/*/jobset"),
+    Handwritten(buckets_have_names, f"{_RECIPES}, src/helm-charts/a3mega/jobset"),
+    # later charts of the recipes have other defaults, and values files do not say which chart they are for
+    Handwritten(buckets_have_a_sidecar, f"{_RECIPES}, src/helm-charts/a3mega/jobset", "warning"),
+    Handwritten(networks_are_named, f"{_RECIPES}, src/helm-charts/a3mega/jobset", "warning"),
+    Handwritten(plugin_and_daemon_fit, "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md"),
+    Handwritten(variables_stand_once, "helm/helm issue 31529"),
+    Handwritten(no_secrets_in_handwritten_values, "kubernetes.io, Good practices for Kubernetes Secrets"),
+)
+
+
+def lint_values(document: Document) -> list[Finding]:
+    """Check a values file without its chart.
+
+    Args:
+        document: The file.
+
+    Raises:
+        ChartgenError: It holds no map.
+    """
+    data: dict[str, Any] = dict(require_map(document, "a values file"))
+    found = traps(document)
+    for each in HANDWRITTEN:
+        for complaint in each.rule(data):
+            place = document.position(complaint.at)
+            problem = Problem(complaint.message, document.path, *place, f"{complaint.hint} ({each.source})")
+            key = ".".join(map(str, complaint.at))
+            found.append(Finding(each.id, problem, each.severity, key))
+    return in_order(found)

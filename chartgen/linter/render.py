@@ -1,0 +1,193 @@
+"""Helm at work for lint: `helm lint` and `helm template` for every preset and Kubernetes version, side by side."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.findings import Finding
+from chartgen.helm.manifests import Manifest, manifests
+from chartgen.helm.program import Helm, HelmError, explain, find_helm
+from chartgen.helm.values import to_json
+from chartgen.helm.yaml import Plain
+from chartgen.kube.manifest_walk import LINT_NAMESPACE
+
+_RELEASE = "lint"
+# What Helm writes where a chart's own `fail`, `required` or schema refuses values.
+_ASKS = ("execution error at (", "meet the specifications of the schema")
+# Seconds; a chart of chartgen takes 0.1. Templates can loop for hours without filling memory.
+LIMIT = 60.0
+_HELM_LINE = re.compile(r"\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)", re.DOTALL)
+# A thousand times for templates that include each other, before the sentence that matters.
+# Bounded, and begun only where a word begins, so that no line makes them look at it again and again.
+_CALLS = re.compile(
+    r'(?:(?:template: [^\s:]{1,300}:[\d:]{1,20} )?executing "[^"\n]{0,200}" at <[^\n]{0,200}?>: '
+    r"error calling \w{1,50}: ){4,}"
+)
+_PLACE = re.compile(r"(?<![\w./-])(?P<path>[\w./-]+\.(?:yaml|yml|tpl|txt)):(?P<line>\d{1,9})(?::\d+)?")
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Values that a chart is tried with.
+
+    Args:
+        name: What they are called; empty for no values.
+        data: The values, merged.
+        file: The file to change when the chart refuses them; the chart's own defaults for no values.
+    """
+
+    name: str = ""
+    data: dict[str, Plain] = field(default_factory=dict, compare=False)
+    file: Path | str = "values.yaml"
+
+
+@dataclass(frozen=True)
+class Rendering:
+    """What a chart rendered to.
+
+    Args:
+        preset: The values.
+        kubernetes: The Kubernetes version that the templates saw.
+        text: What Helm printed.
+    """
+
+    preset: Preset
+    kubernetes: str
+    text: str
+
+    @cached_property
+    def manifests(self) -> list[Manifest]:
+        """Its objects.
+
+        Raises:
+            ChartgenError: A document that is no YAML, or no map.
+        """
+        return [each for each in manifests(self.text) if isinstance(each.document.data, dict)]
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """What Helm said instead of rendering a chart.
+
+    Args:
+        preset: The values.
+        problems: Why not; a path in them begins with the chart's name.
+        asks: Whether the chart itself refuses the values: by `fail`, `required` or its schema.
+    """
+
+    preset: Preset
+    problems: tuple[Problem, ...]
+    asks: bool = False
+
+
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(min(4, (os.cpu_count() or 1) + 1))
+
+
+@dataclass(frozen=True)
+class Renderer:
+    """Runs Helm on a chart's folder.
+
+    Args:
+        folder: The chart's folder.
+        helm: The Helm.
+        schemas: Whether Helm applies the chart's schemas; not when one of them refers to something outside of itself,
+            which Helm would fetch.
+        pool: Its threads, of which each waits for a Helm of its own.
+    """
+
+    folder: Path
+    helm: Helm = field(default_factory=find_helm)
+    schemas: bool = True
+    pool: ThreadPoolExecutor = field(default_factory=_threads, repr=False, compare=False)
+
+    def close(self, *, wait: bool = True) -> None:
+        """End the threads; what has not begun yet never does.
+
+        Args:
+            wait: Whether to wait for a Helm that still runs.
+        """
+        self.pool.shutdown(wait=wait, cancel_futures=True)
+
+    def lint(self, values: dict[str, Plain], kubernetes: str) -> Future[list[Finding]]:
+        """Start `helm lint --strict`."""
+        return self.pool.submit(self._lint, values, kubernetes)
+
+    def template(self, preset: Preset, kubernetes: str, *, upgrade: bool = False) -> Future[Rendering | Refusal]:
+        """Start `helm template`, as for an install or an upgrade."""
+        return self.pool.submit(self._template, preset, kubernetes, upgrade)
+
+    def _lint(self, values: dict[str, Plain], kubernetes: str) -> list[Finding]:
+        try:
+            report = self._run(["lint", "--strict"], values, kubernetes)
+        except HelmError as error:
+            if not error.stdout:
+                return [Finding("helm-lint", told(problem, Preset("", values))) for problem in error.problems]
+            report = error.stdout
+        report = report.replace(f"{self.folder.absolute()}/", "").replace(str(self.folder.absolute()), "Chart.yaml")
+        return list(_lines_of_lint(report))
+
+    def _template(self, preset: Preset, kubernetes: str, upgrade: bool) -> Rendering | Refusal:  # noqa: FBT001
+        command = ["template", "--namespace", LINT_NAMESPACE, *(["--is-upgrade"] if upgrade else [])]
+        try:
+            return Rendering(preset, kubernetes, self._run(command, preset.data, kubernetes, _RELEASE))
+        except MissingToolError:
+            raise
+        except ChartgenError as error:
+            said = error.stderr if isinstance(error, HelmError) else ""
+            return Refusal(preset, tuple(error.problems), any(words in said for words in _ASKS))
+
+    def _run(self, command: Sequence[str], values: dict[str, Plain], kubernetes: str, *words: str) -> str:
+        """Run Helm on the folder: by its absolute path and behind `--`, so that no name is ever taken for a flag."""
+        flags = ["--kube-version", f"{kubernetes}.0", "--values", "-"]
+        flags += [] if self.schemas else ["--skip-schema-validation"]
+        return self.helm.render([*command, *flags, "--", *words, str(self.folder.absolute())], to_json(values), LIMIT)
+
+
+def told(problem: Problem, preset: Preset | None) -> Problem:
+    """Say with which preset something went wrong, and where: in a template, or else in the preset.
+
+    Args:
+        problem: What Helm said; a path in it begins with the chart's name.
+        preset: The values; None where they do not matter.
+    """
+    message = _CALLS.sub("", problem.message)
+    if preset:
+        message = f"with {preset.name or 'no values'}: {message}"
+    if problem.path is None:
+        return Problem(message, preset.file if preset else "templates", 1 if preset else 0, 0, problem.hint)
+    path = problem.path.partition("/")[2] or problem.path if isinstance(problem.path, str) else problem.path
+    return problem._replace(message=message, path=path)
+
+
+def _lines_of_lint(report: str) -> Iterator[Finding]:
+    """Read what `helm lint` reports: one message of one or more lines behind each level and path."""
+    for block in re.split(r"^(?=\[|Error: )", report, flags=re.MULTILINE):
+        match = _HELM_LINE.match(block)
+        if not match:
+            continue
+        first, *more = [line for line in match["text"].splitlines() if line.strip()] or [""]
+        if more and match["path"].startswith("templates"):
+            found = [told(problem, None) for problem in explain("\n".join((first, *more)))]
+        else:
+            found = [_placed(" ".join(match["text"].split()), match["path"].strip())]
+        # what Helm warns of in a template is an object that an API server refuses, or will
+        mild = match["level"] == "WARNING" and not re.match("templates/.", match["path"])
+        rule = "helm-lint-strict" if mild else "helm-lint"
+        yield from (Finding(rule, problem) for problem in found)
+
+
+def _placed(text: str, path: str) -> Problem:
+    """Put what `helm lint` says where it points: the innermost place of a template's error."""
+    places, text = list(_PLACE.finditer(text)), _CALLS.sub("", text)
+    if not places:
+        return Problem(text, path)
+    inner = places[-1]["path"].partition("/")[2] or places[-1]["path"]
+    return Problem(text, inner if "templates/" in inner else path, int(places[-1]["line"]))

@@ -1,0 +1,250 @@
+"""One call of lint: which charts, with which settings; their findings together, those that count."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.library import Library, open_library
+from chartgen.composer.origin import Foreign, Unknown, identified, origin_of
+from chartgen.composer.target import Target, load_target
+from chartgen.data.api_schemas import kubernetes_versions
+from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+from chartgen.findings import Finding, Level, in_order
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import Values
+from chartgen.helm.yaml import load_file
+from chartgen.linter import cache, find_presets
+from chartgen.linter.boundary import escapes, refused
+from chartgen.linter.chart_files import read_chart
+from chartgen.linter.config import Config, read_config
+from chartgen.linter.confined import Outcome, confined
+from chartgen.linter.ignores import NEVER
+from chartgen.linter.limits import Limits
+from chartgen.linter.packages import fetched, is_archive, is_remote, unpacked
+from chartgen.linter.packages import named as in_archive
+from chartgen.linter.recipes.rules import lint_values
+from chartgen.linter.rules import known_ids
+from chartgen.linter.selection import beyond, read_baseline, selected
+from chartgen.linter.steps import Subject, examine
+
+Told = Callable[[str, Outcome], None]
+Work: TypeAlias = Callable[[], Outcome]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What one call of lint was asked for.
+
+    Args:
+        config: The repository's settings with the command line's over them.
+        charts: Folders, values files and targets.
+        library: Where targets are found.
+        folders: The folders of targets and fragments that are not chartgen's own, installed packages' included.
+        values: Values given on the command line.
+        workload: Another workload kind than the targets' own.
+        cache: Whether what is known of unchanged charts is taken.
+        limits: What the lint of one chart may take.
+        plain_http: Whether registries are asked without TLS.
+    """
+
+    config: Config
+    charts: tuple[str, ...]
+    library: Library
+    folders: tuple[Path, ...]
+    values: Values
+    workload: str | None = None
+    cache: bool = True
+    limits: Limits = field(default_factory=Limits)
+    plain_http: bool = False
+
+    @classmethod
+    def of(cls, folder: Path, charts: Sequence[str], path: Sequence[Path], values: Values, **options: Any) -> Settings:
+        """Put together the settings of a folder and those of a call.
+
+        Args:
+            folder: The folder that may hold a configuration.
+            charts: What the call names; empty for the configuration's charts.
+            path: The user's own folders of targets and fragments.
+            values: Values given.
+            options: Fields of `Config`, `workload`, `cache`, `limits` and `plain_http`.
+
+        Raises:
+            UsageError: No chart is named and none found, or a setting is wrong.
+        """
+        own = {key: options.pop(key) for key in ("workload", "cache", "limits", "plain_http") if key in options}
+        config = replace(read_config(folder), **options)
+        if unknown := [each for each in config.kubernetes if each not in kubernetes_versions()]:
+            hint = "known: " + ", ".join(kubernetes_versions())
+            raise UsageError(Problem(f"there are no schemas of Kubernetes {each}", hint=hint) for each in unknown)
+        named = tuple(charts) or config.charts or _found(folder)
+        library = open_library(path)
+        return cls(config, named, library, library.folders(), values, **own)
+
+    @property
+    def name(self) -> str:
+        """What the findings are about, in one word."""
+        return self.charts[0] if len(self.charts) == 1 else "lint"
+
+
+def lint_all(settings: Settings, tell: Told) -> list[Finding]:
+    """Lint all charts of a call.
+
+    Args:
+        settings: What to lint.
+        tell: Gets each chart's name and its outcome.
+
+    Returns:
+        The findings that count, sorted by place.
+
+    Raises:
+        UsageError: Something that is neither a chart, a values file nor a target, or an unknown rule.
+        MissingToolError: There is no fitting Helm.
+    """
+    config = settings.config
+    known = known_ids()
+    selected([], select=config.select, ignore=config.ignore, known=known)
+    baseline = read_baseline(config.baseline) if config.baseline else None
+    found = [each for name in settings.charts for each in _lint(name, settings, tell)]
+    counting = selected(in_order(found), select=config.select, ignore=config.ignore, known=known)
+    return counting if baseline is None or not config.baseline else beyond(counting, baseline, config.baseline.parent)
+
+
+def _lint(name: str, settings: Settings, tell: Told) -> Iterator[Finding]:
+    """Lint what a name stands for, each chart in a process of its own."""
+    for each, work in _work(name, settings):
+        done = confined(each, work, settings.limits)
+        if done.steps != []:
+            tell(each, done)
+        yield from done.findings
+
+
+def _work(name: str, settings: Settings) -> Iterator[tuple[str, Work]]:
+    path = Path(name)
+    if is_remote(name) or (path.is_file() and is_archive(path)):
+        # removed here: the process that lints it may be killed
+        with tempfile.TemporaryDirectory(prefix="chartgen-") as folder:
+            yield name, partial(_packaged, name, Path(folder), settings)
+    elif path.is_dir() and not (path / "Chart.yaml").exists() and (inner := sorted(path.glob("*/Chart.yaml"))):
+        for file in inner:
+            yield str(file.parent), partial(_folder, file.parent, path, settings)
+    elif path.is_dir():
+        yield name, partial(_folder, path, path, settings)
+    elif path.is_file():
+        yield name, partial(_file, path)
+    else:
+        target = _target(name, settings)
+        yield name, partial(_composed, target, settings, compose)
+        yield f"{name}-setup", partial(_composed, target, settings, compose_setup)
+
+
+def _file(path: Path) -> Outcome:
+    return Outcome(list(lint_values(load_file(path))), [])
+
+
+def _packaged(name: str, folder: Path, settings: Settings) -> Outcome:
+    """Lint a packaged chart, unpacked into an empty folder."""
+    archive = Path(name)
+    if is_remote(name):
+        (folder / "fetched").mkdir()
+        limit = settings.limits.seconds / 2
+        archive = fetched(name, folder / "fetched", limit=limit, plain_http=settings.plain_http)
+    elif escapes(archive, Path.cwd()):
+        raise ChartgenError(refused("the chart", "its archive is a link out of the repository", archive))
+    chart = unpacked(archive, name, folder)
+    # what is remembered would name the temporary folder
+    done = _folder(chart, chart, replace(settings, cache=False))
+    return replace(done, findings=[in_archive(each, name, chart) for each in done.findings])
+
+
+def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
+    """Lint the chart of a folder.
+
+    Args:
+        path: The chart's folder.
+        named: What was asked for: the chart's folder, or the one that it lies in.
+        settings: The call's.
+    """
+    if escapes(path, Path.cwd()) or escapes(path, named):
+        raise ChartgenError(refused("the chart", "its folder is a link out of the repository", path))
+    read = read_chart(path)
+    subject = replace(_subject(identified(read.chart, settings.library), settings), folder=path)
+    subject = replace(subject, faults=(*read.findings, *subject.faults), data=read.data, schemas=read.schemas)
+    if not subject.presets and not subject.faults and (presets := _values_of_ci(path)):
+        subject = replace(subject, presets=presets, bare=False)
+    return _examined(subject, "" if subject.faults else read.digest, settings)
+
+
+def _examined(subject: Subject, digest: str, settings: Settings) -> Outcome:
+    subject = replace(subject, versions=settings.config.kubernetes)
+    key = cache.key_of(subject, digest, settings.folders) if digest and settings.cache else ""
+    if key and (known := cache.remembered(key)) is not None:
+        return _asked(Outcome(known), subject.chart, settings.config)
+    done = examine(subject, settings.limits.step)
+    if key:
+        cache.remember(key, done.findings)
+    return _asked(Outcome(done.findings, done.steps), subject.chart, settings.config)
+
+
+def _asked(done: Outcome, chart: Chart, config: Config) -> Outcome:
+    """Leave out good practice where nobody asked for it: in charts of others, unless the settings do.
+
+    No setting leaves out what may not be excused in chartgen's own charts.
+    """
+    own = _level(chart)
+    if (config.level or own) == "style":
+        return done
+    asked = {*config.select, *(NEVER if own == "style" else ())}
+    kept = [each for each in done.findings if each.level != "style" or each.rule in asked]
+    return replace(done, findings=kept, hidden=len(done.findings) - len(kept))
+
+
+def _level(chart: Chart) -> Level:
+    # What the pods of a chart may do is stated by its target: where that is not known, it cannot be judged.
+    return "breaks" if isinstance(origin_of(chart), Foreign | Unknown) else "style"
+
+
+def _target(name: str, settings: Settings) -> Target:
+    names = settings.library.names("target")
+    if name not in names:
+        hint = did_you_mean(name, names) or "give a chart's folder or archive, a values file or a target"
+        raise UsageError(Problem(f"{name!r} is neither a folder, a file nor a target", hint=hint))
+    return load_target(name, settings.library)
+
+
+def _composed(target: Target, settings: Settings, build: Callable[..., Chart | None]) -> Outcome:
+    chart = build(target, settings.workload) if build is compose else build(target)
+    return _examined(_subject(chart, settings), "", settings) if chart else Outcome([], [])
+
+
+def _subject(chart: Chart, settings: Settings) -> Subject:
+    """Try a chart with the values of the call and nothing else, as Helm does; else with none and with every preset."""
+    if given := settings.values.layers:
+        presets = {" + ".join(str(layer.source) for layer in given): settings.values}
+        return Subject(chart, presets=presets, bare=False)
+    origin = origin_of(chart)
+    try:
+        found = find_presets(origin.name if origin.setup else chart.name, settings.config.presets)
+    except ChartgenError as error:
+        return Subject(chart, faults=[Finding("chart-files", problem) for problem in error.problems])
+    return Subject(chart, presets=found)
+
+
+def _values_of_ci(path: Path) -> dict[str, list[Path]]:
+    """Give the values that chart-testing tries a chart with, in place of none: ci/*-values.yaml."""
+    return {file.stem.removesuffix("-values"): [file] for file in sorted(path.glob("ci/*-values.yaml"))}
+
+
+def _found(folder: Path) -> tuple[str, ...]:
+    if (folder / "Chart.yaml").is_file():
+        return (".",)
+    if any(folder.glob("charts/*/Chart.yaml")):
+        if escapes(folder / "charts", folder):
+            raise UsageError(refused("charts", "is a link out of the repository", folder / "charts"))
+        return ("charts",)
+    raise UsageError(Problem("no chart is named, and there is none here", hint="give a chart's folder or a target"))

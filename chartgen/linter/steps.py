@@ -1,0 +1,285 @@
+"""The ladder: one step after another on one chart, each timed, from its files to what its scripts say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from chartgen.checks import check, unanswered
+from chartgen.composer.origin import TARGET, annotations_of
+from chartgen.data.api_schemas import kubernetes_versions
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.findings import NOT_OURS, Finding, in_order
+from chartgen.helm import manifests
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import Values, load_values
+from chartgen.helm.yaml import Plain, load, require_map
+from chartgen.linter.dependencies import about_missing, missing_dependencies, needs_missing, without
+from chartgen.linter.determinism import banned_functions, builds_differ
+from chartgen.linter.differences import AGAIN, UPGRADED, asks_for_upgrade, differences
+from chartgen.linter.dumps import printing_files
+from chartgen.linter.ignores import without_reason
+from chartgen.linter.inspection import Inspection
+from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
+from chartgen.linter.placing import ignored_there, placed
+from chartgen.linter.reasons import Reasons
+from chartgen.linter.render import Preset, Refusal, Renderer, Rendering, told
+from chartgen.linter.rules import level_of
+from chartgen.linter.schema_references import NAME as SCHEMA_FILE
+from chartgen.linter.schema_references import RULE as FOREIGN
+from chartgen.linter.schema_references import foreign_references
+from chartgen.linter.size import release_fits
+from chartgen.linter.sources import Sources
+from chartgen.linter.tokens import rendered_tokens
+from chartgen.linter.unrendered import refusals
+from chartgen.linter.values_coverage import documents
+
+Layers: TypeAlias = Values | Sequence[Path]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A chart to lint.
+
+    Args:
+        chart: Its texts.
+        folder: The folder that it was read from; None for one in memory.
+        presets: Name -> values, or their files with the lowest layer first.
+        bare: Whether it is tried with no values too.
+        faults: What is wrong with its files; Helm is not run while there is any.
+        versions: Kubernetes versions to render for; empty for the oldest and newest that the chart takes.
+        data: Its files that are not text, path -> bytes.
+        schemas: Schemas that are not among its texts, path -> text.
+    """
+
+    chart: Chart
+    folder: Path | None = None
+    presets: Mapping[str, Layers] = field(default_factory=dict)
+    bare: bool = True
+    faults: Sequence[Finding] = ()
+    versions: Sequence[str] = ()
+    data: Mapping[str, bytes] = field(default_factory=dict)
+    schemas: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step that was done: its name, how long it took in seconds, and how many findings it had."""
+
+    name: str
+    seconds: float
+    findings: int
+
+
+@dataclass
+class Examination:
+    """What one walk up the ladder has found so far, in which steps, and what Helm has rendered."""
+
+    subject: Subject
+    findings: list[Finding] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    renderings: list[Rendering] = field(default_factory=list)
+    limit: float | None = None
+
+    def add(self, name: str, findings: Callable[[], Iterable[Finding]]) -> None:
+        """Do a step and time it; say so when it takes longer than it may."""
+        start = time.perf_counter()
+        found: list[Finding] = []
+        try:
+            with limited(self.limit) if self.limit else nullcontext():
+                found += findings()
+        except OutOfTimeError:
+            message = f"the step {name!r} did not end within {self.limit:g} s, so it was not checked"
+            found.append(Finding(UNFINISHED, Problem(message, "Chart.yaml", 1, hint="make the chart smaller")))
+        self.findings += found
+        self.steps.append(Step(name, time.perf_counter() - start, len(found)))
+
+
+def examine(subject: Subject, limit: float | None = None) -> Examination:
+    """Walk a chart up the whole ladder.
+
+    Args:
+        subject: The chart, and what it is rendered with.
+        limit: Seconds that one step may take, for main threads only; None for no limit.
+
+    Returns:
+        The steps that were done, and the findings in order, each where people can mend it.
+
+    Raises:
+        MissingToolError: There is no fitting Helm.
+    """
+    done = Examination(subject, limit=limit)
+    done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
+    if not subject.faults:
+        missing = missing_dependencies(subject.chart, subject.folder)
+        with _folder(subject, missing) as folder:
+            renderer = Renderer(folder)
+            try:
+                _climb(done, renderer, missing)
+            finally:
+                # A process with limits ends what it started itself, and has no time to wait for it.
+                renderer.close(wait=limit is None)
+    kept = (each for each in reversed(done.findings) if each.rule not in ignored_there(each, subject.chart))
+    sources = Sources(subject.chart)
+    failed = {(each.problem.path, each.problem.line) for each in done.findings if each.rule == "helm-template"}
+    # Helm's lint renders too, and reports what keeps it from it a second time.
+    kept = (each for each in kept if each.rule != "helm-lint" or (each.problem.path, each.problem.line) not in failed)
+    found = (placed(each, subject.folder, sources) for each in kept)
+    done.findings = in_order(replace(each, level=level_of(each.rule)) for each in found)
+    return done
+
+
+def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> None:
+    chart, subject = done.subject.chart, done.subject
+    done.add("schema references", lambda: foreign_references(_schemas(subject)))
+    renderer = replace(renderer, schemas=not any(each.rule == FOREIGN for each in done.findings))
+    versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
+    work = _Work(chart, renderer, versions, missing)
+    if subject.bare:
+        work.start(Preset())
+    done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
+    done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
+    done.add("secrets", lambda: [*rendered_tokens(chart), *printing_files(chart)])
+    done.add("README and schema", lambda: [] if _is_ours(chart) else documents(chart))
+    done.add("helm lint", work.linted)
+    done.add("helm template", work.rendered)
+    done.renderings = work.renderings
+    inspection = Inspection(chart, Reasons(chart))
+    done.add("objects", lambda: inspection.read(done.renderings))
+    for step in inspection.steps:
+        done.add(step, partial(inspection.findings, step))
+    done.add("release size", lambda: _sizes(done, inspection))
+
+
+def _schemas(subject: Subject) -> dict[str, str]:
+    """Return every schema that Helm would apply: the chart's, and those of its subcharts, packaged or not."""
+    own = {path: text for path, text in subject.chart.files.items() if path.rpartition("/")[2] == SCHEMA_FILE}
+    return own | dict(subject.schemas)
+
+
+def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
+    """Check each preset, and start to render those that fit; lint promises no checks of jobs for charts of others."""
+    yield from (each for each in unanswered(subject.chart) if each.rule != NOT_OURS)
+    for name, given in subject.presets.items():
+        try:
+            values = given if isinstance(given, Values) else load_values(given)
+            found = check(_without_schema(subject.chart) if not work.renderer.schemas else subject.chart, values)
+        except MissingToolError:
+            raise
+        except ChartgenError as error:
+            yield from (Finding("helm-template", told(problem, Preset(name))) for problem in error.problems)
+            continue
+        yield from (each for each in found if each.rule != NOT_OURS)
+        if all(each.severity != "error" for each in found):
+            files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
+            work.start(Preset(name, values.data, files[-1] if files else "values.yaml"))
+
+
+def _without_schema(chart: Chart) -> Chart:
+    return replace(chart, files={path: text for path, text in chart.files.items() if path != SCHEMA_FILE})
+
+
+def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
+    largest = max((each.text for each in done.renderings), key=len, default="")
+    yield from release_fits(done.subject.chart, done.subject.data, largest)
+    yield from inspection.findings("release size")
+
+
+class _Work:
+    """What Helm is asked for one chart, without dependencies that are not there, and what it answered."""
+
+    def __init__(self, chart: Chart, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
+        self.chart, self.renderer, self.versions, self.missing = chart, renderer, versions, missing
+        self.library = _is_library(chart)
+        self.lints: list[Future[list[Finding]]] = []
+        self.templates: list[tuple[Preset, list[Future[Rendering | Refusal]]]] = []
+        self.renderings: list[Rendering] = []
+
+    def start(self, preset: Preset) -> None:
+        """Begin to lint and render with values; a library chart has nothing to render.
+
+        The lint of Helm 3 applies a schema whatever it is asked for (3.22.0, pkg/lint/rules/values.go), so it is left
+        out where a schema must not be used.
+        """
+        if self.renderer.schemas or self.renderer.helm.version >= (4,):
+            self.lints.append(self.renderer.lint(preset.data, self.versions[-1]))
+        if not self.library:
+            running = [self.renderer.template(preset, each) for each in self.versions]
+            self.templates.append((preset, running))
+
+    def linted(self) -> Iterator[Finding]:
+        """Give what `helm lint` found, but for what it lacks a dependency for."""
+        for lint in self.lints:
+            yield from (each for each in lint.result() if not needs_missing(each.problem.message, self.missing))
+
+    def rendered(self) -> Iterator[Finding]:
+        """Give what `helm template` refused, and where two renders of the same differ."""
+        refused: list[Refusal] = []
+        for preset, running in self.templates:
+            texts = set()
+            for template in running:
+                answer = template.result()
+                if isinstance(answer, Rendering):
+                    self.renderings.append(answer)
+                    texts.add(answer.text)
+                else:
+                    refused.append(answer)
+            if texts:
+                yield from self._compared(self.renderings[-1], texts, preset)
+        yield from refusals(refused, self.missing, asks=not _is_ours(self.chart))
+        yield from about_missing(self.chart, self.missing, rendered=self.library or bool(self.renderings))
+
+    def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> Iterator[Finding]:
+        """Render once more, unless two Kubernetes versions gave the same: then two renders are equal already.
+
+        And render as for an upgrade, where a template asks which of the two it is.
+        """
+        if len(texts) > 1 or len(self.versions) == 1:
+            yield from self._differing(last, self.renderer.template(preset, last.kubernetes), AGAIN)
+        if asks_for_upgrade(self.chart):
+            yield from self._differing(last, self.renderer.template(preset, last.kubernetes, upgrade=True), UPGRADED)
+
+    def _differing(self, last: Rendering, running: Future[Rendering | Refusal], when: str) -> Iterator[Finding]:
+        again = running.result()
+        if isinstance(again, Rendering) and again.text != last.text:
+            with suppress(ChartgenError):  # what is no YAML is told where objects are read
+                yield from differences(self.chart, last.manifests, again.manifests, when)
+
+
+@contextmanager
+def _folder(subject: Subject, missing: Sequence[str]) -> Iterator[Path]:
+    if subject.folder and missing:
+        with without(subject.chart, subject.folder, missing) as folder:
+            yield folder
+    elif subject.folder:
+        yield subject.folder
+    else:
+        with manifests.written(subject.chart) as folder:
+            yield folder
+
+
+def _ends(versions: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys((versions[0], versions[-1])))
+
+
+def _wanted(chart: Chart) -> str:
+    return str(_head(chart).get("kubeVersion", ""))
+
+
+def _is_ours(chart: Chart) -> bool:
+    """Tell whether README and schema are generated: then the comparison with a new build covers them."""
+    return TARGET in annotations_of(chart)
+
+
+def _is_library(chart: Chart) -> bool:
+    return _head(chart).get("type") == "library"
+
+
+def _head(chart: Chart) -> dict[str, Plain]:
+    return require_map(load(chart.files["Chart.yaml"], "Chart.yaml"), "Chart.yaml")

@@ -1,0 +1,85 @@
+"""One run of a log that holds several: a run begins where a configuration contradicts the one before, or says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isnan
+from typing import TypeAlias
+
+from chartgen.errors import Problem, UsageError
+from chartgen.metrics.figures.facts import Notice, agree
+from chartgen.metrics.figures.settings import facts_of
+from chartgen.metrics.read.events import NEVER
+from chartgen.metrics.read.log import Log
+
+# Where a run begins: index of its first step, and its first configuration; its settings.
+_Run: TypeAlias = tuple[int, int, Mapping[str, str]]
+
+
+def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], list[Notice]]:
+    """Choose a run.
+
+    Args:
+        log: A log with steps.
+        number: Which run, from 1; None = the last.
+
+    Returns:
+        What the log tells of it, its settings, and what the reader has to know.
+
+    Raises:
+        UsageError: The log has no such run.
+    """
+    runs = _runs(log)
+    if number and number > len(runs):
+        count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
+        hint = "runs are told apart by their settings and their ends; any other start is a restart"
+        raise UsageError(Problem(f"there is no run {number}: the log holds {count}", log.places[0], hint=hint))
+    at = (number or len(runs)) - 1
+    if len(runs) == 1:
+        return log, runs[0][2], []
+    hint = f"--run N chooses, 1 to {len(runs)}"
+    told = [] if number else [Notice(f"{_whose(log)} {len(runs)} runs; this is the last", hint)]
+    return _cut(log, runs, at), runs[at][2], told
+
+
+def _after_the_end(log: Log, begin: int) -> bool:
+    """Tell whether steps begin from scratch when all that were planned are done."""
+    numbers, planned = log.track.numbers, log.track.planned
+    return begin > 0 and planned > 0 and numbers[begin] <= 1 and numbers[begin - 1] >= planned - 1
+
+
+def _whose(log: Log) -> str:
+    return "the log holds" if len(log.places) == 1 else "the logs hold"
+
+
+def _runs(log: Log) -> list[_Run]:
+    runs: list[_Run] = [(0, 0, log.sections[0])]
+    for attempt in log.track.attempts():
+        own = log.sections[attempt.section]
+        begin, section, settings = runs[-1]
+        fresh = attempt.section in log.fresh and attempt.section > section
+        if (
+            fresh
+            or _after_the_end(log, attempt.begin)
+            or agree([("then", facts_of(settings)), ("now", facts_of(own))]).notices
+        ):
+            runs.append((attempt.begin, attempt.section, own))
+        elif own:
+            runs[-1] = (begin, section, own)
+    return runs
+
+
+def _cut(log: Log, runs: list[_Run], at: int) -> Log:
+    begin, section, _ = runs[at]
+    end, behind = runs[at + 1][:2] if at + 1 < len(runs) else (len(log.track), len(log.sections))
+    run = Log(log.track.part(begin, end), log.places[0])
+    run.places, run.sections, run.size = log.places, log.sections[:behind], log.size
+    run.broken, run.first_broken, run.bandwidths = log.broken, log.first_broken, log.bandwidths
+    run.checkpoints = [each for each in log.checkpoints if section <= each.section < behind]
+    run.marks = [each for each in log.marks if section <= each.section < behind]
+    # of a later run most logs do not tell when its program was started
+    run.begun = log.starts.get(section, NEVER) if at else log.begun
+    run.fresh, run.remarks = log.fresh, log.remarks
+    others = [each.when for each in run.checkpoints] + [each.when for each in run.marks]
+    run.ended = max([when for when in (*run.track.when, *others) if not isnan(when)], default=NEVER)
+    return run

@@ -1,0 +1,1 @@
+"""Events to figures: facts of a run, its window, operations, timeline and cost."""

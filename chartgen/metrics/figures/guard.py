@@ -1,0 +1,98 @@
+"""What cannot be true is not told as a figure: below zero, above the peak of the GPU, or at odds with the program."""
+
+from __future__ import annotations
+
+from itertools import filterfalse
+from math import isnan, nan
+from typing import TYPE_CHECKING
+
+from chartgen.metrics.figures.facts import Facts, Notice
+from chartgen.metrics.figures.summary import Speed
+from chartgen.metrics.read.track import Track
+
+if TYPE_CHECKING:
+    from chartgen.metrics.figures.peak import Peak
+
+# Above the dense peak of every GPU in the table, in any format: 15,000 TFLOPS of a B300 in nvfp4.
+MOST_TFLOPS = 20_000.0
+# More than the two conventions, padding and small terms can make of a difference between two counts.
+DOUBT = 0.15
+# Column -> how people call it; of these nothing is below zero, and of the first ones nothing is zero.
+_POSITIVE = {"seconds": "step times", "batch": "batches", "sequence": "sequence lengths"}
+_NOT_BELOW = {
+    "tflops": "TFLOPS",
+    "tokens": "tokens/s",
+    "memory": "sizes of memory",
+    "energy": "amounts of energy",
+    "samples": "counts of samples",
+}
+
+
+def clean(track: Track) -> list[Notice]:
+    """Take out of the steps what no step can have, and say how much that was."""
+    notices = []
+    for name, words in {**_POSITIVE, **_NOT_BELOW}.items():
+        column = track.columns.get(name)
+        if column is None:
+            continue
+        least = min(filterfalse(isnan, column), default=1.0)
+        if least > 0 or (least == 0 and name in _NOT_BELOW):
+            continue
+        wrong = [at for at, value in enumerate(column) if value < 0 or (value == 0 and name in _POSITIVE)]
+        for at in wrong:
+            column[at] = nan
+        below = "zero or less" if name in _POSITIVE else "less than zero"
+        notices.append(Notice(f"{len(wrong):,} of the {words} in the log are {below}; they are left out"))
+    return notices
+
+
+def check(speed: Speed, peak: Peak | None, facts: Facts) -> tuple[Speed, list[Notice]]:
+    """Take out of a speed what cannot be.
+
+    Args:
+        speed: What was worked out.
+        peak: The peak of the GPU; None = not known.
+        facts: What it was worked out from.
+
+    Returns:
+        The rest, and why something was left out; errors where facts and log contradict one another.
+    """
+    limit = peak.tflops if peak else MOST_TFLOPS
+    whose = f"the {peak.name}" if peak else "the peak of every GPU"
+    notices = []
+    if speed.logged_tflops and speed.logged_tflops > limit:
+        problem = f"the program logs {speed.logged_tflops:,.1f} TFLOPS/GPU, above {whose}, {limit:,g}; left out"
+        notices.append(Notice(problem, "is it the sum of several GPUs, or another GPU?", "error"))
+        speed = speed._replace(logged_tflops=None)
+    if speed.tflops and min(speed.tflops.values()) > limit:
+        told = max(speed.tflops.values())
+        problem = f"{told:,.1f} TFLOPS/GPU are above {whose}, {limit:,g}: speed and TFLOPS are left out"
+        notices.append(Notice(problem, f"one of {_named(facts)} is another run's", "error"))
+        speed = Speed(samples=speed.samples, logged_tflops=speed.logged_tflops)
+    elif speed.tflops and max(speed.tflops.values()) > limit:
+        kept = {name: value for name, value in speed.tflops.items() if value <= limit}
+        problem = f"TFLOPS of the other convention are above {whose}, {limit:,g}, and left out"
+        notices.append(Notice(problem))
+        speed = speed._replace(tflops=kept)
+    return _contradicted(speed, notices)
+
+
+def _contradicted(speed: Speed, notices: list[Notice]) -> tuple[Speed, list[Notice]]:
+    """Compare with what the program itself logged."""
+    own, each = speed.own_tokens, speed.tokens_per_gpu
+    if own and each and abs(each / own - 1) > DOUBT:
+        problem = f"tokens/s/GPU are {each:,.1f} by batch, sequence length and GPUs, {own:,.1f} by the log"
+        hint = "name the right ones; figures that need them are left out"
+        return Speed(speed.samples, logged_tflops=speed.logged_tflops), [*notices, Notice(problem, hint, "error")]
+    logged, tflops = speed.logged_tflops, speed.tflops or {}
+    if logged and tflops and all(abs(value / logged - 1) > DOUBT for value in tflops.values()):
+        named = ", ".join(f"{value:,.1f}" for value in tflops.values())
+        problem = f"the program counts {logged:,.1f} TFLOPS/GPU, which no convention gives: {named}"
+        return speed, [*notices, Notice(problem, "are model, batch and GPUs this run's?")]
+    return speed, notices
+
+
+def _named(facts: Facts) -> str:
+    known = {"batch": "batch", "sequenceLength": "sequence length", "gpus": "GPUs", "flops": "FLOPs per sample"}
+    told = [f"{words} {facts.get(name):,}" for name, words in known.items() if facts.get(name)]
+    return ", ".join([*told, "the model"])

@@ -1,0 +1,104 @@
+"""Models and speeds that vendors have published, from data/published.yaml, where each row has its source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from chartgen.errors import Problem, UsageError, did_you_mean
+from chartgen.helm.yaml import load_file, require_map
+
+_FILE = Path(__file__).parents[2] / "data" / "published.yaml"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published speed.
+
+    Args:
+        model: The model.
+        gpu: GPU model.
+        gpus: GPUs; 0 = not published.
+        precision: Precision.
+        sequence: Tokens of a sample.
+        tokens: Tokens/s per GPU.
+        tflops: TFLOPS per GPU; None = not published.
+        attention: Convention of `tflops`; empty without one.
+        container: The release that was measured.
+        source: Where it was published.
+    """
+
+    model: str
+    gpu: str
+    gpus: int
+    precision: str
+    sequence: int
+    tokens: float
+    tflops: float | None
+    attention: str
+    container: str
+    source: str
+
+
+@lru_cache(maxsize=1)
+def published_data() -> dict[str, Any]:
+    """Return the file of published figures: its `models`, `figures` and `sources`."""
+    return require_map(load_file(_FILE), _FILE.name)
+
+
+def find_model(name: str) -> tuple[str, dict[str, Any]]:
+    """Give a model's own name and its facts.
+
+    Raises:
+        UsageError: The model is not known.
+    """
+    models: Mapping[str, dict[str, Any]] = published_data()["models"]
+    for model, facts in models.items():
+        if name in (model, *facts.get("aliases", ())):
+            return model, {key: value for key, value in facts.items() if key != "aliases"}
+    known = [*models, *(alias for facts in models.values() for alias in facts.get("aliases", ()))]
+    raise UsageError(Problem(f"the model {name!r} is not known", hint=did_you_mean(name, known) or "give -f values"))
+
+
+def find_figure(model: str, wanted: Mapping[str, Any]) -> Figure:
+    """Give the published speed of a model that is nearest to a run: GPU, precision, then the number of GPUs.
+
+    Args:
+        model: The model's name.
+        wanted: Facts of the run: gpu, precision, sequenceLength, gpus.
+
+    Raises:
+        UsageError: Nothing was published for the model.
+    """
+    name, _ = find_model(model)
+    rows = [_figure(row) for row in published_data()["figures"] if row["model"] == name]
+    if not rows:
+        published = sorted({row["model"] for row in published_data()["figures"]})
+        raise UsageError(Problem(f"no speed of {name} is known", hint=f"known are {', '.join(published)}"))
+    # the last of equals: newer releases stand further down
+    return min(reversed(rows), key=lambda row: _distance(row, wanted))
+
+
+def _distance(row: Figure, wanted: Mapping[str, Any]) -> tuple[bool, bool, bool, float]:
+    gpus = wanted.get("gpus") or row.gpus
+    ratio = max(gpus, row.gpus) / max(min(gpus, row.gpus), 1)
+    other = [wanted.get(key) not in (None, value) for key, value in (("gpu", row.gpu), ("precision", row.precision))]
+    return other[0], other[1], wanted.get("sequenceLength") not in (None, row.sequence), ratio
+
+
+def _figure(row: Mapping[str, Any]) -> Figure:
+    return Figure(
+        model=row["model"],
+        gpu=row["gpu"],
+        gpus=row.get("gpus", 0),
+        precision=row["precision"],
+        sequence=row["sequenceLength"],
+        tokens=row["tokens"],
+        tflops=row.get("tflops"),
+        attention=row.get("attention", ""),
+        container=row["container"],
+        source=published_data()["sources"][row["source"]],
+    )

@@ -1,0 +1,154 @@
+"""Figures of a run: how fast its steps are, what that is per GPU, and how it compares with the GPU's peak."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from chartgen.metrics.figures.facts import Facts, Notice, missing_sizes
+from chartgen.metrics.figures.window import Window
+
+# A modified z-score above it is an outlier (B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993).
+_OUTLIER = 3.5
+_MAD = 0.6745
+# Of steps that are all but equal each tenth of a second would be one: less than this share of the median is none.
+_NOTABLE = 0.05
+
+
+class Times(NamedTuple):
+    """Step times of the window, in seconds.
+
+    Args:
+        mean: Their mean, each line weighing as many steps as it stands for.
+        median: The middle one.
+        p5: 5 of 100 are shorter.
+        p95: 5 of 100 are longer.
+        p99: 1 of 100 is longer.
+        shortest: The shortest.
+        longest: The longest.
+        outliers: Step and time of those far off the median, the farthest first, at most ten.
+        outlying: How many are far off.
+    """
+
+    mean: float
+    median: float
+    p5: float
+    p95: float
+    p99: float
+    shortest: float
+    longest: float
+    outliers: tuple[tuple[int, float], ...]
+    outlying: int
+
+
+class Speed(NamedTuple):
+    """What the mean step time amounts to; None where a fact is missing.
+
+    Args:
+        samples: Samples a second.
+        tokens: Tokens a second, of all GPUs.
+        tokens_per_gpu: Tokens a second and GPU.
+        tflops: Convention of the attention -> TFLOPS per GPU.
+        logged_tflops: TFLOPS per GPU as the program itself logged them; its convention is the program's.
+        own_tokens: Tokens a second and GPU as the program itself logged them.
+    """
+
+    samples: float | None = None
+    tokens: float | None = None
+    tokens_per_gpu: float | None = None
+    tflops: dict[str, float] | None = None
+    logged_tflops: float | None = None
+    own_tokens: float | None = None
+
+
+def times_of(window: Window) -> Times | None:
+    """Work out the step times of a window; None when the log has none."""
+    mean = window.mean("seconds")
+    if mean is None:
+        return None
+    ordered = sorted(window.values("seconds"))
+    median = quantile(ordered, 0.5)
+    far = _outliers(window, ordered, median)
+    return Times(
+        mean=mean,
+        median=median,
+        p5=quantile(ordered, 0.05),
+        p95=quantile(ordered, 0.95),
+        p99=quantile(ordered, 0.99),
+        shortest=ordered[0],
+        longest=ordered[-1],
+        outliers=tuple(far[:10]),
+        outlying=len(far),
+    )
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Give a quantile of ordered numbers, linear between two of them (type 7 of Hyndman and Fan, as numpy has it)."""
+    place = (len(ordered) - 1) * share
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def _outliers(window: Window, ordered: Sequence[float], median: float) -> list[tuple[int, float]]:
+    spread = quantile(sorted([abs(seconds - median) for seconds in ordered]), 0.5)
+    if not spread:  # most steps take the same time to the last digit that is printed: nothing to measure others by
+        return []
+    most = max(_OUTLIER / _MAD * spread, _NOTABLE * median)
+    far = [(step, seconds) for step, seconds in window.rows("seconds") if abs(seconds - median) > most]
+    return sorted(far, key=lambda each: -abs(each[1] - median))
+
+
+def speed_of(seconds: float | None, window: Window, facts: Facts) -> Speed:
+    """Work out what a step time amounts to.
+
+    Args:
+        seconds: Mean time of a step; None when the log does not tell it.
+        window: The steps.
+        facts: Model, batch and machines.
+    """
+    batch, sequence, gpus = facts.get("batch"), facts.get("sequenceLength"), facts.get("gpus")
+    logged = window.rate("tflops")
+    own = window.rate("tokens")
+    samples = batch / seconds if batch and seconds else None
+    tokens = samples * sequence if samples and sequence else own * gpus if own and gpus else None
+    each = tokens / gpus if tokens and gpus else own
+    return Speed(samples, tokens, each, _tflops(each, samples, facts), logged, own)
+
+
+def _tflops(tokens: float | None, samples: float | None, facts: Facts) -> dict[str, float] | None:
+    given, shape, gpus = facts.get("flops"), facts.shape, facts.get("gpus")
+    sequence = facts.get("sequenceLength")
+    if given:
+        return {"given": given * samples / gpus / 1e12} if samples and gpus else None
+    if shape is None or tokens is None or not sequence:
+        return None
+    from chartgen.metrics.figures.flops import CONVENTIONS, sample_flops
+
+    lora = bool(facts.get("lora"))
+    return {each: sample_flops(shape, sequence, each, lora=lora) * tokens / sequence / 1e12 for each in CONVENTIONS}
+
+
+def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[Notice]:
+    """Say which facts are missing, and for which figures.
+
+    Args:
+        speed: What is known.
+        facts: Model, batch and machines.
+        timed: Whether the time of a step is known.
+    """
+    wanted = [("batch", "--batch"), ("sequenceLength", "--sequence"), ("gpus", "--gpus")]
+    options = [option for name, option in wanted if not facts.get(name)]
+    if speed.tokens_per_gpu is None and options and timed:
+        return [Notice("tokens/s and TFLOPS are not known", f"give {_listed(options)}, or values that tell")]
+    if speed.tokens_per_gpu is None:
+        return [Notice("tokens/s and TFLOPS are not known: the log tells neither step times nor a speed")]
+    if speed.tflops is None:
+        sizes = ", ".join([*missing_sizes(facts.known), *(["sequence length"] if "--sequence" in options else [])])
+        return [Notice(f"TFLOPS are not known without {sizes}", "give --model, or values with -f")]
+    return []
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

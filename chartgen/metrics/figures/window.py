@@ -1,0 +1,165 @@
+"""The steps that figures are worked out from."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from functools import cached_property
+
+from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.metrics.read.log import kept
+from chartgen.metrics.read.track import Track
+
+# Steps that a run takes to reach its speed: memory is allocated, kernels are chosen, caches fill. Google's recipes
+# leave out the first ten, too (AI-Hypercomputer/gpu-recipes @ 2e1fd5e, src/utils/training_metrics).
+_WARM_UP = 10
+# Of a short run no more than this part.
+_SHARE = 5
+
+
+class Window:
+    """Some steps of a track.
+
+    Args:
+        track: All steps.
+        ranges: Indices of those in the window.
+        skipped: Steps that were left out as warm-up, of all starts together.
+    """
+
+    def __init__(self, track: Track, ranges: tuple[range, ...], skipped: int = 0) -> None:
+        self.track = track
+        self.ranges = ranges
+        self.skipped = skipped
+
+    def __len__(self) -> int:
+        return sum(map(len, self.ranges))
+
+    @property
+    def first(self) -> int:
+        """The first step."""
+        return int(self.track.numbers[self.ranges[0].start])
+
+    @property
+    def last(self) -> int:
+        """The last step."""
+        return int(self.track.numbers[self.ranges[-1].stop - 1])
+
+    @cached_property
+    def interval(self) -> int:
+        """How many steps a line stands for, most of the time."""
+        return interval_of(self.track)
+
+    def rows(self, name: str) -> Iterator[tuple[int, float]]:
+        """Give step and value where the log tells a number."""
+        column, numbers = self.track.column(name), self.track.numbers
+        if column is not None:
+            for each in self.ranges:
+                values = column[each.start : each.stop]
+                pairs = zip(numbers[each.start : each.stop], values, strict=True)
+                whole = math.isfinite(sum(values))
+                yield from pairs if whole else (pair for pair in pairs if -math.inf < pair[1] < math.inf)
+
+    def values(self, name: str) -> array[float]:
+        """Give the values that are numbers."""
+        found, column = array("d"), self.track.column(name)
+        if column is not None:
+            for each in self.ranges:
+                found.extend(column[each.start : each.stop])
+        if math.isfinite(sum(found)):
+            return found
+        return array("d", [value for value in found if -math.inf < value < math.inf])
+
+    def rate(self, name: str) -> float | None:
+        """Give the mean of a speed over the time of the steps, which is its harmonic mean; None when none is told."""
+        seconds = [1 / value for value in self.values(name) if value > 0]
+        return len(seconds) / math.fsum(seconds) if seconds else None
+
+    def mean(self, name: str) -> float | None:
+        """Give the mean of a column, each line weighing as many steps as it stands for; None when it has no number."""
+        if "span" in self.track.columns:
+            return self._spanned(name)
+        if self.interval == 1:
+            values = self.values(name)
+            return math.fsum(values) / len(values) if values else None
+        total = weight = last = 0.0
+        for step, value in self.rows(name):
+            span = min(step - last, self.interval) if step > last and weight else self.interval
+            total, weight, last = total + value * span, weight + span, step
+        return total / weight if weight else None
+
+    def _spanned(self, name: str) -> float | None:
+        """Give the mean of a column whose lines tell how many steps they stand for; those that do not stand for one."""
+        pairs = zip(self._column("span"), self._column(name), strict=True)
+        known = [(1.0 if math.isnan(span) else span, value) for span, value in pairs if math.isfinite(value)]
+        weight = math.fsum(span for span, _ in known)
+        return math.fsum(span * value for span, value in known) / weight if weight else None
+
+    def _column(self, name: str) -> Iterator[float]:
+        column = self.track.column(name)
+        for each in self.ranges:
+            yield from column[each.start : each.stop] if column is not None else [math.nan] * len(each)
+
+    def steps(self, indices: range) -> int:
+        """Count the steps of some lines: each stands for those since the line before."""
+        if not len(indices):
+            return 0
+        numbers, spans = self.track.numbers, self.track.column("span")
+        before = int(numbers[indices.start]) - self.interval
+        if spans is not None:
+            told = (at for at in indices if math.isfinite(spans[at]))
+            first = next(told, None)
+            before = int(numbers[indices.start]) - 1 if first is None else int(numbers[first] - spans[first])
+        return int(numbers[indices.stop - 1]) - before
+
+
+def interval_of(track: Track) -> int:
+    """Tell how many steps a line of a log stands for: the distance that most neighbours have."""
+    numbers = track.numbers
+    distances = sorted(numbers[at + 1] - numbers[at] for at in range(min(len(numbers) - 1, 1000)))
+    return max(distances[len(distances) // 2], 1) if distances else 1
+
+
+def steady(track: Track) -> Window:
+    """Give all steps that count but the first ones of each start: ten, or a fifth of a short one."""
+    ranges, skipped = [], 0
+    for each in kept(track):
+        skip = min(_WARM_UP, len(each) // _SHARE)
+        skipped += skip
+        ranges.append(range(each.start + skip, each.stop))
+    return Window(track, tuple(each for each in ranges if len(each)), skipped)
+
+
+def between(track: Track, first: int, last: int) -> Window:
+    """Give the steps from one number to another, both included.
+
+    Raises:
+        ChartgenError: The log has none of them.
+    """
+    ranges = []
+    for each in kept(track):
+        start = bisect_left(track.numbers, first, each.start, each.stop)
+        ranges.append(range(start, bisect_right(track.numbers, last, start, each.stop)))
+    ranges = [each for each in ranges if len(each)]
+    if not ranges:
+        found = f"the log has {min(track.numbers)} to {max(track.numbers)}"
+        raise ChartgenError(Problem(f"no steps between {first} and {last}: {found}", hint="give another --window"))
+    return Window(track, tuple(ranges))
+
+
+def window_of(track: Track, text: str) -> Window:
+    """Read a window as users write it: FIRST:LAST in steps, both included, `all`, or nothing for the steady part.
+
+    Raises:
+        UsageError: It is no window.
+        ChartgenError: The log has no such steps.
+    """
+    if not text:
+        return steady(track)
+    if text == "all":
+        return Window(track, tuple(each for each in kept(track) if len(each)))
+    first, colon, last = text.partition(":")
+    if not (colon and (first or "0").isdecimal() and (last or "0").isdecimal()):
+        raise UsageError(Problem(f"{text!r} is no window", hint="write FIRST:LAST in steps, both included, or all"))
+    return between(track, int(first or 0), int(last) if last else 1 << 62)

@@ -1,0 +1,64 @@
+"""Lines that tell of checkpoints: Megatron-LM's, NeMo 1's and NeMo 2's.
+
+`saving checkpoint at iteration      50 to DIR`, `successfully saved checkpoint from iteration      50 to DIR`,
+`successfully loaded checkpoint from DIR [...] at iteration 50`; `Checkpoint save for step 50 started at 1727.5`,
+`Async checkpoint save for step 50 (DIR) finalized successfully at 1730.1`, `Global Checkpoint Save : Rank: 0 :
+Iteration: 49 : Start time: 1727.500s : Save duration: 1.250s`, `Global Checkpoint Load : Rank : 0 : Start time : ...`.
+
+Sources: NVIDIA/Megatron-LM @ d98e8a6, megatron/training/checkpointing.py; NVIDIA/NeMo @ 8cfedd7,
+nemo/utils/callbacks/nemo_model_checkpoint.py, nemo/lightning/io/pl.py, nemo/utils/callbacks/dist_ckpt_io.py.
+NeMo 2 counts the step of the start from 0 and that of the end from 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from chartgen.metrics.read.events import NEVER, Checkpoint, Event
+from chartgen.metrics.read.prefix import Prefix, written
+from chartgen.metrics.read.readers import Reader
+
+_SIGNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
+    ("start", re.compile(rb"saving checkpoint at iteration +(?P<step>\d+)")),
+    ("end", re.compile(rb"[Ss]uccessfully saved checkpoint from iteration +(?P<step>\d+)")),
+    ("load", re.compile(rb"successfully loaded checkpoint(?:.{0,5000} at iteration (?P<step>\d+))?")),
+    ("start", re.compile(rb"Checkpoint save for step (?P<step>\d+) started(?: at (?P<when>[\d.]+\d))?")),
+    (
+        "end",
+        re.compile(
+            rb"checkpoint save for step (?P<step>\d+) \(.{0,5000}finalized successfully(?: at (?P<when>[\d.]+\d))?"
+        ),
+    ),
+    (
+        "saved",
+        re.compile(
+            rb"Global Checkpoint Save : Rank: \d+ :(?: Iteration: (?P<before>\d+) :)? Start time: (?P<when>[\d.]+)s : "
+            rb"Save duration: (?P<seconds>[\d.]+)s"
+        ),
+    ),
+    (
+        "load",
+        re.compile(
+            rb"Global Checkpoint Load : Rank : \d+ : Start time : (?P<when>[\d.]+)s : "
+            rb"Time spent in load_checkpoint: (?P<seconds>[\d.]+)s"
+        ),
+    ),
+)
+
+
+def open_reader() -> Reader:
+    """Give the reader of a log's lines."""
+    return Reader(read)
+
+
+def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
+    """Give the checkpoint of a line."""
+    for sign, pattern in _SIGNS:
+        if match := pattern.search(line):
+            group: Callable[[str], bytes | None] = match.groupdict().get
+            step = int(group("step") or (int(group("before") or -2) + 1))
+            own = group("when")
+            when = float(own) if own else written(prefix, line)
+            return (Checkpoint(sign, step, when, float(group("seconds") or NEVER)),)
+    return ()

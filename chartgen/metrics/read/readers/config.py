@@ -1,0 +1,53 @@
+"""Configurations that programs print before they train: Megatron's list of arguments, and YAML.
+
+`  num_layers ...................................... 80` (NVIDIA/Megatron-LM @ d98e8a6, megatron/training/arguments.py,
+_print_args) and `  num_layers: 80` (NVIDIA/NeMo @ 8cfedd7, examples/nlp/language_modeling/megatron_gpt_pretraining.py;
+Automodel and Megatron-Bridge print YAML too). Such lines are only looked for before the first step of a start.
+Megatron-DeepSpeed pads the vocabulary after it has printed its arguments (bigscience-workshop/Megatron-DeepSpeed,
+megatron/tokenizer/tokenizer.py), and DeepSpeed prints a configuration of its own, whose world size is that of the data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from chartgen.metrics.read.events import Event, Setting, Start
+from chartgen.metrics.read.prefix import Prefix, written
+from chartgen.metrics.read.readers import STARTS, Reader
+
+# Native names that tell a fact; chartgen/metrics/figures/settings.py says which.
+NAMES = (
+    *("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "num_experts"),
+    *("num_moe_experts", "moe_router_topk", "seq_length", "encoder_seq_length", "padded_vocab_size", "vocab_size"),
+    *("global_batch_size", "micro_batch_size", "world_size", "devices", "num_nodes", "precision", "bf16", "fp16"),
+    *("fp8", "fp8_recipe", "swiglu", "activation", "gated_linear_unit", "group_query_attention", "peft_scheme"),
+)
+_LINE = re.compile(rb"(?:^|[\s:])(%s)(?: \.+ |: +)(\S+)\s*$" % b"|".join(name.encode() for name in NAMES))
+_VOCABULARY = re.compile(rb" padded vocab \(size: \d{1,12}\) with \d{1,12} dummy tokens \(new size: (\d{1,12})\)")
+_WORLD = re.compile(rb"using world size: (\d{1,9})\b")
+# deepspeed/runtime/config.py, print: `[2021-05-27 19:49:22,949] [INFO] [config.py:904:print]   world_size .... 1`.
+_DEEPSPEED = b"] [config.py:"
+_BATCH = re.compile(rb" train_batch_size \.{2,60} (\d{1,12})\s*$")
+_CELL = b'"cell_type"'
+
+
+def open_reader() -> Reader:
+    """Give the reader of a log's lines."""
+    return Reader(read)
+
+
+def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
+    """Give the setting of a line."""
+    if _DEEPSPEED in line:
+        match = _BATCH.search(line)
+        return (Setting("train_batch_size", match[1].decode()),) if match else ()
+    if match := _VOCABULARY.search(line):
+        return (Setting("padded_vocab_size", match[1].decode()),)
+    if match := _WORLD.search(line):
+        return (Setting("world_size", match[1].decode()),)
+    if match := _LINE.search(line, prefix.size):
+        return (Setting(match[1].decode(), match[2].decode(errors="replace").strip("'\"")),)
+    if any(start in line for start in STARTS):
+        return (Start(written(prefix, line), fresh=_CELL in line),)
+    return ()

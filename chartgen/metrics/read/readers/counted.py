@@ -1,0 +1,216 @@
+"""What the counts and speeds of an MLPerf result mean: each submitter has its own.
+
+`step` counts samples, tokens or steps, from the start of the run, of the block that ends (its size), or to its
+beginning; `throughput` is samples, tokens or steps a second. The clock decides: only one reading of the first lines
+fills the time that passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf, isnan, log
+from typing import Any, NamedTuple
+
+from chartgen.metrics.read.events import NEVER
+
+# Beyond a factor of 1.5 a reading does not agree with the clock: start-up and evaluations are in the time, too.
+_FAR = log(1.5)
+# What knows its end is preferred to what only fits because it is estimated from the time.
+_GUESS = 0.02
+
+
+# Once it is known how lines count: steps take no less than their time, and a pause is no longer than this many of them.
+_SHORTEST, _LONGEST = 0.5, 100.0
+
+
+class Rule(NamedTuple):
+    """How a count becomes a step.
+
+    Args:
+        name: Which count.
+        divisor: What of it makes a step.
+        offset: What is added: 1 where steps are counted from 0.
+        kind: end (of the run so far), size (of a block) or start (of the block).
+    """
+
+    name: str
+    divisor: int
+    offset: int
+    kind: str
+
+
+class Place(NamedTuple):
+    """Where a line stands.
+
+    Args:
+        number: Its step.
+        span: Steps that it stands for.
+        seconds: Time of one of them.
+    """
+
+    number: int
+    span: float
+    seconds: float
+
+
+class Counter:
+    """Follows the lines of a run."""
+
+    def __init__(self) -> None:
+        #: Samples of a step; tokens of a sample, 0 = not told.
+        self.batch, self.sequence = 1, 0
+        #: The last step that was told.
+        self.reached = 0
+        #: The step of the loss that was told last.
+        self.lost = -1
+        #: What a throughput counts in one step: samples, tokens or 1.
+        self.amount = 1.0
+        # When training last went on, and when the last line was written.
+        self._since = self._last = NEVER
+        self._names: tuple[str, ...] = ()
+        self._rule: Rule | None = None
+
+    def learn(self, key: str, value: Any) -> None:
+        """Take a setting of the run."""
+        if key == "global_batch_size":
+            self.batch = int(value)
+            self.amount = float(self.batch)
+        elif key.endswith("sequence_length"):
+            self.sequence = int(value)
+
+    def start(self, when: float) -> None:
+        """Begin a run."""
+        self.reached, self._names, self._rule = 0, (), None
+        self._since = self._last = when
+
+    def pause(self, when: float) -> None:
+        """Take note that training did not go on before a time."""
+        self._since = when
+
+    def advance(self, number: int, when: float) -> None:
+        """Take note of the last of many steps."""
+        self.reached, self._since, self._last = number, when, when
+
+    def tells(self, names: tuple[str, ...]) -> bool:
+        """Tell whether lines with these values tell of the steps: those of the kind that came first in the run do."""
+        self._names = self._names or names
+        return names == self._names
+
+    def place(self, counts: Mapping[str, int], seconds: float | None, speed: float | None, when: float) -> Place | None:
+        """Place a line, and learn how it counts; None when no reading agrees with the clock.
+
+        Raises:
+            ZeroDivisionError: The batch or the speed is nothing.
+        """
+        amounts = (self.batch, self.batch * self.sequence, 1) if seconds is None else (self.amount,)
+        times = {amount: seconds if seconds is not None else amount / (speed or 0) for amount in amounts if amount}
+        if not self.batch:
+            raise ZeroDivisionError
+        elapsed = when - self._since
+        found = self._known(counts, times[self.amount], when) if self.amount in times else None
+        if found is None:
+            found = self._recognized(counts, times, elapsed)
+        if found is not None:
+            self.advance(found.number, when)
+        return found
+
+    def _known(self, counts: Mapping[str, int], seconds: float, when: float) -> Place | None:
+        if self._rule is None or self._rule.name not in counts:
+            return None
+        span = self._span(self._rule, counts, (when - self._since) / seconds if seconds > 0 else 0)
+        fits = span > 0 and _fits(when - self._last, span * seconds)
+        return Place(self.reached + span, float(span), seconds) if fits else None
+
+    def _recognized(self, counts: Mapping[str, int], times: Mapping[float, float], elapsed: float) -> Place | None:
+        best, chosen = _FAR, None
+        for amount, seconds in times.items():
+            if not 0 < seconds < inf:
+                continue
+            for rule in self._rules(counts, known=len(times) == 1):
+                span = self._span(rule, counts, elapsed / seconds)
+                if span <= 0:
+                    continue
+                # without a clock the first reading counts
+                far = 0.0 if isnan(elapsed) else abs(log(elapsed / seconds / span)) if elapsed > 0 else inf
+                far += _GUESS * (rule.kind == "start")
+                if far < best - 1e-3:
+                    best, chosen = far, (rule, amount, Place(self.reached + span, float(span), seconds))
+        if chosen is None:
+            return None
+        self._rule, self.amount, place = chosen
+        return place
+
+    def _rules(self, counts: Mapping[str, int], *, known: bool) -> Iterator[Rule]:
+        # where only the beginning of a block is told, its size is estimated, and that needs a known time
+        kinds = ("end", "size", "start") if known else ("end", "size")
+        for name in counts:
+            for kind in kinds:
+                yield Rule(name, self.batch, 0, kind)
+                if self.sequence:
+                    yield Rule(name, self.batch * self.sequence, 0, kind)
+                yield Rule(name, 1, 0, kind)
+            yield Rule(name, 1, 1, "end")
+
+    def _span(self, rule: Rule, counts: Mapping[str, int], estimate: float) -> int:
+        """Work out how many steps a line stands for by a rule; nothing when it does not fit."""
+        count = counts[rule.name] // rule.divisor + rule.offset
+        if rule.kind == "start":
+            # where a block begins tells the estimate of the block before, too
+            near = abs(count - self.reached) <= 1 + 0.02 * self.reached
+            return max(count + round(estimate) - self.reached, 0) if near and 0 < estimate < 1e12 else 0
+        return count if rule.kind == "size" else count - self.reached
+
+    def expect(
+        self, names: tuple[str, ...], counts: Mapping[str, int], seconds: float | None, speed: float | None, when: float
+    ) -> None:
+        """Learn how lines count from the first of them, unless it is known; its place is not taken yet."""
+        if self._rule is None and names == (self._names or names):
+            before = self.reached, self._since, self._last
+            self.place(counts, seconds, speed, when)
+            self.reached, self._since, self._last = before
+            self._names = names
+
+    def many(
+        self, names: tuple[str, ...], counts: Mapping[str, Sequence[int]], times: Sequence[float], when: Sequence[float]
+    ) -> tuple[list[int], Sequence[float]] | None:
+        """Place many lines of a kind that is known; None when they need a closer look, one by one."""
+        rule = self._rule
+        if rule is None or rule.kind != "end" or names != self._names or rule.name not in counts:
+            return None
+        numbers = [count // rule.divisor + rule.offset for count in counts[rule.name]]
+        before = [self.reached, *numbers[:-1]]
+        spans = [float(number - last) for number, last in zip(numbers, before, strict=True)]
+        ends = [self._last, *when[:-1]]
+        rows = zip(spans, times, ends, when, strict=True)
+        fit = all(_fits(now - last, span * seconds) for span, seconds, last, now in rows)
+        return (numbers, spans) if min(spans) > 0 and fit else None
+
+    def whole(self, counts: Mapping[str, int]) -> int:
+        """Give the step of a line that tells no speed, such as that of a loss; -1 when it is not told."""
+        if self._rule and self._rule.kind == "end" and self._rule.name in counts:
+            return counts[self._rule.name] // self._rule.divisor + self._rule.offset
+        if "samples_count" in counts and self.batch:
+            return counts["samples_count"] // self.batch
+        return counts.get("step", -1)
+
+    def samples(self, metadata: Mapping[str, Any]) -> float:
+        """Give the samples that an evaluation comes after; nan = its count has no unit.
+
+        gpt3 counts tokens and calls them epochs: then they are a multiple of a step's tokens.
+        """
+        if isinstance(count := metadata.get("samples_count"), int | float):
+            return float(count)
+        count = metadata.get("epoch_num", metadata.get("step"))
+        if not isinstance(count, int | float):
+            return NEVER
+        if self.sequence and self.batch and count % (self.batch * self.sequence) == 0:
+            return count / self.sequence
+        return float(count) if "epoch_num" in metadata else count * float(self.batch)
+
+    def step_of(self, samples: float) -> int:
+        """Give the step after some samples; -1 = not told."""
+        return -1 if isnan(samples) or not self.batch else int(samples // self.batch)
+
+
+def _fits(elapsed: float, steps: float) -> bool:
+    return isnan(elapsed) or _SHORTEST * steps <= elapsed <= _LONGEST * steps

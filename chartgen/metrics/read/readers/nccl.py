@@ -1,0 +1,99 @@
+"""Rows of nccl-tests, from its own programs and from launcher nccl-test, which prints the same columns.
+
+Source: NVIDIA/nccl-tests v2.17.9, src/common.cu (columns). Launcher nccl-test names the collective in a line of its own
+before each table, a program of nccl-tests in its own first line. Before v2.11 the last column of a half is the largest
+error, and some collectives have no operation or no root.
+"""
+
+from __future__ import annotations
+
+import re
+from math import isfinite
+from typing import NamedTuple
+
+from chartgen.metrics.read.prefix import read_prefix
+from chartgen.metrics.read.readers import TABLE
+
+_COLLECTIVES = b"all_reduce|all_gather|reduce_scatter|alltoall"
+_PROGRAMS = _COLLECTIVES + b"|broadcast|reduce|sendrecv|scatter|gather|hypercube"
+# `# all_reduce`, `# Collective test starting: all_reduce_perf`, or the call of the program in a job's log
+_NAME = re.compile(rb"(?:^#|/|\s)(?:(%s)_perf(?:_mpi)?(?=\s|$)|(%s)(?=\s|$))" % (_PROGRAMS, _COLLECTIVES), re.MULTILINE)
+_OUT_OF_BOUNDS = re.compile(rb"^# Out of bounds values : (\d{1,18})\b")
+# Size, count and type; some collectives have an operation, a root, or both; then the two halves.
+_FEWEST, _MOST, _HALF = 11, 13, 4
+_LONGEST = 2000
+
+
+class Bandwidth(NamedTuple):
+    """What one size reached.
+
+    Args:
+        operation: The collective; empty where the log does not name it.
+        place: out or in: where the result went.
+        bytes: Size of the message.
+        time: Microseconds.
+        algbw: Algorithm bandwidth, GB/s.
+        busbw: Bus bandwidth, GB/s.
+        wrong: Elements that were wrong.
+        test: Which test of the log, from 1.
+    """
+
+    operation: str
+    place: str
+    bytes: int
+    time: float
+    algbw: float
+    busbw: float
+    wrong: int
+    test: int = 1
+
+
+class TableReader:
+    """Reads a log piece by piece; remembers which test it is in, and which collective is tested."""
+
+    def __init__(self) -> None:
+        self._operation = ""
+        self._test = 0
+        # What the fourth column of a half is: how many elements were wrong, or the largest error of one.
+        self._errors = False
+
+    def read(self, text: bytes) -> list[Bandwidth]:
+        """Give the rows of some whole lines; of all others only those count that name the collective."""
+        found: list[Bandwidth] = []
+        for line in text.splitlines():
+            if len(line) > _LONGEST:
+                continue
+            told = line[read_prefix(line).size :]
+            words = told.decode(errors="replace").split()
+            if rows := self._row(words):
+                found += rows
+            elif TABLE in told:
+                self._test += 1
+                self._errors = words[-1:] == ["error"]
+            elif found and self._errors and (match := _OUT_OF_BOUNDS.search(told)):
+                found[-1] = found[-1]._replace(wrong=int(match[1]))
+            elif name := _NAME.search(told):
+                self._operation = (name[1] or name[2]).decode()
+        return found
+
+    def _row(self, words: list[str]) -> list[Bandwidth]:
+        """Give both halves of a row; nothing when a line only looks like one, or alltoall of few bytes has none."""
+        if not (_FEWEST <= len(words) <= _MOST and words[0].isdecimal() and words[1].isdecimal()):
+            return []
+        try:
+            size, halves = int(words[0]), (("out", words[-2 * _HALF : -_HALF]), ("in", words[-_HALF:]))
+            return [self._half(size, place, told) for place, told in halves if size and told[0] != "N/A"]
+        except (ValueError, OverflowError):
+            return []
+
+    def _half(self, size: int, place: str, told: list[str]) -> Bandwidth:
+        wrong = 0 if self._errors else _count(told[3])
+        time, algbw, busbw = map(float, told[:3])
+        if not (isfinite(time) and isfinite(algbw) and isfinite(busbw)):
+            raise ValueError(told)
+        return Bandwidth(self._operation, place, size, time, algbw, busbw, wrong, max(self._test, 1))
+
+
+def _count(text: str) -> int:
+    # nccl-tests writes N/A where it does not check
+    return 0 if text == "N/A" else int(float(text))

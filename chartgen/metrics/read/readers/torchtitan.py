@@ -1,0 +1,50 @@
+"""torchtitan's line of a step.
+
+`[titan] 2026-02-11 00:54:17,768 - root - INFO - step:  2  loss: 12.85991  grad_norm:  2.1345  memory: 19.45GiB(30.39%)
+tps: 5,941  tflops: 56.37  mfu: 18.91%`, on one line, in colours or not. tps is of one GPU; there is no step time.
+Source: pytorch/torchtitan v0.2.2, torchtitan/components/metrics.py (MetricsProcessor.log and log_validation).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from chartgen.metrics.read.events import Event, Mark, Step
+from chartgen.metrics.read.prefix import Prefix, written
+from chartgen.metrics.read.readers import Reader
+
+_COLOUR = re.compile(rb"\x1b\[[\d;]{0,20}m")
+_STEP = re.compile(rb"\b(validate )?step: {0,20}(\d{1,18}) ")
+_FIELD = re.compile(rb"\b(\w{1,30}): {1,20}([-+\d.,eE]{1,40}|-?nan|-?inf)")
+_NAMES = {
+    b"loss": "loss",
+    b"grad_norm": "gradient",
+    b"memory": "memory",
+    b"tps": "tokens",
+    b"wps": "tokens",
+    b"tflops": "tflops",
+    b"lr": "rate",
+}
+_GIB = 1024**3 / 1e9
+
+
+def open_reader() -> Reader:
+    """Give the reader of a log's lines."""
+    return Reader(read)
+
+
+def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
+    """Give the step, or the evaluation, of a line."""
+    text = _COLOUR.sub(b"", line)
+    match = _STEP.search(text)
+    if match is None:
+        return ()
+    told = _FIELD.findall(text, match.end())
+    values = {_NAMES[name]: float(value.replace(b",", b"")) for name, value in told if name in _NAMES}
+    when = written(prefix, text, match.start())
+    if match[1]:
+        return (Mark("eval", when, str(values["loss"]), step=int(match[2])),) if "loss" in values else ()
+    if "memory" in values:
+        values["memory"] *= _GIB
+    return (Step(int(match[2]), when, values),) if "loss" in values else ()

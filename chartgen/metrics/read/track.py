@@ -1,0 +1,213 @@
+"""The steps of one process as columns of numbers: 8 bytes for each number, and attempts where a run began again."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from math import copysign, inf, isnan, nan
+from typing import NamedTuple
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.metrics.read.events import Step, Steps
+
+# A run of a second a step takes four months for as many; memory stays below 1 GB.
+_MOST = 10_000_000
+# Of float32, in which programs count; what a line tells beyond it is no figure, and sums of it overflow.
+_LARGEST = 3.4028235e38
+
+
+class Attempt(NamedTuple):
+    """The steps of one start of a run.
+
+    Args:
+        begin: Index of its first step.
+        end: Index behind its last one.
+        section: How many configurations were printed before it.
+    """
+
+    begin: int
+    end: int
+    section: int
+
+
+class Track:
+    """The steps of one process, in the order of its log.
+
+    Args:
+        family: The kind of log.
+    """
+
+    def __init__(self, family: str) -> None:
+        self.family = family
+        #: The steps' numbers.
+        self.numbers = array("q")
+        #: When each was logged; nan = not told.
+        self.when = array("d")
+        #: The values of each; nan = not told, or not a number, which `odd` tells.
+        self.columns: dict[str, array[float]] = {}
+        #: Column -> indices of steps whose value is nan or infinite.
+        self.odd: dict[str, array[int]] = {}
+        #: Steps of the whole run; 0 = not told.
+        self.planned = 0
+        self._starts: list[tuple[int, int]] = []
+        # Names of the step before, how its columns are added to, and up to which step these are filled.
+        self._names: list[str] = []
+        self._appends: list[Callable[[float], None]] = []
+        self._filled = 0
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def add(self, step: Step, section: int = 0) -> None:
+        """Add a step, unless it is one that was told before: a bar drawn again, or another rank's same line.
+
+        Args:
+            step: The step.
+            section: How many configurations were printed before it.
+
+        Raises:
+            ChartgenError: There are more steps than any run has.
+        """
+        numbers, number = self.numbers, step.number
+        if not numbers:
+            self._starts.append((0, section))
+        elif number <= numbers[-1]:
+            at = self._known(step, section)
+            if at is not None:
+                self._fill(at, step)
+                return
+            self._starts.append((len(numbers), section))
+        elif section != self._starts[-1][1]:
+            self._starts.append((len(numbers), section))  # started again where it had ended: no step was lost
+        if len(numbers) >= _MOST:
+            raise ChartgenError(Problem(f"more than {_MOST:,} steps", hint="name the logs of one run"))
+        numbers.append(number)
+        self.when.append(step.when)
+        self.planned = step.planned or self.planned
+        self._add_values(step.values)
+
+    def add_many(self, steps: Steps, section: int = 0) -> None:
+        """Add steps; those that go on where the last one ended are added at once.
+
+        Args:
+            steps: The steps.
+            section: How many configurations were printed before them.
+        """
+        index, names = len(self.numbers), list(steps.columns)
+        goes_on = index and section == self._starts[-1][1] and steps.numbers[0] > self.numbers[-1]
+        if not goes_on or names != self._names or self._filled != index:
+            self._add_each(steps, section)
+            return
+        self.numbers.extend(steps.numbers)
+        self.when.extend(steps.when)
+        self.planned = steps.planned or self.planned
+        self._filled = len(self.numbers)
+        for name, values in steps.columns.items():
+            self.columns[name].extend(values)
+            if not sum(map(abs, values)) < _LARGEST:
+                self._mark(name, [index + at for at, value in enumerate(values) if not abs(value) < _LARGEST])
+
+    def _add_each(self, steps: Steps, section: int) -> None:
+        names = list(steps.columns)
+        rows = zip(steps.numbers, steps.when, *steps.columns.values(), strict=True)
+        for number, when, *values in rows:
+            self.add(Step(number, when, dict(zip(names, values, strict=True)), steps.planned), section)
+
+    def _add_values(self, values: dict[str, float]) -> None:
+        index = len(self.numbers) - 1
+        if list(values) != self._names or self._filled != index:
+            self._open(values, index)
+        for append, value in zip(self._appends, values.values(), strict=True):
+            append(value)
+        self._filled = index + 1
+        if not sum(map(abs, values.values())) < _LARGEST:
+            for name, value in values.items():
+                if not abs(value) < _LARGEST:
+                    self._mark(name, [index])
+
+    def _mark(self, name: str, indices: list[int]) -> None:
+        """Note values that are no numbers; one that is too large for the program's own numbers is infinite."""
+        self.odd.setdefault(name, array("q")).extend(indices)
+        column = self.columns[name]
+        for at in indices:
+            column[at] = nan if isnan(column[at]) else copysign(inf, column[at])
+
+    def _open(self, values: dict[str, float], index: int) -> None:
+        """Get ready for a step whose values are not those of the step before, as most are."""
+        for name in values:
+            column = self.columns.setdefault(name, array("d"))
+            column.extend([nan] * (index - len(column)))
+        self._names = list(values)
+        self._appends = [self.columns[name].append for name in values]
+
+    def _known(self, step: Step, section: int) -> int | None:
+        """Find the same step of this start: what both tell of its time, its loss and when it was is equal."""
+        begin, before = self._starts[-1]
+        at = bisect_left(self.numbers, step.number, begin)
+        if section != before or at == len(self.numbers) or self.numbers[at] != step.number:
+            return None
+        told = ((self._value(name, at), step.values.get(name, nan)) for name in ("seconds", "loss"))
+        pairs = ((self.when[at], step.when), *told)
+        return at if all(one == other or isnan(one) or isnan(other) for one, other in pairs) else None
+
+    def _value(self, name: str, at: int) -> float:
+        return self.columns[name][at] if self._told(name, at) else nan
+
+    def _fill(self, at: int, step: Step) -> None:
+        """Add what was not told of a step yet: some programs tell of one in several lines."""
+        if at == len(self.numbers) - 1:
+            missing = {name: value for name, value in step.values.items() if not self._told(name, at)}
+            self._add_values(missing)
+
+    def _told(self, name: str, at: int) -> bool:
+        column = self.columns.get(name)
+        return column is not None and at < len(column)
+
+    def column(self, name: str) -> array[float] | None:
+        """Give a column, as long as the track; None when nothing of it was told."""
+        column = self.columns.get(name)
+        if column is not None and len(column) < len(self):
+            column.extend([nan] * (len(self) - len(column)))
+        return column
+
+    def attempts(self) -> Iterator[Attempt]:
+        """Give the starts of the run, first to last."""
+        ends = [start for start, _ in self._starts[1:]] + [len(self)]
+        for (begin, section), end in zip(self._starts, ends, strict=True):
+            yield Attempt(begin, end, section)
+
+    def extend(self, other: Track, sections: int) -> None:
+        """Put the steps of a later log behind these.
+
+        Args:
+            other: The later log's steps.
+            sections: How many configurations were printed before it.
+        """
+        odd = {name: set(indices) for name, indices in other.odd.items()}
+        columns = {name: column for name in other.columns if (column := other.column(name)) is not None}
+        for attempt in other.attempts():
+            self._starts.append((len(self), attempt.section + sections))
+            for index in range(attempt.begin, attempt.end):
+                self.numbers.append(other.numbers[index])
+                self.when.append(other.when[index])
+                told = {name: column[index] for name, column in columns.items()}
+                self._add_values({n: v for n, v in told.items() if not isnan(v) or index in odd.get(n, ())})
+        self.planned = other.planned or self.planned
+
+    def part(self, begin: int, end: int) -> Track:
+        """Give the steps of some starts.
+
+        Args:
+            begin: Index of the first step of one start.
+            end: Index behind the last step of the same start, or of a later one.
+        """
+        part = Track(self.family)
+        part.numbers, part.when = self.numbers[begin:end], self.when[begin:end]
+        # of how many steps an earlier run was to be is not kept
+        part.planned = self.planned if end == len(self) else 0
+        part.columns = {name: column[begin:end] for name in self.columns if (column := self.column(name)) is not None}
+        for name, indices in self.odd.items():
+            part.odd[name] = array("q", [at - begin for at in indices if begin <= at < end])
+        part._starts = [(start - begin, section) for start, section in self._starts if begin <= start < end]
+        return part

@@ -1,0 +1,1 @@
+"""Figures to what people and programs read: text, JSON, pictures, pages, comparisons."""

@@ -1,0 +1,159 @@
+"""A run beside an earlier one, or beside what a vendor has published."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.helm.yaml import read_text
+from chartgen.metrics.figures.facts import NAMES, same
+from chartgen.metrics.read.log import read_logs
+from chartgen.metrics.report_data import Readout, Wanted, read_out
+from chartgen.metrics.show.export import FORM, as_dict
+
+_PUBLISHED = "published:"
+# Facts without which two speeds are not of the same thing, and those that make a model.
+_SAME = ("batch", "sequenceLength", "gpus", "gpu", "precision")
+_MODEL = (
+    *("layers", "hiddenSize", "ffnHiddenSize", "attentionHeads", "queryGroups", "headSize", "vocabularySize"),
+    *("experts", "expertsPerToken", "gated", "lora"),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How a run compares with a baseline.
+
+    Args:
+        change: Relative difference of the speed: -0.019 is 1.9 % below.
+        what: What was compared: tokens/s/GPU, TFLOPS/GPU or steps/s.
+        sentence: The same in words, with the baseline's convention.
+        notes: What differs between the two beside speed.
+        other: Facts that differ and that the speed depends on, by the names of facts.NAMES.
+    """
+
+    change: float
+    what: str
+    sentence: str
+    notes: tuple[str, ...]
+    other: tuple[str, ...] = ()
+
+
+def compare(found: Readout, baseline: str, wanted: Wanted) -> Comparison:
+    """Compare a run with a baseline.
+
+    Args:
+        found: The run.
+        baseline: An earlier run's log, its `--output json`, or `published:MODEL`.
+        wanted: What was asked of the run; an earlier log is read the same way.
+
+    Raises:
+        UsageError: The published model is not known.
+        ChartgenError: The file cannot be read, or the two have no speed in common.
+    """
+    if baseline.startswith(_PUBLISHED):
+        return _with_published(found, baseline.removeprefix(_PUBLISHED))
+    return _with_run(as_dict(found), _earlier(baseline, wanted), baseline)
+
+
+def _with_published(found: Readout, model: str) -> Comparison:
+    from chartgen.metrics.figures.published import find_figure, find_model
+
+    facts, speed = found.facts, found.speed
+    row = find_figure(model, facts.known)
+    theirs = {"gpu": row.gpu, "precision": row.precision, "sequenceLength": row.sequence, "gpus": row.gpus}
+    refuse_other_model(facts.known, find_model(model)[1], f"{_PUBLISHED}{model}")
+    differences = [
+        (key, f"{NAMES[key]}: {facts.get(key)}, there {value}")
+        for key, value in theirs.items()
+        if facts.get(key) and value and facts.get(key) != value
+    ]
+    notes = tuple(text for _, text in differences)
+    # a speed of one GPU is published for few numbers of them
+    other = tuple(key for key, _ in differences if key != "gpus")
+    whose = f"NVIDIA's {row.container} figure"
+    own = (speed.tflops or {}).get(row.attention)
+    if row.tflops and own:
+        published = f"{row.tflops:,.0f} TFLOPS/GPU, {row.attention} attention"
+        change, what = own / row.tflops - 1, "TFLOPS/GPU"
+        sentence = f"{own:,.1f} TFLOPS/GPU are {_percent(change)} {whose} ({published}), same convention"
+        return Comparison(change, what, sentence, notes, other)
+    if speed.tokens_per_gpu is None:
+        raise ChartgenError(Problem("the run has no tokens/s to compare", hint="give --batch, --sequence and --gpus"))
+    change = speed.tokens_per_gpu / row.tokens - 1
+    sentence = f"{speed.tokens_per_gpu:,.1f} tokens/s/GPU are {_percent(change)} {whose} ({row.tokens:,.0f})"
+    return Comparison(change, "tokens/s/GPU", sentence, notes, other)
+
+
+def _with_run(ours: dict[str, Any], theirs: dict[str, Any], name: str) -> Comparison:
+    conventions = ours["attention"], theirs["attention"]
+    if conventions[0] != conventions[1] and ours["tokensPerGpu"] is None:
+        raise ChartgenError(Problem(f"one counts {conventions[0]} attention, the other {conventions[1]}", name))
+    refuse_other_model(ours["facts"], theirs["facts"], name)
+    differences = tuple(differences_of(ours["facts"], theirs["facts"]))
+    notes = tuple(text for _, text in differences)
+    errors = [each["message"] for each in theirs.get("notices", ()) if each["severity"] == "error"]
+    notes += tuple(f"the baseline is in doubt: {text}" for text in errors)
+    other = tuple(key for key, _ in differences if key in _SAME)
+    if ours["tokensPerGpu"] and theirs["tokensPerGpu"]:
+        own, base, what = ours["tokensPerGpu"], theirs["tokensPerGpu"], "tokens/s/GPU"
+    elif ours["stepSeconds"] and theirs["stepSeconds"]:
+        own, base, what = 1 / ours["stepSeconds"]["mean"], 1 / theirs["stepSeconds"]["mean"], "steps/s"
+    else:
+        raise ChartgenError(Problem("has no speed to compare with", name))
+    if what == "steps/s" and {*other} & {"batch", "sequenceLength", "gpus"}:
+        hint = "give what tokens/s need: --batch, --sequence and --gpus, or values"
+        raise ChartgenError(Problem(f"steps of another size are not compared: {'; '.join(notes)}", name, hint=hint))
+    change = own / base - 1
+    sentence = f"{own:,.4g} {what} are {_percent(change)} {name} ({base:,.4g})"
+    return Comparison(change, what, sentence, notes, other)
+
+
+def refuse_other_model(ours: Mapping[str, Any], theirs: Mapping[str, Any], name: str) -> None:
+    """Refuse to compare two models.
+
+    Raises:
+        ChartgenError: Their sizes differ; each is named.
+    """
+    pairs = [(key, ours.get(key), theirs.get(key)) for key in _MODEL]
+    sizes = [(key, own, other) for key, own, other in pairs if None not in (own, other) and not same(key, own, other)]
+    if sizes:
+        told = "; ".join(f"{NAMES[key]} {own}, there {other}" for key, own, other in sizes)
+        raise ChartgenError(Problem(f"is of another model: {told}", name, hint="name a baseline of the same model"))
+
+
+def differences_of(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """List what differs beside the model, and what only one of both tells: fact and words."""
+    for key in (*_SAME, "machines"):
+        own, other = ours.get(key), theirs.get(key)
+        if own and other and own != other:
+            yield key, f"{NAMES[key]}: {own}, there {other}"
+    unknown = [NAMES[key] for key in ("layers", *_SAME) if not (ours.get(key) and theirs.get(key))]
+    if unknown:
+        yield "", f"not known of both, so perhaps different: {', '.join(unknown)}"
+
+
+def _percent(change: float) -> str:
+    if abs(change) < 0.0005:
+        return "as fast as"
+    return f"{abs(change) * 100:.1f} % {'below' if change < 0 else 'above'}"
+
+
+def _earlier(baseline: str, wanted: Wanted) -> dict[str, Any]:
+    path = Path(baseline)
+    if path.is_file() and path.suffix == ".json":
+        try:
+            data = json.loads(read_text(path))
+        except (ValueError, RecursionError, ChartgenError):
+            data = None  # DLLogger names its log so, too, which may be of any size
+        if isinstance(data, dict) and data.get("form") == FORM:
+            return data
+    log = read_logs([baseline])
+    # what it tells of itself counts before what was asked of the run
+    own = read_out(log, wanted._replace(run=None, facts=())).facts.known
+    rest = [(name, {key: value for key, value in facts.items() if key not in own}) for name, facts in wanted.facts]
+    return as_dict(read_out(log, wanted._replace(run=None, facts=rest)))

@@ -1,0 +1,44 @@
+"""A column of a run over its steps, in bins, apart for each start."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from chartgen.metrics.read.log import kept
+from chartgen.metrics.report_data import Readout
+from chartgen.metrics.show.series import Bin, bins
+
+
+class Course(NamedTuple):
+    """A column over the steps of one start.
+
+    Args:
+        bins: The steps, in bins.
+        lost: Whether a later start did these steps again.
+    """
+
+    bins: list[Bin]
+    lost: bool
+
+
+def courses(found: Readout, name: str, most: int) -> list[Course]:
+    """Give a column in bins, apart for each start of the run; empty when the log does not tell it.
+
+    Args:
+        found: The run.
+        name: Name of the column.
+        most: Bins of all starts together.
+    """
+    track = found.log.track
+    column = track.column(name)
+    if column is None:
+        return []
+    size = math.ceil(len(track) / most)
+    drawn = []
+    for attempt, counted in zip(track.attempts(), kept(track), strict=True):
+        for part, lost in ((counted, False), (range(counted.stop, attempt.end), True)):
+            if len(part):
+                steps, values = track.numbers[part.start : part.stop], column[part.start : part.stop]
+                drawn.append(Course(bins(steps, values, math.ceil(len(part) / size)), lost))
+    return drawn

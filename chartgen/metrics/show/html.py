@@ -1,0 +1,153 @@
+"""The report of a run: one HTML file with its pictures, figures and configuration, that loads nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import datetime, timezone
+from html import escape
+from pathlib import Path
+
+from chartgen.metrics.figures.facts import NAMES
+from chartgen.metrics.report_data import Readout
+from chartgen.metrics.show.panels import Panel, axis_title, legend, marks, panels
+from chartgen.metrics.show.svg import draw
+from chartgen.metrics.show.text import rows
+from chartgen.visible import visible
+
+_STYLE = """
+:root { color-scheme: light dark; --ground: #fff; --ink: #222; --soft: #666; --grid: #ddd; --all: .3; --most: .4; }
+@media (prefers-color-scheme: dark) { :root { --ground: #15181c; --ink: #e6e6e6; --soft: #a0a6ad; --grid: #3a3f46;
+  --all: .4; --most: .5; } }
+body { background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 62rem;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 2rem; }
+.cards { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1rem 0; }
+.card { border: 1px solid var(--grid); border-radius: .5rem; padding: .5rem .9rem; min-width: 7rem; }
+.card b { display: block; font-size: 1.5rem; font-variant-numeric: tabular-nums; } .card span { color: var(--soft); }
+.picture { overflow-x: auto; } .picture > svg { display: block; width: 100%; min-width: 42rem; height: auto;
+  margin: .5rem 0; }
+.hover { fill: var(--ink); opacity: 0; } .hover:hover { opacity: .08; } .far { fill: var(--c); }
+table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .25rem .5rem;
+  border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
+th { font-weight: 600; white-space: nowrap; width: 12rem; }
+.notice { border-left: 4px solid var(--ink); padding-left: .75rem; } .soft { color: var(--soft); }
+.grid { stroke: var(--grid); stroke-width: 1; } .tick { fill: var(--soft); font-size: 11px; } .end { text-anchor: end; }
+.middle { text-anchor: middle; } .title { fill: var(--ink); font-size: 13px; font-weight: 600; }
+.line, .lost { fill: none; stroke: var(--c); stroke-width: 1.6; stroke-linejoin: round; }
+.lost { stroke-width: 1; stroke-dasharray: 1.5 2.5; } .again { fill: var(--ink); opacity: .12; }
+.all { fill: var(--c); opacity: var(--all); } .most { fill: var(--c); opacity: var(--most); }
+.mark { fill: var(--ink); } .odd { stroke: var(--ink); stroke-width: 2; }
+.restart { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; }
+"""
+# The last second of the year 9999, behind which there are no dates.
+_LAST = 253402300799.0
+_SIGNS = {"restart": "\u2506", "lost": "\u2591", "checkpoint": "\u25b2", "odd": "\u2715"}
+
+
+def page(found: Readout, *, run: str, written: str) -> str:
+    """Write the report of a run.
+
+    Args:
+        found: The run.
+        run: What it is called: its release, or its log.
+        written: When the report is written.
+
+    Returns:
+        An HTML document; it follows the reader's light or dark theme.
+    """
+    name = escape(run)
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{name}</title><style>{_STYLE}{_colours(panels(found))}</style></head><body>",
+        f"<h1>{name}</h1>",
+        f'<p class="soft">{escape(_origin(found, written))}</p>',
+        f'<div class="cards">{"".join(_cards(found))}</div>',
+        *(f'<p class="notice">{escape(each.severity)}: {escape(str(each))}</p>' for each in found.notices),
+        *_pictures(found),
+        "<h2>Figures</h2>",
+        _table(rows(found)),
+        "<h2>Facts that the figures are worked out from</h2>",
+        _table((NAMES[fact], _write(value)) for fact, value in found.facts.known.items()),
+        *_configuration(found),
+        "</body></html>",
+    ]
+    return visible("\n".join(parts) + "\n")
+
+
+def _origin(found: Readout, written: str) -> str:
+    """Say which log this is of, when the run was, and what wrote the page when."""
+    from chartgen import __version__
+
+    places = found.log.places
+    told = [Path(places[0]).name if len(places) == 1 else f"{len(places)} files"]
+    ends = [_moment(when) for when in (found.log.begun, found.log.ended)]
+    begun = ends[0] or _moment(next(iter(found.log.track.when), math.nan))
+    told += [f"run of {begun} to {ends[1]} UTC"] if begun and ends[1] else []
+    return ", ".join([*told, f"written {written} by chartgen {__version__}"])
+
+
+def _moment(when: float) -> str:
+    """Write a time of a log; empty when it is none."""
+    if not 0 < when < _LAST:
+        return ""
+    return datetime.fromtimestamp(when, timezone.utc).strftime("%Y-%m-%d %H:%M")
+
+
+def _cards(found: Readout) -> Iterator[str]:
+    """Give the figures that a reader looks for first."""
+    speed, line, cost = found.speed, found.timeline, found.cost
+    each = found.times.mean if found.times else found.derived.seconds if found.derived else None
+    convention = {"given": "given FLOPs"}.get(found.attention, f"{found.attention} attention")
+    tflops = (speed.tflops or {}).get(found.attention)
+    figures = (
+        (f"{each:,.4g} s" if each else "", "step time"),
+        (f"{speed.tokens_per_gpu:,.0f}" if speed.tokens_per_gpu else "", "tokens/s/GPU"),
+        (f"{tflops:,.1f}" if tflops else "", f"TFLOPS/GPU, {convention}"),
+        (f"{speed.logged_tflops:,.1f}" if speed.logged_tflops and not tflops else "", "TFLOPS/GPU, as logged"),
+        (f"{found.mfu * 100:.1f} %" if found.mfu is not None else "", "MFU"),
+        (f"{found.score[0] / 60:,.2f} min" if found.score else "", "to train"),
+        (f"{line.goodput * 100:.1f} %" if line.goodput is not None else "", "goodput"),
+        (f"{cost.total:,.2f}" if cost and cost.total is not None else "", "cost"),
+    )
+    return (
+        f'<div class="card"><b>{figure}</b> <span>{escape(name)}</span></div>' for figure, name in figures if figure
+    )
+
+
+def _colours(shown: list[Panel]) -> str:
+    light = "".join(f".c{index} {{ --c: {panel.colours[0]}; }}" for index, panel in enumerate(shown))
+    dark = "".join(f".c{index} {{ --c: {panel.colours[1]}; }}" for index, panel in enumerate(shown))
+    return f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}\n"
+
+
+def _pictures(found: Readout) -> Iterator[str]:
+    shown, happened = panels(found), marks(found)
+    numbers = found.log.track.numbers
+    steps = (min(numbers), max(numbers))
+    for index, panel in enumerate(shown):
+        yield f'<div class="picture">{draw(panel, happened, steps, index)}</div>'
+    if shown:
+        signs = [f"{_SIGNS[kind]} {text}" for kind, text in legend(happened).items()]
+        yield f'<p class="soft">{escape("; ".join([axis_title(found), *signs]))}</p>'
+
+
+def _configuration(found: Readout) -> Iterator[str]:
+    settings = next((section for section in reversed(found.log.sections) if section), {})
+    if settings:
+        yield "<details><summary>Configuration in the log</summary>"
+        yield _table(sorted(settings.items()))
+        yield "</details>"
+
+
+def _table(pairs: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:
+    lines = [f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in pairs]
+    return "<table>\n" + "\n".join(lines) + "\n</table>"
+
+
+def _write(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)

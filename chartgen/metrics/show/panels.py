@@ -1,0 +1,201 @@
+"""What the pictures of a run show: one panel for each course over the steps, and the steps where something happened."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from chartgen.metrics.report_data import Readout
+from chartgen.metrics.show.courses import Course, courses
+from chartgen.metrics.show.series import Bin
+
+# Colours that people with any colour vision tell apart (M. Okabe and K. Ito, Color Universal Design, 2008), each for a
+# light and for a dark ground; marks differ in form, too.
+BLUE, ORANGE, GREEN, RED = (
+    ("#0072b2", "#56b4e9"),
+    ("#b85c00", "#e69f00"),
+    ("#007a5a", "#2fc79b"),
+    ("#a8327d", "#cc79a7"),
+)
+# More bins than a picture has columns would only be drawn over one another.
+_BINS = 600
+# How much of the median an axis of step times shows around it at least, and how far above it reaches at most.
+_NOISE, _FAR = 0.1, 3.0
+# More marks of a kind would run into one another.
+_MARKS = 60
+
+
+class Far(NamedTuple):
+    """A value beyond an axis.
+
+    Args:
+        step: Its step, or the middle of the neighbouring steps that it is one of.
+        value: The value.
+        single: Whether it is that step's for sure.
+    """
+
+    step: float
+    value: float
+    single: bool
+
+    def __str__(self) -> str:
+        return f"{self.value:,.4g} {'at' if self.single else 'around'} step {self.step:,.0f}"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One course over the steps.
+
+    Args:
+        title: What it is, with its unit.
+        courses: Each start of the run.
+        colours: On a light and on a dark ground.
+        low: Lower end of the axis.
+        high: Upper end of the axis.
+        beyond: Values that are beyond the axis, by step.
+    """
+
+    title: str
+    courses: list[Course]
+    colours: tuple[str, str]
+    low: float
+    high: float
+    beyond: Sequence[Far] = ()
+
+    @property
+    def cut(self) -> str:
+        """What is said of steps beyond the axis; empty when there are none."""
+        if not self.beyond:
+            return ""
+        farthest = max(self.beyond, key=lambda each: abs(each.value - self.high))
+        count = len(self.beyond)
+        return f"{count:,} beyond the axis, {farthest}{'' if count == 1 else ' the farthest'}"
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Steps where something happened.
+
+    Args:
+        restarts: First steps of later starts.
+        lost: First and last of the steps that were done again, for each start.
+        checkpoints: Steps that were saved.
+        odd: Steps with a loss that is nan or infinite.
+        apart: restart, checkpoint or odd -> 1, or more where only each second one, third one and so on is drawn.
+    """
+
+    restarts: Sequence[int]
+    lost: Sequence[tuple[int, int]]
+    checkpoints: Sequence[int]
+    odd: Sequence[int]
+    apart: Mapping[str, int]
+
+
+def panels(found: Readout) -> list[Panel]:
+    """Give the panels that the log can fill: step time, loss, throughput, memory."""
+    rows = [_panel(found, "seconds", "step time, s", BLUE), _panel(found, "loss", "loss", ORANGE), _evaluations(found)]
+    rows += [_throughput(found), _panel(found, "memory", "memory of a GPU, GB", RED)]
+    return [row for row in rows if row]
+
+
+def _evaluations(found: Readout) -> Panel | None:
+    told = [each for each in found.evaluations if each.step >= 0 and math.isfinite(each.value)]
+    drawn = [Course([Bin(float(each.step), *[each.value] * 5) for each in told], lost=False)]
+    return _scaled("evaluation", drawn, ORANGE) if len(told) > 1 else None
+
+
+def marks(found: Readout) -> Marks:
+    """Give the steps to mark."""
+    numbers = set(found.log.track.numbers)
+    saved = {sign.step for sign in found.log.checkpoints if sign.sign in ("start", "saved", "end")}
+    restarts = found.timeline.restarts
+    lost = [(restart.step, restart.step + restart.lost - 1) for restart in restarts if restart.lost]
+    kinds: dict[str, Sequence[int]] = {
+        "restart": [restart.step for restart in restarts],
+        "checkpoint": sorted(saved & numbers),
+        "odd": found.odd.get("loss", ()),
+    }
+    apart = {kind: math.ceil(len(steps) / _MARKS) or 1 for kind, steps in kinds.items()}
+    few = {kind: steps[:: apart[kind]] for kind, steps in kinds.items()}
+    return Marks(few["restart"], lost, few["checkpoint"], few["odd"], apart)
+
+
+def legend(happened: Marks) -> dict[str, str]:
+    """Explain the marks that a picture has: restart, lost, checkpoint or odd -> what it says."""
+    kinds: dict[str, tuple[Sequence[object], str]] = {
+        "restart": (happened.restarts, "restart"),
+        "lost": (happened.lost, "steps that were done again"),
+        "checkpoint": (happened.checkpoints, "checkpoint"),
+        "odd": (happened.odd, "loss is no number"),
+    }
+    words = {kind: f", 1 of {apart} drawn" for kind, apart in happened.apart.items() if apart > 1}
+    return {kind: text + words.get(kind, "") for kind, (there, text) in kinds.items() if there}
+
+
+def axis_title(found: Readout) -> str:
+    """Name the axis of the steps, and say what a line and its bands are where a point is several steps."""
+    if len(found.log.track) <= _BINS:
+        return "step"
+    return "step (line: median of neighbouring steps; dark band: 90 % of them; light band: all)"
+
+
+def _panel(found: Readout, name: str, title: str, colours: tuple[str, str]) -> Panel | None:
+    drawn = courses(found, name, _BINS)
+    return _steady(title, drawn, colours) if name == "seconds" else _scaled(title, drawn, colours)
+
+
+def _throughput(found: Readout) -> Panel | None:
+    """Speed of each step: tokens/s/GPU where model and machines are known, otherwise what the program logged."""
+    speed, times = found.speed, found.times
+    if times and speed.tokens_per_gpu:
+        work = speed.tokens_per_gpu * times.mean
+        drawn = courses(found, "seconds", _BINS)
+        turned = [Course([_inverse(each, work) for each in course.bins], course.lost) for course in drawn]
+        return _steady("tokens/s/GPU", turned, GREEN)
+    for name, title in (("tokens", "tokens/s/GPU"), ("tflops", "TFLOPS/GPU, as logged")):
+        if drawn := courses(found, name, _BINS):
+            return _steady(title, drawn, GREEN)
+    return None
+
+
+def _inverse(each: Bin, work: float) -> Bin:
+    return Bin(each.step, *(work / value if value > 0 else math.nan for value in reversed(each[1:])))
+
+
+def _steady(title: str, drawn: list[Course], colours: tuple[str, str]) -> Panel | None:
+    """Choose an axis for what should stay the same: noise does not fill it, and what stands out is on it or named."""
+    known = _known(drawn)
+    if len(known) < 2:
+        return None
+    middle = sorted(each.middle for each in known)[len(known) // 2]
+    bottom = min(*(each.least for each in known), (1 - _NOISE) * middle)
+    top = max(min(max(each.most for each in known), _FAR * middle), (1 + _NOISE) * middle)
+    return _panel_of(title, drawn, colours, bottom, top)
+
+
+def _scaled(title: str, drawn: list[Course], colours: tuple[str, str]) -> Panel | None:
+    """Choose an axis that a few wild steps, as at the start of a run, do not flatten; None with less than two bins."""
+    known = _known(drawn)
+    if len(known) < 2:
+        return None
+    lows, highs = sorted(each.least for each in known), sorted(each.most for each in known)
+    edge = int(0.02 * len(known))
+    low, high = lows[edge], highs[-1 - edge]
+    room = 0.5 * (high - low)
+    return _panel_of(title, drawn, colours, max(lows[0], low - room), min(highs[-1], high + room))
+
+
+def _known(drawn: list[Course]) -> list[Bin]:
+    return [each for course in drawn for each in course.bins if math.isfinite(each.middle)]
+
+
+def _panel_of(title: str, drawn: list[Course], colours: tuple[str, str], bottom: float, top: float) -> Panel:
+    margin = 0.06 * (top - bottom) or 0.05 * abs(top) or 1.0
+    # below, there is room for the marks of checkpoints
+    bottom, top = bottom - 2 * margin, top + margin
+    known = [(each, each.least == each.most) for each in _known(drawn)]
+    over = [Far(each.step, each.most, single) for each, single in known if each.most > top]
+    under = [Far(each.step, each.least, single) for each, single in known if each.least < bottom]
+    return Panel(title, drawn, colours, bottom, top, sorted([*over, *under]))

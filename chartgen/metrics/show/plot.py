@@ -1,0 +1,139 @@
+"""The picture of a run, drawn with matplotlib (the extra `plots`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chartgen.errors import MissingToolError, Problem, UsageError
+from chartgen.metrics.report_data import Readout
+from chartgen.metrics.show.courses import Course
+from chartgen.metrics.show.panels import Marks, Panel, axis_title, legend, marks, panels
+from chartgen.metrics.show.text import rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_KINDS = (".png", ".svg", ".pdf")
+# Ground, ink, grid.
+_GROUNDS = {"light": ("#ffffff", "#222222", "#d8d8d8"), "dark": ("#15181c", "#e6e6e6", "#3a3f46")}
+_DASHES = (0, (4, 3))
+# Of what stands behind the steps that were done again.
+_SHADE = 0.12
+# Of the bands of all steps, and of most, on a light and on a dark ground.
+_BANDS = (("least", "most", (0.3, 0.4)), ("low", "high", (0.4, 0.5)))
+_LOOKS: dict[str, dict[str, Any]] = {
+    "restart": {"linestyle": _DASHES, "linewidth": 1.0},
+    "lost": {"marker": "s", "markersize": 9, "linestyle": "", "alpha": _SHADE},
+    "checkpoint": {"marker": "^", "markersize": 4, "linestyle": ""},
+    "odd": {"marker": "x", "linestyle": ""},
+}
+# Where marks stand, as a share of a panel's height.
+_BOTTOM, _TOP = 0.05, 0.93
+
+
+def plot(found: Readout, path: Path, theme: str = "light") -> None:
+    """Draw step time, loss, throughput and memory over the steps, with restarts and checkpoints.
+
+    Args:
+        found: The run.
+        path: File to write: .png, .svg or .pdf.
+        theme: light or dark.
+
+    Raises:
+        MissingToolError: matplotlib is not installed.
+        UsageError: It is another kind of file, or the log has too few steps for a picture.
+    """
+    check_kind(path)
+    shown = panels(found)
+    if not shown:
+        raise UsageError(Problem("a picture needs two steps or more"))
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        hint = "pip install 'chartgen[plots]', or use --report, which needs nothing"
+        raise MissingToolError(Problem("pictures need matplotlib", hint=hint)) from error
+    with rc_context(style(theme)):
+        figure = Figure(figsize=(10, 1.1 + 1.9 * len(shown)), layout="constrained")
+        axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+        happened = marks(found)
+        for panel, each in zip(shown, axes, strict=True):
+            _draw(each, panel, happened, _GROUNDS[theme][1], dark=theme == "dark")
+        axes[-1].set_xlabel(axis_title(found))
+        axes[-1].xaxis.set_major_formatter("{x:,.0f}")
+        figure.suptitle(_title(found), x=0.01, ha="left", fontsize=11)
+        _explain(figure, legend(happened), _GROUNDS[theme][1])
+        figure.savefig(path, dpi=130)
+
+
+def check_kind(path: Path) -> None:
+    """Refuse a file that is no picture.
+
+    Raises:
+        UsageError: It is none.
+    """
+    if path.suffix not in _KINDS:
+        raise UsageError(Problem(f"{path.name} is no picture", hint=f"name it {', '.join(_KINDS)}"))
+
+
+def style(theme: str) -> dict[Any, Any]:
+    """Give matplotlib's settings for a light or dark ground."""
+    ground, ink, grid = _GROUNDS[theme]
+    inks = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
+    grounds = dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), ground)
+    rest = {"axes.edgecolor": grid, "grid.color": grid, "axes.grid": True, "grid.linewidth": 0.6, "font.size": 9}
+    return {**inks, **grounds, **rest, "axes.spines.top": False, "axes.spines.right": False}
+
+
+def _draw(axes: Axes, panel: Panel, happened: Marks, ink: str, *, dark: bool) -> None:
+    for course in panel.courses:
+        _course(axes, course, panel.colours[dark], dark=dark)
+    for first, last in happened.lost:
+        axes.axvspan(first, last, color=ink, alpha=_SHADE, linewidth=0)
+    for step in happened.restarts:
+        axes.axvline(step, color=ink, linestyle=_DASHES, linewidth=1.0)
+    place = axes.get_xaxis_transform()
+    saved = happened.checkpoints
+    axes.plot(saved, [_BOTTOM] * len(saved), "^", color=ink, markersize=4, transform=place)
+    if panel.title == "loss":
+        axes.plot(happened.odd, [_TOP] * len(happened.odd), "x", color=ink, transform=place)
+    axes.set_ylim(panel.low, panel.high)
+    axes.margins(x=0.01)
+    axes.yaxis.set_major_formatter("{x:,.6g}")
+    axes.set_title(panel.title, loc="left", fontsize=9)
+    if panel.beyond:
+        axes.set_title(panel.cut, loc="right", fontsize=8)
+        for above, sign, edge in ((True, "^", 1.0), (False, "v", 0.0)):
+            steps = [each.step for each in panel.beyond if (each.value > panel.high) == above]
+            colour, edges = panel.colours[dark], [edge] * len(steps)
+            if steps:  # what is not clipped counts for the layout, and nothing has no extent
+                axes.plot(steps, edges, sign, transform=place, color=colour, markersize=6, clip_on=False)
+
+
+def _course(axes: Axes, course: Course, colour: str, *, dark: bool) -> None:
+    steps = [each.step for each in course.bins]
+    if course.lost:
+        axes.plot(steps, [each.middle for each in course.bins], color=colour, linewidth=0.8, linestyle=":")
+        return
+    for low, high, strength in _BANDS:
+        lows, highs = ([getattr(each, name) for each in course.bins] for name in (low, high))
+        axes.fill_between(steps, lows, highs, color=colour, alpha=strength[dark], linewidth=0)
+    marker = "o" if len(steps) == 1 else ""
+    axes.plot(steps, [each.middle for each in course.bins], color=colour, linewidth=1.3, marker=marker, markersize=3)
+
+
+def _explain(figure: Figure, explained: dict[str, str], ink: str) -> None:
+    from matplotlib.lines import Line2D
+
+    handles = [Line2D([], [], color=ink, label=text, **_LOOKS[kind]) for kind, text in explained.items()]
+    if handles:
+        figure.legend(handles=handles, loc="upper right", ncols=2, fontsize=8, frameon=False)
+
+
+def _title(found: Readout) -> str:
+    known = dict(rows(found))
+    told = [known["speed"]] if "speed" in known else []
+    told += [f"MFU {known['MFU']}"] if "MFU" in known else []
+    return "\n".join([Path(found.log.places[0]).name, *told])

@@ -1,0 +1,69 @@
+"""A readout in the text format of Prometheus, for a scrape by the node exporter or for a Pushgateway.
+
+Source: prometheus.io/docs/instrumenting/exposition_formats (text-based format), and for the names
+prometheus.io/docs/practices/naming (base units, `_total` for what only grows, `_ratio` for shares).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from chartgen.metrics.report_data import Readout
+
+
+def exposition(found: Readout, labels: Mapping[str, str]) -> str:
+    """Write all figures that are known as gauges.
+
+    Args:
+        found: The run.
+        labels: Labels of every sample, such as release and namespace.
+    """
+    return "".join(_family(name, help_text, samples, labels) for name, help_text, samples in _families(found))
+
+
+def _families(found: Readout) -> Iterator[tuple[str, str, list[tuple[dict[str, str], float]]]]:
+    speed, line = found.speed, found.timeline
+    yield "step", "The last step.", [({}, float(found.log.track.numbers[-1]))]
+    if found.planned:
+        yield "steps_planned", "Steps of the whole run.", [({}, float(found.planned))]
+    if times := found.times:
+        shares = {"0.05": times.p5, "0.5": times.median, "0.95": times.p95, "0.99": times.p99}
+        yield "step_seconds", "Step time in the window.", [({"quantile": key}, value) for key, value in shares.items()]
+        yield "step_mean_seconds", "Mean step time in the window.", [({}, times.mean)]
+    plain = {
+        "tokens_per_second": ("Tokens a second, all GPUs.", speed.tokens),
+        "tokens_per_second_per_gpu": ("Tokens a second and GPU.", speed.tokens_per_gpu),
+        "mfu_ratio": ("Model FLOPs utilization.", found.mfu),
+        "goodput_ratio": ("Share of the wall time that counts.", line.goodput),
+        "wall_seconds": ("Time since the first line.", line.wall),
+        "restarts": ("Later starts.", float(len(line.restarts))),
+        "lost_steps": ("Steps that were done again.", float(sum(each.lost for each in line.restarts))),
+        "loss": ("The last loss.", found.loss.last if found.loss else None),
+        "memory_bytes": ("Most memory of a GPU.", found.memory * 1e9 if found.memory else None),
+        "cost": ("Cost of the wall time, in the currency of the price.", found.cost.total if found.cost else None),
+    }
+    for name, (text, value) in plain.items():
+        if value is not None:
+            yield name, text, [({}, value)]
+    if speed.tflops:
+        samples = [({"attention": convention}, value * 1e12) for convention, value in speed.tflops.items()]
+        yield "flops_per_gpu", "Floating point operations a second and GPU.", samples
+    yield (
+        "not_numbers",
+        "Logged values that are nan or infinite.",
+        [({"value": name}, float(len(found.odd.get(name, ())))) for name in ("loss", "gradient", "seconds")],
+    )
+
+
+def _family(name: str, text: str, samples: list[tuple[dict[str, str], float]], labels: Mapping[str, str]) -> str:
+    head = f"# HELP chartgen_{name} {text}\n# TYPE chartgen_{name} gauge\n"
+    return head + "".join(f"chartgen_{name}{_labels({**labels, **own})} {value!r}\n" for own, value in samples)
+
+
+def _labels(labels: Mapping[str, str]) -> str:
+    pairs = ",".join(f'{name}="{_escape(value)}"' for name, value in labels.items())
+    return f"{{{pairs}}}" if pairs else ""
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

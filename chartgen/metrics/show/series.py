@@ -1,0 +1,67 @@
+"""A column of a run, made small enough to draw: half a million steps become as many bins as there are places."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from chartgen.metrics.report_data import Readout
+
+_BLOCKS = "▁▂▃▄▅▆▇█"
+
+
+class Bin(NamedTuple):
+    """Some neighbouring steps; all values nan when none is a number.
+
+    Args:
+        step: The middle one.
+        least: The lowest value.
+        low: 5 of 100 are lower.
+        middle: The median.
+        high: 5 of 100 are higher.
+        most: The highest.
+    """
+
+    step: float
+    least: float
+    low: float
+    middle: float
+    high: float
+    most: float
+
+
+def bins(steps: Sequence[int], values: Sequence[float], most: int) -> list[Bin]:
+    """Put neighbouring steps together until there are few enough; a value that stands out stays visible.
+
+    Args:
+        steps: The steps' numbers.
+        values: A value for each; nan = none.
+        most: Bins at most.
+    """
+    size = max(math.ceil(len(steps) / most), 1)
+    return [_bin(steps[at : at + size], values[at : at + size]) for at in range(0, len(steps), size)]
+
+
+def _bin(steps: Sequence[int], values: Sequence[float]) -> Bin:
+    middle = (steps[0] + steps[-1]) / 2
+    ordered = sorted([value for value in values if -math.inf < value < math.inf])
+    if not ordered:
+        return Bin(middle, *[math.nan] * 5)
+    rank = (len(ordered) - 1) * 0.05
+    low, high = ordered[math.ceil(rank)], ordered[-1 - math.ceil(rank)]
+    return Bin(middle, ordered[0], min(low, high), ordered[len(ordered) // 2], max(low, high), ordered[-1])
+
+
+def sparkline(found: Readout, name: str, width: int = 60) -> str:
+    """Draw a column over the window as one line of text; empty when it has too few values."""
+    rows = list(found.window.rows(name))
+    if len(rows) < 3:
+        return ""
+    cells = bins([step for step, _ in rows], [value for _, value in rows], width)
+    low, high = min(cell.middle for cell in cells), max(cell.middle for cell in cells)
+    return "".join(_block(cell.middle, low, high) for cell in cells)
+
+
+def _block(value: float, low: float, high: float) -> str:
+    return _BLOCKS[round((value - low) / (high - low) * (len(_BLOCKS) - 1))] if high > low else _BLOCKS[0]

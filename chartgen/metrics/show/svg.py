@@ -1,0 +1,168 @@
+"""Panels as SVG, drawn without any library; colours are classes of the page's style sheet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from chartgen.metrics.show.courses import Course
+from chartgen.metrics.show.panels import Marks, Panel
+from chartgen.metrics.show.series import Bin
+
+_WIDTH, _HEIGHT = 960, 190
+# Marks of steps beyond the axis, and places that tell their values, at most.
+_MARKED, _TOLD = 50, 150
+# Around the plot: left, right, top, bottom.
+_LEFT, _RIGHT, _TOP, _BOTTOM = 66, 30, 24, 24
+
+
+class Scale:
+    """Turns steps and values into places of the picture.
+
+    Args:
+        steps: First and last step.
+        panel: The panel.
+    """
+
+    def __init__(self, steps: tuple[int, int], panel: Panel) -> None:
+        self._first, self._span = steps[0], max(steps[1] - steps[0], 1)
+        self._low, self._high = panel.low, panel.high
+
+    def x(self, step: float) -> float:
+        """Give the place of a step."""
+        return _LEFT + (step - self._first) / self._span * (_WIDTH - _LEFT - _RIGHT)
+
+    def y(self, value: float) -> float:
+        """Give the place of a value; those far beyond the axis lie just outside of it."""
+        share = min(max((value - self._low) / (self._high - self._low), -1.0), 2.0)
+        return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
+
+
+def draw(panel: Panel, happened: Marks, steps: tuple[int, int], number: int) -> str:
+    """Draw a panel.
+
+    Args:
+        panel: The panel.
+        happened: Steps to mark.
+        steps: First and last step of the axis.
+        number: Which of the page's colours it has.
+    """
+    scale = Scale(steps, panel)
+    width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
+    parts = [
+        *_grid(panel, scale, steps),
+        # an inner picture cuts off what is beyond its edge
+        f'<svg x="{_LEFT}" y="{_TOP}" width="{width}" height="{height}" viewBox="{_LEFT} {_TOP} {width} {height}">',
+        *(part for course in panel.courses for part in _course(course, scale)),
+        "</svg>",
+        *_hover(panel, scale),
+        *_marks(panel, happened, scale),
+        f'<text class="title" x="{_LEFT}" y="15">{escape(panel.title)}</text>',
+    ]
+    if panel.beyond:
+        parts.append(f'<text class="tick end" x="{_WIDTH - _RIGHT}" y="15">{escape(panel.cut)}</text>')
+        parts += _beyond(panel, scale)
+    box = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(panel.title)} over the steps"'
+    return f'<svg class="c{number}" {box}>\n' + "\n".join(parts) + "\n</svg>"
+
+
+def _grid(panel: Panel, scale: Scale, steps: tuple[int, int]) -> Iterator[str]:
+    for value in ticks(panel.low, panel.high, 6):
+        y = scale.y(value)
+        yield f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4:.1f}">{value:,.6g}</text>'
+    for step in ticks(*steps, 6):
+        x = scale.x(step)
+        yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
+        yield f'<text class="tick middle" x="{x:.1f}" y="{_HEIGHT - 8}">{step:,.0f}</text>'
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """Choose round numbers between two: 1, 2, 2.5 or 5 times a power of ten apart, `most` at most and one more."""
+    rough = (high - low) / most or 1.0
+    power = 10.0 ** math.floor(math.log10(rough))
+    size = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= rough * 0.999)
+    first = math.ceil(low / size)
+    return [round(index * size, 12) for index in range(first, math.floor(high / size) + 1)]
+
+
+def _course(course: Course, scale: Scale) -> Iterator[str]:
+    for run in _runs(course.bins):
+        points = " ".join(f"{scale.x(each.step):.1f},{scale.y(each.middle):.1f}" for each in run)
+        if course.lost:
+            yield f'<polyline class="lost" points="{points}"/>'
+            continue
+        if len(run) > 1:
+            yield f'<polygon class="all" points="{_band(run, scale, "least", "most")}"/>'
+            yield f'<polygon class="most" points="{_band(run, scale, "low", "high")}"/>'
+        yield f'<polyline class="line" points="{points}"/>'
+
+
+def _runs(bins: Sequence[Bin]) -> Iterator[list[Bin]]:
+    """Part the bins where a value is missing."""
+    run: list[Bin] = []
+    for each in bins:
+        if math.isfinite(each.middle):
+            run.append(each)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _band(run: Sequence[Bin], scale: Scale, low: str, high: str) -> str:
+    there = [f"{scale.x(each.step):.1f},{scale.y(getattr(each, high)):.1f}" for each in run]
+    back = [f"{scale.x(each.step):.1f},{scale.y(getattr(each, low)):.1f}" for each in reversed(run)]
+    return " ".join([*there, *back])
+
+
+def _beyond(panel: Panel, scale: Scale) -> Iterator[str]:
+    """Mark the steps beyond the axis at its edge, with their values."""
+    for each in panel.beyond[:_MARKED]:
+        x, above = scale.x(each.step), each.value > panel.high
+        y, tip = (_TOP, -7) if above else (_HEIGHT - _BOTTOM, 7)
+        title = f"<title>{escape(str(each))}</title>"
+        yield f'<path class="far" d="M{x - 4:.1f},{y} h8 l-4,{tip} z">{title}</path>'
+
+
+def _hover(panel: Panel, scale: Scale) -> Iterator[str]:
+    """Say the values where a pointer rests."""
+    for course in panel.courses:
+        known = [each for each in course.bins if math.isfinite(each.middle)]
+        group = math.ceil(len(known) / _TOLD) or 1
+        for at in range(0, len(known), group):
+            some = known[at : at + group]
+            left, right = scale.x(some[0].step), scale.x(known[min(at + group, len(known) - 1)].step)
+            place = f'x="{left:.1f}" y="{_TOP}" width="{max(right - left, 2):.1f}" height="{_HEIGHT - _TOP - _BOTTOM}"'
+            yield f'<rect class="hover" {place}><title>{escape(_words(some))}</title></rect>'
+
+
+def _words(some: Sequence[Bin]) -> str:
+    first, last = some[0].step, some[-1].step
+    steps = f"step {first:,.0f}" if first == last else f"steps {first:,.0f} to {last:,.0f}"
+    middle = sorted(each.middle for each in some)[len(some) // 2]
+    least, most = min(each.least for each in some), max(each.most for each in some)
+    return f"{steps}: {middle:,.6g}" + (f" ({least:,.6g} to {most:,.6g})" if least < most else "")
+
+
+def _marks(panel: Panel, happened: Marks, scale: Scale) -> Iterator[str]:
+    bottom = _HEIGHT - _BOTTOM
+    for first, last in happened.lost:
+        x = scale.x(first)
+        place = f'x="{x:.1f}" y="{_TOP}" width="{scale.x(last) - x:.1f}" height="{bottom - _TOP}"'
+        yield f'<rect class="again" {place}><title>steps {first:,} to {last:,} were done again</title></rect>'
+    for step in happened.restarts:
+        x = scale.x(step)
+        line = f'<line class="restart" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}">'
+        yield f"{line}<title>restart at step {step:,}</title></line>"
+    for step in happened.checkpoints:
+        x = scale.x(step)
+        path = f"M{x - 4:.1f},{bottom - 3} h8 l-4,-7 z"
+        yield f'<path class="mark" d="{path}"><title>checkpoint of step {step:,}</title></path>'
+    if panel.title == "loss":
+        for step in happened.odd:
+            x = scale.x(step)
+            path = f"M{x - 4:.1f},{_TOP + 4} l8,8 m0,-8 l-8,8"
+            yield f'<path class="odd" d="{path}"><title>the loss of step {step:,} is no number</title></path>'

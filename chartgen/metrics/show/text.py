@@ -1,0 +1,184 @@
+"""A readout in words, for the terminal and for the report's table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from chartgen.metrics.figures.summary import quantile
+from chartgen.metrics.read.readers import FAMILIES
+from chartgen.metrics.report_data import Readout
+from chartgen.metrics.show.series import sparkline
+
+_NAMES = {"loss": "the loss", "seconds": "the step time", "gradient": "the gradient norm", "tflops": "TFLOPS"}
+
+
+def rows(found: Readout) -> Iterator[tuple[str, str]]:
+    """Give the figures as label and text; what is not known has no row."""
+    yield "log", _log(found)
+    yield "window", _window(found)
+    yield from _speed(found)
+    yield from _training(found)
+    yield from _time(found)
+
+
+def lines(found: Readout) -> Iterator[str]:
+    """Give the figures as lines, with sparklines of step time and loss."""
+    for label, text in rows(found):
+        yield f"{label:<11} {text}"
+        if label in ("step time", "loss") and (line := sparkline(found, "seconds" if label == "step time" else "loss")):
+            yield f"{'':<11} {line}"
+
+
+def _log(found: Readout) -> str:
+    numbers, places = found.log.track.numbers, found.log.places
+    name = places[0] if len(places) == 1 else f"{len(places)} files"
+    count = len(found.log.track)
+    steps = f"{count:,} {_kind(found)}{'' if count == 1 else 's'}, {min(numbers):,} to {numbers[-1]:,}"
+    return f"{name}: {FAMILIES[found.log.track.family]}, {steps}{f' of {found.planned:,}' if found.planned else ''}"
+
+
+def _kind(found: Readout) -> str:
+    """Name what a line of the log is: where it stands for a whole block, steps would say too much."""
+    if found.log.track.family != "mlperf":
+        return "step"
+    return "line" if {"seconds", "loss"} & found.log.track.columns.keys() else "evaluation"
+
+
+def _window(found: Readout) -> str:
+    window = found.window
+    text = f"steps {window.first:,} to {window.last:,}"
+    if window.skipped:
+        first = "the first is" if window.skipped == 1 else f"the first {window.skipped} are"
+        text += f"; {first} left out as warm-up"
+    return text + (f"; logged every {window.interval} steps" if window.interval > 1 else "")
+
+
+def _speed(found: Readout) -> Iterator[tuple[str, str]]:
+    times, speed = found.times, found.speed
+    if times:
+        spread = f"p5 {seconds(times.p5)}, p95 {seconds(times.p95)}, p99 {seconds(times.p99)}"
+        yield "step time", f"{times.mean:.4f} s mean, {times.median:.4f} s median; {spread}"
+        if times.outlying:
+            far = ", ".join(f"{value:.4g} s at step {step:,}" for step, value in times.outliers[:3])
+            yield "outliers", f"{times.outlying:,}: {far}{', ...' if times.outlying > 3 else ''}"
+    if found.derived:
+        yield "step time", f"about {found.derived.seconds:.4g} s mean, worked out from {found.derived.source}"
+    if speed.tokens and speed.tokens_per_gpu:
+        yield "speed", f"{speed.tokens:,.0f} tokens/s, {speed.tokens_per_gpu:,.1f} tokens/s/GPU"
+    elif speed.tokens_per_gpu:
+        yield "speed", f"{speed.tokens_per_gpu:,.1f} tokens/s/GPU"
+    elif speed.samples:
+        yield "speed", f"{speed.samples:,.4g} samples/s"
+    if speed.tflops:
+        yield "TFLOPS/GPU", _conventions(speed.tflops)
+    if speed.logged_tflops:
+        yield "logged", f"{speed.logged_tflops:,.1f} TFLOPS/GPU by the program's own count"
+    if found.mfu is not None and found.peak:
+        convention = "with the given FLOPs" if found.attention == "given" else f"{found.attention} attention"
+        yield "MFU", f"{found.mfu * 100:.1f} % of {found.peak.tflops:,g} TFLOPS, {found.peak.name}, {convention}"
+
+
+def _conventions(tflops: dict[str, float]) -> str:
+    words = {"given": "with the given FLOPs", "full": "full attention", "causal": "causal attention"}
+    return ", ".join(f"{value:,.1f} {words[name]}" for name, value in tflops.items())
+
+
+def _training(found: Readout) -> Iterator[tuple[str, str]]:
+    if loss := found.loss:
+        yield "loss", f"{loss.first:.4f} to {loss.last:.4f}, lowest {loss.lowest:.4f}{_slope(found)}"
+    # a program that does not compute the norm writes 0
+    if any(values := found.window.values("gradient")):
+        ordered = sorted(values)
+        yield "gradient", f"norm {quantile(ordered, 0.5):.4g} median, {ordered[-1]:.4g} at most"
+    if len(values := found.window.values("rate")):
+        yield "learning", f"rate {values[0]:.4g}{f' to {values[-1]:.4g}' if values[-1] != values[0] else ''}"
+    if any(found.totals.values()):
+        yield "skipped", f"{found.totals.get('skipped', 0):,} steps skipped, {found.totals.get('nans', 0):,} with nan"
+    for name, steps in found.odd.items():
+        where = ", ".join(f"{step:,}" for step in steps[:5]) + (", ..." if len(steps) > 5 else "")
+        count = f"{len(steps):,} step{'' if len(steps) == 1 else 's'}"
+        yield "no number", f"{_NAMES.get(name, name)} is nan or infinite at {count}: {where}"
+    if found.memory is not None:
+        yield "memory", f"{found.memory:.1f} GB of a GPU at most"
+    if found.joules is not None:
+        gpus = found.facts.get("gpus")
+        text = f"{found.joules:,.1f} J a step and GPU"
+        if found.times:
+            text += f", {found.joules / found.times.mean:,.0f} W"
+        if gpus:
+            text += f"; {found.joules * gpus * found.timeline.steps / 3.6e6:,.1f} kWh for all steps"
+        yield "energy", text
+
+
+def _slope(found: Readout) -> str:
+    """Write the slope of the loss in as many steps as the window has, rounded down to a power of ten."""
+    steps = found.window.last - found.window.first
+    if not found.loss or steps < 10:
+        return ""
+    power = 10 ** min(int(math.log10(steps)), 3)
+    return f", {found.loss.slope * power / 1000:+.4g} in {power:,} steps"
+
+
+def _time(found: Readout) -> Iterator[tuple[str, str]]:
+    line = found.timeline
+    if line.goodput is not None and line.wall:
+        yield "goodput", f"{line.goodput * 100:.1f} %: {line.steps:,} steps that count, in {duration(line.wall)}"
+    if line.first_step is not None:
+        yield "first step", f"done after {duration(line.first_step)}"
+    if found.left is not None:
+        yield "left", f"{duration(found.left)} for {found.planned - found.log.track.numbers[-1]:,} steps, at this speed"
+    for restart in line.restarts[:5]:
+        pause = f", {duration(restart.pause)} after the step before it" if restart.pause else ""
+        yield "restart", f"at step {restart.step:,}: {restart.lost:,} steps lost{pause}"
+    if len(line.restarts) > 5:
+        yield (
+            "restart",
+            f"and {len(line.restarts) - 5} more, {sum(each.lost for each in line.restarts):,} steps lost in all",
+        )
+    if line.checkpoints.saved or line.checkpoints.loads:
+        yield "checkpoints", _checkpoints(found)
+    if found.evaluations:
+        yield "evaluation", _evaluations(found)
+    if found.score:
+        yield "MLPerf", f"{found.score[0] / 60:.3f} minutes to train, {found.score[1]}"
+    if cost := found.cost:
+        parts = [f"{cost.total:,.2f} for the wall time"] if cost.total is not None else []
+        parts += [f"{cost.per_billion_tokens:,.2f} for a billion tokens"] if cost.per_billion_tokens is not None else []
+        yield "cost", f"{', '.join(parts) or 'not known'}; {cost.machines} machines at {cost.price:,g} an hour"
+
+
+def _evaluations(found: Readout) -> str:
+    first, last = found.evaluations[0], found.evaluations[-1]
+    count = len(found.evaluations)
+    text = f"{count:,}: {first.value:.4f} to {last.value:.4f}" if count > 1 else f"{last.value:.4f}"
+    if math.isfinite(last.samples):
+        text += f" after {last.samples:,.0f} samples"
+    elif last.step >= 0:
+        text += f" at step {last.step:,}"
+    return text + (f"; target {found.target:g}" if found.target is not None else "")
+
+
+def _checkpoints(found: Readout) -> str:
+    each = found.timeline.checkpoints
+    parts = [f"{each.saved:,} saved"] if each.saved else []
+    parts += [f"{seconds(each.blocking)} of training each"] if each.blocking is not None else []
+    parts += [f"{seconds(each.seconds)} until each could be used"] if each.seconds is not None else []
+    parts += [f"{each.unfinished} not finished"] if each.unfinished else []
+    parts += [f"{each.loads} loaded"] if each.loads else []
+    parts += [f"{seconds(each.loading)} each"] if each.loading is not None else []
+    return ", ".join(parts)
+
+
+def seconds(value: float) -> str:
+    """Write a short time."""
+    return f"{value:.4g} s"
+
+
+def duration(value: float) -> str:
+    """Write a time of any length: 47 s, 12 min 30 s, 3 h 20 min, 5 d 2 h."""
+    for size, unit, smaller, name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if value >= size:
+            rest = int(value % size // smaller)
+            return f"{int(value // size)} {unit}" + (f" {rest} {name}" if rest else "")
+    return f"{value:.3g} s"

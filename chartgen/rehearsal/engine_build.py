@@ -1,0 +1,267 @@
+"""Building engines from the Go module proxy into the user's cache.
+
+An engine is built in an empty module that requires it ("tools module"): `go install path@version` refuses modules with
+replace directives and needs version lists that are not served for all of them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from chartgen.errors import MissingToolError, Problem
+from chartgen.programs import Progress
+from chartgen.rehearsal.engines import Engine, engine, engines_dir, find, parse_version
+
+GO_MINIMUM = (1, 26, 0)  # the go directives of Kubernetes 1.36, Kueue 0.19 and Helm 4.3
+_TOOLCHAINS = (1, 21, 0)  # since then Go fetches a newer toolchain by itself, unless GOTOOLCHAIN forbids it
+_REPLACE = re.compile(r"^(?:replace)?\s*(\S.*?)\s+=>\s+(\S.*?)\s*(?://.*)?$", re.MULTILINE)
+_SUMS = Path(__file__).parent.parent / "data" / "go.sum"
+_HEARTBEAT = 15.0  # seconds between signs of life; the longest build takes three minutes
+_UNREACHABLE = (
+    "dial tcp",
+    "proxyconnect",
+    "i/o timeout",
+    "404 Not Found",
+    "410 Gone",
+    "403 Forbidden",
+    "module lookup disabled",
+)
+
+
+def build(names: Iterable[str], *, progress: Progress | None = None) -> dict[str, Path]:
+    """Find engines, and build those that are missing.
+
+    Args:
+        names: Engine names.
+        progress: Gets one line at the start and end of each build, and now and then in between.
+
+    Returns:
+        The program of each engine.
+
+    Raises:
+        UsageError: An unknown name.
+        MissingToolError: Go is missing or too old, a module cannot be fetched, or a build failed.
+    """
+    say = progress or (lambda _: None)
+    found = {name: find(name) for name in names}
+    missing = [name for name, path in found.items() if path is None]
+    if missing:
+        go = find_go()
+        for number, name in enumerate(missing, 1):
+            found[name] = _build_locked(go, engine(name), f"({number} of {len(missing)})", say)
+    return {name: path for name, path in found.items() if path is not None}
+
+
+def _build_locked(go: str, wanted: Engine, position: str, say: Progress) -> Path:
+    with _lock(wanted, say):
+        if not wanted.program.is_file():  # another process may have built it while this one waited
+            started = time.monotonic()
+            say(f"{wanted.name} {wanted.version}: building {position}")
+            _build(go, wanted, say)
+            say(f"{wanted.name} {wanted.version}: built in {time.monotonic() - started:.0f} s {position}")
+    return wanted.program
+
+
+def _build(go: str, wanted: Engine, say: Progress) -> None:
+    root = engines_dir()
+    for left in root.glob(f".{wanted.name}-*"):  # of a build that was killed; the lock says that none runs now
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{wanted.name}-", dir=root) as scratch:
+            work, result = Path(scratch, "work"), Path(scratch, "result")
+            (result / "bin").mkdir(parents=True)
+            source = write_module(go, wanted, work, sums())
+            flags = " ".join(("-s -w", *wanted.ldflags))
+            package = "/".join(filter(None, (wanted.module, wanted.package)))
+            program = result / "bin" / wanted.binary
+            argv = [go, "build", "-trimpath", "-ldflags", flags, "-o", str(program), package]
+            go_run(argv, work, wanted, say)
+            _check_sums(wanted, work)
+            _copy_data(wanted, source, result / "data")
+            shutil.rmtree(wanted.folder, ignore_errors=True)  # there only when somebody removed the program in it
+            result.replace(wanted.folder)
+    except OSError as error:
+        raise MissingToolError(Problem(f"{wanted.name} cannot be built: {error.strerror}", root)) from error
+
+
+def sums() -> str:
+    """Return the checksums of all modules that the engines are built from, on any system: `make sums` writes them."""
+    return _SUMS.read_text("utf-8")
+
+
+def write_module(go: str, wanted: Engine, work: Path, known: str) -> Path:
+    """Write the tools module of an engine, and return the folder of the engine's source.
+
+    Args:
+        go: The go command.
+        wanted: The engine.
+        work: The module's folder, which is made.
+        known: Its go.sum. Go asks the checksum database, where the user has one, for what is not in it.
+
+    Raises:
+        MissingToolError: A module cannot be fetched, or is not the one that is known.
+    """
+    work.mkdir()
+    (work / "go.sum").write_text(known, "utf-8")
+    module = f"module chartgen.invalid/engines\n\ngo 1.26.0\n\nrequire {wanted.module} {wanted.version}\n"
+    (work / "go.mod").write_text(module, "utf-8")
+    answer = go_run([go, "mod", "download", "-json", f"{wanted.module}@{wanted.version}"], work, wanted)
+    source = Path(json.loads(answer)["Dir"])
+    if wanted.staging:
+        module += _replaces(source, wanted.staging)
+    if wanted.edit:
+        _edit(wanted, source, work / "edited")
+        module += f"replace {wanted.module} => ./edited\n"
+    (work / "go.mod").write_text(module, "utf-8")
+    if wanted.copy_sum:
+        with (work / "go.sum").open("a", encoding="utf-8") as file:
+            file.write((source / "go.sum").read_text("utf-8"))
+    return source
+
+
+def _check_sums(wanted: Engine, work: Path) -> None:
+    """Refuse what was built from a module without a known checksum, which Go has added; nothing of it has run yet."""
+    unknown = sorted(set((work / "go.sum").read_text("utf-8").splitlines()) - set(sums().splitlines()))
+    if unknown:
+        module = " ".join(unknown[0].split()[:2])
+        hint = "unset what replaces modules in `go env`, or put the program on PATH"
+        raise MissingToolError(Problem(f"{wanted.name} is not built: {module} has no known checksum", hint=hint))
+
+
+def _replaces(source: Path, staging: str) -> str:
+    """Give the replace lines of a module, with a version in place of each folder of the module's repository."""
+    found = _REPLACE.findall((source / "go.mod").read_text("utf-8"))
+    pairs = ((old, f"{old} {staging}" if new.startswith("./staging/") else new) for old, new in found)
+    return "".join(f"replace {old} => {new}\n" for old, new in pairs)
+
+
+def _edit(wanted: Engine, source: Path, copy: Path) -> None:
+    """Copy a module and replace texts in it, each of which must be there once."""
+    shutil.copytree(source, copy, copy_function=shutil.copyfile)
+    for folder in (copy, *filter(Path.is_dir, copy.rglob("*"))):
+        folder.chmod(0o755)  # those of the module cache are read-only, and this one is removed
+    for name, texts in wanted.edit.items():
+        content = (copy / name).read_text("utf-8")
+        for old, new in texts.items():
+            if content.count(old) != 1:
+                raise MissingToolError(
+                    f"{wanted.name} cannot be built: {name} of {wanted.version} has no single {old!r}"
+                )
+            content = content.replace(old, new)
+        (copy / name).write_text(content, "utf-8")
+
+
+def _copy_data(wanted: Engine, source: Path, target: Path) -> None:
+    from chartgen.helm.yaml import load, read_text
+
+    target.mkdir()
+    for name, patterns in wanted.data.items():
+        found: list[Any] = []
+        for path in (path for pattern in patterns for path in sorted(source.glob(pattern))):
+            texts = re.split(r"^---\s*$", read_text(path), flags=re.MULTILINE)
+            found += [data for text in texts if (data := load(text, path).data) is not None]
+        (target / name).write_text(json.dumps(found), "utf-8")
+
+
+def find_go() -> str:
+    """Find a Go that can build the engines; the user's own Go settings stay as they are."""
+    go = shutil.which("go")
+    if go is None:
+        hint = "install Go 1.26 or newer, or put the missing programs on PATH"
+        raise MissingToolError(Problem("Go is missing, and it builds the engines", hint=hint))
+    answer = subprocess.run([go, "env", "GOVERSION", "GOTOOLCHAIN"], capture_output=True, encoding="utf-8", check=False)
+    version, toolchain = parse_version(answer.stdout), answer.stdout.partition("\n")[2].strip()
+    fetches = version is not None and version >= _TOOLCHAINS and toolchain.startswith(("auto", "path+auto"))
+    if version is None or (version < GO_MINIMUM and not fetches):
+        found = "no version" if version is None else ".".join(map(str, version))
+        raise MissingToolError(Problem(f"{go} is too old ({found})", hint="install Go 1.26 or newer"))
+    return go
+
+
+def go_run(
+    argv: Sequence[str], work: Path, wanted: Engine, say: Progress | None = None, system: tuple[str, str] = ("", "")
+) -> str:
+    """Run one go command in the tools module and return its output.
+
+    Args:
+        argv: The command.
+        work: The module's folder.
+        wanted: The engine.
+        say: Gets a line now and then.
+        system: GOOS and GOARCH; empty for this machine's.
+
+    Raises:
+        MissingToolError: It failed.
+    """
+    settings = {"CGO_ENABLED": "0", "GO111MODULE": "on", "GOWORK": "off", "GOOS": system[0], "GOARCH": system[1]}
+    flags = f"{os.environ.get('GOFLAGS', '')} -mod=mod".strip()  # the last -mod wins over a user's -mod=vendor
+    env = {**os.environ, **settings, "GOFLAGS": flags}
+    with (work / "stdout").open("w+b") as out, (work / "stderr").open("w+b") as err:
+        process = subprocess.Popen(argv, cwd=work, env=env, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
+        try:
+            code = _wait(process, wanted, say)
+        finally:
+            if process.poll() is None:  # Ctrl-C: go removes its own temporary files when it is asked to stop
+                process.send_signal(signal.SIGINT)
+                process.wait()
+        output, errors = ((work / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
+    if code:
+        raise MissingToolError(_failure(wanted, output + errors))
+    return output
+
+
+def _wait(process: subprocess.Popen[bytes], wanted: Engine, say: Progress | None) -> int:
+    started = time.monotonic()
+    while True:
+        try:
+            return process.wait(timeout=_HEARTBEAT)
+        except subprocess.TimeoutExpired:
+            if say:
+                say(f"{wanted.name} {wanted.version}: {time.monotonic() - started:.0f} s")
+
+
+def _failure(wanted: Engine, output: str) -> Problem:
+    lines = [line for line in output.splitlines() if line.strip() and not line.startswith("go: downloading")]
+    hint = f"Go said: {' | '.join(line.strip() for line in lines[-8:])}"
+    if "no space left on device" in output:
+        return Problem(f"{wanted.name} cannot be built: the disk is full", hint=f"free about 4 GB; {hint}")
+    if "checksum mismatch" in output:
+        problem = f"{wanted.name} is not built: a Go module is not the one that chartgen knows, by its checksum"
+        return Problem(problem, hint=f"somebody changed it on its way; check `go env GOPROXY`; {hint}")
+    if any(sign in output for sign in _UNREACHABLE):
+        problem = f"{wanted.name} cannot be built: a Go module cannot be fetched"
+        return Problem(problem, hint=f"check the network and `go env GOPROXY GOSUMDB`; {hint}")
+    return Problem(f"{wanted.name} {wanted.version} cannot be built", hint=hint)
+
+
+@contextmanager
+def _lock(wanted: Engine, say: Progress) -> Iterator[None]:
+    """Hold the engine's lock; the system releases it however the process ends."""
+    import fcntl
+
+    root = engines_dir()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        file = (root / f".lock-{wanted.name}").open("w", encoding="utf-8")
+    except OSError as error:
+        raise MissingToolError(
+            Problem(f"the cache cannot be written: {error.strerror}", root, hint="set CHARTGEN_CACHE")
+        ) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"{wanted.name} {wanted.version}: another chartgen builds it, waiting")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,235 @@
+"""A rendered pod's program run on this machine, as the kubelet runs it: its variables, files, mounts, signals.
+
+The machine stands for the image. Mounts become folders below a root, and their paths are replaced in variables,
+arguments and the chart's own files; what programs themselves name, all of /dev, and /tmp stay the machine's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.kube.pod_inputs import config_maps, expand, find_volume, read_files, read_variables
+from chartgen.kube.workers import Workers, find_workers, program
+
+# By this variable the processes of a container are told from all others, as by its control group.
+_MARK = "CHARTGEN_CONTAINER"
+# Values of a rehearsal name the machine's own files, which are often below /tmp.
+_OF_THE_MACHINE = re.compile(r"/dev/|/tmp$")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """What runs, and what it finds.
+
+    Args:
+        argv: The container's command and arguments.
+        environment: The variables of the pod, without those of the image.
+        outside: Variables that come from what the chart does not make -> what that is, such as a Secret.
+        folders: The folders of the mounts.
+        files: The files of the chart's ConfigMaps.
+        lacking: Mounts that come from what the chart does not make -> what that is, such as `ConfigMap site`.
+        grace: Seconds between SIGTERM and SIGKILL.
+        root: The folder of all this; programs in its `bin` win over the machine's.
+    """
+
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+    outside: dict[str, str]
+    folders: tuple[Path, ...]
+    files: dict[Path, str]
+    lacking: dict[Path, str]
+    grace: float
+    root: Path
+
+
+def plan_execution(
+    objects: Iterable[dict[str, Any]],
+    root: Path,
+    *,
+    rank: int = 0,
+    overrides: Mapping[str, str] | None = None,
+    places: Mapping[str, Path] | None = None,
+) -> Execution:
+    """Say what the kubelet would run for a pod of a run.
+
+    Args:
+        objects: The rendered objects of a chart.
+        root: The folder that the mounts are below; it need not exist.
+        rank: The pod's number.
+        overrides: Variables that win over the pod's. Without one, MASTER_ADDR is this machine.
+        places: Folders that stand for more of the container's paths.
+
+    Raises:
+        UsageError: There is no such pod, another one starts its processes, or its program is not known.
+    """
+    found = list(objects)
+    workers = _workers(found, rank)
+    container = program(workers.pod)
+    if "command" not in container:
+        raise UsageError(f"container {container['name']} has no command; its image's cannot be known here")
+    mounts = [mount for mount in container.get("volumeMounts", ()) if not _OF_THE_MACHINE.match(mount["mountPath"])]
+    here = {mount["mountPath"]: root / mount["mountPath"].lstrip("/") for mount in mounts} | dict(places or {})
+    move = _mover(here)
+    maps = config_maps(found)
+    files: dict[Path, str] = {}
+    lacking: dict[Path, str] = {}
+    folders = []
+    for mount in mounts:
+        place, read = here[mount["mountPath"]], read_files(find_volume(workers.pod, mount["name"]), mount, maps)
+        if read is None:
+            folders.append(place)
+        elif read.outside:
+            lacking[place] = read.outside
+        else:
+            files |= {place / name: move(text) for name, text in read.texts.items()}
+    variables = read_variables(container, workers, rank, maps)
+    moved = {name: move(value) for name, value in variables.known.items()}
+    if "MASTER_ADDR" in moved:
+        moved["MASTER_ADDR"] = "127.0.0.1"
+    argv = [move(expand(text, variables.known)) for text in (*container["command"], *container.get("args", ()))]
+    return Execution(
+        argv=tuple(argv),
+        environment={**moved, _MARK: f"{root}#{rank}", **(overrides or {})},
+        outside=variables.outside,
+        folders=tuple(folders),
+        files=files,
+        lacking=lacking,
+        grace=float(workers.pod["spec"].get("terminationGracePeriodSeconds", 30)),
+        root=root,
+    )
+
+
+def prepare(execution: Execution) -> None:
+    """Make the folders and write the files; whatever else is there already stays."""
+    for folder in (execution.root, *execution.folders):
+        folder.mkdir(parents=True, exist_ok=True)
+    for path, text in execution.files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Another pod of the run may share the root, and its bash reads its script while it runs.
+        part = path.with_name(f".{path.name}.{os.getpid()}")
+        part.write_text(text, encoding="utf-8", newline="\n")
+        part.replace(path)
+
+
+def start(execution: Execution, image: Mapping[str, str], **streams: Any) -> subprocess.Popen[str]:
+    """Start the container's first process, prepared before.
+
+    Args:
+        execution: What to start.
+        image: The variables of the image, and those that the chart does not make, by the same names.
+        streams: Arguments of `subprocess.Popen` for its streams.
+
+    Raises:
+        ChartgenError: A variable or a mount is missing that comes from what the chart does not make.
+    """
+    if missing := [*_missing(execution, image)]:
+        raise ChartgenError(missing)
+    path = f"{execution.root / 'bin'}{os.pathsep}{image.get('PATH', os.defpath)}"
+    return subprocess.Popen(
+        execution.argv,
+        env={**image, "PATH": path, **execution.environment},
+        cwd=execution.root,
+        encoding="utf-8",
+        errors="replace",
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+        **streams,
+    )
+
+
+def _missing(execution: Execution, image: Mapping[str, str]) -> Iterator[Problem]:
+    for name, source in execution.outside.items():
+        if name not in image and name not in execution.environment:
+            hint = "set it in the environment of this command"
+            yield Problem(f"{name} comes from {source}, which this machine lacks", hint=hint)
+    for place, source in execution.lacking.items():
+        if not place.exists():
+            yield Problem(f"comes from {source}, which the chart does not make", place, hint="put its files there")
+
+
+def run(execution: Execution, image: Mapping[str, str]) -> int:
+    """Run the container to its end, with the output of this process, which must be in its main thread.
+
+    SIGTERM and Ctrl-C send it SIGTERM. What is left after the grace period is killed, and so is whatever outlives its
+    first process.
+
+    Returns:
+        Its exit code; 128 and the number of the signal that ended it.
+
+    Raises:
+        ChartgenError: A variable or a mount is missing; see `start`.
+    """
+    timers: list[threading.Timer] = []
+
+    def stop(_number: int, _frame: object) -> None:
+        process.terminate()
+        timers.append(threading.Timer(execution.grace, kill, (execution, process.pid)))
+        timers[-1].daemon = True
+        timers[-1].start()
+
+    with start(execution, image) as process:
+        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            code = process.wait()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+            for timer in timers:
+                timer.cancel()
+            kill(execution, process.pid)
+    return code if code >= 0 else 128 - code
+
+
+def kill(execution: Execution, group: int = 0) -> None:
+    """Kill all processes of the container, also those whose parents are gone.
+
+    Args:
+        execution: What was started.
+        group: The process group of its first process: without /proc, as on macOS, all that can be told from others.
+    """
+    if group:
+        with suppress(ProcessLookupError, PermissionError):  # macOS: not permitted when only zombies are left
+            os.killpg(group, signal.SIGKILL)
+    for pid in _processes(execution.environment[_MARK]):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _processes(mark: str) -> Iterator[int]:
+    wanted = f"{_MARK}={mark}".encode()
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):  # ended, or another user's
+            if wanted in path.read_bytes().split(b"\0"):
+                yield int(path.parent.name)
+
+
+def _workers(objects: list[dict[str, Any]], rank: int) -> Workers:
+    workers = find_workers(objects)
+    if workers is None:
+        raise UsageError("these objects start no program; render the chart of a target, not its setup chart")
+    if workers.kind == "Volcano Job":
+        raise UsageError(
+            "mpirun starts the processes of a Volcano Job from another pod, by ssh; only other kinds run here"
+        )
+    if not 0 <= rank < workers.count:
+        raise UsageError(f"there is no rank {rank}; the run has {workers.count} pods, counted from 0")
+    return workers
+
+
+def _mover(places: Mapping[str, Path]) -> Callable[[str], str]:
+    """Make a function that replaces the container's paths, and what is below them, in a text."""
+    if not places:
+        return str
+    names = "|".join(map(re.escape, sorted(places, key=len, reverse=True)))
+    pattern = re.compile(rf"(?<![\w./-])({names})(?![\w.-])")
+    return lambda text: pattern.sub(lambda match: str(places[match[1]]), text)

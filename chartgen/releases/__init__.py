@@ -1,0 +1,27 @@
+"""Safe changes of releases: shown first, refused before anything is touched, recoverable at any point."""
+
+from __future__ import annotations
+
+from chartgen.releases.loss import Loss, losses
+from chartgen.releases.preview import Preview, preview
+from chartgen.releases.rollout import Rollout, check_existence, execute, prepare, prepare_rollback
+from chartgen.releases.state import State, run_of, survey
+from chartgen.releases.uninstall import Removal, check_installed, uninstall
+
+__all__ = [
+    "Loss",
+    "Preview",
+    "Removal",
+    "Rollout",
+    "State",
+    "check_existence",
+    "check_installed",
+    "execute",
+    "losses",
+    "prepare",
+    "prepare_rollback",
+    "preview",
+    "run_of",
+    "survey",
+    "uninstall",
+]

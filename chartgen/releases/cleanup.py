@@ -1,0 +1,140 @@
+"""Live objects of a release: runs removed with all their pods, leftovers swept, data kept."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.kube import CONFIG_MAP, INSTANCE_LABEL, Cluster, ClusterError, Kind, Object
+from chartgen.kube.workloads import RUN_KINDS
+from chartgen.programs import Progress
+from chartgen.releases.history import is_owned
+from chartgen.releases.state import State, pods_before
+
+_POLICY = "helm.sh/resource-policy"
+_GRACE_BEYOND = 120.0  # seconds beyond the pods' own grace period: images unmount, kubelets report
+_SAY_EVERY = 10.0
+_SHORTEST, _LONGEST = 0.1, 1.0  # seconds between two looks
+_HEAD = re.compile(r"^(apiVersion|kind): *[\"']?([^\s\"'#]+)", re.MULTILINE)
+
+
+def remove_runs(
+    cluster: Cluster,
+    state: State,
+    runs: Iterable[Object],
+    run: str = "",
+    *,
+    check: Callable[[], None],
+    progress: Progress,
+) -> None:
+    """Delete runs and wait until all their pods are gone, so that what comes next finds machines and directory free.
+
+    Pods that still stop although somebody else has deleted their run, such as plain Helm, are waited for too.
+
+    Args:
+        cluster: The cluster.
+        state: The release.
+        runs: Its runs that are to go.
+        run: Name of the run that comes next; empty when there is none.
+        check: Called on the way; raises when the caller may not go on.
+        progress: Gets a line at the begin and every ten seconds.
+
+    Raises:
+        ChartgenError: Pods do not end within their grace period and two minutes more.
+    """
+    runs = list(runs)
+    pods = pods_before(cluster, state, runs, run)
+    check()
+    for item in runs:
+        progress(f"removing {item['kind']} {item['metadata']['name']}")
+        cluster.delete_object(item, namespace=state.namespace, foreground=True)
+    grace = max((pod["spec"].get("terminationGracePeriodSeconds", 30) for pod in pods), default=30)
+    deadline, said, pause = time.monotonic() + grace + _GRACE_BEYOND, time.monotonic(), _SHORTEST
+    while left := _left(cluster, state, runs, run):
+        check()
+        if time.monotonic() > deadline:
+            name = left[-1]["metadata"]["name"]
+            hint = f"look why with `kubectl describe pod {name}`, then run the same command again"
+            raise ChartgenError(Problem(f"the old run does not end: {name} is still there", hint=hint))
+        if time.monotonic() - said > _SAY_EVERY:
+            said = time.monotonic()
+            name = left[-1]["metadata"]["name"]
+            progress(f"waiting for the old run to end ({name}), at most {deadline - said:.0f} s more")
+        time.sleep(pause)
+        pause = min(pause * 1.5, _LONGEST)
+
+
+def sweep(cluster: Cluster, rendered: Iterable[Object], state: State) -> Iterator[str]:
+    """Delete what Helm made for a release and no revision holds any more; data that is to be kept stays.
+
+    Args:
+        cluster: The cluster.
+        rendered: The objects of the revision that holds now; none after an uninstall.
+        state: The release as it stood before.
+
+    Yields:
+        Kind and name of each object that was deleted.
+    """
+    rendered = list(rendered)
+    held = {(item["kind"], item["metadata"]["name"]) for item in rendered}
+    for kind in _kinds(cluster, rendered, state):
+        for item in leftovers(cluster, kind, state):
+            name = item["metadata"]["name"]
+            if (kind.name, name) in held or is_kept(item):
+                continue
+            if cluster.delete(kind, name, item["metadata"].get("namespace", ""), foreground=True):
+                yield f"{kind.name} {name}"
+
+
+def leftovers(cluster: Cluster, kind: Kind, state: State) -> list[Object]:
+    """Give the live objects of a kind that Helm made for a release and that nobody is deleting."""
+    namespace = state.namespace if kind.namespaced else ""
+    found = cluster.list(kind, namespace=namespace, labels={INSTANCE_LABEL: state.release})
+    return [
+        item
+        for item in found
+        if is_owned(item, state.release, state.namespace) and "deletionTimestamp" not in item["metadata"]
+    ]
+
+
+def is_kept(item: Object) -> bool:
+    """Tell whether Helm leaves an object behind on purpose, such as a claim with data."""
+    return (item["metadata"].get("annotations") or {}).get(_POLICY) == "keep"
+
+
+def _kinds(cluster: Cluster, rendered: list[Object], state: State) -> list[Kind]:
+    """Give the kinds that a release may have objects of: of all its revisions, and of runs."""
+    names = {(item["apiVersion"], item["kind"]) for item in rendered}
+    for record in state.records:
+        for document in re.split(r"^---", record.manifest, flags=re.MULTILINE):
+            head = dict(_HEAD.findall(document))
+            if len(head) == 2:
+                names.add((head["apiVersion"], head["kind"]))
+    found = {(kind.api_version, kind.name): kind for kind in (CONFIG_MAP, *filter(cluster.serves, RUN_KINDS))}
+    for api_version, name in sorted(names - found.keys()):
+        try:
+            found[api_version, name] = cluster.kind(api_version, name)
+        except ClusterError as error:
+            if error.status != 404:  # its CRD is gone, and all its objects with it
+                raise
+    return list(found.values())
+
+
+def _left(cluster: Cluster, state: State, runs: list[Object], run: str) -> list[Object]:
+    """Return what must still end: runs, which foreground deletion keeps until their pods are gone, then stray pods.
+
+    Thousands of pods are not read while the run's own object is still there.
+    """
+    return _still(cluster, runs, state.namespace) or pods_before(cluster, state, runs, run)
+
+
+def _still(cluster: Cluster, runs: list[Object], namespace: str) -> list[Object]:
+    found = []
+    for run in runs:
+        metadata = run["metadata"]
+        live = cluster.get(cluster.kind(run["apiVersion"], run["kind"]), metadata["name"], namespace)
+        if live is not None and live["metadata"]["uid"] == metadata["uid"]:
+            found.append(live)
+    return found

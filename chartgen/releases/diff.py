@@ -1,0 +1,172 @@
+"""What an upgrade changes: two renders compared object by object and field by field.
+
+A run's name changes with what it runs, so that its objects are paired by what they are and not by their names alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from chartgen.kube.workers import Workers, find_workers
+from chartgen.masking import HIDDEN, masked_value
+
+Object: TypeAlias = dict[str, Any]
+_Key: TypeAlias = tuple[str, str, str, str]
+
+_DIGEST = re.compile(r"[0-9a-f]{8}")
+_MARKS = {"added": "+", "removed": "-", "changed": "~", "replaced": "~"}
+
+
+@dataclass(frozen=True)
+class Field:
+    """One field that differs.
+
+    Args:
+        path: Where it is; items of lists stand by their name, `containers[train].image`.
+        old: Its value before; None when it was not there. Secrets are hidden.
+        new: Its value after; None when it goes.
+    """
+
+    path: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True)
+class Change:
+    """One object that differs.
+
+    Args:
+        action: added, changed, replaced (another object takes its place) or removed.
+        kind: The object's kind.
+        name: Its name; the old one of a replaced object.
+        new_name: The name after, with its kind when that is another one; differs from `name` for a replaced object.
+        fields: What differs in a changed or replaced object, beside the run's name.
+    """
+
+    action: str
+    kind: str
+    name: str
+    new_name: str
+    fields: tuple[Field, ...] = ()
+
+
+def compare(old: Iterable[Object], new: Iterable[Object]) -> list[Change]:
+    """Compare two renders of a release.
+
+    Args:
+        old: The objects before; none for a first install.
+        new: The objects after.
+
+    Returns:
+        What differs, in the order of the new objects, then what is removed.
+    """
+    old, new = list(old), list(new)
+    before, after = find_workers(old), find_workers(new)
+    if before is None or after is None:
+        before = after = None  # nothing is called after a run on both sides
+    there = {_key(item, before): item for item in old}
+    changes = []
+    for item in new:
+        former = there.pop(_key(item, after), None)
+        if former is None:
+            changes.append(Change("added", *_head(item), _head(item)[1]))
+        elif change := _compare(former, item, before, after):
+            changes.append(change)
+    return changes + [Change("removed", *_head(item), _head(item)[1]) for item in there.values()]
+
+
+def describe(changes: Iterable[Change]) -> Iterator[str]:
+    """Say changes in lines: one for each object, then its fields."""
+    for change in changes:
+        renamed = f" -> {change.new_name}" if change.new_name != change.name else ""
+        yield f"{_MARKS[change.action]} {change.kind} {change.name}{renamed} ({change.action})"
+        for field in change.fields:
+            yield from (f"    {line}" for line in _field_lines(field))
+
+
+def _key(item: Object, run: Workers | None) -> _Key:
+    """Give what makes two objects the same one, whatever the run is called; the run itself whatever its kind."""
+    metadata = item["metadata"]
+    if run and metadata["name"] == run.name and find_workers([item]):
+        return ("run", "", "", "")
+    name = metadata["name"].replace(run.name, "RUN") if run else metadata["name"]
+    return str(item["apiVersion"]).rpartition("/")[0], item["kind"], metadata.get("namespace", ""), name
+
+
+def _compare(old: Object, new: Object, before: Workers | None, after: Workers | None) -> Change | None:
+    name, same_name = old["metadata"]["name"], _head(old) == _head(new)
+    if before and after and before.name != after.name:
+        old = _renamed(old, before.name, after.name)
+    fields = tuple(_differences(old, new))
+    if same_name and not fields:
+        return None
+    hidden = tuple(Field(field.path, HIDDEN, HIDDEN) for field in fields) if new["kind"] == "Secret" else fields
+    new_name = new["metadata"]["name"] if old["kind"] == new["kind"] else " ".join(_head(new))
+    return Change("changed" if same_name else "replaced", old["kind"], name, new_name, hidden)
+
+
+def _renamed(item: Object, old: str, new: str) -> Object:
+    """Call the run by its new name everywhere: that it has another one is told once."""
+    text = json.dumps(item).replace(old, new)
+    # directories of a run carry the digest at the end of its name alone
+    digests = old.rpartition("-")[2], new.rpartition("-")[2]
+    renamed: Object = json.loads(text.replace(*digests) if all(map(_DIGEST.fullmatch, digests)) else text)
+    return renamed
+
+
+def _head(item: Object) -> tuple[str, str]:
+    return item["kind"], item["metadata"]["name"]
+
+
+def _differences(old: Any, new: Any, path: str = "") -> Iterator[Field]:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in dict.fromkeys([*old, *new]):
+            yield from _differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
+    elif (old_items := _by_name(old)) is not None and (new_items := _by_name(new)) is not None:
+        for name in dict.fromkeys([*old_items, *new_items]):
+            yield from _differences(old_items.get(name), new_items.get(name), f"{path}[{name}]")
+    elif old != new:
+        name = path.rpartition("[")[2].partition("]")[0] if path.endswith("].value") else path.rpartition(".")[2]
+        yield Field(path, masked_value(old, (name,)), masked_value(new, (name,)))
+
+
+def _by_name(value: Any) -> dict[Any, Any] | None:
+    """Give list items by name or place; None for what is no list of objects."""
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        return None
+    names = [item.get("name") for item in value]
+    named = all(names) and len(set(names)) == len(names)
+    return dict(zip(names, value, strict=True)) if named else dict(enumerate(value))
+
+
+def _field_lines(field: Field) -> Iterator[str]:
+    old, new = field.old, field.new
+    if (before := _lines(old)) is not None and (after := _lines(new)) is not None:
+        yield f"{field.path}:"
+        # without the two lines that name files, and without places, which nobody can look up
+        lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]
+        yield from (f"  {line[0]} {line[1:]}" for line in lines if not line.startswith("@@"))
+    elif old is None:
+        yield f"{field.path}: + {_text(new)}"
+    elif new is None:
+        yield f"{field.path}: - {_text(old)}"
+    else:
+        yield f"{field.path}: {_text(old)} -> {_text(new)}"
+
+
+def _lines(value: Any) -> list[str] | None:
+    """Give a text of several lines, or a list of words, in lines; None for anything else."""
+    if isinstance(value, list):
+        return [_text(item) for item in value]
+    return value.splitlines() if isinstance(value, str) and "\n" in value else None
+
+
+def _text(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 200 else f"{text[:200]}..."

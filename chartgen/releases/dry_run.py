@@ -1,0 +1,98 @@
+"""What the API server would say: every object of a release tried on it without a trace, before anything is touched."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterable, Iterator
+
+from chartgen.errors import Problem
+from chartgen.kube import JOB, POD, QUEUE_LABEL, Cluster, ClusterError, Object
+from chartgen.kube.workers import find_workers
+from chartgen.releases.history import OWNER_ANNOTATION, is_owned
+from chartgen.releases.state import State
+
+_HELM = "helm"  # the field manager of Helm 4 (pkg/kube/client.go)
+_CONFLICT = re.compile(r'conflicts? with "(?P<manager>[^"]+)"[^:]*:(?P<fields>.*)', re.DOTALL)
+_QUOTA = "exceeded quota"
+
+
+def refusals(cluster: Cluster, rendered: Iterable[Object], state: State, *, makes_room: bool = False) -> list[Problem]:
+    """Try all objects of a release on the API server, with its webhooks, and give what it refuses.
+
+    A JobSet is accepted whatever its pods look like, and then never starts; so the Jobs and pods that the run will make
+    are tried too.
+
+    Args:
+        cluster: The cluster.
+        rendered: The objects.
+        state: What stands of the release.
+        makes_room: Whether another run of the release goes first, so that a full quota means nothing.
+    """
+    problems: list[Problem] = []
+    for item in rendered:
+        problems += _refusals(cluster, item, state)
+        for child in _children(item):
+            try:
+                cluster.create(JOB if child["kind"] == "Job" else POD, _placed(child, state.namespace), dry_run=True)
+            except ClusterError as error:
+                if not (makes_room and _QUOTA in str(error)):
+                    problems.append(_child_problem(item, child, error))
+    return list(dict.fromkeys(problems))
+
+
+def _refusals(cluster: Cluster, item: Object, state: State) -> Iterator[Problem]:
+    name = f"{item['kind']} {item['metadata']['name']}"
+    try:
+        kind = cluster.kind(item["apiVersion"], item["kind"])
+        live = cluster.get(kind, item["metadata"]["name"], item["metadata"].get("namespace") or state.namespace)
+        if live is not None and not is_owned(live, state.release, state.namespace):
+            owner = (live["metadata"].get("annotations") or {}).get(OWNER_ANNOTATION)
+            whose = f"belongs to release {owner}" if owner else "was not made by Helm"
+            yield Problem(f"{name} exists already and {whose}", hint="choose another release name, or remove it")
+            return
+        if live is not None and "deletionTimestamp" in live["metadata"]:
+            return  # it goes before Helm acts
+        # Helm keeps to the way in which it has applied the release before, and starts server-side.
+        server_side = live is None or state.base is None or state.base.server_side
+        cluster.apply([item], namespace=state.namespace, dry_run=True, manager=_HELM if server_side else "")
+    except ClusterError as error:
+        yield _problem(name, error)
+        return
+    if item.get("spec", {}).get("suspend") is not None and QUEUE_LABEL in item["metadata"].get("labels", {}):
+        hint = "leave `suspend` out: Kueue owns it, and writing it evicts the run"
+        yield Problem(f"{name} writes `suspend` and asks for a queue", hint=hint)
+
+
+def _problem(name: str, error: ClusterError) -> Problem:
+    """Say a refusal; a conflict names who holds which fields."""
+    if error.status == 409 and (match := _CONFLICT.search(str(error))):
+        fields = ", ".join(re.findall(r"\.[A-Za-z][^\s,]*", match["fields"]))
+        message = f"{name}: {match['manager']} has changed {fields or 'fields'} in the cluster"
+        return Problem(message, hint="undo that change, or start another run with --set run.again=<word>")
+    return Problem(f"{name}: {'; '.join(problem.message for problem in error.problems)}")
+
+
+def _child_problem(parent: Object, child: Object, error: ClusterError) -> Problem:
+    found = _problem(f"{child['kind']} of {parent['kind']} {parent['metadata']['name']}", error)
+    return Problem(found.message, hint="the run would be accepted and never start; correct the values")
+
+
+def _children(item: Object) -> Iterator[Object]:
+    """Give the Jobs that a JobSet will make, and a pod of whatever runs."""
+    workers = find_workers([item])
+    if workers is None:
+        return
+    for job in item["spec"].get("replicatedJobs", ()):
+        yield _child("batch/v1", "Job", item, job["template"])
+    if item["apiVersion"].partition("/")[0] != "batch.volcano.sh":  # Volcano's pods need their group, which is not yet
+        yield _child("v1", "Pod", item, workers.pod)
+
+
+def _child(api_version: str, kind: str, parent: Object, template: Object) -> Object:
+    metadata = {**template.get("metadata", {}), "name": parent["metadata"]["name"]}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": copy.deepcopy(template["spec"])}
+
+
+def _placed(item: Object, namespace: str) -> Object:
+    return {**item, "metadata": {**item["metadata"], "namespace": namespace}}

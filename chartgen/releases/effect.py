@@ -1,0 +1,134 @@
+"""What a change does to the run, in words, as the run stands now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from chartgen.kube.workers import find_workers
+from chartgen.kube.workloads import find_pods
+from chartgen.releases.survival import Survival, survival
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from chartgen.kube import Cluster, Object
+    from chartgen.kube.workers import Workers
+    from chartgen.releases.state import State
+
+AGAIN = "to run it again, add --set run.again=<word>"
+
+
+@dataclass(frozen=True)
+class Side:
+    """A render of a release, before a change or after it.
+
+    Args:
+        workers: The pods of its run; None when it runs nothing.
+        survival: What outlives them.
+    """
+
+    workers: Workers | None = None
+    survival: Survival | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a run stands in the cluster.
+
+    Args:
+        outcome: "finished" or "failed"; empty while it waits or runs.
+        pods: Its pods that exist now; None when the run itself does not exist any more.
+    """
+
+    outcome: str = ""
+    pods: int | None = None
+
+
+def side(rendered: Iterable[Object], values: Mapping[str, Any]) -> Side:
+    """Return one side of a change.
+
+    Args:
+        rendered: The objects of a release.
+        values: The values that its templates saw, the chart's defaults included.
+    """
+    workers = find_workers(rendered)
+    return Side(workers, survival(workers, values)) if workers else Side()
+
+
+def standing(cluster: Cluster, state: State, workers: Workers | None) -> Standing:
+    """Look at how a run stands."""
+    if workers is None:
+        return Standing()
+    outcome, live = state.outcome(workers.name), state.run(workers.name)
+    if outcome or live is None or "deletionTimestamp" in live["metadata"]:
+        return Standing(outcome)
+    pods = find_pods(cluster, state.release, state.namespace)
+    return Standing("", sum(pod["metadata"].get("labels", {}).get("run", workers.name) == workers.name for pod in pods))
+
+
+def effect(before: Side, after: Side, stands: Standing) -> str:
+    """Say what an upgrade does to the run; empty when neither side runs anything.
+
+    Args:
+        before: The release before.
+        after: The release after.
+        stands: How the run before stands.
+    """
+    was, will = before.workers, after.workers
+    if was is None or will is None:
+        return _one_sided(was, will, stands)
+    name = f"{was.kind} {was.name}"
+    if was.name != will.name:
+        return f"{name} is replaced by {will.name}: {_end(stands)}; {resumption(before, after)}"
+    if stands.outcome:
+        return f"{name} has {stands.outcome} and is not started again; {AGAIN}"
+    return f"{name} goes on: nothing in it changes"
+
+
+def resumption(before: Side, after: Side) -> str:
+    """Say where the program of the new run starts."""
+    was, will = before.workers, after.workers
+    if not (was and will and before.survival and after.survival and will.trains):
+        return "its program starts again"
+    old, new = before.survival, after.survival
+    here, there = new.checkpoints.directory, old.checkpoints.directory
+    is_there = was.volume(there) == will.volume(there)
+    if (
+        not (was.trains and here == there and is_there)
+        or new.saves == "no"
+        or not here
+        or old.checkpoints.stays == "no"
+    ):
+        return f"training starts from the beginning{f' in {here}' if here else ''}{_kept(old, is_moved=not is_there)}"
+    newest = f"training resumes from the newest checkpoint in {here}"
+    if old.checkpoints.stays == "machine":
+        return f"{newest} where machines get the same pods as before, else from the beginning"
+    if old.saves == "no":
+        return f"{newest} that an earlier run has saved, else from the beginning"
+    if old.risk:
+        return f"{newest}, if there is one: {old.risk}"
+    return newest + (f", saved every {old.interval} steps" if old.interval else "")
+
+
+def _kept(old: Survival, *, is_moved: bool) -> str:
+    """Say what stays of the checkpoints before, when the new run does not use them."""
+    if not old.checkpoints.directory or old.checkpoints.stays == "no" or old.saves == "no":
+        return ""
+    return f", and {old.checkpoints.directory}{' of the old storage' if is_moved else ''} stays as it is"
+
+
+def _one_sided(was: Workers | None, will: Workers | None, stands: Standing) -> str:
+    if will:
+        return f"{will.kind} {will.name} starts with {_pods(will.count)}"
+    return f"{was.kind} {was.name} is removed: {_end(stands)}" if was else ""
+
+
+def _end(stands: Standing) -> str:
+    if stands.outcome:
+        return f"it has {stands.outcome} and is removed"
+    return "it is gone already" if stands.pods is None else f"{_pods(stands.pods)} stop"
+
+
+def _pods(count: int) -> str:
+    return f"{count} pods" if count != 1 else "1 pod"

@@ -1,0 +1,219 @@
+"""Releases: install, upgrade, uninstall and status of a chart, through Helm 3 and 4 alike.
+
+A training run is never waited for inside Helm: `--wait` with jobs blocks until the run ends and then rolls it back on a
+time-out (Helm 4.3, pkg/kube/statuswait.go). Values go to Helm as one merged document on stdin, so that no list is
+concatenated and nothing of them is seen in the process list.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.helm.manifests import written
+from chartgen.helm.program import Helm, HelmError, find_helm
+from chartgen.helm.values import to_json
+from chartgen.releases.history import read_time
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from chartgen.helm.chart import Chart
+    from chartgen.helm.yaml import Plain
+
+# Helm's own limit: it puts the name into the label of its Secrets, and leaves 10 characters for charts.
+RELEASE_NAME_LIMIT = 53
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_TAKEN = re.compile(r"cannot re-?use a name")
+_ABSENT = re.compile(r"release: not found|has no deployed releases")
+# The states that `helm list` shows: all. Helm 3 adds up these flags, Helm 4 has no `--all` any more.
+_ALL_STATES = ("--deployed", "--failed", "--pending", "--superseded", "--uninstalled", "--uninstalling")
+
+
+@dataclass(frozen=True)
+class Release:
+    """One release as Helm has recorded it.
+
+    Args:
+        name: The release's name.
+        namespace: Its namespace.
+        revision: Number of its last revision, from 1.
+        chart: Name and version of its chart, `gke-a3mega-0.1.0`.
+        status: Helm's word: deployed, failed, pending-install, pending-upgrade, uninstalling, ...
+        updated: When that revision was made.
+    """
+
+    name: str
+    namespace: str
+    revision: int
+    chart: str
+    status: str
+    updated: datetime
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a release lives.
+
+    Args:
+        namespace: The namespace; it must exist.
+        kubeconfig: The kubeconfig file; None for Helm's own choice.
+        context: The kubeconfig context; None for the current one.
+    """
+
+    namespace: str = "default"
+    kubeconfig: Path | None = None
+    context: str | None = None
+
+
+def install(
+    chart: Chart, name: str, values: dict[str, Plain], place: Place | None = None, *, description: str = ""
+) -> Release:
+    """Install a new release.
+
+    Args:
+        chart: The chart.
+        name: The release's name.
+        values: Merged values, as `load_values(...).data`.
+        place: Cluster and namespace.
+        description: A note for the release's history; Helm's own when empty.
+
+    Raises:
+        UsageError: The name cannot be a release's.
+        ChartgenError: The release exists, or Helm, the chart or the cluster refuses it.
+        MissingToolError: Helm or the cluster is missing.
+    """
+    try:
+        return _apply(["install"], chart, name, values, place or Place(), description)
+    except HelmError as error:
+        if _TAKEN.search(error.stderr):
+            hint = f"use `chartgen upgrade`, or `chartgen uninstall {name}` first"
+            raise ChartgenError(Problem(f"release {name} already exists", hint=hint)) from None
+        raise
+
+
+def upgrade(
+    chart: Chart, name: str, values: dict[str, Plain], place: Place | None = None, *, description: str = ""
+) -> Release:
+    """Upgrade an existing release to exactly these values; earlier values are not carried over.
+
+    Args:
+        chart: The chart.
+        name: The release's name.
+        values: Merged values, as `load_values(...).data`.
+        place: Cluster and namespace.
+        description: A note for the release's history; Helm's own when empty.
+
+    Raises:
+        UsageError: The name cannot be a release's.
+        ChartgenError: There is no such release, or Helm, the chart or the cluster refuses the upgrade.
+        MissingToolError: Helm or the cluster is missing.
+    """
+    place = place or Place()
+    try:
+        # Without --reset-values Helm takes the last revision's values when the new ones are empty.
+        return _apply(["upgrade", "--reset-values"], chart, name, values, place, description)
+    except HelmError as error:
+        if _ABSENT.search(error.stderr):
+            raise _absent(name, place, "use `chartgen install`") from None
+        raise
+
+
+def uninstall(name: str, place: Place | None = None) -> Release:
+    """Uninstall a release and give what it was.
+
+    Raises:
+        UsageError: The name cannot be a release's.
+        ChartgenError: There is no such release, or Helm refuses.
+        MissingToolError: Helm or the cluster is missing.
+    """
+    place = place or Place()
+    found = status(name, place)
+    remove(name, place)
+    return found
+
+
+def remove(name: str, place: Place) -> None:
+    """Let Helm uninstall a release of which the caller knows that it exists.
+
+    Raises:
+        ChartgenError: Helm refuses.
+        MissingToolError: Helm or the cluster is missing.
+    """
+    _helm(place).run(["uninstall", name, "--namespace", place.namespace])
+
+
+def status(name: str, place: Place | None = None) -> Release:
+    """Give what Helm has recorded of a release.
+
+    Raises:
+        UsageError: The name cannot be a release's.
+        ChartgenError: There is no such release.
+        MissingToolError: Helm or the cluster is missing.
+    """
+    check_name(name)
+    place = place or Place()
+    arguments = ["list", "--filter", f"^{name}$", "--namespace", place.namespace, *_ALL_STATES]
+    # `helm list` and not `helm status`, whose JSON leaves out the chart in Helm 3.
+    found = json.loads(_helm(place).run([*arguments, "--time-format", "2006-01-02T15:04:05Z07:00", "--output", "json"]))
+    if not found:
+        raise _absent(name, place, "`helm list --all-namespaces` shows what there is")
+    row = found[0]
+    return Release(name, row["namespace"], int(row["revision"]), row["chart"], row["status"], _time(row["updated"]))
+
+
+def check_name(name: str) -> None:
+    """Refuse a release name that Helm or an object's name could not hold.
+
+    Raises:
+        UsageError: It is longer than 53 characters or not an RFC 1123 label.
+    """
+    if len(name) > RELEASE_NAME_LIMIT:
+        message = f"release name {name!r} has {len(name)} characters, at most {RELEASE_NAME_LIMIT} fit"
+        raise UsageError(Problem(message, hint="shorten it"))
+    if not _NAME.fullmatch(name):
+        hint = "use lower-case letters, digits and '-', beginning and ending with a letter or digit"
+        raise UsageError(Problem(f"{name!r} cannot be a release name", hint=hint))
+
+
+def _apply(
+    command: list[str], chart: Chart, name: str, values: dict[str, Plain], place: Place, description: str
+) -> Release:
+    check_name(name)
+    stdin = to_json(values)
+    if description:
+        command = [*command, "--description", description]
+    with written(chart) as folder:
+        arguments = [*command, name, str(folder), "--namespace", place.namespace, "--values", "-", "--output", "json"]
+        return _release(json.loads(_helm(place).run(arguments, stdin)))
+
+
+def _helm(place: Place) -> Helm:
+    return find_helm(place.kubeconfig, place.context)
+
+
+def _release(record: dict[str, Any]) -> Release:
+    metadata, info = record["chart"]["metadata"], record["info"]
+    return Release(
+        name=record["name"],
+        namespace=record["namespace"],
+        revision=int(record["version"]),
+        chart=f"{metadata['name']}-{metadata['version']}",
+        status=info["status"],
+        updated=_time(info["last_deployed"]),
+    )
+
+
+def _time(text: str) -> datetime:
+    try:
+        return read_time(text)
+    except ValueError:
+        raise ChartgenError(f"helm gives a time that chartgen cannot read: {text!r}") from None
+
+
+def _absent(name: str, place: Place, hint: str) -> ChartgenError:
+    return ChartgenError(Problem(f"there is no release {name} in namespace {place.namespace}", hint=hint))

@@ -1,0 +1,78 @@
+"""The Lease beside a release as plain data: who holds it, for how long, and what it notes."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import secrets
+import socket
+from datetime import datetime, timezone
+from typing import Any
+
+from chartgen.kube import LEASE, Cluster, Object
+
+DURATION = 15.0  # seconds without a renewal after which a holder counts as dead; client-go's default
+_NOTES = "chartgen/notes"
+_LABELS = {"app.kubernetes.io/managed-by": "chartgen"}
+
+
+def lease_name(release: str) -> str:
+    """Return the name of a release's Lease."""
+    return f"chartgen-{release}"
+
+
+def read_notes(cluster: Cluster, release: str, namespace: str) -> dict[str, list[str]] | None:
+    """Return what earlier commands noted of a release; None when no command of chartgen has changed it."""
+    lease = cluster.get(LEASE, lease_name(release), namespace)
+    return notes_of(lease) if lease else None
+
+
+def identity(action: str) -> str:
+    """Return a holder's name: who, where, what, and a part that tells two commands of one person from each other."""
+    return f"{_user()}@{socket.gethostname()} ({action}, {secrets.token_hex(3)})"
+
+
+def new_lease(release: str, namespace: str, holder: str) -> Object:
+    """Return the Lease of a release that has none."""
+    metadata = {"name": lease_name(release), "namespace": namespace, "labels": _LABELS}
+    return {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata, "spec": held_by(holder)}
+
+
+def held_by(holder: str) -> dict[str, Any]:
+    """Return the spec of a Lease that somebody renews now; its time is for people, and nobody decides by it."""
+    now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {"holderIdentity": holder, "leaseDurationSeconds": int(DURATION), "renewTime": now}
+
+
+def with_notes(notes: dict[str, list[str]]) -> dict[str, str]:
+    """Return the annotations of a Lease with these notes."""
+    return {_NOTES: json.dumps(notes)}
+
+
+def holder_of(lease: Object) -> str:
+    """Return who holds a Lease; empty when nobody does."""
+    return str(lease["spec"].get("holderIdentity") or "")
+
+
+def duration_of(lease: Object) -> float:
+    """Return the seconds without a renewal after which its holder counts as dead."""
+    return float(lease["spec"].get("leaseDurationSeconds") or DURATION)
+
+
+def version_of(lease: Object) -> str:
+    """Return what changes with every write."""
+    return str(lease["metadata"]["resourceVersion"])
+
+
+def notes_of(lease: Object) -> dict[str, list[str]]:
+    """Return what is noted beside the release."""
+    found: dict[str, list[str]] = json.loads((lease["metadata"].get("annotations") or {}).get(_NOTES, "{}"))
+    return found
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no entry in passwd; OSError since Python 3.13
+        return f"uid {os.getuid()}"

@@ -1,0 +1,257 @@
+"""One chartgen command at a time changes a release: a Lease beside it, which also notes what must outlive the command.
+
+It works as leader election does (client-go, tools/leaderelection/leaderelection.go). A holder renews the Lease; whoever
+wants it takes it over when it has not changed for its duration, observed by the own clock from beginning to end, so
+that the clocks of two machines need not agree. A holder counts from when it sent its last successful renewal, and asks
+the server before it goes on after a longer silence: nobody can have taken over before that time has passed.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.kube import LEASE, Cluster, ClusterError, Object
+from chartgen.programs import Progress
+from chartgen.releases.lease import (
+    duration_of,
+    held_by,
+    holder_of,
+    identity,
+    lease_name,
+    new_lease,
+    notes_of,
+    version_of,
+    with_notes,
+)
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_RENEW = 4.0  # seconds between renewals: two may fail
+_SAFE = 10.0  # seconds after a renewal for which the release is surely held; client-go's renewDeadline
+_LOOK = 0.25  # seconds between two looks at another holder
+
+
+# Nobody sets this clock, and on Linux it goes on while the machine sleeps, as the other holder's does.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def now() -> float:
+    """Return seconds of a clock that only goes forward."""
+    return time.clock_gettime(_CLOCK)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a lock measures time.
+
+    Args:
+        clock: Returns seconds.
+        pause: Waits for some seconds of that clock.
+        every: Seconds between two renewals.
+    """
+
+    clock: Callable[[], float] = now
+    pause: Callable[[float], None] = time.sleep
+    every: float = _RENEW
+
+
+class Lock:
+    """Holds a release for the time of a `with` block.
+
+    Args:
+        cluster: Where the release lives.
+        release: Its name.
+        namespace: Its namespace.
+        action: What is done, for the message that others get: install, upgrade, ...
+        progress: Gets a line when a dead holder's time has to run out.
+        pace: How time is measured.
+
+    Raises:
+        ChartgenError: Another command holds the release.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        release: str,
+        namespace: str,
+        action: str,
+        progress: Progress,
+        pace: Pace = Pace(),
+    ) -> None:
+        self._cluster, self._release, self._namespace = cluster, release, namespace
+        self._name, self._holder = lease_name(release), identity(action)
+        self._progress, self._pace = progress, pace
+        self._guard = threading.Lock()  # one write at a time
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._keep, name=f"lease of {release}", daemon=True)
+        self._lost = False
+        self._version = ""
+        self._renewed = 0.0
+        self.notes: dict[str, list[str]] = {}
+
+    def __enter__(self) -> Self:
+        self._acquire()
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._stop()
+        try:
+            self._write(holder="")
+        except ChartgenError:
+            # whoever waits for it takes it over in a moment; a failure of the block's own says more
+            if kind is None:
+                raise
+
+    def note(self, **notes: list[str]) -> None:
+        """Keep names beside the release; an empty list forgets them.
+
+        Raises:
+            ChartgenError: Another command has taken the release over.
+            MissingToolError: The cluster does not answer.
+        """
+        self.check()
+        self.notes = {key: names for key, names in {**self.notes, **notes}.items() if names}
+        self._write()
+
+    def check(self, within: float = _SAFE) -> None:
+        """Make sure that this command still holds the release; ask the server when the last renewal is too old.
+
+        Args:
+            within: Seconds since the last renewal that are not too old; 0 asks in any case, which leaves what comes
+                next the whole duration.
+
+        Raises:
+            ChartgenError: Another command has taken over.
+            MissingToolError: The cluster does not answer, so that nobody knows.
+        """
+        if self._lost:
+            raise self._gone()
+        if self._pace.clock() - self._renewed >= within:
+            self._write()
+
+    def renew(self) -> None:
+        """Renew the Lease now; nothing happens when it was released.
+
+        Raises:
+            ChartgenError: Another command has taken over.
+            MissingToolError: The cluster does not answer.
+        """
+        self._write()
+
+    def remove(self) -> None:
+        """Remove the Lease with its notes: the release is no more.
+
+        Raises:
+            ChartgenError: Another command has taken over, whose Lease it is.
+        """
+        self.check(within=0)
+        self._stop()
+        with self._guard:
+            self._cluster.delete(LEASE, self._name, self._namespace)
+            self._version = ""
+
+    def _acquire(self) -> None:
+        lease = self._cluster.get(LEASE, self._name, self._namespace)
+        if lease is None:
+            self._create()
+            return
+        if holder_of(lease):
+            self._await_death(lease)
+        self.notes, self._version = notes_of(lease), version_of(lease)
+        try:
+            self._write()
+        except ChartgenError:
+            if self._lost:  # somebody else was faster
+                raise self._taken("another command") from None
+            raise
+
+    def _create(self) -> None:
+        sent = self._pace.clock()
+        try:
+            made = self._cluster.create(LEASE, new_lease(self._release, self._namespace, self._holder))
+        except ClusterError as error:
+            if error.status == 409:
+                raise self._taken("another command") from None
+            if error.status == 404:
+                hint = f"create it: `kubectl create namespace {self._namespace}`"
+                raise ChartgenError(Problem(f"there is no namespace {self._namespace}", hint=hint)) from None
+            raise
+        self._version, self._renewed = version_of(made), sent
+
+    def _await_death(self, lease: Object) -> None:
+        """Wait until a Lease has not changed for its duration; refuse as soon as it has."""
+        holder, seen, duration = holder_of(lease), version_of(lease), duration_of(lease)
+        self._progress(f"{holder} holds the release; watching for {duration:.0f} s whether it is alive")
+        deadline = self._pace.clock() + duration
+        while self._pace.clock() < deadline:
+            self._pace.pause(_LOOK)
+            found = self._cluster.get(LEASE, self._name, self._namespace)
+            if found is None or not holder_of(found):
+                raise self._taken(holder, over=True)
+            if version_of(found) != seen:
+                raise self._taken(holder_of(found))
+        self._progress(f"{holder} was stopped on its way; going on from what it left")
+
+    def _taken(self, holder: str, *, over: bool = False) -> ChartgenError:
+        state = "has just changed" if over else "is changing"
+        hint = "look at `chartgen status`, then try again"
+        return ChartgenError(Problem(f"{holder} {state} release {self._release}", hint=hint))
+
+    def _gone(self) -> ChartgenError:
+        problem = f"another command has taken over release {self._release}: this one was silent for too long"
+        return ChartgenError(Problem(problem, hint="look at `chartgen status`, then try again"))
+
+    def _keep(self) -> None:
+        while not self._lost and not self._ended.wait(self._pace.every):
+            with suppress(ChartgenError):  # the cluster is away for a moment; `check` asks when it lasts
+                self.renew()
+
+    def _stop(self) -> None:
+        """End the renewals, and wait for one that is on its way."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _write(self, holder: str | None = None) -> None:
+        """Write holder, time and notes, only if nobody else has written since.
+
+        A renewal that had to wait for a release finds it done, and writes nothing.
+        """
+        with self._guard:
+            if not self._version or (self._ended.is_set() and holder is None):
+                return
+            if self._lost:
+                raise self._gone()
+            sent = self._pace.clock()
+            try:
+                changed = self._patch(holder)
+            except ClusterError as error:
+                if error.status not in (404, 409):
+                    raise
+                self._adopt()
+                changed = self._patch(holder)
+            self._version, self._renewed = version_of(changed), sent
+
+    def _patch(self, holder: str | None) -> Object:
+        change = {
+            "metadata": {"resourceVersion": self._version, "annotations": with_notes(self.notes)},
+            "spec": held_by(self._holder) if holder is None else {"holderIdentity": holder},
+        }
+        return self._cluster.patch(LEASE, self._name, change, namespace=self._namespace)
+
+    def _adopt(self) -> None:
+        """Take up a write of our own whose answer was lost; any other writer has taken the release over."""
+        found = self._cluster.get(LEASE, self._name, self._namespace)
+        if found is None or holder_of(found) != self._holder:
+            self._lost = True
+            raise self._gone()
+        self._version = version_of(found)

@@ -1,0 +1,79 @@
+"""What is lost when the pods of a live run end: its steps so far, where no checkpoint stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from chartgen.kube.workers import find_workers
+from chartgen.kube.workloads import outcome
+from chartgen.releases.status.pod_summary import muster
+from chartgen.releases.status.readout import progress_now
+from chartgen.releases.survival import Survival, survival, values_of
+
+if TYPE_CHECKING:
+    from chartgen.kube import Cluster, Object
+    from chartgen.releases.history import Record
+    from chartgen.releases.state import State
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Work of a run that ends with its pods.
+
+    Args:
+        run: Name of the run.
+        why: Why no checkpoint stays.
+        progress: How far it is, as its log says; empty when the log says nothing.
+        gpu_hours: GPUs times the time since its pods have started; None when the cluster does not say since when.
+    """
+
+    run: str
+    why: str
+    progress: str
+    gpu_hours: float | None
+
+    def __str__(self) -> str:
+        hours = f"{self.gpu_hours:,.1f} GPU-hours" if self.gpu_hours is not None else "GPU-hours not known"
+        return f"all steps of {self.run} ({self.progress or 'step not known'}; {hours}): {self.why}"
+
+
+def losses(cluster: Cluster, state: State, runs: Iterable[Object]) -> list[Loss]:
+    """Work out what is lost when live runs end; nothing of runs that have ended, and of those that never started.
+
+    Args:
+        cluster: Where they run.
+        state: What stands of their release.
+        runs: The runs that are to go.
+    """
+    going = [run for run in runs if not outcome(run) and "deletionTimestamp" not in run["metadata"]]
+    return [loss for run in going if (loss := _loss(cluster, state, run))]
+
+
+def record_of(state: State, run: str) -> Record | None:
+    """Return the newest revision that holds a run; None when no revision does."""
+    return next((record for record in reversed(state.records) if run in record.manifest), None)
+
+
+def survival_of_live(state: State, run: Object) -> Survival | None:
+    """Work out what outlives the pods of a live run; None when it has no pods that chartgen knows."""
+    workers, record = find_workers([run]), record_of(state, run["metadata"]["name"])
+    return survival(workers, values_of(record) if record else {}) if workers else None
+
+
+def _loss(cluster: Cluster, state: State, run: Object) -> Loss | None:
+    found = survival_of_live(state, run)
+    if found is None or found.is_safe:
+        return None
+    squad = muster(cluster, state.release, state.namespace)
+    if not squad.started:
+        return None
+    hours = (datetime.now(timezone.utc) - squad.since).total_seconds() / 3600 if squad.since else None
+    return Loss(
+        run=run["metadata"]["name"],
+        why=found.risk,
+        progress=progress_now(cluster, squad, state.namespace, record_of(state, run["metadata"]["name"])),
+        gpu_hours=None if hours is None else round(max(hours, 0.0) * squad.gpus, 1),
+    )

@@ -1,0 +1,137 @@
+"""What all checks look at: a release that is to be, and the cluster, of which nothing is read twice."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from chartgen.helm.chart import Chart
+from chartgen.helm.values import Values
+from chartgen.kube import NODE, QUEUE_LABEL, Cluster, ClusterError, Kind, Object
+from chartgen.kube.pods import Pods, is_run, pods_of
+from chartgen.kube.workloads import find_runs, outcome
+from chartgen.releases.history import Record, read_records
+
+T = TypeVar("T")
+
+# What the API server says when the caller may not (k8s.io/apiserver, pkg/endpoints/handlers/responsewriters/errors.go);
+# an admission webhook that refuses has the same status code and other words.
+_DENIED = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"')
+
+
+@dataclass(frozen=True)
+class Patient:
+    """A release on a cluster, as it would be, with what was read of the cluster so far.
+
+    Args:
+        cluster: The cluster.
+        chart: The release's chart; None when only the cluster is looked at.
+        values: The user's layers; None like the chart.
+        objects: The rendered manifests.
+        release: The release's name.
+        namespace: Its namespace.
+    """
+
+    cluster: Cluster
+    chart: Chart | None
+    values: Values | None
+    objects: list[Object]
+    release: str
+    namespace: str
+    _read: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def get(self, kind: Kind, name: str) -> Object | None:
+        """Give an object of the cluster, or of the release's namespace; None when it does not exist."""
+        return self.once((kind, name), lambda: self.cluster.get(kind, name, self.namespace))
+
+    def find(self, kind: Kind, *, namespace: str = "", fields: str = "") -> list[Object]:
+        """List objects, of all namespaces when none is named; none when the kind does not exist."""
+        return self.once((kind, namespace, fields), lambda: self.cluster.list(kind, namespace=namespace, fields=fields))
+
+    def trial(self, kind: Kind, item: Object) -> Object | ClusterError:
+        """Let the API server take an object without keeping it, webhooks and all; give what it would keep, or say.
+
+        Raises:
+            ClusterError: The caller may not create such an object.
+        """
+        return self.once((kind, item["metadata"]["name"], "trial"), lambda: self._try(kind, item))
+
+    def once(self, key: Any, read: Callable[[], T]) -> T:
+        """Work something out at the first call, and remember it."""
+        if key not in self._read:
+            self._read[key] = read()
+        found: T = self._read[key]
+        return found
+
+    def makes(self, kind: str, name: str) -> bool:
+        """Tell whether the release itself makes an object."""
+        return any(item["kind"] == kind and item["metadata"]["name"] == name for item in self.objects)
+
+    @cached_property
+    def run(self) -> Object | None:
+        """The object that runs the program; None for setup charts."""
+        return next(filter(is_run, self.objects), None)
+
+    @cached_property
+    def pods(self) -> list[Pods]:
+        """The pods that the release makes."""
+        return pods_of(self.objects)
+
+    @cached_property
+    def queue(self) -> str:
+        """The Kueue queue that the run asks for; empty = none."""
+        return str((self.run or {"metadata": {}})["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
+
+    @property
+    def nodes(self) -> list[Object]:
+        """All machines."""
+        return self.find(NODE)
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """What Helm has recorded of the release."""
+        return read_records(self.cluster, self.release, self.namespace)
+
+    @cached_property
+    def runs(self) -> list[Object]:
+        """The runs of the release that exist."""
+        return find_runs(self.cluster, self.release, self.namespace)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a run of the release holds, or waits for, machines already."""
+        return any(not outcome(run) for run in self.runs)
+
+    def _try(self, kind: Kind, item: Object) -> Object | ClusterError:
+        metadata = {**item["metadata"], "namespace": self.namespace} if kind.namespaced else item["metadata"]
+        try:
+            return self.cluster.create(kind, {**item, "metadata": metadata}, dry_run=True)
+        except ClusterError as error:
+            if denied(error):
+                raise
+            return error
+
+
+def denied(error: ClusterError) -> str:
+    """Say what the caller may not do, such as `list nodes`; empty when the error is another one."""
+    match = _DENIED.search(str(error)) if error.status == 403 else None
+    return f"{match['verb']} {match['resource']}" if match else ""
+
+
+def peek(read: Callable[[], T]) -> T | None:
+    """Read what only helps: None when the caller may not."""
+    try:
+        return read()
+    except ClusterError as error:
+        if denied(error):
+            return None
+        raise
+
+
+def condition(item: Object, name: str) -> Object:
+    """Give a condition of an object; empty when it has none of that type."""
+    found = item.get("status", {}).get("conditions", ())
+    return next((each for each in found if each["type"] == name), {})

@@ -1,0 +1,242 @@
+"""The controllers of the release's kinds: their APIs are served, they run, and their webhooks answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from chartgen.data.compatibility import lock
+from chartgen.kube import JOBSET, LOCAL_QUEUE, PYTORCHJOB, VOLCANO_JOB, ClusterError, Kind, Object
+from chartgen.releases.preflight.context import Patient, peek
+from chartgen.releases.preflight.kueue import change_of_configuration, configuration, frameworks, look_at_configuration
+from chartgen.releases.preflight.result import Sign, failed, passed, warned
+
+_DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
+_HOOKS = tuple(
+    Kind("admissionregistration.k8s.io/v1", name, f"{name.lower()}s", namespaced=False)
+    for name in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
+)
+_IMAGE = re.compile(r"(?:[^@]*/)?(?P<name>[^:@/]+)(?::(?P<tag>[^@/]+))?(?:@.*)?")
+# The words of chartgen.kube before those of the server.
+_OUR_WORDS = re.compile(r"^.*?(?:refused \S+ \S+|refuses access): ")
+_SERVICE = re.compile(r"https://(?P<service>[-\w]+)\.(?P<namespace>[-\w]+)\.svc")
+# The field that Kueue sets at creation to hold a run back (Kueue, pkg/controller/jobs).
+_SUSPEND = {"JobSet": (), "Job": (), "PyTorchJob": ("runPolicy",)}
+
+
+@dataclass(frozen=True)
+class Controller:
+    """A controller as its installer leaves it.
+
+    Args:
+        name: What people call it; its webhook configurations have it in their names.
+        groups: API groups that it serves.
+        namespace: Where its installer puts it.
+        images: Names of the images of its Deployments, without registry and tag.
+        install: Where its installation is described.
+    """
+
+    name: str
+    groups: tuple[str, ...]
+    namespace: str
+    images: tuple[str, ...]
+    install: str
+
+
+KUEUE = Controller(
+    "Kueue", ("kueue.x-k8s.io",), "kueue-system", ("kueue",), "https://kueue.sigs.k8s.io/docs/installation/"
+)
+CONTROLLERS = (
+    Controller(
+        "JobSet", ("jobset.x-k8s.io",), "jobset-system", ("jobset",), "https://jobset.sigs.k8s.io/docs/installation/"
+    ),
+    KUEUE,
+    Controller(
+        "Volcano",
+        ("batch.volcano.sh", "scheduling.volcano.sh"),
+        "volcano-system",
+        ("vc-controller-manager", "vc-scheduler", "vc-webhook-manager"),
+        "https://volcano.sh/en/docs/installation/",
+    ),
+    Controller(
+        "training-operator",
+        ("kubeflow.org",),
+        "kubeflow",
+        ("training-operator",),
+        "https://github.com/kubeflow/trainer/tree/release-1.9#installation",
+    ),
+)
+
+
+def api_versions(patient: Patient) -> Iterator[Sign]:
+    """The API server knows every kind of the manifests, in the version in which they are written."""
+    kinds = {(item["apiVersion"], item["kind"]) for item in patient.objects}
+    unknown = [kind for kind in sorted(kinds) if not patient.cluster.serves(Kind(*kind, plural=""))]
+    for api_version, name in unknown:
+        yield failed(f"the cluster does not serve {name} in {api_version}", _way_to_serve(patient, api_version, name))
+    if not unknown:
+        shown = ", ".join(f"{name} {api_version}" for api_version, name in sorted(kinds) if _group(api_version))
+        yield passed(f"all kinds are served: {shown}" if shown else "all kinds are Kubernetes' own")
+
+
+def controllers(patient: Patient) -> Iterator[Sign]:
+    """The controllers of these kinds run."""
+    for each in needed(patient):
+        yield _alive(patient, each)
+
+
+def admission(patient: Patient) -> Iterator[Sign]:
+    """The API server takes the run: all its webhooks answer, and none refuses. Nothing is kept of it."""
+    for kind, item in _samples(patient):
+        answer, name = patient.trial(kind, item), f"{item['kind']} {item['metadata']['name']}"
+        if (
+            not isinstance(answer, ClusterError) or answer.status == 409
+        ):  # one that exists went through all webhooks too
+            yield passed(f"{name} is taken (tried without effect)")
+        elif "failed calling webhook" in str(answer):
+            yield failed(f"{name}: {said(answer)}", _look_at(answer))
+        elif answer.status != 404:  # a namespace that does not exist has a check of its own
+            yield failed(f"{name} is refused: {said(answer)}", "change the values that the message names")
+
+
+def queue_integration(patient: Patient) -> Iterator[Sign]:
+    """Kueue holds back runs of this kind; otherwise they pass by the queue, and take machines that others wait for."""
+    kind, run = run_kind(patient), patient.run
+    if not (patient.queue and run and kind):
+        return
+    answer = patient.trial(kind, run)
+    if isinstance(answer, ClusterError):
+        # other refusals are told by `admission`
+        yield from [_configured(patient, run)] if answer.status == 409 else []
+        return
+    place: Any = answer["spec"]
+    for key in _SUSPEND[run["kind"]]:
+        place = place.get(key, {})
+    if place.get("suspend"):
+        yield passed(f"Kueue holds back each {run['kind']} with a queue until it is admitted")
+    else:
+        yield _passed_by(patient, run)
+
+
+def _configured(patient: Patient, run: Object) -> Sign:
+    """Look into Kueue's configuration: a run that exists cannot be tried once more."""
+    found = configuration(patient)
+    if found is None:
+        text = f"not checked whether Kueue holds back a {run['kind']}: this one exists, and Kueue's configuration"
+        return warned(f"{text} cannot be read", look_at_configuration())
+    if _framework(run) in frameworks(found):
+        return passed(f"Kueue's configuration lists {_framework(run)}")
+    return _passed_by(patient, run)
+
+
+def _passed_by(patient: Patient, run: Object) -> Sign:
+    text = f"Kueue does not hold back a {run['kind']}, so that queue {patient.queue} means nothing"
+    return failed(text, change_of_configuration(f"add {_framework(run)} to integrations.frameworks"))
+
+
+def _framework(run: Object) -> str:
+    return f"{_group(run['apiVersion'])}/{run['kind'].lower()}"
+
+
+def needed(patient: Patient) -> list[Controller]:
+    """Give the controllers of the release's kinds; for a cluster alone, all whose kinds it serves."""
+    if patient.chart is None:
+        return [each for each in CONTROLLERS if any(_serves_group(patient, group) for group in each.groups)]
+    groups = {_group(item["apiVersion"]) for item in patient.objects}
+    return [each for each in CONTROLLERS if groups & set(each.groups) or (each is KUEUE and patient.queue)]
+
+
+def kueue_version(patient: Patient) -> str:
+    """Give Kueue's version by the tag of its image; empty when that is not to be seen."""
+    tags = [tag for deployment in _deployments(patient, KUEUE) or () for _, tag in _images(deployment)]
+    return next((tag for tag in tags if re.match(r"v?\d+\.\d", tag)), "")
+
+
+def run_kind(patient: Patient) -> Kind | None:
+    """Give the run's kind as the server knows it; None when it does not, which `api_versions` tells."""
+    return _kind(patient, patient.run) if patient.run else None
+
+
+def _kind(patient: Patient, item: Object) -> Kind | None:
+    api_version, name = item["apiVersion"], item["kind"]
+    served = patient.cluster.serves(Kind(api_version, name, plural=""))
+    return patient.cluster.kind(api_version, name) if served else None
+
+
+def _way_to_serve(patient: Patient, api_version: str, name: str) -> str:
+    group = _group(api_version)
+    rows = [row["api"] for row in lock()["apis"] if _group(row["api"]) == group]
+    served = [api for api in rows if patient.cluster.serves(Kind(api, name, plural=""))]
+    if served:
+        return f"use setup.kueueVersion={served[-1].rpartition('/')[2]}, which it serves"
+    owner = next((each for each in CONTROLLERS if group in each.groups), None)
+    return f"install {owner.name}: {owner.install}" if owner else f"install the CRD of {name}"
+
+
+def _samples(patient: Patient) -> Iterator[tuple[Kind, Object]]:
+    """Give what the controllers' webhooks are tried with: the run, or one object of each of their kinds."""
+    groups = {group for each in needed(patient) for group in each.groups}
+    found = {item["kind"]: item for item in patient.objects if _group(item["apiVersion"]) in groups}
+    for item in [patient.run] if patient.run else found.values():
+        if kind := _kind(patient, item):
+            yield kind, item
+
+
+def _alive(patient: Patient, controller: Controller) -> Sign:
+    deployments = _deployments(patient, controller)
+    for each in deployments or ():
+        if not each.get("status", {}).get("readyReplicas"):
+            name, asked = each["metadata"]["name"], each["spec"].get("replicas", 1)
+            text = f"{controller.name} does not run: Deployment {name} has 0 of {asked} pods ready"
+            return failed(text, f"kubectl --namespace {controller.namespace} describe deployment {name}")
+    if deployments:
+        version = next((tag for each in deployments for _, tag in _images(each) if tag), "")
+        return passed(" ".join(filter(None, (controller.name, version, "runs"))))
+    if any(controller.name.lower() in name for name in _hooks(patient)):
+        # `admission` tells when they do not answer
+        return passed(f"{controller.name} has webhooks, and no Deployment in {controller.namespace}")
+    if deployments is None:
+        text = f"not checked whether {controller.name} runs: no permission to list deployments"
+        return warned(text, f"kubectl --namespace {controller.namespace} get deployments")
+    text = f"no sign of {controller.name}: no Deployment in {controller.namespace}, no webhook"
+    return warned(text, f"install it: {controller.install}")
+
+
+def _deployments(patient: Patient, controller: Controller) -> list[Object] | None:
+    """Give the controller's Deployments; None when the caller may not list them."""
+    found = peek(lambda: patient.find(_DEPLOYMENT, namespace=controller.namespace))
+    if found is None:
+        return None
+    return [each for each in found if any(name in controller.images for name, _ in _images(each))]
+
+
+def _images(deployment: Object) -> list[tuple[str, str]]:
+    images = [container["image"] for container in deployment["spec"]["template"]["spec"]["containers"]]
+    matches = [match for image in images if (match := _IMAGE.fullmatch(image))]
+    return [(match["name"], match["tag"] or "") for match in matches]
+
+
+def _hooks(patient: Patient) -> list[str]:
+    found = [peek(lambda kind=kind: patient.find(kind)) or [] for kind in _HOOKS]  # type: ignore[misc]
+    return [item["metadata"]["name"] for items in found for item in items]
+
+
+def _serves_group(patient: Patient, group: str) -> bool:
+    known = (JOBSET, LOCAL_QUEUE, PYTORCHJOB, VOLCANO_JOB)
+    return any(patient.cluster.serves(kind) for kind in known if _group(kind.api_version) == group)
+
+
+def said(error: ClusterError) -> str:
+    """Give the server's own words."""
+    return _OUR_WORDS.sub("", error.problems[0].message).rstrip(";")
+
+
+def _look_at(error: ClusterError) -> str:
+    match = _SERVICE.search(str(error))
+    return f"kubectl --namespace {match['namespace']} get pods,endpointslices" if match else "start that controller"
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]

@@ -1,0 +1,94 @@
+"""The command that makes what a target's setup chart holds, as this release needs it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from chartgen.checks import effective_values
+from chartgen.checks.secrets import looks_secret
+from chartgen.composer.origin import origin_of
+from chartgen.helm.set_flags import dotted
+from chartgen.releases.history import read_records
+from chartgen.releases.preflight.context import peek
+
+if TYPE_CHECKING:
+    from chartgen.helm.chart import Chart
+    from chartgen.helm.values import Layer, Values
+    from chartgen.releases.history import Record
+    from chartgen.releases.preflight.context import Patient
+
+RELEASE = "setup"
+_NOT_ITS = {"env", "secretEnv"}  # of the run alone, and what may hold a secret by mistake
+_QUEUES = {"ClusterQueue", "LocalQueue", "Queue"}
+
+
+def setup_step(patient: Patient, *, has_cluster_half: bool = False) -> str:
+    """Return the step that makes what the target's setup chart holds.
+
+    It takes the values of the run itself, so that the quota holds its machines and every resource of its pods.
+
+    Args:
+        patient: The release, and the cluster.
+        has_cluster_half: Whether the objects without a namespace are there, as for a second team: they belong to
+            another release, and Helm would refuse to make them again.
+    """
+    if patient.chart is None or patient.values is None:
+        return "install the setup chart of your target: helm install setup charts/TARGET-setup -f site.yaml"
+    name = origin_of(patient.chart).name or "TARGET"
+    words = [
+        "helm",
+        *_verb(patient),
+        f"charts/{name}-setup",
+        "--namespace",
+        patient.namespace,
+        *_values(patient.chart, patient.values),
+    ]
+    if has_cluster_half:
+        words += ["--set", "setup.cluster=false"]
+    return f"install the setup chart: {shlex.join(words)}"
+
+
+def other_queues(patient: Patient) -> list[str]:
+    """Return the queues of the setup release that is there; an upgrade with another one would delete them."""
+    records = _records(patient)
+    held = records[-1].objects if records else []
+    return sorted({item["metadata"]["name"] for item in held if item["kind"] in _QUEUES})
+
+
+def _verb(patient: Patient) -> list[str]:
+    if _records(patient):
+        return ["upgrade", RELEASE, "--reuse-values"]
+    return ["install", RELEASE]
+
+
+def _records(patient: Patient) -> list[Record]:
+    """Return the revisions of the setup release; none when the caller may not read them."""
+    return peek(lambda: read_records(patient.cluster, RELEASE, patient.namespace)) or []
+
+
+def _values(chart: Chart, values: Values) -> Iterator[str]:
+    for layer in values.layers:
+        yield from ["-f", str(layer.source)] if layer.document else _flags(layer, values.data)
+    effective: dict[str, Any] = effective_values(chart, values)
+    nodes, quota = effective.get("nodes"), ((effective.get("setup") or {}).get("quota") or {}).get("nodes")
+    if isinstance(nodes, int) and isinstance(quota, int) and quota < nodes:
+        yield from ("--set", f"setup.quota.nodes={nodes}")
+
+
+def _flags(layer: Layer, data: dict[str, Any]) -> Iterator[str]:
+    """Return a flag's values as they are in the end; a list is given as a whole."""
+    for keys in layer.assigned:
+        value: Any = data
+        path = []
+        for key in keys:
+            if not isinstance(value, dict) or key not in value:
+                break
+            value = value[key]
+            path.append(key)
+        text = json.dumps(value)
+        if path and path[0] not in _NOT_ITS and not looks_secret(str(path[-1]), text):
+            plain = isinstance(value, (bool, int)) or value is None
+            yield from ("--set" if plain else "--set-json", f"{dotted(path)}={text}")

@@ -1,0 +1,91 @@
+"""Device classes that a run claims, and whether Kueue knows them: from 0.18 on it admits no run with others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from chartgen.data.compatibility import lock, within
+from chartgen.kube import Kind, Object
+from chartgen.releases.preflight.context import Patient, peek
+from chartgen.releases.preflight.controllers import kueue_version
+from chartgen.releases.preflight.cure import setup_step
+from chartgen.releases.preflight.kueue import (
+    change_of_configuration,
+    configuration,
+    look_at_configuration,
+    mapped_classes,
+    resource_groups,
+)
+from chartgen.releases.preflight.result import Sign, failed, passed, warned
+
+_TEMPLATES = [
+    Kind(f"resource.k8s.io/{version}", "ResourceClaimTemplate", "resourceclaimtemplates")
+    for version in ("v1", "v1beta2", "v1beta1")
+]
+# What a ComputeDomain's template claims, which its controller makes later (NVIDIA/k8s-dra-driver-gpu v25.8, README.md).
+_CHANNEL = "compute-domain-default-channel.nvidia.com"
+
+
+def queue_device_classes(patient: Patient) -> Iterator[Sign]:
+    """Kueue maps the device classes that the run claims to resources of the queue; others it admits never."""
+    names = dict.fromkeys(
+        str(claim["resourceClaimTemplateName"])
+        for pods in patient.pods
+        for claim in pods.spec.get("resourceClaims") or ()
+        if claim.get("resourceClaimTemplateName")
+    )
+    version = kueue_version(patient)
+    if not (patient.queue and names):
+        return
+    if version and not any(within(row, version) for row in lock()["deviceClasses"]):
+        yield passed(f"Kueue {version} does not look at claims of devices")
+        return
+    for name in names:
+        yield from _judged(patient, name, _classes(patient, name))
+
+
+def _judged(patient: Patient, name: str, classes: list[str]) -> Iterator[Sign]:
+    found = configuration(patient)
+    if not classes or found is None:
+        why = "Kueue's configuration cannot be read" if classes else "the template is not to be seen"
+        text = f"not checked whether Kueue maps the device classes of claim template {name}: {why}"
+        yield warned(text, look_at_configuration() if classes else f"kubectl get resourceclaimtemplate {name}")
+        return
+    mapped = mapped_classes(found)
+    covered = {resource for group in resource_groups(patient) for resource in group["coveredResources"]}
+    for each in classes:
+        if each not in mapped:
+            text = f"Kueue does not map device class {each}, and admits no run that claims it"
+            yield failed(text, change_of_configuration(f"add {each} to resources.deviceClassMappings"))
+        elif mapped[each] not in covered:
+            text = f"Kueue counts device class {each} as {mapped[each]}, which queue {patient.queue} does not cover"
+            yield failed(text, f"add {mapped[each]} to setup.quota.resources, and {setup_step(patient)}")
+        else:
+            yield passed(f"Kueue counts device class {each} as {mapped[each]}, which queue {patient.queue} covers")
+
+
+def _classes(patient: Patient, name: str) -> list[str]:
+    """Return the device classes of a template; none when nobody can see it."""
+    for item in patient.objects:
+        spec: dict[str, Any] = item.get("spec") or {}
+        if item["kind"] == "ComputeDomain" and _channel_of(spec) == name:
+            return [_CHANNEL]
+        if item["kind"] == "ResourceClaimTemplate" and item["metadata"]["name"] == name:
+            return _requested(item)
+    for kind in _TEMPLATES:
+        found = peek(lambda kind=kind: patient.get(kind, name)) if patient.cluster.serves(kind) else None  # type: ignore[misc]
+        if found:
+            return _requested(found)
+    return []
+
+
+def _channel_of(spec: dict[str, Any]) -> str:
+    return str(((spec.get("channel") or {}).get("resourceClaimTemplate") or {}).get("name", ""))
+
+
+def _requested(template: Object) -> list[str]:
+    # v1 and v1beta2 ask for `exactly` some; v1beta1 has the same one level higher
+    requests = ((template["spec"].get("spec") or {}).get("devices") or {}).get("requests") or ()
+    classes = [(each.get("exactly") or each).get("deviceClassName", "") for each in requests]
+    return list(dict.fromkeys(filter(None, classes)))

@@ -1,0 +1,102 @@
+"""The objects of Kueue that a run's queue consists of, in whichever version the cluster serves them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from chartgen.data.compatibility import lock
+from chartgen.errors import ChartgenError
+from chartgen.helm.yaml import load, require_map
+from chartgen.kube import CONFIG_MAP, Kind, Object
+from chartgen.releases.preflight.context import Patient, peek
+
+NAMESPACE = "kueue-system"
+# Where Kueue's installers put its own configuration (kubernetes-sigs/kueue v0.19.2, config/components/manager).
+CONFIGURATION = "kueue-manager-config"
+_FILE = "controller_manager_config.yaml"
+# Without a list, only this kind is held back (the same, apis/config/v1beta2/defaults.go).
+_FRAMEWORKS = ["batch/job"]
+
+_KINDS = {
+    "LocalQueue": ("localqueues", True),
+    "ClusterQueue": ("clusterqueues", False),
+    "ResourceFlavor": ("resourceflavors", False),
+    "Topology": ("topologies", False),
+    "WorkloadPriorityClass": ("workloadpriorityclasses", False),
+}
+
+
+def kueue_kind(patient: Patient, name: str) -> Kind:
+    """Give a kind of Kueue in the newest version that the cluster serves; the newest of all when it serves none."""
+    plural, namespaced = _KINDS[name]
+    versions = [row["api"] for row in reversed(lock()["apis"]) if row["of"] == "Kueue"]
+    kinds = [Kind(version, name, plural, namespaced=namespaced) for version in versions]
+    return next((kind for kind in kinds if patient.cluster.serves(kind)), kinds[0])
+
+
+def local_queue(patient: Patient) -> Object | None:
+    """Give the LocalQueue that the run asks for."""
+    return patient.get(kueue_kind(patient, "LocalQueue"), patient.queue) if patient.queue else None
+
+
+def cluster_queue(patient: Patient) -> Object | None:
+    """Give the ClusterQueue behind it; that of the same name, as setup charts make it, when the LocalQueue lacks."""
+    if not patient.queue:
+        return None
+    local = local_queue(patient)
+    return patient.get(kueue_kind(patient, "ClusterQueue"), local["spec"]["clusterQueue"] if local else patient.queue)
+
+
+def resource_groups(patient: Patient) -> list[dict[str, Any]]:
+    """Give the resource groups of the ClusterQueue; none when there is no such queue."""
+    found: list[dict[str, Any]] = (cluster_queue(patient) or {"spec": {}})["spec"].get("resourceGroups", [])
+    return found
+
+
+def flavors_of(patient: Patient) -> list[Object]:
+    """Give the ResourceFlavors of the ClusterQueue whose machines the run's GPU pods may use."""
+    names = dict.fromkeys(flavor["name"] for group in resource_groups(patient) for flavor in group["flavors"])
+    kind = kueue_kind(patient, "ResourceFlavor")
+    found = [flavor for name in names if (flavor := patient.get(kind, name))]
+    return [flavor for flavor in found if all(_may_use(pods.spec, flavor) for pods in patient.pods)]
+
+
+def configuration(patient: Patient) -> dict[str, Any] | None:
+    """Return Kueue's own configuration; None when the caller may not read it, or it is not where installers put it."""
+
+    def read() -> Object | None:
+        return peek(lambda: patient.cluster.get(CONFIG_MAP, CONFIGURATION, NAMESPACE))
+
+    text = ((patient.once(CONFIGURATION, read) or {}).get("data") or {}).get(_FILE, "")
+    try:
+        return dict(require_map(load(text, _FILE), "Kueue's configuration")) or None
+    except ChartgenError:
+        return None
+
+
+def frameworks(found: dict[str, Any]) -> list[str]:
+    """Return the kinds that a configuration of Kueue makes it hold back, such as kubeflow.org/pytorchjob."""
+    return list((found.get("integrations") or {}).get("frameworks") or _FRAMEWORKS)
+
+
+def mapped_classes(found: dict[str, Any]) -> dict[str, str]:
+    """Return the device classes that a configuration of Kueue maps, each with its resource."""
+    rows = (found.get("resources") or {}).get("deviceClassMappings") or []
+    return {name: str(row.get("name")) for row in rows for name in row.get("deviceClassNames") or ()}
+
+
+def change_of_configuration(what: str) -> str:
+    """Return the step that changes Kueue's configuration."""
+    return f"{what} in ConfigMap {CONFIGURATION} of {NAMESPACE}, and restart Kueue"
+
+
+def look_at_configuration() -> str:
+    """Return the command that shows Kueue's configuration."""
+    return f"kubectl --namespace {NAMESPACE} get configmap {CONFIGURATION} --output yaml"
+
+
+def _may_use(spec: dict[str, Any], flavor: Object) -> bool:
+    """Tell whether a pod's selector leaves a flavor's machines in; other labels than the flavor's do not count."""
+    labels = flavor["spec"].get("nodeLabels", {})
+    own = spec.get("nodeSelector") or {}
+    return all(own.get(key, value) == value for key, value in labels.items())

@@ -1,0 +1,199 @@
+"""The machines: enough of them have the labels, are Ready, let the pods in, hold them, and are free now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from chartgen.kube import CONFIG_MAP, INSTANCE_LABEL, POD, Kind, Object
+from chartgen.kube.pods import Pods
+from chartgen.kube.quantities import Quantities, add, show
+from chartgen.kube.scheduling import has_label, is_selected, offers, room, wanted_labels, why_unusable
+from chartgen.kube.taints import untolerated
+from chartgen.releases.preflight.context import Patient, peek
+from chartgen.releases.preflight.kueue import flavors_of
+from chartgen.releases.preflight.result import Sign, failed, passed, warned
+
+# What an autoscaler leaves in a cluster: a status (kubernetes/autoscaler, cluster-autoscaler/FAQ.md), or its own kind
+# (karpenter.sh, Concepts); a run for which Kueue asks for machines says how long it wants them (GKE, Flex Start).
+_AUTOSCALER = "cluster-autoscaler-status"
+_KARPENTER = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
+_ON_DEMAND = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The machines for one sort of pods.
+
+    Args:
+        pods: The pods.
+        selected: Machines with the labels that they ask for.
+        usable: Those of them that are Ready and not cordoned.
+        tolerated: Those of these whose taints the pods tolerate.
+        needed: How many machines the pods fill.
+        places: Pods that fit onto the tolerated machines, were they empty.
+    """
+
+    pods: Pods
+    selected: list[Object]
+    usable: list[Object]
+    tolerated: list[Object]
+    needed: int
+    places: int
+
+
+def machines(patient: Patient) -> Iterator[Sign]:
+    """Enough machines have the labels that the pods ask for, are Ready and not cordoned."""
+    for fleet in _fleets(patient):
+        lacking = _lacking(patient, fleet)
+        if lacking and _grows(patient):
+            yield warned(lacking, "wait for the cluster's autoscaler, which has to add them")
+        elif lacking:
+            yield failed(lacking, _cure(fleet))
+        else:
+            count = f"{len(fleet.usable)} machine{'s' * (len(fleet.usable) != 1)}"
+            yield passed(f"{count} Ready, {fleet.needed} needed for {fleet.pods}")
+
+
+def machine_taints(patient: Patient) -> Iterator[Sign]:
+    """The pods tolerate the taints of enough machines."""
+    for fleet in _fleets(patient):
+        least = min(fleet.needed, len(fleet.usable))
+        if len(fleet.tolerated) < least:
+            counts = Counter(taint for node in fleet.usable for taint in _untolerated(patient, fleet.pods, node))
+            shown = ", ".join(f"{taint} on {count}" for taint, count in sorted(counts.items()))
+            text = f"{fleet.pods} tolerate{'s' * (fleet.pods.count == 1)} {len(fleet.tolerated)} of "
+            text += f"{len(fleet.usable)} machines: {shown}"
+            taint = next(iter(sorted(counts)))
+            yield failed(text, f"add it to tolerations, or `kubectl taint nodes --all {taint}-` where it is not meant")
+        elif fleet.usable:
+            yield passed(f"the taints of {len(fleet.tolerated)} machines let {fleet.pods} in")
+
+
+def machine_capacity(patient: Patient) -> Iterator[Sign]:
+    """Enough machines offer the GPUs, network adapters and memory that a pod asks for."""
+    for fleet in _fleets(patient):
+        count = len(fleet.tolerated)
+        small = [node for node in fleet.tolerated if not room(offers(node), fleet.pods.requests)]
+        if small and fleet.places < fleet.pods.count:
+            name, shown = small[0]["metadata"]["name"], _shortage(small[0], fleet.pods)
+            text = f"{count - len(small)} of {count} machines can hold one of {fleet.pods}: {name} {shown}"
+            yield failed(text, f"kubectl describe node {name}, and look at its device plugins")
+        elif count >= fleet.needed and fleet.places < fleet.pods.count:
+            text = f"{count} machine{'s' * (count != 1)} together have room for {fleet.places} of {fleet.pods}"
+            yield failed(text, "add machines, or ask for fewer or smaller pods")
+        elif fleet.tolerated and fleet.pods.devices:
+            shown = " and ".join(f"{show(amount, name)} {name}" for name, amount in fleet.pods.devices.items())
+            yield passed(f"machines offer {shown} to a pod")
+
+
+def machines_free(patient: Patient) -> Iterator[Sign]:
+    """Enough of them are free now; the release's own pods make room for their successors."""
+    fleets = [fleet for fleet in _fleets(patient) if fleet.pods.devices and fleet.places >= fleet.pods.count]
+    if not fleets:
+        return
+    used: dict[str, Quantities] = {node["metadata"]["name"]: {} for fleet in fleets for node in fleet.tolerated}
+    # one by one: the pods of a large cluster fill hundreds of megabytes
+    for pod in patient.cluster.each(POD, fields="status.phase!=Succeeded,status.phase!=Failed"):
+        place = pod["spec"].get("nodeName")
+        if place in used and not _is_own(patient, pod):
+            used[place] = add([used[place], Pods("", "", 1, pod["metadata"], pod["spec"]).requests])
+    for fleet in fleets:
+        free = sum(room(_free(node, used), fleet.pods.requests) for node in fleet.tolerated)
+        if free < fleet.pods.count:
+            text = f"room for {free} of {fleet.pods} now, {fleet.places} when other pods end"
+            yield warned(text, "kubectl get pods --all-namespaces -o wide shows who holds them; the run waits")
+        else:
+            yield passed(f"room for {free} pods now, {fleet.pods} asked for")
+
+
+def gpu_machines(patient: Patient) -> Iterator[Sign]:
+    """What GPU machines the cluster has, for those who have not chosen a target."""
+    kinds: dict[str, list[Object]] = {}
+    for node in patient.nodes:
+        if any(name.endswith("/gpu") and amount for name, amount in offers(node).items()):
+            label = node["metadata"].get("labels", {}).get("node.kubernetes.io/instance-type", "of unknown type")
+            kinds.setdefault(label, []).append(node)
+    for name, nodes in sorted(kinds.items()):
+        good = [node for node in nodes if not why_unusable(node)]
+        gpus = sum(amount for node in good for key, amount in offers(node).items() if key.endswith("/gpu"))
+        text = f"{len(good)} of {len(nodes)} machines {name} usable, {int(gpus)} GPUs"
+        yield passed(text) if len(good) == len(nodes) else warned(text, "kubectl get nodes")
+    if not kinds:
+        yield warned("no machine offers GPUs", "add a node pool with GPUs and their device plugin")
+
+
+def _fleets(patient: Patient) -> list[Fleet]:
+    return patient.once("fleets", lambda: [_fleet(patient, pods) for pods in patient.pods])
+
+
+def _fleet(patient: Patient, pods: Pods) -> Fleet:
+    selected = [node for node in patient.nodes if is_selected(node, pods.spec)]
+    usable = [node for node in selected if not why_unusable(node)]
+    tolerated = [node for node in usable if not _untolerated(patient, pods, node)]
+    rooms = {node["metadata"]["name"]: room(offers(node), pods.requests) for node in selected}
+    needed = -(-pods.count // max([1, *rooms.values()]))  # machines that hold none are told by `machine_capacity`
+    return Fleet(pods, selected, usable, tolerated, needed, sum(rooms[node["metadata"]["name"]] for node in tolerated))
+
+
+def _untolerated(patient: Patient, pods: Pods, node: Object) -> list[str]:
+    """Give the taints that keep pods off; Kueue adds the tolerations of a queue's flavors when it admits them."""
+    own = pods.spec.get("tolerations", [])
+    found = untolerated(node, own)
+    if found and patient.queue:
+        added = [each for flavor in flavors_of(patient) for each in flavor["spec"].get("tolerations", ())]
+        return untolerated(node, [*own, *added])
+    return found
+
+
+def _lacking(patient: Patient, fleet: Fleet) -> str:
+    """Say what machines lack; empty when enough are there."""
+    if len(fleet.usable) >= fleet.needed:
+        return ""
+    if reasons := [f"{node['metadata']['name']} {why}" for node in fleet.selected if (why := why_unusable(node))]:
+        shown = [*reasons[:3], *([f"{len(reasons) - 3} more"] if reasons[3:] else [])]
+        return f"{len(fleet.usable)} of {fleet.needed} machines for {fleet.pods} are usable: {', '.join(shown)}"
+    asked = wanted_labels(fleet.pods.spec)
+    have = f"{len(fleet.selected)} of {fleet.needed} machines for {fleet.pods} " + ("have " if asked else "are there")
+    alone = [shown for shown, rule in asked.items() if not any(has_label(node, rule) for node in patient.nodes)]
+    none = f": none has {' nor '.join(alone)}" if alone and len(asked) > 1 else ""
+    return f"{have}{','.join(asked)}{none}"
+
+
+def _cure(fleet: Fleet) -> str:
+    cordoned = [node["metadata"]["name"] for node in fleet.selected if why_unusable(node) == "is cordoned"]
+    if cordoned:
+        return f"kubectl uncordon {' '.join(cordoned)}"
+    if len(fleet.selected) > len(fleet.usable):
+        return "kubectl describe node, which says why it is not Ready"
+    return f"add {fleet.needed - len(fleet.selected)} machines, or correct nodeSelector or machineType"
+
+
+def _shortage(node: Object, pods: Pods) -> str:
+    offered = offers(node)
+    short = {name: amount for name, amount in pods.requests.items() if offered.get(name, 0) < amount}
+    return " and ".join(
+        f"offers {show(offered.get(name, Fraction(0)), name)} {name}, a pod asks for {show(amount, name)}"
+        for name, amount in short.items()
+    )
+
+
+def _free(node: Object, used: dict[str, Quantities]) -> Quantities:
+    taken = used[node["metadata"]["name"]]
+    return {name: amount - taken.get(name, Fraction(0)) for name, amount in offers(node).items()}
+
+
+def _is_own(patient: Patient, pod: Object) -> bool:
+    metadata = pod["metadata"]
+    own = metadata.get("labels", {}).get(INSTANCE_LABEL) == patient.release
+    return bool(own and metadata["namespace"] == patient.namespace)
+
+
+def _grows(patient: Patient) -> bool:
+    """Tell whether machines come when pods wait for them."""
+    if any(_ON_DEMAND in item["metadata"].get("annotations", {}) for item in patient.objects):
+        return True
+    status = peek(lambda: patient.cluster.get(CONFIG_MAP, _AUTOSCALER, "kube-system"))
+    return status is not None or patient.cluster.serves(_KARPENTER)

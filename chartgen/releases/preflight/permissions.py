@@ -1,0 +1,116 @@
+"""What the caller may do: all that installing, upgrading, following and removing the release takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from chartgen.kube import LEASE, Cluster, Kind
+from chartgen.releases.history import storage_kind
+from chartgen.releases.preflight.context import Patient
+from chartgen.releases.preflight.result import Sign, failed, passed, warned
+
+_RULES = Kind("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False)
+_ACCESS = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
+# What Helm does with the objects of a chart (pkg/kube), and with its own records (pkg/storage/driver).
+_MANAGED = ("get", "create", "patch", "delete")
+_RECORDS = ("get", "list", "create", "update", "delete")
+# With what status, logs and wait follow a release.
+_FOLLOWED = (("pods", ("get", "list", "watch")), ("pods/log", ("get",)), ("events", ("list",)))
+
+
+@dataclass(frozen=True)
+class Need:
+    """What has to be done with one resource.
+
+    Args:
+        group: Its API group; empty for the core.
+        resource: Its plural, and a subresource after a slash.
+        verbs: What is done with it.
+        namespaced: Whether it lives in the namespace.
+        essential: Without it the release cannot be installed, upgraded or removed.
+    """
+
+    group: str
+    resource: str
+    verbs: tuple[str, ...]
+    namespaced: bool = True
+    essential: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks, in one namespace."""
+
+    cluster: Cluster
+    namespace: str
+
+    @cached_property
+    def rules(self) -> Any:
+        """What the server knows of the caller's permissions; it may be incomplete, as with a cloud's own accounts."""
+        review = {"apiVersion": _RULES.api_version, "kind": _RULES.name, "metadata": {}}
+        return self.cluster.create(_RULES, {**review, "spec": {"namespace": self.namespace}})["status"]
+
+    def lacks(self, need: Need) -> list[str]:
+        """Give the verbs of a need that the caller may not use."""
+        unproven = [verb for verb in need.verbs if not (need.namespaced and self._proven(need, verb))]
+        if need.namespaced and not self.rules.get("incomplete"):
+            return unproven
+        if unproven and self._may(need, "*"):
+            return []
+        return [verb for verb in unproven if not self._may(need, verb)]
+
+    def _proven(self, need: Need, verb: str) -> bool:
+        rules = [rule for rule in self.rules["resourceRules"] if not rule.get("resourceNames")]
+        return any(
+            {verb, "*"} & set(rule["verbs"])
+            and {need.group, "*"} & set(rule["apiGroups"])
+            and {need.resource, "*"} & set(rule["resources"])
+            for rule in rules
+        )
+
+    def _may(self, need: Need, verb: str) -> bool:
+        resource, _, subresource = need.resource.partition("/")
+        asked = {"group": need.group, "resource": resource, "subresource": subresource, "verb": verb}
+        place = {"namespace": self.namespace} if need.namespaced else {}
+        review = {"apiVersion": _ACCESS.api_version, "kind": _ACCESS.name, "metadata": {}}
+        answer = self.cluster.create(_ACCESS, {**review, "spec": {"resourceAttributes": {**asked, **place}}})
+        return bool(answer["status"]["allowed"])
+
+
+def permissions(patient: Patient) -> Iterator[Sign]:
+    """The caller may do all that the release needs."""
+    caller, well = Caller(patient.cluster, patient.namespace), True
+    for need in _needs(patient):
+        if verbs := caller.lacks(need):
+            well = False
+            yield _missing(patient, need, verbs)
+    if well:
+        yield passed(f"you may do all that a release in namespace {patient.namespace} needs")
+
+
+def _needs(patient: Patient) -> Iterator[Need]:
+    store = storage_kind()
+    yield Need("", store.plural, _RECORDS)
+    yield Need(LEASE.api_version.partition("/")[0], LEASE.plural, _MANAGED)
+    kinds = {(item["apiVersion"], item["kind"]) for item in patient.objects}
+    for api_version, name in sorted(kinds):
+        if patient.cluster.serves(Kind(api_version, name, plural="")):
+            kind = patient.cluster.kind(api_version, name)
+            yield Need(api_version.rpartition("/")[0], kind.plural, _MANAGED, kind.namespaced)
+    for resource, verbs in _FOLLOWED:
+        yield Need("", resource, verbs, essential=False)
+
+
+def _missing(patient: Patient, need: Need, verbs: list[str]) -> Sign:
+    place = f" in namespace {patient.namespace}" if need.namespaced else ""
+    text = f"no permission to {', '.join(verbs)} {need}{place}"
+    role = f"--namespace {patient.namespace} create role" if need.namespaced else "create clusterrole"
+    name = f"chartgen-{need.resource.replace('/', '-')}"
+    fix = f"ask for it: kubectl {role} {name} --verb={','.join(verbs)} --resource={need}, and a binding to you"
+    return failed(text, fix) if need.essential else warned(text, fix)

@@ -1,0 +1,194 @@
+"""The run's Kueue queue: it exists and admits, its quota holds the run, its flavors fit the pods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+from chartgen.kube import NAMESPACE, Object
+from chartgen.kube.quantities import Quantities, add, read, show
+from chartgen.kube.scheduling import is_matched, is_selected, why_unusable
+from chartgen.releases.preflight.context import Patient, condition, peek
+from chartgen.releases.preflight.cure import RELEASE, other_queues, setup_step
+from chartgen.releases.preflight.kueue import cluster_queue, flavors_of, kueue_kind, local_queue, resource_groups
+from chartgen.releases.preflight.result import Sign, failed, passed, warned
+
+_PODSET = "kueue.x-k8s.io/podset-"
+# Requests that name a level of the topology, and the one that does not (Kueue, pkg/controller/constants).
+_LEVELS = tuple(f"{_PODSET}{mode}-topology" for mode in ("required", "preferred", "slice-required"))
+_ANY_LEVEL = f"{_PODSET}unconstrained-topology"
+
+
+def queue(patient: Patient) -> Iterator[Sign]:
+    """The queue exists, and admits runs."""
+    if not patient.queue:
+        return
+    local = local_queue(patient)
+    if local is None:
+        yield _absent(patient)
+        return
+    name, held = local["spec"]["clusterQueue"], cluster_queue(patient)
+    if held is None:
+        yield failed(f"queue {patient.queue} leads to ClusterQueue {name}, which does not exist", setup_step(patient))
+        return
+    space = peek(lambda: patient.get(NAMESPACE, patient.namespace))
+    if space and not is_matched(space, held["spec"].get("namespaceSelector")):
+        text = (
+            f"ClusterQueue {name} takes no runs of namespace {patient.namespace}: its namespaceSelector leaves it out"
+        )
+        yield failed(
+            text, f"kubectl label namespace {patient.namespace} as `kubectl get clusterqueue {name} -o yaml` says"
+        )
+        return
+    stopped = [(item, kind) for item, kind in ((local, "localqueue"), (held, "clusterqueue")) if _is_stopped(item)]
+    for item, kind in stopped:
+        text = f"{kind} {item['metadata']['name']} is stopped ({item['spec']['stopPolicy']})"
+        change = '--type merge --patch \'{"spec": {"stopPolicy": "None"}}\''
+        place = f"--namespace {patient.namespace} " if item is local else ""
+        yield failed(text, f"kubectl {place}patch {kind} {item['metadata']['name']} {change}")
+    active = condition(held, "Active")
+    if active.get("status") == "True" and not stopped:
+        waiting = held["status"].get("pendingWorkloads", 0)
+        yield passed(f"queue {patient.queue} is active, {waiting} runs wait in ClusterQueue {name}")
+    elif not stopped:
+        reason = active.get("message") or "Kueue has not looked at it"
+        yield failed(f"ClusterQueue {name} is not active: {reason}", f"kubectl describe clusterqueue {name}")
+
+
+def queue_quota(patient: Patient) -> Iterator[Sign]:
+    """The quota covers every resource that the pods request, and holds the whole run."""
+    held = cluster_queue(patient)
+    if held is None:
+        return
+    name, asked = held["metadata"]["name"], add(pods.total for pods in patient.pods)
+    groups = resource_groups(patient)
+    covered = {resource for group in groups for resource in group["coveredResources"]}
+    for resource in sorted(set(asked) - covered):
+        text = f"ClusterQueue {name} does not cover {resource}, which the pods request: the run is never admitted"
+        yield failed(text, f"kubectl edit clusterqueue {name}: add {resource} to coveredResources, with a quota")
+    usable = {flavor["metadata"]["name"] for flavor in flavors_of(patient)}
+    for group in groups:
+        wanted = {resource: asked[resource] for resource in group["coveredResources"] if resource in asked}
+        if wanted:
+            yield _quota(patient, held, [each for each in group["flavors"] if each["name"] in usable], wanted)
+
+
+def queue_tolerations(patient: Patient) -> Iterator[Sign]:
+    """The pods carry the flavors' tolerations already: what Kueue adds to a run makes its next upgrade a conflict."""
+    flavors = flavors_of(patient)
+    clean = True
+    for flavor in flavors:
+        for pods in patient.pods:
+            own = [_normal(each) for each in pods.spec.get("tolerations", ())]
+            added = [each for each in flavor["spec"].get("tolerations", ()) if _normal(each) not in own]
+            if added:
+                clean = False
+                name = flavor["metadata"]["name"]
+                shown = ", ".join(str(each.get("key", "any")) for each in added)
+                text = (
+                    f"flavor {name} adds a toleration of {shown} to {pods}: upgrades of the running job will conflict"
+                )
+                yield warned(text, f"write it alike in tolerations and in ResourceFlavor {name}, field by field")
+    if flavors and clean:
+        yield passed("the pods carry the tolerations of the queue's flavors")
+
+
+def queue_topology(patient: Patient) -> Iterator[Sign]:
+    """A run that asks for a topology gets a flavor with one, of which the machines have all labels."""
+    asked = {key: value for pods in patient.pods for key, value in pods.annotations.items() if key in _LEVELS}
+    is_asked = asked or any(_ANY_LEVEL in pods.annotations for pods in patient.pods)
+    for flavor in flavors_of(patient) if is_asked else ():
+        name, topology = flavor["metadata"]["name"], flavor["spec"].get("topologyName")
+        found = patient.get(kueue_kind(patient, "Topology"), topology) if topology else None
+        if found is None:
+            text = (
+                f"Topology {topology} of flavor {name} does not exist" if topology else f"flavor {name} has no topology"
+            )
+            yield failed(text, f"{setup_step(patient)}, or set topology.mode to an empty text")
+            continue
+        levels = [level["nodeLabel"] for level in found["spec"]["levels"]]
+        yield from _levels(patient, topology, levels, asked)
+
+
+def _levels(patient: Patient, topology: str, levels: list[str], asked: dict[str, str]) -> Iterator[Sign]:
+    for level in sorted(set(asked.values()) - set(levels)):
+        yield failed(f"{level} is no level of topology {topology}", f"set topology.level to one of {', '.join(levels)}")
+    for pods in patient.pods:
+        nodes = [node for node in patient.nodes if is_selected(node, pods.spec) and not why_unusable(node)]
+        for level in levels:
+            bare = [node["metadata"]["name"] for node in nodes if level not in node["metadata"]["labels"]]
+            if bare:
+                text = (
+                    f"{len(bare)} of {len(nodes)} machines lack label {level} of topology {topology}, such as {bare[0]}"
+                )
+                yield failed(text, f"label them, or leave {level} out of the topology (setup.topologyLevels)")
+        if nodes and all(level in node["metadata"]["labels"] for level in levels for node in nodes):
+            yield passed(f"{len(nodes)} machines have the {len(levels)} labels of topology {topology}")
+
+
+def _quota(patient: Patient, held: Object, flavors: list[dict[str, Any]], asked: Quantities) -> Sign:
+    """Judge the flavors of one resource group; the first that holds the run is taken, as Kueue does."""
+    name = held["metadata"]["name"]
+    tables = {each["name"]: {item["name"]: item for item in each["resources"]} for each in flavors}
+    cohort = held["spec"].get("cohortName") or held["spec"].get("cohort")
+    for flavor, quotas in tables.items():
+        nominal = {resource: read(quotas[resource]["nominalQuota"]) for resource in asked}
+        short = {resource for resource, amount in asked.items() if nominal[resource] < amount}
+        if not short:
+            return _room(patient, held, flavor, nominal, asked)
+        if cohort and all("borrowingLimit" not in quotas[resource] for resource in short):
+            text = f"{_amounts(asked, short)} of flavor {flavor} go beyond the queue's own quota"
+            return warned(f"{text}: the rest is borrowed", f"kubectl get clusterqueues shows what cohort {cohort} has")
+    if not tables:
+        text = f"no flavor of ClusterQueue {name} has the machines that the pods select"
+        return failed(text, f"kubectl describe clusterqueue {name}, and compare nodeLabels with nodeSelector")
+    flavor, quotas = next(iter(tables.items()))
+    nominal = {resource: read(quotas[resource]["nominalQuota"]) for resource in asked}
+    short = {resource for resource, amount in asked.items() if nominal[resource] < amount}
+    has = f"flavor {flavor} of ClusterQueue {name} has {_amounts(nominal, short)}"
+    text = f"the run asks for {_amounts(asked, short)}, {has}"
+    return failed(text, f"kubectl edit clusterqueue {name}: raise nominalQuota (setup.quota.nodes), or use fewer nodes")
+
+
+def _room(patient: Patient, held: Object, flavor: str, nominal: Quantities, asked: Quantities) -> Sign:
+    """Say whether the quota that holds the run is free now; a run of this release gives its own back."""
+    reserved = held.get("status", {}).get("flavorsReservation", [])
+    rows = [item for each in reserved if each["name"] == flavor for item in each.get("resources", ())]
+    taken = {item["name"]: read(item.get("total", 0)) for item in rows}
+    free = {resource: amount - taken.get(resource, Fraction(0)) for resource, amount in nominal.items()}
+    short = {resource for resource, amount in asked.items() if free[resource] < amount}
+    devices = {resource for resource in asked if "/" in resource} or set(asked)
+    if short and not patient.is_running:
+        text = f"{_amounts(free, short)} of flavor {flavor} are free now, the run asks for {_amounts(asked, short)}"
+        return warned(text, "the run waits for its turn; `kubectl get workloads --all-namespaces` shows whose it is")
+    return passed(f"flavor {flavor} has {_amounts(nominal, devices)}, the run asks for {_amounts(asked, devices)}")
+
+
+def _amounts(table: Quantities, resources: set[str]) -> str:
+    return " and ".join(f"{show(table[resource], resource)} {resource}" for resource in sorted(resources))
+
+
+def _absent(patient: Patient) -> Sign:
+    names = sorted(item["metadata"]["name"] for item in _local_queues(patient))
+    others = f"; there are {', '.join(names)}" if names else ""
+    text = f"there is no queue {patient.queue} in namespace {patient.namespace}{others}"
+    held = set(other_queues(patient)) - {patient.queue}
+    if held:
+        return failed(text, f"set queue.name to {' or '.join(sorted(held))}, which release {RELEASE} holds")
+    # a ClusterQueue belongs to no namespace, so many users cannot read it
+    is_there = peek(lambda: cluster_queue(patient)) is not None
+    return failed(text, f"{setup_step(patient, has_cluster_half=is_there)}, or set queue.name")
+
+
+def _local_queues(patient: Patient) -> list[Object]:
+    return patient.find(kueue_kind(patient, "LocalQueue"), namespace=patient.namespace)
+
+
+def _is_stopped(item: Object) -> bool:
+    return bool(item["spec"].get("stopPolicy", "None") != "None")
+
+
+def _normal(toleration: dict[str, Any]) -> dict[str, Any]:
+    """Write a toleration as Kueue compares it (pkg/util/tolerations): no operator means Equal."""
+    return {**toleration, "operator": toleration.get("operator") or "Equal"}

@@ -1,0 +1,129 @@
+"""What the pods refer to by name, and somebody else makes: secrets, accounts, priorities, networks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from chartgen.kube import CONFIG_MAP, SECRET, Kind
+from chartgen.kube.pods import Pods
+from chartgen.releases.preflight.context import Patient
+from chartgen.releases.preflight.cure import setup_step
+from chartgen.releases.preflight.kueue import kueue_kind
+from chartgen.releases.preflight.result import Sign, failed, passed
+
+_ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
+_PRIORITY = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
+_WORKLOAD_PRIORITY = "kueue.x-k8s.io/priority-class"  # on the run (Kueue, pkg/controller/constants)
+_NETWORK = Kind("networking.gke.io/v1", "Network", "networks", namespaced=False)
+_PARAMETERS = Kind("networking.gke.io/v1", "GKENetworkParamSet", "gkenetworkparamsets", namespaced=False)
+# GKE, "Set up multi-network support for Pods": interfaces of a pod, and the network that needs no object.
+_INTERFACES, _POD_NETWORK = "networking.gke.io/interfaces", "default"
+
+
+def secrets(patient: Patient) -> Iterator[Sign]:
+    """Secrets that the pods read exist, with the keys that they read."""
+    for name, keys in sorted(_secrets(patient).items()):
+        if patient.makes("Secret", name):
+            continue
+        found = patient.get(SECRET, name)
+        place = f"kubectl --namespace {patient.namespace}"
+        if found is None:
+            make = "".join(f" --from-literal={key}=..." for key in sorted(keys)) or " --from-literal=KEY=..."
+            text = f"there is no secret {name} in namespace {patient.namespace}"
+            yield failed(text, f"{place} create secret generic {name}{make}")
+        elif missing := sorted(keys - set(found.get("data", {}))):
+            yield failed(f"secret {name} has no key {', '.join(missing)}", f"{place} edit secret {name}")
+        else:
+            yield passed(f"secret {name} exists")
+
+
+def pull_secrets(patient: Patient) -> Iterator[Sign]:
+    """Secrets for pulling images exist."""
+    names = {each["name"] for pods in patient.pods for each in pods.spec.get("imagePullSecrets", ())}
+    make = "create secret docker-registry {} --docker-server=... --docker-username=... --docker-password=..."
+    yield from _existing(patient, SECRET, "image pull secret", names, make)
+
+
+def config_maps(patient: Patient) -> Iterator[Sign]:
+    """ConfigMaps that the pods read and the release does not make exist."""
+    volumes = [volume.get("configMap", {}) for pods in patient.pods for volume in pods.spec.get("volumes", ())]
+    named = {each["name"] for each in [*volumes, *_sources(patient, "configMap")] if each and not each.get("optional")}
+    others = {name for name in named if not patient.makes("ConfigMap", name)}
+    yield from _existing(patient, CONFIG_MAP, "ConfigMap", others, "create configmap {} --from-file=...")
+
+
+def service_account(patient: Patient) -> Iterator[Sign]:
+    """The account of the pods exists; without it no pod is made."""
+    names = {pods.spec["serviceAccountName"] for pods in patient.pods if pods.spec.get("serviceAccountName")}
+    others = {name for name in names if not patient.makes("ServiceAccount", name)}
+    yield from _existing(patient, _ACCOUNT, "service account", others, "create serviceaccount {}")
+
+
+def _existing(patient: Patient, kind: Kind, what: str, names: set[str], make: str) -> Iterator[Sign]:
+    """Look for objects of the namespace; `make` is what kubectl is told to make one of a name."""
+    for name in sorted(names):
+        if patient.get(kind, name) is None:
+            text = f"there is no {what} {name} in namespace {patient.namespace}"
+            yield failed(text, f"kubectl --namespace {patient.namespace} {make.format(name)}")
+        else:
+            yield passed(f"{what} {name} exists")
+
+
+def priority_classes(patient: Patient) -> Iterator[Sign]:
+    """The priority classes of the pods, and of the run in its queue, exist."""
+    wanted = {(_PRIORITY, pods.spec["priorityClassName"]) for pods in patient.pods if "priorityClassName" in pods.spec}
+    if patient.run and (name := patient.run["metadata"].get("labels", {}).get(_WORKLOAD_PRIORITY)):
+        wanted.add((kueue_kind(patient, "WorkloadPriorityClass"), name))
+    for kind, name in sorted(wanted, key=str):
+        if patient.get(kind, name) is None:
+            yield failed(f"there is no {kind.name} {name}", f"ask the platform team for a {kind.name}, or leave it out")
+        else:
+            yield passed(f"{kind.name} {name} exists")
+
+
+def networks(patient: Patient) -> Iterator[Sign]:
+    """GKE's network objects for the pods' further interfaces exist, with their parameters."""
+    names = {name for pods in patient.pods for name in _networks(pods)}
+    if not names:
+        return
+    found = {item["metadata"]["name"]: item for item in patient.find(_NETWORK)}
+    sets = {item["metadata"]["name"] for item in patient.find(_PARAMETERS)}
+    wanted = {name: found[name]["spec"]["parametersRef"]["name"] for name in sorted(names & set(found))}
+    empty = sorted(name for name, parameters in wanted.items() if parameters not in sets)
+    if missing := sorted(names - set(found)):
+        text = f"there is no network {', '.join(missing)}"
+        yield failed(text, f"{setup_step(patient)} with setup.networks, or set network.hostNetwork=true")
+    if empty:
+        yield failed(
+            f"network {', '.join(empty)} has no GKENetworkParamSet", f"{setup_step(patient)} with setup.networks"
+        )
+    if not missing and not empty:
+        yield passed(f"{len(names)} networks exist")
+
+
+def _secrets(patient: Patient) -> dict[str, set[str]]:
+    """Give the secrets that containers and volumes need, each with the keys that are asked for."""
+    found: dict[str, set[str]] = {}
+    for source in _sources(patient, "secret"):
+        if not source.get("optional"):
+            found.setdefault(source["name"], set()).update([source["key"]] if "key" in source else [])
+    for pods in patient.pods:
+        for volume in pods.spec.get("volumes", ()):
+            if "secret" in volume and not volume["secret"].get("optional"):
+                found.setdefault(volume["secret"]["secretName"], set())
+    return found
+
+
+def _sources(patient: Patient, kind: str) -> list[dict[str, Any]]:
+    """Give what containers' variables come from: `secret` or `configMap`."""
+    containers = [container for pods in patient.pods for container in pods.containers]
+    keys = [each.get("valueFrom", {}).get(f"{kind}KeyRef") for one in containers for each in one.get("env", ())]
+    whole = [each.get(f"{kind}Ref") for one in containers for each in one.get("envFrom", ())]
+    return [source for source in [*keys, *whole] if source]
+
+
+def _networks(pods: Pods) -> set[str]:
+    interfaces = json.loads(pods.annotations.get(_INTERFACES, "[]"))
+    return {each["network"] for each in interfaces} - {_POD_NETWORK}

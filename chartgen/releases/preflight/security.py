@@ -1,0 +1,147 @@
+"""What the namespace allows its pods: privileges, and how much they may ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from chartgen.kube import NAMESPACE, POD, ClusterError, Kind, Object
+from chartgen.kube.pods import Pods
+from chartgen.kube.quantities import Quantities, add, read_all, show
+from chartgen.releases.preflight.context import Patient, peek
+from chartgen.releases.preflight.controllers import said
+from chartgen.releases.preflight.result import Sign, failed, passed, warned
+
+_QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
+_LEVEL = "pod-security.kubernetes.io/enforce"
+# Capabilities that the level baseline lets a container add (Kubernetes, Pod Security Standards).
+_BASELINE = {
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+}
+
+
+def namespace(patient: Patient) -> Iterator[Sign]:
+    """The release's namespace exists; Helm does not make it."""
+    if patient.get(NAMESPACE, patient.namespace) is None:
+        text = f"there is no namespace {patient.namespace}"
+        yield failed(text, f"kubectl create namespace {patient.namespace}, or name another with -n")
+    else:
+        yield passed(f"namespace {patient.namespace} exists")
+
+
+def pod_security(patient: Patient) -> Iterator[Sign]:
+    """The Pod Security level of the namespace lets the pods have their privileges."""
+    level = _level(patient.get(NAMESPACE, patient.namespace))
+    asked = _asked(patient)
+    if asked and level != "privileged":
+        text = f"namespace {patient.namespace} enforces level {level}, the pods need privileged: {', '.join(asked)}"
+        yield failed(text, f"kubectl label namespace {patient.namespace} {_LEVEL}=privileged --overwrite")
+    elif patient.pods:
+        yield passed(
+            f"namespace {patient.namespace} enforces level {level}" + (", which the pods need" if asked else "")
+        )
+
+
+def pod_admission(patient: Patient) -> Iterator[Sign]:
+    """The API server takes a pod of each sort: limits of the namespace, accounts and webhooks. Nothing is kept."""
+    for pods in patient.pods:
+        answer = patient.trial(POD, _pod(pods))
+        if not isinstance(answer, ClusterError):
+            yield passed(f"one of {pods} is taken (tried without effect)")
+        elif answer.status != 404 and not _is_told(patient, answer):
+            step = f"kubectl --namespace {patient.namespace} describe limitrange,resourcequota"
+            yield failed(f"one of {pods} is refused: {said(answer)}", step)
+
+
+def namespace_quota(patient: Patient) -> Iterator[Sign]:
+    """The ResourceQuotas of the namespace leave room for all pods; what has scopes is left to `pod_admission`."""
+    asked = _counted(patient.pods)
+    for quota in patient.find(_QUOTA, namespace=patient.namespace):
+        if not quota["spec"].get("scopes") and not quota["spec"].get("scopeSelector"):
+            yield _judge(patient, quota, asked)
+
+
+def _judge(patient: Patient, quota: Object, asked: Quantities) -> Sign:
+    name, most = quota["metadata"]["name"], read_all(quota["spec"].get("hard", {}))
+    used = read_all(quota.get("status", {}).get("used", {}))
+    over = [key for key in sorted(most) if asked.get(key, 0) > most[key]]
+    busy = [key for key in sorted(most) if asked.get(key, 0) > most[key] - used.get(key, 0)]
+    if over:
+        shown = " and ".join(f"{_show(asked, key)} of {_show(most, key)} {key}" for key in over)
+        text = f"the pods ask for {shown} that ResourceQuota {name} allows namespace {patient.namespace}"
+        return failed(text, f"kubectl --namespace {patient.namespace} edit resourcequota {name}, or use fewer nodes")
+    if busy and not patient.is_running:
+        shown = " and ".join(f"{_show(used, key)} of {_show(most, key)} {key}" for key in busy)
+        text = f"{shown} of ResourceQuota {name} are in use: the pods do not fit beside them"
+        return warned(text, f"kubectl --namespace {patient.namespace} get pods shows whose they are")
+    return passed(f"ResourceQuota {name} has room for the pods")
+
+
+def _counted(found: list[Pods]) -> Quantities:
+    """Count as a ResourceQuota does: pods, requests and limits, `cpu` being another word for `requests.cpu`."""
+    requests = add(pods.total for pods in found)
+    limits = add(_limits(pods) for pods in found)
+    named = {f"requests.{name}": amount for name, amount in requests.items()}
+    plain = {name: amount for name, amount in requests.items() if "/" not in name}
+    count = {"pods": Fraction(sum(pods.count for pods in found))}
+    return {**named, **plain, **{f"limits.{name}": amount for name, amount in limits.items()}, **count}
+
+
+def _limits(pods: Pods) -> Quantities:
+    tables = [read_all((each.get("resources") or {}).get("limits", {})) for each in pods.spec["containers"]]
+    return {name: amount * pods.count for name, amount in add(tables).items()}
+
+
+def _show(table: Quantities, key: str) -> str:
+    return show(table[key], key)
+
+
+def _is_told(patient: Patient, answer: ClusterError) -> bool:
+    """Tell whether `pod_security` has said the same from the namespace's label."""
+    namespace = peek(lambda: patient.get(NAMESPACE, patient.namespace))
+    refused = "violates PodSecurity" in str(answer) and _level(namespace) != "privileged"
+    return refused and bool(_asked(patient))
+
+
+def _level(namespace: Object | None) -> str:
+    labels = (namespace or {"metadata": {}})["metadata"].get("labels", {})
+    return str(labels.get(_LEVEL, "privileged"))
+
+
+def _asked(patient: Patient) -> list[str]:
+    return sorted({privilege for pods in patient.pods for privilege in _privileges(pods)})
+
+
+def _privileges(pods: Pods) -> Iterator[str]:
+    """Give what only the level privileged allows."""
+    yield from (name for name in ("hostNetwork", "hostPID", "hostIPC") if pods.spec.get(name))
+    if any("hostPath" in volume for volume in pods.spec.get("volumes", ())):
+        yield "hostPath volumes"
+    for container in pods.containers:
+        context = container.get("securityContext") or {}
+        if context.get("privileged"):
+            yield "privileged containers"
+        if extra := sorted(set((context.get("capabilities") or {}).get("add", ())) - _BASELINE):
+            yield f"capabilities {' '.join(extra)}"
+        if any(port.get("hostPort") for port in container.get("ports", ())):
+            yield "host ports"
+
+
+def _pod(pods: Pods) -> Object:
+    name = "-".join(filter(None, (pods.owner.rpartition(" ")[2], pods.role, "trial")))
+    # what asks for a queue would be held back, and what belongs to a run would be counted as its pod
+    labels = {key: value for key, value in pods.metadata.get("labels", {}).items() if "kueue" not in key}
+    metadata = {"name": name, "labels": labels, "annotations": pods.annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"restartPolicy": "Never", **pods.spec}}

@@ -1,0 +1,149 @@
+"""What stands of a release before a command acts: Helm's records, live runs, and what a killed command left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.kube import INSTANCE_LABEL, POD, Cluster, Object
+from chartgen.kube.workers import find_workers
+from chartgen.kube.workloads import find_runs, outcome
+from chartgen.releases.history import Record, is_owned, read_records
+from chartgen.releases.lease import read_notes
+
+LIST_HINT = "`helm list --all-namespaces` shows what there is"
+_STUCK = {"pending-install", "pending-upgrade", "pending-rollback"}
+REPLACING = "replacing"  # note: runs that a command deletes to make room for a new one
+FINISHED = "finished"  # note: runs that had finished when they were replaced
+
+
+@dataclass(frozen=True)
+class State:
+    """What stands of a release.
+
+    Args:
+        release: Its name.
+        namespace: Its namespace.
+        records: All revisions that Helm keeps, oldest first.
+        runs: Its live runs, those that are being deleted included.
+        notes: What earlier commands noted.
+        touched: Whether a command of chartgen has begun to change it, and no uninstall has ended since.
+    """
+
+    release: str
+    namespace: str
+    records: tuple[Record, ...]
+    runs: tuple[Object, ...]
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    touched: bool = False
+
+    @property
+    def last(self) -> Record | None:
+        """The newest revision."""
+        return self.records[-1] if self.records else None
+
+    @property
+    def base(self) -> Record | None:
+        """The revision that an upgrade starts from: the newest that was installed as a whole; None before the first."""
+        if self.uninstalling:
+            return None
+        complete = [record for record in self.records if record.status in ("deployed", "superseded")]
+        return next((record for record in complete if record.status == "deployed"), complete[-1] if complete else None)
+
+    @property
+    def uninstalling(self) -> bool:
+        """Whether an uninstall has begun and did not end."""
+        return self.last is not None and self.last.status == "uninstalling"
+
+    @property
+    def stuck(self) -> list[Record]:
+        """Revisions that stop Helm and hold nothing: begun and never ended, and failed first installs."""
+        found = [record for record in self.records if record.status in _STUCK]
+        if self.base is None:
+            found += [record for record in self.records if record.status == "failed"]
+        return found
+
+    def find(self, revision: int | None) -> Record:
+        """Give a revision; the one that an upgrade starts from, or the newest, when None.
+
+        Raises:
+            ChartgenError: There is no such release, or Helm does not keep this revision.
+        """
+        if not self.records:
+            raise self.absent(LIST_HINT)
+        if revision is None:
+            return self.base or self.records[-1]
+        for record in self.records:
+            if record.revision == revision:
+                return record
+        known = ", ".join(str(record.revision) for record in self.records)
+        problem = f"release {self.release} has no revision {revision}"
+        raise ChartgenError(Problem(problem, hint=f"Helm keeps {known}"))
+
+    @property
+    def objects(self) -> list[Object]:
+        """The objects of the base revision; none before the first."""
+        return self.base.objects if self.base else []
+
+    def absent(self, hint: str = "") -> ChartgenError:
+        """Give the error that there is no such release."""
+        return ChartgenError(Problem(f"there is no release {self.release} in namespace {self.namespace}", hint=hint))
+
+    def run(self, name: str) -> Object | None:
+        """Give a live run by its name; None when there is none."""
+        return next((run for run in self.runs if run["metadata"]["name"] == name), None)
+
+    def outcome(self, name: str) -> str:
+        """Tell how a run ended: "finished" or "failed"; empty while it waits or runs, or when nothing is known."""
+        live = self.run(name)
+        return outcome(live) if live else "finished" if name in self.notes.get(FINISHED, ()) else ""
+
+    def signature(self) -> tuple[Any, ...]:
+        """Return what must not change between a plan and its execution; a run on its way out may be gone by then."""
+        staying = (run["metadata"] for run in self.runs if "deletionTimestamp" not in run["metadata"])
+        return (
+            tuple((record.revision, record.status) for record in self.records),
+            tuple(sorted(metadata["uid"] for metadata in staying)),
+        )
+
+    def findings(self) -> Iterator[str]:
+        """Say what an earlier command has left unfinished."""
+        for record in self.stuck:
+            what = "failed" if record.status == "failed" else f"never ended ({record.status})"
+            yield f"revision {record.revision} {what}: {record.description}; what it made is taken over"
+        if self.uninstalling:
+            yield "an uninstall never ended: it is finished first"
+        for run in self.runs:
+            if not any(run["metadata"]["name"] in record.manifest for record in self.records):
+                yield f"{run['kind']} {run['metadata']['name']} runs, and no revision of the release holds it"
+
+
+def survey(cluster: Cluster, release: str, namespace: str) -> State:
+    """Look at what stands of a release; nothing is changed."""
+    runs = [run for run in find_runs(cluster, release, namespace, deleting=True) if is_owned(run, release, namespace)]
+    records = read_records(cluster, release, namespace)
+    notes = read_notes(cluster, release, namespace)
+    return State(release, namespace, tuple(records), tuple(runs), notes or {}, touched=notes is not None)
+
+
+def run_of(record: Record | None) -> str:
+    """Give the name of the run that a revision holds; empty when it runs nothing."""
+    workers = find_workers(record.objects) if record else None
+    return workers.name if workers else ""
+
+
+def pods_before(cluster: Cluster, state: State, runs: Iterable[Object], run: str) -> list[Object]:
+    """Give the pods that must end before a run starts: those of the runs to go, and all that stop without a run.
+
+    Args:
+        cluster: The cluster.
+        state: The release.
+        runs: The runs to go.
+        run: The run that is to start, whose pods may stay; empty when there is none.
+    """
+    going = {item["metadata"]["name"] for item in runs}
+    pods = cluster.list(POD, namespace=state.namespace, labels={INSTANCE_LABEL: state.release})
+    held = [(pod, pod["metadata"]["labels"].get("run", run)) for pod in pods]
+    return [pod for pod, of in held if of in going or ("deletionTimestamp" in pod["metadata"] and of != run)]

@@ -1,0 +1,124 @@
+"""Events: often the only trace of what happened to a run. Kubernetes keeps them for an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from chartgen.kube import EVENT, Cluster, Object
+from chartgen.releases.history import read_time
+from chartgen.releases.status.pods import refusal
+
+_RUN_KINDS = {"JobSet", "Job", "PyTorchJob"}
+# Warnings on a run that repeat what its pods or its PodGroup say, or mean nothing (Volcano, training-operator).
+_NO_REASON = {"PodGroupPending", "Unschedulable", "SchedulingGated", "SetPodTemplateRestartPolicy"}
+# Who takes a pod away, by the reason of the event on the pod (kubernetes, pkg/controller/tainteviction,
+# pkg/scheduler/framework/preemption, pkg/kubelet/eviction, pkg/controller/nodelifecycle).
+_LOSSES = {
+    "TaintManagerEviction": "its machine was lost or drained",
+    "Preempted": "a pod of higher priority took its place",
+    "Evicted": "its machine ran out of a resource",
+    "NodeNotReady": "its machine does not answer",
+}
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event.
+
+    Args:
+        about: Kind and name of its object.
+        reason: One word of who wrote it.
+        message: What was written.
+        at: When it happened last.
+        source: Who wrote it.
+    """
+
+    about: tuple[str, str]
+    reason: str
+    message: str
+    at: datetime
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}: {self.message}"
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A pod that was taken away.
+
+    Args:
+        pod: Its name.
+        machine: The machine that it ran on; empty when no event tells.
+        why: Who took it, in words.
+        at: When.
+    """
+
+    pod: str
+    machine: str
+    why: str
+    at: datetime
+
+
+def run_warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Event]:
+    """Give the Warning events of the runs and their Jobs: a refused Job or pod leaves no other trace."""
+    own = tuple(f"{run['metadata']['name']}" for run in runs)
+    if not own:
+        return []
+    return [
+        event
+        for event in _read(cluster, namespace, "type=Warning")
+        if event.about[0] in _RUN_KINDS
+        and any(event.about[1] == run or event.about[1].startswith(f"{run}-") for run in own)
+        and event.reason not in _NO_REASON
+    ]
+
+
+def pod_warnings(cluster: Cluster, pods: Iterable[str], namespace: str) -> list[Event]:
+    """Give the Warning events of pods, without the scheduler's, which the pods repeat."""
+    names = set(pods)
+    found = _read(cluster, namespace, "type=Warning,involvedObject.kind=Pod")
+    return [event for event in found if event.about[1] in names and event.reason != "FailedScheduling"]
+
+
+def events_of(cluster: Cluster, item: Object) -> list[Event]:
+    """Give the events of one object that mean something, oldest first."""
+    metadata = item["metadata"]
+    found = _read(cluster, metadata["namespace"], f"involvedObject.uid={metadata['uid']}")
+    return sorted((event for event in found if event.reason not in _NO_REASON), key=lambda event: event.at)
+
+
+def losses(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Loss]:
+    """Give the pods of runs that were taken away, first one first."""
+    own = tuple(f"{run['metadata']['name']}-" for run in runs)
+    found = [
+        (event, why)
+        for reason, why in _LOSSES.items()
+        for event in _read(cluster, namespace, f"reason={reason},involvedObject.kind=Pod")
+        if event.about[1].startswith(own)
+    ]
+    machines = _machines(cluster, {event.about[1] for event, _ in found}, namespace) if found else {}
+    lost = [Loss(event.about[1], machines.get(event.about[1], ""), why, event.at) for event, why in found]
+    return sorted(lost, key=lambda loss: (loss.at, loss.pod))
+
+
+def _machines(cluster: Cluster, pods: set[str], namespace: str) -> dict[str, str]:
+    """Return the machine that each pod was placed on last, which only events tell once the pods are gone."""
+    placed = (event for event in _read(cluster, namespace, "reason=Scheduled,involvedObject.kind=Pod"))
+    own = sorted((event for event in placed if event.about[1] in pods), key=lambda event: event.at)
+    return {event.about[1]: event.message.rpartition(" to ")[2] for event in own}
+
+
+def _read(cluster: Cluster, namespace: str, fields: str) -> Iterator[Event]:
+    for item in cluster.each(EVENT, namespace=namespace, fields=fields):
+        about = item["involvedObject"]
+        written = item.get("lastTimestamp") or item.get("eventTime") or item["metadata"]["creationTimestamp"]
+        yield Event(
+            (about.get("kind", ""), about.get("name", "")),
+            str(item.get("reason")),
+            refusal(str(item.get("message")).strip()),
+            read_time(written),
+            item.get("reportingComponent", ""),
+        )

@@ -1,0 +1,167 @@
+"""The log of one rank's pod, followed across lost connections, restarted containers and replaced pods.
+
+Kubernetes gives a log only from a whole second on (PodLogOptions.sinceTime), so that some lines come twice: those are
+recognized by their time stamp and text.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+
+from chartgen.errors import ChartgenError, MissingToolError
+from chartgen.kube import POD, Cluster, ClusterError, Streams
+from chartgen.kube.workloads import each_pod, find_runs, outcome
+from chartgen.programs import Progress
+from chartgen.releases.history import read_time
+from chartgen.releases.status.members import Member, member
+from chartgen.releases.status.pod_logs import pod_log, since_option
+from chartgen.releases.status.watch import is_passing
+
+_PAUSE = 0.5  # seconds between two attempts
+_NOT_YET = {400, 404}  # the container has not started, or the pod is gone
+_OVERLAP = timedelta(seconds=1)  # two streams of a container may write their lines in another order than their times
+
+
+class Seen:
+    """Which lines of a log were shown, as far back as they can come again."""
+
+    def __init__(self) -> None:
+        self._recent: dict[tuple[str, str], int] = Counter()
+        self._again: Counter[tuple[str, str]] = Counter()
+        self._from: datetime | None = None
+
+    def options(self) -> dict[str, str | int]:
+        """Begin to read anew: give the option of the API that leaves out what cannot be new."""
+        self._again = Counter(self._recent)
+        return {"sinceTime": f"{self._from:%Y-%m-%dT%H:%M:%SZ}"} if self._from else {}
+
+    def new(self, line: str) -> str | None:
+        """Give the text of a line with a time stamp; None when it was shown before."""
+        stamp, _, text = line.partition(" ")
+        try:
+            time = read_time(stamp)
+        except ValueError:
+            return line  # a word of the kubelet itself
+        if self._again[stamp, text]:
+            self._again[stamp, text] -= 1
+            return None
+        self._keep(time, (stamp, text))
+        return text
+
+    def _keep(self, time: datetime, key: tuple[str, str]) -> None:
+        begin = time.replace(microsecond=0) - _OVERLAP
+        if self._from is None or begin > self._from:
+            self._from = begin
+            self._recent = Counter({old: n for old, n in self._recent.items() if read_time(old[0]) >= begin})
+        self._recent[key] += 1
+
+
+class Follower:
+    """Follows one pod and those that replace it.
+
+    Args:
+        cluster: Where it runs.
+        release: Its release.
+        pod: The pod to begin with.
+        namespace: Its namespace.
+        progress: Gets a line when the connection is lost and when a pod is replaced.
+        stop: Set from outside to end.
+        streams: Cut from outside then, so that no read waits for more.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        release: str,
+        pod: Member,
+        namespace: str,
+        *,
+        progress: Progress,
+        stop: threading.Event,
+        streams: Streams,
+    ) -> None:
+        self._cluster, self._release, self._namespace = cluster, release, namespace
+        self._pod, self._progress, self._stop, self._streams = pod, progress, stop, streams
+        self._seen = Seen()
+        self._lost = self._complete = False
+        self._done = ""  # uid of the pod whose log was read to its end
+
+    def lines(self, *, since: int, tail: int, shows: Callable[[str], bool]) -> Iterator[str]:
+        """Give the lines, first what was printed before; ends with the run.
+
+        Args:
+            since: Of what was printed before, only the last seconds; 0 for all.
+            tail: Of what was printed before, only the last lines; negative for all.
+            shows: Tells whether a line is wanted.
+
+        Raises:
+            ClusterError: The cluster refuses the log.
+        """
+        before = filter(shows, self._read(since_option(since)))
+        yield from before if tail < 0 else deque(before, maxlen=tail)
+        yield from filter(shows, self._rest())
+
+    def _rest(self) -> Iterator[str]:
+        while not self._stop.is_set():
+            try:
+                pod = self._current()
+                if pod is None and self._run_has_ended():
+                    return
+            except (ClusterError, MissingToolError) as error:
+                self._fail(error)
+                pod = None
+            if pod is not None:
+                yield from self._follow(pod)
+            self._stop.wait(_PAUSE)
+
+    def _follow(self, pod: Member) -> Iterator[str]:
+        if pod.uid != self._pod.uid:
+            self._progress(f"pod {pod.name} on machine {pod.machine} replaces pod {self._pod.name}")
+            self._seen = Seen()  # another machine has another clock
+        elif pod.program_restarts > self._pod.program_restarts:
+            yield from self._read({"previous": "true"})
+        self._pod = pod
+        yield from self._read({"follow": "true"})
+        # only a log that was read after its end is known to be complete: a lost connection ends it too
+        if pod.phase in {"Succeeded", "Failed"} and self._complete:
+            self._done = pod.uid
+
+    def _current(self) -> Member | None:
+        """Give the pod to read: the same one until its log is complete, then the one that replaces it."""
+        found = self._cluster.get(POD, self._pod.name, self._namespace)
+        if found and found["metadata"]["uid"] == self._pod.uid != self._done:
+            return member(found)
+        for each in map(member, each_pod(self._cluster, self._release, self._namespace, dict(self._pod.place))):
+            if each.uid != self._pod.uid and each.machine:
+                return each
+        return None
+
+    def _run_has_ended(self) -> bool:
+        return all(outcome(run) for run in find_runs(self._cluster, self._release, self._namespace))
+
+    def _read(self, options: dict[str, str | int]) -> Iterator[str]:
+        """Give the new lines of the current pod's log."""
+        self._complete = False
+        options = {"timestamps": "true", **self._seen.options(), **options}
+        try:
+            for line in pod_log(self._cluster, self._pod, self._namespace, self._streams, **options):
+                text = self._seen.new(line)
+                if text is not None:
+                    yield text
+        except (ClusterError, MissingToolError) as error:
+            self._fail(error)
+        else:
+            self._complete, self._lost = True, False
+
+    def _fail(self, error: ChartgenError) -> None:
+        """Go on after what passes, and say once that it has happened."""
+        if self._stop.is_set() or (isinstance(error, ClusterError) and error.status in _NOT_YET):
+            return
+        if not is_passing(error):
+            raise error
+        if not self._lost:
+            self._progress(f"the log of pod {self._pod.name} does not come, trying again")
+        self._lost = True

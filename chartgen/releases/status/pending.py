@@ -1,0 +1,115 @@
+"""Why pods of an admitted run are missing, are not placed, or do not start."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta, timezone
+
+from chartgen.kube import Cluster, Object
+from chartgen.kube.workloads import is_volcano
+from chartgen.releases.history import read_time
+from chartgen.releases.status.events import Event, events_of, pod_warnings, run_warnings
+from chartgen.releases.status.messages import LONGEST, Cause, refused, unique
+from chartgen.releases.status.placement import taints_of_machines, unplaced
+from chartgen.releases.status.pod_summary import Squad
+
+_SETTLE = timedelta(seconds=5)  # within which every controller has written a first word about a new object
+# What controllers write when a run is started again, or given up; the failure tells that.
+_AFTERMATH = {"BackoffLimitExceeded", "DefaultFailurePolicy", "RestartJobSetFailurePolicyAction", "ReachedMaxRestarts"}
+_CONTROLLERS = {
+    "JobSet": ("the JobSet controller", "kubectl get pods --namespace jobset-system"),
+    "PyTorchJob": ("the training operator", "kubectl get pods --namespace kubeflow"),
+    "Job": ("kube-controller-manager", "kubectl get pods --namespace kube-system"),
+}
+_VOLCANO = ("Volcano's controller", "kubectl get pods --namespace volcano-system")
+# Reasons of waiting containers (kubernetes, pkg/kubelet/images/types.go and pkg/kubelet/kuberuntime).
+_IMAGE = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
+_IMAGE_HINT = "check its name and tag, and `imagePullSecrets`"
+_CONFIG = {"CreateContainerConfigError", "CreateContainerError"}
+_CONFIG_HINT = "create the Secret or ConfigMap that it names in this namespace"
+_STUCK_HINT = "see `kubectl describe pod`"
+# What Kueue writes on pods that ask for a topology, and how it pins them (pkg/controller/tas/topology_ungater.go).
+_TOPOLOGIES = tuple(
+    f"kueue.x-k8s.io/podset-{mode}-topology" for mode in ("required", "preferred", "unconstrained", "slice-required")
+)
+_HOSTNAME = "kubernetes.io/hostname"
+# Words of the scheduler for machines that a pod's selector leaves out; with all pods pinned these are all but one.
+_OTHERS = re.compile(r"\d+ node\(s\) didn't match Pod's node affinity(?:/selector)?(?:, )?")
+_REASON = re.compile(r"available: [^.]*\d+ (?:Insufficient|Too many|node\(s\))")
+_MOUNT_HINT = "see the claims and Secrets that the pods mount: `kubectl describe pod`"
+
+
+def why_not_started(
+    cluster: Cluster, runs: Sequence[Object], squad: Squad, expected: int, namespace: str
+) -> list[Cause]:
+    """Say why not all pods of admitted runs run; nothing when it is only a matter of seconds."""
+    causes: list[Cause] = []
+    if squad.pods < expected:
+        causes += _missing(cluster, runs, namespace)
+    causes += [_unplaced(cluster, squad, message, count) for message, count in squad.unplaced.items()]
+    causes += [_stuck(*stuck, count) for stuck, count in squad.stuck.items()]
+    if squad.names:
+        warned = pod_warnings(cluster, squad.names, namespace)
+        causes += [Cause(f"a pod does not start: {event}", _MOUNT_HINT) for event in warned]
+    if squad.silent and not causes:
+        causes.append(Cause(f"{squad.silent} pods wait for the scheduler, which has said nothing of them yet"))
+    return unique(causes)
+
+
+def _missing(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Cause]:
+    warned = [event for event in run_warnings(cluster, runs, namespace) if event.reason not in _AFTERMATH]
+    if warned:
+        return [refused(event.message) for event in sorted(warned, key=_newest_first)][:3]
+    return [cause for run in runs if (cause := _unhandled(cluster, run))]
+
+
+def _newest_first(event: Event) -> float:
+    return -event.at.timestamp()
+
+
+def _unhandled(cluster: Cluster, run: Object) -> Cause | None:
+    """Tell that no controller has taken a run up: no status, and no word but the queue's."""
+    status = run.get("status", {})
+    age = datetime.now(timezone.utc) - read_time(run["metadata"]["creationTimestamp"])
+    if status or age < _SETTLE or any("kueue" not in event.source for event in events_of(cluster, run)):
+        return None
+    who, command = _VOLCANO if is_volcano(run) else _CONTROLLERS[run["kind"]]
+    text = f"nobody has taken up {run['kind']} {run['metadata']['name']}: {who} does not run, or cannot write to it"
+    return Cause(text, f"see `{command}`")
+
+
+def _unplaced(cluster: Cluster, squad: Squad, message: str, count: int) -> Cause:
+    pod = squad.example[message]
+    taints = taints_of_machines(cluster, pod) if "untolerated taint" in message else ""
+    if machine := _assigned(pod):
+        return _unplaced_on(machine, message, count, taints)
+    return unplaced(message, count, taints)
+
+
+def _assigned(pod: Object) -> str:
+    """Return the machine that Kueue's topology has assigned to a pod; empty when it may go to any."""
+    selector = pod["spec"].get("nodeSelector", {})
+    is_placed = any(name in pod["metadata"].get("annotations", {}) for name in _TOPOLOGIES)
+    return str(selector.get(_HOSTNAME, "")) if is_placed else ""
+
+
+def _unplaced_on(machine: str, message: str, count: int, taints: str) -> Cause:
+    """Say why pods cannot go to the machine that each was assigned: that all others do not fit is no fault."""
+    rest = _OTHERS.sub("", message[:LONGEST])
+    where = f"such as one on machine {machine}, to which Kueue's topology has assigned it"
+    if not _REASON.search(rest):
+        text = f"{count} pod{'s' if count > 1 else ''} cannot be placed, {where}: it is not there, or has other labels"
+        return Cause(
+            text, f"see `kubectl get node {machine} --show-labels`; an eviction of the run assigns machines anew"
+        )
+    found = unplaced(rest, count, taints)
+    return Cause(f"{found.text}; {where}", found.hint)
+
+
+def _stuck(reason: str, message: str, image: str, count: int) -> Cause:
+    many = f"{count} pod{'s' if count > 1 else ''}"
+    if reason in _IMAGE:
+        return Cause(f"{many} cannot pull the image {image} ({reason}): {message}", _IMAGE_HINT)
+    hint = _CONFIG_HINT if reason in _CONFIG else _STUCK_HINT
+    return Cause(f"{many} cannot start ({reason}): {message}", hint)

@@ -1,0 +1,101 @@
+"""All pods of a release's runs at one moment, counted; only the few that explain something are kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from chartgen.kube import Cluster, Object
+from chartgen.releases.status.members import Member, each_member
+
+
+@dataclass
+class Squad:
+    """The pods of a release, as counts and examples.
+
+    Args:
+        names: Names of the pods that wait although they have a machine.
+        pods: Pods that exist.
+        ready: Those that are ready, or have succeeded.
+        started: Those that run, or have succeeded.
+        silent: Those without a machine of which the scheduler has not said anything.
+        restarts: Restarts of single containers.
+        gpus: GPUs of the placed pods.
+        since: When the last pod started.
+        machines: Machines that they are placed on.
+        unplaced: How many the scheduler cannot place, by its message.
+        example: A pod for each of these messages.
+        stuck: How many have a container that does not start, by its reason, image and message.
+        failed: Those that failed.
+        first: The pod with the first rank.
+        last: The pod with the last rank, which prints the loss.
+        master: The pod without GPUs that starts the processes of the others, and prints what they print.
+    """
+
+    names: list[str] = field(default_factory=list)
+    pods: int = 0
+    ready: int = 0
+    started: int = 0
+    silent: int = 0
+    restarts: int = 0
+    gpus: int = 0
+    since: datetime | None = None
+    machines: set[str] = field(default_factory=set)
+    unplaced: Counter[str] = field(default_factory=Counter)
+    example: dict[str, Object] = field(default_factory=dict)
+    stuck: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    failed: list[Member] = field(default_factory=list)
+    first: Member | None = None
+    last: Member | None = None
+    master: Member | None = None
+
+    @property
+    def speakers(self) -> list[Member]:
+        """The pods whose logs tell the progress, the most telling first."""
+        found = [self.master] if self.master and self.last else [self.last, self.first]
+        return list(dict.fromkeys(each for each in found if each and each.started))
+
+    def count(self, member: Member, pod: Object) -> None:
+        """Add one pod."""
+        self.pods += 1
+        self.ready += member.ready
+        self.started += member.started
+        self.restarts += member.restarts
+        self.since = max(filter(None, (self.since, member.since)), default=None)
+        if member.machine:
+            self.machines.add(member.machine)
+            self.gpus += member.gpus
+        if member.phase == "Failed":
+            self.failed.append(member)
+        elif not member.started:
+            self._wait(member, pod)
+        self._rank(member)
+
+    def _wait(self, member: Member, pod: Object) -> None:
+        if member.unplaced:
+            self.unplaced[member.unplaced] += 1
+            self.example.setdefault(member.unplaced, pod)
+        elif member.stuck:
+            self.stuck[member.stuck] += 1
+        elif member.machine:
+            self.names.append(member.name)
+        else:
+            self.silent += 1
+
+    def _rank(self, member: Member) -> None:
+        if not member.ranks:
+            self.master = member
+            return
+        if self.first is None or member.ranks[0] < self.first.ranks[0]:
+            self.first = member
+        if self.last is None or member.ranks[0] > self.last.ranks[0]:
+            self.last = member
+
+
+def muster(cluster: Cluster, release: str, namespace: str) -> Squad:
+    """Count the pods of a release."""
+    squad = Squad()
+    for member, pod in each_member(cluster, release, namespace):
+        squad.count(member, pod)
+    return squad

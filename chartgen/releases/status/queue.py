@@ -1,0 +1,116 @@
+"""Why a run waits in its queue: Kueue's, which holds it back, or Volcano's, which makes no pods for it yet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from chartgen.kube import EVENT, POD_GROUP, QUEUE_LABEL, WORKLOAD, WORKLOAD_V1BETA1, Cluster, Object
+from chartgen.kube.workloads import is_volcano
+
+_GANG = "tasks in gang"  # what Volcano's gang plugin says of every waiting PodGroup, whatever the cause
+# Words of Volcano 1.14 (plugins overcommit, proportion and capacity) for a gang that it does not let in.
+_VOLCANO_WORDS = (
+    (re.compile(r"resource in cluster is overused: overused (.+)"), r"all machines together have too little free \1"),
+    (re.compile(r"queue resource quota insufficient: insufficient (.+)"), r"its capability leaves too little \1"),
+)
+
+
+def why_not_admitted(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[str]:
+    """Say why queues hold runs back; nothing when they are admitted or ask for no queue."""
+    runs = list(runs)
+    return [*_kueue(cluster, runs, namespace), *_volcano(cluster, runs, namespace)]
+
+
+def find_workloads(
+    cluster: Cluster, runs: Iterable[Object], namespace: str
+) -> Iterator[tuple[Object, Object | None, int]]:
+    """Give for each run that asks for a queue of Kueue its Workload, and how many wait before it in that queue.
+
+    A run that Kueue does not know has none.
+    """
+    queued = [run for run in runs if QUEUE_LABEL in run["metadata"].get("labels", {}) and not is_volcano(run)]
+    if not queued:
+        return
+    workloads = cluster.list(WORKLOAD, namespace=namespace) or cluster.list(WORKLOAD_V1BETA1, namespace=namespace)
+    for run in queued:
+        own = [item for item in workloads if run["metadata"]["uid"] in _owner_uids(item)]
+        for item in own:
+            yield run, item, sum(_is_before(other, item) for other in workloads)
+        if not own:
+            yield run, None, 0
+
+
+def _is_before(one: Object, other: Object) -> bool:
+    """Tell whether Kueue considers a waiting workload first: by priority, then by age (pkg/cache/queue)."""
+    if one["spec"].get("queueName") != other["spec"].get("queueName") or _is_reserved(one) or one is other:
+        return False
+    return _rank(one) < _rank(other)
+
+
+def _rank(workload: Object) -> tuple[int, str]:
+    return -workload["spec"].get("priority", 0), workload["metadata"]["creationTimestamp"]
+
+
+def _is_reserved(workload: Object) -> bool:
+    ended = {"QuotaReserved", "Finished"}
+    conditions = workload.get("status", {}).get("conditions", ())
+    return any(each["type"] in ended and each["status"] == "True" for each in conditions)
+
+
+def _kueue(cluster: Cluster, runs: list[Object], namespace: str) -> list[str]:
+    found = find_workloads(cluster, runs, namespace)
+    return [reason for run, own, _ in found for reason in (_why_pending(own) if own else [_unknown(run)])]
+
+
+def _why_pending(workload: Object) -> list[str]:
+    status = workload.get("status", {})
+    conditions = {condition["type"]: condition for condition in status.get("conditions", ())}
+    if conditions.get("Admitted", {}).get("status") == "True":
+        return []
+    checks = [
+        f"admission check {check['name']} is {check['state']}: {check.get('message', '')}".rstrip(": ")
+        for check in status.get("admissionChecks", ())
+        if check["state"] != "Ready"
+    ]
+    reserved = conditions.get("QuotaReserved", {})
+    if reserved.get("status") == "True":
+        return checks or ["quota is reserved, admission is not finished"]
+    queue = workload["spec"].get("queueName", "")
+    return [f"queue {queue!r}: {reserved.get('message') or 'not considered yet'}"]
+
+
+def _volcano(cluster: Cluster, runs: list[Object], namespace: str) -> list[str]:
+    return [reason for run in runs if is_volcano(run) for reason in why_volcano_waits(cluster, run, namespace)]
+
+
+def why_volcano_waits(cluster: Cluster, run: Object, namespace: str) -> list[str]:
+    """Say why a Volcano Job that has not started has no pods yet: its PodGroup is not let in."""
+    if run.get("status", {}).get("state", {}).get("phase", "Pending") != "Pending":
+        return []
+    name = f"{run['metadata']['name']}-{run['metadata']['uid']}"
+    group = cluster.get(POD_GROUP, name, namespace)
+    if group is None:
+        return [_unknown(run)]
+    if group.get("status", {}).get("phase", "Pending") != "Pending":
+        return []
+    events = cluster.list(EVENT, namespace=namespace, fields=f"involvedObject.name={name},reason=Unschedulable")
+    said = dict.fromkeys(str(event.get("message")) for event in events)
+    members, queue = group["spec"].get("minMember"), f"queue {run['spec'].get('queue', 'default')!r}"
+    causes = [_volcano_words(message) for message in said if _GANG not in message]
+    return [f"{queue}: {cause} for all {members} pods at once" for cause in causes] or [f"{queue}: not considered yet"]
+
+
+def _volcano_words(message: str) -> str:
+    for pattern, words in _VOLCANO_WORDS:
+        if match := pattern.fullmatch(message):
+            return match.expand(words)
+    return message
+
+
+def _unknown(run: Object) -> str:
+    return f"{run['kind']} {run['metadata']['name']} is not known to the queue yet"
+
+
+def _owner_uids(item: Object) -> list[str]:
+    return [owner["uid"] for owner in item["metadata"].get("ownerReferences", ())]

@@ -1,0 +1,103 @@
+"""Whose log lines are shown: pods chosen by global rank or machine, and the rank that a line names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+from chartgen.releases.status.members import Member
+
+# Who wrote a line: torchrun --tee writes `[default3]:` with the local rank (pytorch, torch/distributed/elastic/
+# multiprocessing/api.py), PyTorch itself `[rank3]:` with the global one (torch/distributed/distributed_c10d.py), mpirun
+# --tag-output `[1,3]<stdout>:` (docs.open-mpi.org, mpirun), from Open MPI 5 on `[prterun-host-1@1,3]<stdout>:`.
+_MARK = re.compile(
+    r"(?:[\w.-]+/\d+ )?\[(?P<role>[A-Za-z_]+)(?P<number>\d+)\]:|\[(?:[^\]\s]*@)?\d+,(?P<mpi>\d+)\]<\w+>:"
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A pod whose log is shown.
+
+    Args:
+        member: The pod.
+        ranks: Global ranks whose lines are shown; None for all.
+    """
+
+    member: Member
+    ranks: frozenset[int] | None
+
+    def shows(self, line: str) -> bool:
+        """Tell whether a line is shown: lines of other ranks are not, lines without a mark are."""
+        rank = self.rank_of(line)
+        return self.ranks is None or rank is None or rank in self.ranks
+
+    def rank_of(self, line: str) -> int | None:
+        """Give the global rank that wrote a line; None when the line does not tell."""
+        match = _MARK.match(line)
+        if match is None:
+            return None
+        if match["mpi"] or match["role"] == "rank":
+            return int(match["mpi"] or match["number"])
+        return int(match["number"]) + (self.member.ranks[0] if self.member.ranks else 0)
+
+    def prefix(self, line: str) -> str:
+        """Give what is written before a line when several pods are shown."""
+        rank, ranks = self.rank_of(line), self.member.ranks
+        if rank is None and not ranks:
+            return "[master] "
+        if rank is None and len(ranks) > 1:
+            return f"[ranks {ranks[0]}-{ranks[-1]}] "
+        return f"[rank {ranks[0] if rank is None else rank}] "
+
+
+def choose(members: Sequence[Member], *, rank: str = "", machine: str = "") -> list[Source]:
+    """Choose pods.
+
+    Args:
+        members: All pods of the runs.
+        rank: A global rank, "last" or "all"; empty for the first and the last, since Megatron prints the loss on the
+            last. The pod that starts the processes of an MPI job prints what they print, and is always with them.
+        machine: All pods of this machine instead.
+
+    Raises:
+        UsageError: There is no such rank or machine.
+        ChartgenError: There are no pods.
+    """
+    if not members:
+        raise ChartgenError("there are no pods")
+    if machine:
+        return _on_machine(members, machine)
+    numbered = _numbered(members)
+    count = max((each.ranks[-1] for each in numbered if each.ranks), default=-1) + 1
+    if rank == "all":
+        return [Source(each, None) for each in numbered]
+    wanted = _wanted(rank, count)
+    return [Source(each, wanted) for each in numbered if not each.ranks or wanted & set(each.ranks)]
+
+
+def _numbered(members: Sequence[Member]) -> list[Member]:
+    """Order pods by rank; programs without GPUs have one process of interest for each pod."""
+    if not any(each.ranks for each in members):
+        members = [replace(each, ranks=range(number, number + 1)) for each in members for number in (each.index or 0,)]
+    return sorted(members, key=lambda each: each.ranks[0] if each.ranks else -1)
+
+
+def _wanted(rank: str, count: int) -> frozenset[int]:
+    if rank in {"", "last"}:
+        return frozenset({count - 1} if rank else {0, count - 1})
+    if not rank.isdecimal():
+        raise UsageError(Problem(f"{rank!r} is no rank", hint="give a number, last or all"))
+    if int(rank) >= count:
+        raise UsageError(f"there is no rank {rank}; the run has ranks 0 to {count - 1}")
+    return frozenset({int(rank)})
+
+
+def _on_machine(members: Sequence[Member], machine: str) -> list[Source]:
+    found = [Source(each, None) for each in members if each.machine == machine]
+    if not found:
+        hint = did_you_mean(machine, {each.machine for each in members if each.machine})
+        raise UsageError(Problem(f"no pod of the run is on machine {machine}", hint=hint))
+    return found

@@ -1,0 +1,110 @@
+"""A readout as lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timezone
+
+from chartgen.releases.status.failure import Failure
+from chartgen.releases.status.readout import Readout
+from chartgen.visible import one_line
+
+_WIDTH = 12
+
+
+def describe(readout: Readout, *, now: datetime | None = None) -> str:
+    """Say a readout in lines.
+
+    Args:
+        readout: What was read.
+        now: What counts as now; default the clock's.
+    """
+    now = now or datetime.now(timezone.utc)
+    return "\n".join([f"{readout.release}: {_headline(readout, now)}", *_details(readout)])
+
+
+def summarize(readout: Readout, *, progress: bool = True) -> str:
+    """Say a readout in one line that changes only when something happens.
+
+    Args:
+        readout: What was read.
+        progress: Whether the step is something.
+    """
+    parts = [readout.phase]
+    if readout.pods_expected and not readout.ended:
+        parts.append(f"{readout.ready} of {readout.pods_expected} pods ready")
+    if readout.restarts:
+        parts.append(f"started again {_times(readout.restarts)}")
+    parts += [readout.progress] if progress and readout.progress else []
+    parts += [cause.text for cause in readout.causes]
+    if readout.failure:
+        parts.append(readout.failure.what)
+    return one_line("; ".join(parts))
+
+
+def since(then: datetime, now: datetime) -> str:
+    """Say how long ago something was, in two units."""
+    seconds = max(0, int((now - then).total_seconds()))
+    minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
+    if days:
+        return f"{days} d {hours % 24} h"
+    if hours:
+        return f"{hours} h {minutes % 60} min"
+    return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
+
+
+def _headline(readout: Readout, now: datetime) -> str:
+    if readout.since is None:
+        return readout.phase
+    ago = since(readout.since, now)
+    return f"{readout.phase} {ago} ago" if readout.ended else f"{readout.phase} for {ago}"
+
+
+def _details(readout: Readout) -> Iterator[str]:
+    if revision := readout.revision:
+        when = f"{revision.updated:%Y-%m-%d %H:%M} UTC"
+        yield _row("release", f"revision {revision.number} of {revision.chart}, {revision.status} {when}")
+    for run in readout.runs:
+        yield _row("run", run)
+    if readout.runs and not readout.ended:
+        yield _row("pods", _pods(readout))
+    if readout.restarts or readout.container_restarts:
+        text = f"of the whole run {readout.restarts}, of single containers {readout.container_restarts}"
+        yield _row("restarts", text)
+    if readout.progress:
+        yield _row("progress", readout.progress)
+    if readout.first_event:
+        yield _row("first event", readout.first_event)
+    for cause in readout.causes:
+        yield _row("why" if not readout.ended else "note", cause.text)
+        yield from _hint(cause.hint)
+    if readout.failure:
+        yield from _failure(readout.failure, ended=readout.ended)
+
+
+def _pods(readout: Readout) -> str:
+    machines = f", on {readout.machines} machine{'s' if readout.machines > 1 else ''}" if readout.machines else ""
+    gpus = f", {readout.gpus} GPUs" if readout.gpus else ""
+    return f"{readout.ready} of {readout.pods_expected} ready{machines}{gpus}"
+
+
+def _failure(failure: Failure, *, ended: bool) -> Iterator[str]:
+    yield _row("failure" if ended else "lost", failure.what)
+    yield from _hint(failure.hint)
+    for line in failure.lines:
+        yield _row("", f"| {line}")
+    for text in failure.then:
+        yield _row("then", text)
+
+
+def _hint(hint: str) -> Iterator[str]:
+    if hint:
+        yield _row("", f"what to do: {hint}")
+
+
+def _row(label: str, text: str) -> str:
+    return f"  {label:<{_WIDTH}}{one_line(text)}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"

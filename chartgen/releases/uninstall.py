@@ -1,0 +1,134 @@
+"""Uninstall: the run stops with all that any revision made for it, and data stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from chartgen.kube import CLAIM, Cluster
+from chartgen.kube.workers import find_workers
+from chartgen.kube.workloads import outcome
+from chartgen.releases import helm_release as releases
+from chartgen.releases.cleanup import is_kept, leftovers, remove_runs, sweep
+from chartgen.releases.history import storage_kind
+from chartgen.releases.lock import Lock
+from chartgen.releases.loss import Loss, losses
+from chartgen.releases.stage import Stage, reported
+from chartgen.releases.state import LIST_HINT, REPLACING, State, survey
+from chartgen.releases.survival import Store, Survival, survival, survival_of, values_of
+
+if TYPE_CHECKING:
+    from chartgen.programs import Progress
+    from chartgen.releases.helm_release import Place
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What an uninstall removed.
+
+    Args:
+        release: The release's name.
+        namespace: Its namespace.
+        chart: Name and version of its chart; empty when Helm had no record of it any more.
+        kept: What stays, in words: claims, and where outputs are.
+        survival: What outlives the last revision's run; None when it ran nothing.
+        losses: Work of live runs that has ended with them.
+    """
+
+    release: str
+    namespace: str
+    chart: str
+    kept: list[str]
+    survival: Survival | None = None
+    losses: list[Loss] = field(default_factory=list)
+
+
+def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progress) -> Removal:
+    """Uninstall a release, in whatever state it is, and sweep what failed upgrades have left of it.
+
+    Args:
+        cluster: Where the release lives.
+        place: The same, for Helm.
+        release: Its name.
+        progress: Gets one line for each step.
+
+    Raises:
+        ChartgenError: There is no such release, another command changes it, or Helm refuses.
+    """
+    check_installed(cluster, place, release)
+    with (
+        reported(Stage("uninstall", release, place.namespace), cluster, progress) as stage,
+        Lock(cluster, release, place.namespace, "uninstall", progress) as lock,
+    ):
+        state = survey(cluster, release, place.namespace)
+        for finding in state.findings():
+            progress(finding)
+        lost = losses(cluster, state, state.runs)
+        # Runs first: Helm deletes the last revision's objects only, and forgets the others with its records.
+        if state.runs:
+            # what an interrupted uninstall has stopped may start again; what had finished may not
+            stopped = [_name(run) for run in state.runs if not outcome(run)]
+            lock.note(**{REPLACING: list(dict.fromkeys([*lock.notes.get(REPLACING, ()), *stopped]))})
+            stage.done = f"run {', '.join(map(_name, state.runs))} was being stopped"
+        remove_runs(cluster, state, state.runs, check=lock.check, progress=progress)
+        kept = _kept(cluster, state)
+        stage.done = "its runs are gone, and the rest was being removed"
+        lock.check()
+        for name in sweep(cluster, state.objects, state):
+            progress(f"removed {name}, which no revision held any more")
+        lock.check(within=0)
+        _forget(cluster, state, place)
+        lock.remove()
+    last = state.last
+    chart = f"{last.chart}-{last.chart_version}" if last else ""
+    return Removal(release, place.namespace, chart, kept, survival_of(last) if last else None, lost)
+
+
+def check_installed(cluster: Cluster, place: Place, release: str) -> State:
+    """Return what stands of a release that can be uninstalled.
+
+    Raises:
+        UsageError: The name cannot be a release's.
+        ChartgenError: There is no such release.
+    """
+    releases.check_name(release)
+    found = survey(cluster, release, place.namespace)
+    if not (found.records or found.runs or found.touched):
+        raise found.absent(LIST_HINT)
+    return found
+
+
+def _forget(cluster: Cluster, state: State, place: Place) -> None:
+    """Let Helm remove the rest and its records; a revision that never ended would stop it."""
+    left = [record for record in state.records if record not in state.stuck]
+    for record in state.stuck if left else []:
+        cluster.delete(storage_kind(), record.stored, state.namespace)
+    if state.records:
+        releases.remove(state.release, place)
+
+
+def _kept(cluster: Cluster, state: State) -> list[str]:
+    """Say what stays: objects that are kept on purpose, claims that the run used, and where its outputs are."""
+    kept = [f"claim {_name(item)}" for item in leftovers(cluster, CLAIM, state) if is_kept(item)]
+    workers = find_workers(state.last.objects) if state.last else None
+    if state.last is None or workers is None:
+        return kept
+    own = {_name(item) for item in state.last.objects if item["kind"] == CLAIM.name and not is_kept(item)}
+    volumes = [volume.get("persistentVolumeClaim", {}) for volume in workers.pod["spec"].get("volumes", ())]
+    kept += [f"claim {volume['claimName']}" for volume in volumes if volume and volume["claimName"] not in own]
+    found = survival(workers, values_of(state.last))
+    kept += [] if found.saves == "no" else _kept_in("checkpoints", found.checkpoints, own)
+    kept += _kept_in("logs", found.logs, own)
+    return list(dict.fromkeys(kept))
+
+
+def _kept_in(what: str, store: Store, own: set[str]) -> list[str]:
+    """Say where something stays; nothing when what holds it goes with the pods or with the release."""
+    if not store.directory or store.stays == "no" or store.where in {f"claim {name}" for name in own}:
+        return []
+    doubt = ", if that keeps it" if store.stays == "unknown" else ""
+    return [f"{what} in {store.directory} on {store.where}{doubt}"]
+
+
+def _name(item: dict[str, dict[str, str]]) -> str:
+    return item["metadata"]["name"]
