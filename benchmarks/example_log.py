@@ -43,7 +43,7 @@ class Run:
         self.crashes = [int(steps * 0.37), int(steps * 0.71)] if steps >= 1000 else []
 
     def lines(self) -> Iterator[str]:
-        """Give all lines."""
+        """Return all lines."""
         yield f"[after megatron is initialized] datetime: {self.stamp()[:19]} "
         yield from self.arguments()
         self.clock += 95
@@ -61,7 +61,7 @@ class Run:
             number += 1
 
     def step(self, number: int) -> str:
-        """Give the line of one step, which takes its time."""
+        """Return the line of one step, which takes its time."""
         seconds = SECONDS * (1 + self.chance.gauss(0, 0.006))
         seconds *= 1 + 6 / number**1.6 if number < 6 else 1
         seconds *= 1.15 + 0.6 * self.chance.random() if self.chance.random() < 0.004 else 1
@@ -76,7 +76,7 @@ class Run:
         )
 
     def loss(self, number: int) -> float:
-        """Give the loss of a step: it falls, and jumps once, where it is no number for a moment."""
+        """Return the loss of a step: it falls, and jumps once, where it is no number for a moment."""
         jump = int(self.steps * 0.55)
         if self.steps >= 1000 and number == jump:
             return math.nan
@@ -86,13 +86,13 @@ class Run:
         return falls + spike + self.chance.gauss(0, 0.03)
 
     def save(self, number: int) -> Iterator[str]:
-        """Give the lines of a checkpoint."""
+        """Return the lines of a checkpoint."""
         yield f"[{self.stamp()}] saving checkpoint at iteration {number:7d} to {FOLDER} in torch_dist format"
         self.clock += 28
         yield f"  [{self.stamp()}] successfully saved checkpoint from iteration {number:7d} to {FOLDER} [ t 1/4 ]"
 
     def arguments(self) -> Iterator[str]:
-        """Give the configuration."""
+        """Return the configuration."""
         yield "------------------------ arguments ------------------------"
         yield from (f"  {name} {'.' * (48 - len(name))} {value}" for name, value in SETTINGS.items())
         yield "-------------------- end of arguments ---------------------"

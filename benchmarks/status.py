@@ -85,7 +85,7 @@ def measure(plane: ControlPlane) -> list[Figure]:
 
 
 def peak(runs: list[Run]) -> float:
-    """Give the most memory that any of them took, in MB."""
+    """Return the most memory that any of them took, in MB."""
     return max(run.megabytes for run in runs)
 
 

@@ -74,7 +74,7 @@ class MissingToolError(ChartgenError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Give a hint that names the nearest known words, or all of them when none is near and they are few."""
+    """Return a hint that names the nearest known words, or all of them when none is near and they are few."""
     from difflib import get_close_matches
 
     names = sorted(known)

@@ -63,7 +63,7 @@ def _umask() -> int:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Give an empty folder to fill, which takes the place of another in one step when the `with` block ends well.
+    """Return an empty folder to fill, which takes the place of another in one step when the `with` block ends well.
 
     A process that is killed leaves the old folder or the new one, and a draft that the next call clears away.
 

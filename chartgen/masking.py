@@ -83,7 +83,7 @@ def masked_value(value: Any, keys: tuple[str | int, ...] = ()) -> Any:
 
 
 def names_secret(name: str, text: str) -> bool:
-    """Tell whether a name says that its text is a secret, and the text is not evidently something else."""
+    """Report whether a name says that its text is a secret, and the text is not evidently something else."""
     if not _NAME.fullmatch(name) or _NOTHING.fullmatch(text):
         return False
     # PAD_TOKEN=[PAD] and MAX_TOKEN=5 are no secrets

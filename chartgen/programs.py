@@ -16,7 +16,7 @@ Progress: TypeAlias = Callable[[str], None]
 
 
 def cache_dir() -> Path:
-    """Give the folder for what chartgen builds once; it need not exist.
+    """Return the folder for what chartgen builds once; it need not exist.
 
     `$CHARTGEN_CACHE`, else `$XDG_CACHE_HOME/chartgen`, else `~/.cache/chartgen`.
     """
@@ -47,7 +47,7 @@ def find_tool(name: str, fits: Callable[[Path], bool] | None = None) -> Path | N
 
 
 def chosen_tool(name: str) -> Path | None:
-    """Give the program that `$CHARTGEN_<NAME>` names; None when the variable is not set.
+    """Return the program that `$CHARTGEN_<NAME>` names; None when the variable is not set.
 
     Raises:
         MissingToolError: The variable is set but names no program.

@@ -52,7 +52,7 @@ class Followed:
 
 
 def blocks(page: Path, language: str = "sh") -> list[str]:
-    """Give the blocks of a page in a language."""
+    """Return the blocks of a page in a language."""
     return [text for found, text in _BLOCK.findall(page.read_text()) if found == language]
 
 
@@ -79,7 +79,7 @@ def follow(page: Path, folder: Path, *, look: bool = False) -> Followed:
 
 
 def unseen(page: Path, followed: Followed) -> list[str]:
-    """Give the lines of the outputs that a page shows which its reader has not seen, whatever passes left aside."""
+    """Return the lines of the outputs that a page shows which its reader has not seen, whatever passes left aside."""
     seen = {_lasting(line) for line in f"{followed.output}\n{followed.messages}".splitlines()}
     shown = [line for text in blocks(page, "text") for line in text.splitlines()]
     return [line for line in shown if _lasting(line) not in seen]

@@ -58,7 +58,7 @@ def chart_of(target: str) -> Chart:
 
 @cache
 def leaves(target: str) -> list[tuple[str, SearchStrategy[Any]]]:
-    """Give the keys that a chart takes, each with values that its schema may allow."""
+    """Return the keys that a chart takes, each with values that its schema may allow."""
     schema = json.loads(chart_of(target).files["values.schema.json"])
     return list(_leaves(schema, schema, ""))
 
@@ -73,7 +73,7 @@ def values(target: str) -> SearchStrategy[Values]:
 
 
 def passes(target: str, drawn: Values) -> list[dict[str, Any]]:
-    """Give the objects that values make; none when they are refused, each refusal being a line with a place.
+    """Return the objects that values make; none when they are refused, each refusal being a line with a place.
 
     Raises:
         AssertionError: A refusal without a message, or an object that does not fit its schema.

@@ -201,7 +201,7 @@ def fuzz(
 
 
 def _until(end: float, tries: Iterable[Future[Tally]]) -> Iterator[Future[Tally]]:
-    """Give what is done until a time, and then what has begun before it."""
+    """Return what is done until a time, and then what has begun before it."""
     left = set(tries)
     for each in as_completed(left):
         left = left - {each}

@@ -124,7 +124,7 @@ class Kubelet:
             request.wfile.write(b"0\r\n\r\n")
 
     def _wanted(self, pod: str, options: dict[str, str]) -> Iterator[str | None]:
-        """Give lines as a kubelet does; None at the regular end, nothing when the connection is cut."""
+        """Return lines as a kubelet does; None at the regular end, nothing when the connection is cut."""
         pod = f"{pod} previous" if options.get("previous") == "true" else pod
         with self._changed:
             position, dropped = 0, self._dropped

@@ -42,7 +42,7 @@ def module(name: str, version: str) -> Path:
 
 @contextmanager
 def sources(entry: dict[str, Any]) -> Iterator[Path]:
-    """Give the folder with an entry's sources, for the time of a `with` block."""
+    """Return the folder with an entry's sources, for the time of a `with` block."""
     if "module" in entry:
         yield module(entry["module"], entry["version"])
         return

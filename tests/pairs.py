@@ -39,7 +39,7 @@ def chart_of(target: str) -> Chart:
 
 
 def layers(target: str, preset: str) -> list[Path]:
-    """Give a preset's files on a target: preset, overlay, site."""
+    """Return a preset's files on a target: preset, overlay, site."""
     overlay = VALUES / target / f"{preset}.yaml"
     return [
         VALUES / f"{preset}.yaml",
@@ -76,7 +76,7 @@ def _machine_counts(data: dict[str, Any], gpus: int) -> Iterator[int]:
 
 
 def runs_of(target: Target) -> Iterator[Run]:
-    """Give the runs of a target: every preset whose launcher it offers."""
+    """Return the runs of a target: every preset whose launcher it offers."""
     names = {launcher.name for launcher in target.launchers}
     for preset in PRESETS:
         if load_values([VALUES / f"{preset}.yaml"]).data["launcher"] in names:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def alive(pid: int) -> bool:
-    """Tell whether a process runs; a zombie that nobody waited for does not."""
+    """Report whether a process runs; a zombie that nobody waited for does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:
@@ -18,7 +18,7 @@ def alive(pid: int) -> bool:
 
 
 def gone(pids: Sequence[int], seconds: float = 10.0) -> bool:
-    """Tell whether all processes end within some seconds."""
+    """Report whether all processes end within some seconds."""
     deadline = time.monotonic() + seconds
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -26,7 +26,7 @@ def gone(pids: Sequence[int], seconds: float = 10.0) -> bool:
 
 
 def command_lines() -> dict[int, list[str]]:
-    """Give the command lines of all living processes, by process id; others come and go meanwhile."""
+    """Return the command lines of all living processes, by process id; others come and go meanwhile."""
     found = {}
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -35,6 +35,6 @@ def command_lines() -> dict[int, list[str]]:
 
 
 def mentioning(text: str) -> list[str]:
-    """Give the command lines of living processes that name a folder, which only this test knows."""
+    """Return the command lines of living processes that name a folder, which only this test knows."""
     lines = map(" ".join, command_lines().values())
     return [line for line in lines if text in line]

@@ -77,7 +77,7 @@ class Proxy:
 
 @contextmanager
 def proxy_to(plane: ControlPlane, folder: Path) -> Iterator[Proxy]:
-    """Give a proxy for the time of a `with` block."""
+    """Return a proxy for the time of a `with` block."""
     proxy = Proxy(plane.kubeconfig, folder)
     try:
         yield proxy

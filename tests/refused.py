@@ -41,7 +41,7 @@ class Refusal(NamedTuple):
     says: str
 
     def matches(self, line: str) -> bool:
-        """Tell whether a chart's line is this refusal."""
+        """Report whether a chart's line is this refusal."""
         parts = re.split(r"%s|%d|<%=.*?%>", self.says)
         return re.fullmatch(".*".join(map(re.escape, parts)), line) is not None
 
@@ -68,7 +68,7 @@ def values_of(data: dict[str, Any]) -> Values:
 
 
 def refused(chart: Chart, sets: Sequence[Values]) -> list[list[str]]:
-    """Give the lines that a chart refuses each of several sets of values with, in one call of Helm.
+    """Return the lines that a chart refuses each of several sets of values with, in one call of Helm.
 
     The chart's own templates decide, and only hand out their lines instead of failing with them.
     """
@@ -94,7 +94,7 @@ def miscounted(chart: Chart, values: Values) -> set[str]:
 
 
 def _is_the_charts(each: Check) -> bool:
-    """Tell whether a rule is arithmetic alone: what a version of the program can do is known to the lock only."""
+    """Report whether a rule is arithmetic alone: what a version of the program can do is known to the lock only."""
     return each.severity == "error" and each.id != "biases-of-experts"
 
 
@@ -126,7 +126,7 @@ def key_of(line: str) -> str:
 
 
 def tells(keys: set[str], key: str) -> bool:
-    """Tell whether one of the keys is a key, stands below it, or is told in its place."""
+    """Report whether one of the keys is a key, stands below it, or is told in its place."""
     instead = {case["told"] for case in CASES if "told" in case and key_of(case["says"]) == key}
     return any(told == key or told.startswith(f"{key}.") or told in instead for told in keys)
 

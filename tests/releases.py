@@ -146,7 +146,7 @@ class Site:
         return wait_for(uids, what=f"that {count} pods run", timeout=40)
 
     def left(self) -> list[str]:
-        """Give what is left in the namespace of all kinds that a release makes."""
+        """Return what is left in the namespace of all kinds that a release makes."""
         found = [
             f"{kind.name} {item['metadata']['name']}"
             for kind in (JOBSET, JOB, CONFIG_MAP, POD)
@@ -158,7 +158,7 @@ class Site:
 
 @contextmanager
 def site(cluster: Cluster, kubeconfig: Path, helm: Path, namespace: str) -> Iterator[Site]:
-    """Give a namespace of its own, and end it with all that is in it."""
+    """Return a namespace of its own, and end it with all that is in it."""
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
     cluster.apply([body])
     before = os.environ.get("CHARTGEN_HELM")
@@ -175,14 +175,14 @@ def site(cluster: Cluster, kubeconfig: Path, helm: Path, namespace: str) -> Iter
 
 @contextmanager
 def rolling(plane: ControlPlane) -> Iterator[ControlPlane]:
-    """Give the machines on which the charts of `small` run, and remove them at the end."""
+    """Return the machines on which the charts of `small` run, and remove them at the end."""
     names = create_machines(plane.cluster, [manifests.pool("roll", 4)])
     yield plane
     delete_machines(plane.cluster, names)
 
 
 def site_of(request: pytest.FixtureRequest, plane: ControlPlane, prefix: str) -> AbstractContextManager[Site]:
-    """Give a test its own namespace; the fixture's parameter, when it has one, names the Helm."""
+    """Return a test its own namespace; the fixture's parameter, when it has one, names the Helm."""
     helm = getattr(request, "param", "helm")
     namespace = f"{prefix}-{helm}-{abs(hash(request.node.name)) % 10**8}"
     return site(plane.cluster, plane.kubeconfig, engines.require(helm), namespace)

@@ -55,7 +55,7 @@ def plant(seed: dict[str, Any], folder: Path) -> None:
 
 
 def expected(seed: dict[str, Any], folder: Path) -> tuple[str, str, int | None]:
-    """Give rule, path and line of the one finding; None where the seed names no line."""
+    """Return rule, path and line of the one finding; None where the seed names no line."""
     path = seed.get("in", seed.get("file", JOB))
     line = None
     if "at" in seed:

@@ -34,7 +34,7 @@ _BLOCKS = 2e-3
 
 
 def expected(folder: str) -> list[Any]:
-    """Give a case for each log of a folder; one that is skipped where the corpus is absent."""
+    """Return a case for each log of a folder; one that is skipped where the corpus is absent."""
     cases = json.loads((CORPUS / folder / "expected.json").read_text()) if CORPUS else [{"file": ""}]
     return [pytest.param(case, id=case["file"]) for case in cases]
 

@@ -99,7 +99,7 @@ def test_users_configuration_wins_over_the_launchers_also_with_false_and_zero() 
 
 
 def through_helm(tree: dict[str, Any]) -> dict[str, Any]:
-    """Give a configuration as `config.mine` and read it back from the arguments."""
+    """Return a configuration as `config.mine` and read it back from the arguments."""
     read = parsed(rendered(json=(f"launchers.nemo-1.config.mine={json.dumps(tree)}",)))
     return {path.removeprefix("mine."): value for path, value in read.items() if path.startswith("mine.")}
 

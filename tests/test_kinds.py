@@ -48,13 +48,13 @@ class Release:
             assert verdict.ok, verdict.reasons
 
     def run(self) -> Object:
-        """Give the one run that is not being deleted."""
+        """Return the one run that is not being deleted."""
         found = self.plane.cluster.list(KINDS[self.target], namespace=self.target, labels=INSTANCE)
         (item,) = [item for item in found if "deletionTimestamp" not in item["metadata"]]
         return item
 
     def pods(self) -> list[Object]:
-        """Give the pods that hold GPUs."""
+        """Return the pods that hold GPUs."""
         found = self.plane.cluster.list(POD, namespace=self.target, labels=INSTANCE)
         return [pod for pod in found if gpus(pod) and pod["status"].get("phase") in ("Pending", "Running")]
 
@@ -80,7 +80,7 @@ def release(plane: ControlPlane, built_engines: None) -> Iterator[Callable[..., 
 
 
 def final_state(run: Object) -> str:
-    """Give what a run's own controller says of its end; empty while it runs."""
+    """Return what a run's own controller says of its end; empty while it runs."""
     status = run.get("status", {})
     if "state" in status:
         return str(status["state"]["phase"])

@@ -31,7 +31,7 @@ def presets(target: str) -> list[tuple[Path, ...]]:
 
 
 def as_jobs(found: Objects, reasons: dict[str, str]) -> Objects:
-    """Give the pods of kinds that kube-linter does not know as Jobs, with what a Job of that chart states."""
+    """Return the pods of kinds that kube-linter does not know as Jobs, with what a Job of that chart states."""
     notes = {f"{IGNORE}{check}": reason for check, reason in reasons.items()}
     unknown = [thing for thing in found if thing["apiVersion"] not in ("v1", "apps/v1", "batch/v1")]
     return [

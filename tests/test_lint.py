@@ -16,7 +16,7 @@ JOB = "templates/job.yaml"
 
 
 def sound(old: str = "", new: str = "") -> Chart:
-    """Give the sound chart with one text of its Job replaced."""
+    """Return the sound chart with one text of its Job replaced."""
     chart = Chart.read(SOUND)
     assert old in chart.files[JOB]
     return Chart(chart.name, {**chart.files, JOB: chart.files[JOB].replace(old, new, 1) if old else chart.files[JOB]})

@@ -70,7 +70,7 @@ def findings(*arguments: str | Path, helm: str = "helm") -> list[dict[str, Any]]
 
 
 def blamed(found: list[dict[str, Any]]) -> set[tuple[str, int]]:
-    """Give the places of what was found; never in chartgen's own files."""
+    """Return the places of what was found; never in chartgen's own files."""
     assert not any(Path(each["path"]).is_relative_to(BUILTIN) for each in found), found
     return {(str(each["path"]), each["line"] or 0) for each in found if each["rule"] in RULES}
 

@@ -81,7 +81,7 @@ def test_every_preset_is_accepted_and_placed(plane: ControlPlane, name: str) -> 
 
 
 def pools(target: Target, runs: list[Run]) -> list[NodePool]:
-    """Give machines for all runs side by side."""
+    """Return machines for all runs side by side."""
     kinds = {run.machine for run in runs}
     return [
         node_pool(target.machines[kind], sum(run.nodes for run in runs if run.machine == kind))

@@ -143,7 +143,7 @@ def told(content: bytes, family: str, *, at_once: bool) -> list[object]:
 
 
 def prefixed(name: str, prefix: str) -> list[str]:
-    """Give the lines of a log, written a little more than a second after each other."""
+    """Return the lines of a log, written a little more than a second after each other."""
     lines = enumerate(LONG[name].splitlines())
     times = (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(logs.BEGIN + at)) + f".{at:06d}" for at in range(500))
     return [prefix.format(time=when) + line for (_, line), when in zip(lines, times, strict=False)]

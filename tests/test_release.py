@@ -43,7 +43,7 @@ def place(request: pytest.FixtureRequest, plane: ControlPlane, monkeypatch: pyte
 
 
 def config(place: Place, name: str = "run") -> str:
-    """Give the manifest that Helm has recorded."""
+    """Return the manifest that Helm has recorded."""
     return find_helm(place.kubeconfig).run(["get", "manifest", name, "--namespace", place.namespace])
 
 

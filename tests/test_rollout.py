@@ -194,7 +194,7 @@ def _wait_until_gone(here: Site, uids: set[str]) -> None:
 
 
 def _evicted(here: Site) -> bool:
-    """Tell whether Kueue has preempted the bystander's Workload."""
+    """Report whether Kueue has preempted the bystander's Workload."""
     for item in here.cluster.list(WORKLOAD, namespace=here.namespace):
         if item["metadata"]["name"].startswith("jobset-bystander"):
             conditions = {found["type"]: found["status"] for found in item.get("status", {}).get("conditions", ())}

@@ -69,7 +69,7 @@ def plain(text: str) -> Json:
 
 
 def told(values: Json) -> Json:
-    """Give values for comparison: Helm 3 keeps nulls where Helm 4 removes them, and templates cannot tell."""
+    """Return values for comparison: Helm 3 keeps nulls where Helm 4 removes them, and templates cannot tell."""
     if find_helm().version[0] >= 4 or not isinstance(values, dict):
         return values
     return {key: told(value) for key, value in values.items() if value is not None}

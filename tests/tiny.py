@@ -31,7 +31,7 @@ class TinyChart:
 
 
 def echo(folder: Path, defaults: str, arguments: list[str], stdin: str | None = None) -> Json:
-    """Give the values that a template sees when the real Helm is given these arguments."""
+    """Return the values that a template sees when the real Helm is given these arguments."""
     TinyChart("tiny", {**ECHO, "values.yaml": defaults}).write(folder)
     text = find_helm().run(["template", "release", str(folder), *arguments], stdin)
     return json.loads(json.loads(text.partition("values: ")[2]))

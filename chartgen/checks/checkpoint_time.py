@@ -47,7 +47,7 @@ def _in_time(job: Job, needed: float) -> str:
 
 
 def _is_cut(job: Job, needed: float) -> bool:
-    """Tell whether torchrun, which all kinds but one start, ends the processes before they have saved."""
+    """Report whether torchrun, which all kinds but one start, ends the processes before they have saved."""
     return job.kind != "volcano-job" and needed > _TORCHRUN_SECONDS
 
 

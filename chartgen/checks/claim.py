@@ -51,5 +51,5 @@ class Check:
 
     @property
     def id(self) -> str:
-        """Give the stable id: the rule's name with dashes."""
+        """Return the stable id: the rule's name with dashes."""
         return self.rule.__name__.replace("_", "-")

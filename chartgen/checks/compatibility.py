@@ -19,7 +19,7 @@ _CHECKER = "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE"
 
 
 def fragments(job: Job) -> set[str]:
-    """Give the names of the fragments that the job's chart is made of."""
+    """Return the names of the fragments that the job's chart is made of."""
     return {fragment.name for fragment in job.target.fragments}
 
 

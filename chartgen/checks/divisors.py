@@ -6,7 +6,7 @@ import math
 
 
 def divisors(number: int, most: int | None = None) -> list[int]:
-    """Give the divisors of a number, smallest first.
+    """Return the divisors of a number, smallest first.
 
     Args:
         number: The number, from 1 on.

@@ -9,7 +9,7 @@ from chartgen.data.compatibility import lock, version
 
 
 def release_of(job: Job, image: str) -> str:
-    """Give the release, year.month, of a job's image; empty when it is another, or the program is the user's own.
+    """Return the release, year.month, of a job's image; empty when it is another, or the program is the user's own.
 
     Args:
         job: The job.
@@ -27,7 +27,7 @@ def release_in(reference: str, image: str) -> str:
 
 
 def can(job: Job, feature: str) -> bool | None:
-    """Tell whether the image's Megatron is new enough for a feature of the lock; None where nobody knows."""
+    """Report whether the image's Megatron is new enough for a feature of the lock; None where nobody knows."""
     (row,) = (row for row in lock()["features"] if row["feature"] == feature)
     release = release_of(job, row["image"])
     return version(release) >= version(row["from"]) if release else None

@@ -91,13 +91,13 @@ class Job:
         return self.nodes * self.gpus_per_node
 
     def parallel(self, name: str) -> int:
-        """Give one of the parallel sizes: tensor, pipeline, virtualPipeline, context, expert, expertTensor."""
+        """Return one of the parallel sizes: tensor, pipeline, virtualPipeline, context, expert, expertTensor."""
         sizes = self.values["parallelism"]
         # only expertTensor may be left out: Megatron then takes tensor
         return int(sizes["tensor"] if sizes.get(name) is None else sizes[name])
 
     def model(self, name: str) -> int:
-        """Give one of the model's numbers; what is left out follows from the others, as in the charts."""
+        """Return one of the model's numbers; what is left out follows from the others, as in the charts."""
         model = self.values["model"]
         default = {"ffnHiddenSize": 4 * int(model["hiddenSize"]), "queryGroups": int(model["attentionHeads"])}
         return int(model.get(name) or default.get(name, 0))

@@ -83,7 +83,7 @@ def benchmark_starts_from_weights(job: Job) -> Iterator[Claim]:
 
 
 def _paths(tree: dict[str, Any], prefix: str) -> Iterator[str]:
-    """Give the dotted path of each map and value in a configuration; a key may hold several steps of it."""
+    """Return the dotted path of each map and value in a configuration; a key may hold several steps of it."""
     for key, value in tree.items():
         yield f"{prefix}{key}"
         if isinstance(value, dict):

@@ -110,7 +110,7 @@ def fit(target: Target, values: Values, gpus: int | None = None) -> list[Layout]
 
 
 def _on(job: Job, gpus: int) -> Job:
-    """Give the job on a number of GPUs: whole machines, or a part of one."""
+    """Return the job on a number of GPUs: whole machines, or a part of one."""
     size = job.machine.gpus
     if gpus < 1 or (gpus > size and gpus % size):
         near = [number for number in (gpus // size * size, (gpus // size + 1) * size) if number > 0] or [size]
@@ -150,7 +150,7 @@ def _own(job: Job) -> Change:
 
 
 def _candidates(job: Job) -> Iterator[Change]:
-    """Give sizes that divide the GPUs, the layers and the batch; the checks decide about the rest."""
+    """Return sizes that divide the GPUs, the layers and the batch; the checks decide about the rest."""
     layers, world = job.model("layers"), job.world
     for tensor in divisors(world, min(job.machine.gpus, world)):
         for stages in divisors(world // tensor, layers):

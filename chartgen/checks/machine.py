@@ -19,7 +19,7 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def quantity(text: str) -> Decimal | None:
-    """Give the number that a Kubernetes quantity stands for, such as 2Ti, 191450m or 1e3; None when it is not one.
+    """Return the number that a Kubernetes quantity stands for, such as 2Ti, 191450m or 1e3; None when it is not one.
 
     The grammar is that of apimachinery, pkg/api/resource/quantity.go: a number with a decimal or binary suffix, or
     with an exponent, so that 1E is 10^18 and 1E3 is 1000.
@@ -34,7 +34,7 @@ def quantity(text: str) -> Decimal | None:
 
 
 def exceeds(asked: str, offered: str) -> bool:
-    """Tell whether one quantity is more than another; what cannot be read is not."""
+    """Report whether one quantity is more than another; what cannot be read is not."""
     left, right = quantity(asked), quantity(offered)
     return left is not None and right is not None and left > right
 
@@ -200,12 +200,12 @@ def _asked(job: Job, kind: str) -> dict[str, str]:
 
 
 def _requested(job: Job) -> dict[str, str]:
-    """Give what the pod requests: a limit counts as a request where there is none."""
+    """Return what the pod requests: a limit counts as a request where there is none."""
     return {**_asked(job, "limits"), **_asked(job, "requests")}
 
 
 def _key(job: Job, kind: str, name: str) -> str:
-    """Give the key of a resource; names such as nvidia.com/gpu are no part of a dotted key."""
+    """Return the key of a resource; names such as nvidia.com/gpu are no part of a dotted key."""
     key = f"launchers.{job.launcher.name}.resources.{kind}"
     return key if "." in name else f"{key}.{name}"
 

@@ -122,7 +122,7 @@ def _parameters(job: Job) -> tuple[float, float]:
 
 
 def _bytes(job: Job, shards: int) -> float:
-    """Give the bytes of one parameter: weight and gradient, and the optimizer's share of it.
+    """Return the bytes of one parameter: weight and gradient, and the optimizer's share of it.
 
     Source: NVIDIA/Megatron-LM, docs/user-guide/features/dist_optimizer.md; the distributed optimizer's shards span data
     and context parallel GPUs (NVIDIA-NeMo/Megatron-Bridge, docs/performance-guide.md).
@@ -134,7 +134,7 @@ def _bytes(job: Job, shards: int) -> float:
 
 
 def _short_gradients(job: Job) -> bool:
-    """Tell whether gradients are kept in 16 bits: by NeMo's grad_sync_dtype or Megatron-LM's grad-reduce-in-bf16."""
+    """Report whether gradients are kept in 16 bits: by NeMo's grad_sync_dtype or Megatron-LM's grad-reduce-in-bf16."""
     return any(
         (name == "grad_sync_dtype" and str(value).lower() in ("bf16", "bfloat16"))
         or (name == "grad_reduce_in_bf16" and value is True)

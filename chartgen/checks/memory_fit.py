@@ -106,7 +106,7 @@ def _words(job: Job, change: Change) -> str:
 
 
 def remedies(job: Job, most: int = 3) -> list[Change]:
-    """Give changes that make a job fit and keep all sizes divisible, the least of each kind, at most `most`."""
+    """Return changes that make a job fit and keep all sizes divisible, the least of each kind, at most `most`."""
     found: list[Change] = []
     for change in _changes(job):
         if any(set(other) <= set(change) for other in found):
@@ -121,7 +121,7 @@ def remedies(job: Job, most: int = 3) -> list[Change]:
 
 
 def changed(job: Job, change: Change) -> Job:
-    """Give the job with other values."""
+    """Return the job with other values."""
     values = dict(job.values)
     for key, value in change.items():
         head, _, name = key.partition(".")
@@ -134,7 +134,7 @@ def _divides(job: Job) -> bool:
 
 
 def _changes(job: Job) -> Iterator[Change]:
-    """Give changes, cheapest first: sharing more, smaller pieces, computing twice, more machines."""
+    """Return changes, cheapest first: sharing more, smaller pieces, computing twice, more machines."""
     shared = [*_sharing(job), *_layouts(job)]
     if job.recompute != Recompute("full"):
         shared += [{**change, "recompute": "full"} for change in ({}, *shared)]

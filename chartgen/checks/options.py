@@ -10,7 +10,7 @@ from chartgen.checks.job import Job
 
 
 def options(job: Job) -> Iterator[tuple[str, Any]]:
-    """Give the program's own options by their last name, with underscores: from `config`, then from `args`.
+    """Return the program's own options by their last name, with underscores: from `config`, then from `args`.
 
     An option without a value counts as True, and a part of a tree too when anything is in it.
     """

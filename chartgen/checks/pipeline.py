@@ -9,7 +9,7 @@ from chartgen.checks.job import Job
 
 
 def own_stages(job: Job) -> dict[str, int]:
-    """Give the layers of the first and of the last stage, key -> layers, where the configuration says them."""
+    """Return the layers of the first and of the last stage, key -> layers, where the configuration says them."""
     config = job.own.get("config") or {}
     nested = config.get("model")
     found: dict[str, int] = {}

@@ -93,13 +93,13 @@ def _claim(at: Keys, message: str, hint: str) -> Claim:
 
 
 def _stores(job: Job) -> Iterator[str]:
-    """Give the paths where the chart mounts storage."""
+    """Return the paths where the chart mounts storage."""
     yield from (f"/{role}" for role in job.values["storage"])
     yield from _MOUNT_PATH.findall(job.launcher.parts.get("mounts.yaml", ""))
 
 
 def _stored(job: Job) -> Iterator[str]:
-    """Give the volumes of storage: two roles on one claim share that of the first."""
+    """Return the volumes of storage: two roles on one claim share that of the first."""
     storage: dict[str, Any] = job.values["storage"]
     claims: set[str] = set()
     for role in sorted(storage):
@@ -126,7 +126,7 @@ def _holds(job: Job, condition: re.Match[str]) -> bool:
 
 
 def _keys(job: Job, slot: str, *, always: bool = False) -> set[str]:
-    """Give what the fragments of the job's pods define in a slot; `always` leaves out what hangs on other values."""
+    """Return what the fragments of the job's pods define in a slot; `always` leaves out what hangs on other values."""
     return {key for each in _segments(job, slot) if each.always or not always for key, _ in each.keys}
 
 

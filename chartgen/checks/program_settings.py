@@ -52,7 +52,7 @@ def connections_of_a_gpu(job: Job) -> Iterator[Claim]:
 
 
 def _generation(job: Job) -> float:
-    """Give the compute capability of the job's GPUs; a GPU that is not known counts as new."""
+    """Return the compute capability of the job's GPUs; a GPU that is not known counts as new."""
     gpu = find_gpu(job.machine.gpu)
     return float(gpu.compute_capability) if gpu else _BLACKWELL
 

@@ -31,7 +31,7 @@ def no_secrets_in_values(job: Job) -> Iterator[Claim]:
 
 
 def looks_secret(name: str, text: str) -> bool:
-    """Tell whether a text looks like a key, a token or a password, by itself or by the name it goes by."""
+    """Report whether a text looks like a key, a token or a password, by itself or by the name it goes by."""
     return bool(_kind(_Text((name,), name, text)))
 
 

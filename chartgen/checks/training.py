@@ -201,12 +201,12 @@ def tokenizer_has_files(job: Job) -> Iterator[Claim]:
 
 
 def _steps(job: Job) -> int:
-    """Give the run's steps; 0 when the launcher's own configuration decides."""
+    """Return the run's steps; 0 when the launcher's own configuration decides."""
     return int(job.values["steps"])
 
 
 def _data(job: Job) -> bool:
-    """Tell whether the run reads data sets; one on mock data learns nothing worth keeping."""
+    """Report whether the run reads data sets; one on mock data learns nothing worth keeping."""
     return bool(job.values["data"]["name"] or job.values["data"]["prefixes"])
 
 

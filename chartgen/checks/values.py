@@ -18,7 +18,7 @@ _KEEP = "leave it out to keep that, or give another value"
 
 
 def effective_values(chart: Chart, values: Values) -> dict[str, Any]:
-    """Give what the templates see: the chart's defaults with the user's values over them, as Helm coalesces them."""
+    """Return what the templates see: the chart's defaults with the user's values over them, as Helm coalesces them."""
     return coalesce(require_map(_defaults(chart), "values.yaml"), values.data)
 
 
@@ -56,7 +56,7 @@ def _schema(text: str) -> dict[str, Any]:
 def _deleted(
     data: dict[str, Any], defaults: dict[str, Any], schema: dict[str, Any], root: dict[str, Any]
 ) -> Iterator[tuple[str, ...]]:
-    """Give the keys that a null takes away although the schema names them: templates need all of these."""
+    """Return the keys that a null takes away although the schema names them: templates need all of these."""
     for key, value in data.items():
         named = _maps(_maps(schema, "properties"), key)
         named = _maps(_maps(root, "definitions"), str(named.get("$ref", "")).rpartition("/")[2]) or named
@@ -74,12 +74,12 @@ def _maps(node: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def place(chart: Chart, values: Values, keys: Sequence[str | int]) -> tuple[Path | str | None, int, int]:
-    """Tell where a value stands: the user's file and line, or the default in the chart."""
+    """Return where a value stands: the user's file and line, or the default in the chart."""
     return values.origin(keys) if values.sets(tuple(keys)) else ("values.yaml", *_defaults(chart).position(tuple(keys)))
 
 
 def _near(chart: Chart, values: Values, keys: Sequence[str | int]) -> tuple[Path | str | None, int, int]:
-    """Tell where a value stands, or where the user would have had to write it."""
+    """Return where a value stands, or where the user would have had to write it."""
     origin = values.origin(keys)
     return origin if origin.path else place(chart, values, keys)
 

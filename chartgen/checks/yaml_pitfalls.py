@@ -78,7 +78,7 @@ class Trap:
 
     @property
     def id(self) -> str:
-        """Give the stable id: the rule's name with dashes."""
+        """Return the stable id: the rule's name with dashes."""
         return self.rule.__name__.replace("_", "-")
 
 
@@ -223,7 +223,7 @@ def _is_word(scalar: Scalar) -> bool:
 
 
 def _key(value: Plain) -> str:
-    """Give the name that Helm makes of a key (sigs.k8s.io/yaml, convertToJSONableObject)."""
+    """Return the name that Helm makes of a key (sigs.k8s.io/yaml, convertToJSONableObject)."""
     if value is None:
         return "null, which Helm refuses"
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else _printed(value)

@@ -63,7 +63,7 @@ class _Group(click.Group):
     """Imports a command when it is asked for; prints chartgen's errors, a line each, with their exit code."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        """Give the names of all commands."""
+        """Return the names of all commands."""
         return sorted(_COMMANDS)
 
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
@@ -98,7 +98,7 @@ class _Group(click.Group):
 
 
 def _reader_has_gone() -> bool:
-    """Tell whether nobody reads stdout or stderr any more; another broken pipe is a failure."""
+    """Report whether nobody reads stdout or stderr any more; another broken pipe is a failure."""
     import select
 
     poller = select.poll()

@@ -44,7 +44,7 @@ def check(
     path: tuple[Path, ...],
     **options: Any,
 ) -> None:
-    """Tell whether a job can run at all: everything that is known without a cluster, all findings at once.
+    """Report whether a job can run at all: everything that is known without a cluster, all findings at once.
 
     The rules of the chart's own fragments need Helm: `--render` tells what they refuse, once nothing else is wrong.
     `lint`, `install`, `upgrade` and `rehearse` always go through both.

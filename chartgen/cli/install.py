@@ -283,7 +283,7 @@ def _agree_to(action: str, release: str, lost: list[Loss], *, lose: bool) -> Non
 
 
 def can_ask() -> bool:
-    """Tell whether somebody sits at a terminal."""
+    """Report whether somebody sits at a terminal."""
     return sys.stdin.isatty()
 
 

@@ -86,7 +86,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """Give the options that are set, with lists as lists: --select a,b is --select a --select b."""
+    """Return the options that are set, with lists as lists: --select a,b is --select a --select b."""
     from chartgen.linter.limits import Limits
 
     found = {key: options[key] for key in ("presets", "baseline", "strict", "level") if options[key]}

@@ -122,7 +122,7 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
 
 
 def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
-    """Tell what a test of the network measured."""
+    """Report what a test of the network measured."""
     rows = log.bandwidths
     from chartgen.metrics.show.bandwidth import bandwidth_dict, bandwidth_lines, plot_bandwidths
 
@@ -144,7 +144,7 @@ def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
 
 
 def _is_release(logs: tuple[str, ...]) -> bool:
-    """Tell whether a name is meant for a release: one word that is no file and does not look like one."""
+    """Report whether a name is meant for a release: one word that is no file and does not look like one."""
     name = logs[0]
     return len(logs) == 1 and name != "-" and not Path(name).exists() and "/" not in name and "." not in name
 

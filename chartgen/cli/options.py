@@ -83,7 +83,7 @@ def library(path: tuple[Path, ...]) -> Library:
 
 
 def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *, values_only: bool = False) -> Chart:
-    """Give the chart of a folder, or compose that of a target, or only what its values can be."""
+    """Return the chart of a folder, or compose that of a target, or only what its values can be."""
     from chartgen.composer.assembly import compose, compose_interface
     from chartgen.composer.origin import identified
     from chartgen.composer.target import load_target

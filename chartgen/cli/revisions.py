@@ -120,7 +120,7 @@ def _show_rows(rows: list[dict[str, Any]]) -> None:
 
 
 def _chart_for(record: Record, target: str | None, options: dict[str, Any]) -> Chart:
-    """Give the chart to compare with: of the target asked for, or of the release's own."""
+    """Return the chart to compare with: of the target asked for, or of the release's own."""
     from chartgen.errors import ChartgenError, Problem
 
     if not (target or record.target):

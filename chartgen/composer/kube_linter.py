@@ -19,7 +19,7 @@ CHECKS = {
 
 
 def exceptions(fragments: Iterable[Fragment]) -> dict[str, str]:
-    """Give the checks that a chart is excepted from.
+    """Return the checks that a chart is excepted from.
 
     Args:
         fragments: The fragments of its target.

@@ -65,7 +65,7 @@ class Library:
         return tuple(root for root in _installed(self.roots).roots if root != BUILTIN)
 
     def is_builtin(self, path: Path) -> bool:
-        """Tell whether a file is chartgen's own; all others are rendered in a sandbox."""
+        """Report whether a file is chartgen's own; all others are rendered in a sandbox."""
         return path.is_relative_to(BUILTIN)
 
     def search(self, kind: str, name: str) -> list[Path]:

@@ -241,7 +241,7 @@ def _segments(kind: SlotKind, text: str, document: Document) -> Iterator[Segment
 
 
 def _items(kind: SlotKind, lines: list[str], document: Document) -> Iterator[tuple[str, int, Plain]]:
-    """Give identity, line and data of each item; a list item's line is that of its dash."""
+    """Return identity, line and data of each item; a list item's line is that of its dash."""
     if isinstance(document.data, dict):
         yield from ((key, document.position((key,))[0], value) for key, value in document.data.items())
         return
@@ -263,7 +263,7 @@ def _openings(text: str) -> set[int]:
 
 
 def _starts(lines: list[str], depths: list[int], candidates: set[int]) -> list[int]:
-    """Give the lines where a segment begins: an item, or the opening of a block, outside of any block."""
+    """Return the lines where a segment begins: an item, or the opening of a block, outside of any block."""
     starts = [1]
     for line in range(2, len(lines)):
         if depths[line - 1] or line not in candidates:

@@ -77,7 +77,7 @@ def _template(text: str, *, trusted: bool) -> Template:
 
 
 def _sentence(error: Exception) -> str:
-    """Give the cause of a failed tag in one line, without a final stop."""
+    """Return the cause of a failed tag in one line, without a final stop."""
     words = " ".join(str(error).split()).rstrip(".")
     return f"<% %>: {words or type(error).__name__}"
 

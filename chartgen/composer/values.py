@@ -90,7 +90,7 @@ def check_parts(parts: Sequence[Part]) -> None:
 
 
 def _owned(data: dict[str, Plain]) -> Iterator[Keys]:
-    """Give the keys that a values file owns: those of its top-level maps, and its other top-level keys."""
+    """Return the keys that a values file owns: those of its top-level maps, and its other top-level keys."""
     for key, value in data.items():
         yield from ((key, inner) for inner in value) if isinstance(value, dict) and value else [(key,)]
 
@@ -129,7 +129,7 @@ def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tupl
 
 
 def place_of(keys: Keys, parts: Sequence[Part], target: Document) -> tuple[Path | str, int, int]:
-    """Tell where a default value was written: in the target, or in the values file of its owner."""
+    """Return where a default value was written: in the target, or in the values file of its owner."""
     if target.span(("values", *keys)) is not None:
         return (target.path, *target.position(("values", *keys)))
     for part in parts:

@@ -20,7 +20,7 @@ _BELOW = re.compile(r"<\s*v?(\d+\.\d+)")
 
 
 def kubernetes_versions(wanted: str = "") -> list[str]:
-    """Give the Kubernetes versions that there are schemas of, oldest first.
+    """Return the Kubernetes versions that there are schemas of, oldest first.
 
     Args:
         wanted: The `kubeVersion` of a chart; only versions that it takes. What is no simple range takes all.
@@ -37,27 +37,27 @@ def kubernetes_versions(wanted: str = "") -> list[str]:
 
 
 def kind_schema(name: str, kubernetes: str) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Give the schema of a kind, named `<apiVersion>/<kind>`, and the definitions that it refers to."""
+    """Return the schema of a kind, named `<apiVersion>/<kind>`, and the definitions that it refers to."""
     core = _read(f"{_KUBERNETES}{kubernetes}")
     return core["kinds"].get(name) or custom_kinds().get(name), core["definitions"]
 
 
 def type_definitions(kubernetes: str) -> dict[str, Any]:
-    """Give Kubernetes' own types by their names in its OpenAPI document."""
+    """Return Kubernetes' own types by their names in its OpenAPI document."""
     definitions: dict[str, Any] = _read(f"{_KUBERNETES}{kubernetes}")["definitions"]
     return definitions
 
 
 @lru_cache(maxsize=8)
 def served_groups(kubernetes: str) -> frozenset[str]:
-    """Give the API groups that there are schemas of; Kubernetes' core group is the empty text."""
+    """Return the API groups that there are schemas of; Kubernetes' core group is the empty text."""
     kinds = [*_read(f"{_KUBERNETES}{kubernetes}")["kinds"], *custom_kinds()]
     return frozenset(name.rpartition("/")[0].rpartition("/")[0] for name in kinds)
 
 
 @lru_cache(maxsize=1)
 def custom_kinds() -> dict[str, Any]:
-    """Give the schemas of custom resources, by `<apiVersion>/<kind>`."""
+    """Return the schemas of custom resources, by `<apiVersion>/<kind>`."""
     packs = [path for path in _FOLDER.glob("*.json.gz") if not path.name.startswith(_KUBERNETES)]
     return {name: schema for path in sorted(packs) for name, schema in _load(path)["kinds"].items()}
 

@@ -57,11 +57,11 @@ def queue_needs(workload: str, *, claims: bool) -> list[str]:
 
 
 def version(text: str) -> tuple[int, ...]:
-    """Give a version as numbers that compare: v1.0.13_1 is behind v1.0.13, whatever stands between the digits."""
+    """Return a version as numbers that compare: v1.0.13_1 is behind v1.0.13, whatever stands between the digits."""
     return tuple(map(int, re.findall(r"\d+", text)))
 
 
 def within(row: dict[str, str], text: str) -> bool:
-    """Tell whether a version is in a row's range: `from` is the first that is, `below` the first that is not."""
+    """Report whether a version is in a row's range: `from` is the first that is, `below` the first that is not."""
     after_from = version(text) >= version(row.get("from", ""))
     return after_from and ("below" not in row or version(text) < version(row["below"]))

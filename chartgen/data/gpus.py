@@ -37,7 +37,7 @@ class Gpu:
 
 
 def find_gpu(model: str) -> Gpu | None:
-    """Give a GPU model; None for one that is not known here, as a target of the user's own may name."""
+    """Return a GPU model; None for one that is not known here, as a target of the user's own may name."""
     return all_gpus().get(model)
 
 

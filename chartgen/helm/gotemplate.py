@@ -128,7 +128,7 @@ def _first_branches(line: str) -> str:
 
 
 def is_placeholder(value: object) -> bool:
-    """Tell whether a masked value holds something that only Helm knows."""
+    """Report whether a masked value holds something that only Helm knows."""
     return isinstance(value, str) and re.search(r"_go\d+_", value) is not None
 
 
@@ -161,7 +161,7 @@ def _unclosed_braces(text: str, path: Path | str) -> list[Problem]:
 
 
 def last_stage(action: Action) -> str:
-    """Give the last command of a printing action's pipeline, without text in quotes; nothing for other actions."""
+    """Return the last command of a printing action's pipeline, without text in quotes; nothing for other actions."""
     if action.word or action.text.startswith("<%"):
         return ""
     bare = re.sub(r'`[^`]*`|"(?:\\.|[^"\\\n])*"', '""', action.text[2:-2]).strip("- \t\n")
@@ -171,7 +171,7 @@ def last_stage(action: Action) -> str:
 
 
 def depths(text: str) -> list[int]:
-    """Give for each line of a text how many blocks are open where it begins."""
+    """Return for each line of a text how many blocks are open where it begins."""
     opened = [0] * (text.count("\n") + 2)
     for action in actions(text):
         end = action.line + action.text.count("\n")

@@ -279,7 +279,7 @@ def _version(executable: Path) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=8)
 def _version_of(executable: Path, changed_ns: int, size: int) -> tuple[int, int, int]:
-    """Give a Helm's version, asked once for each state of the file: a question takes as long as a small render."""
+    """Return a Helm's version, asked once for each state of the file: a question takes as long as a small render."""
     key = f"{executable} {changed_ns} {size}"
     known = _known_versions()
     version = parse_version(str(known.get(key, "")))

@@ -60,7 +60,7 @@ def merge_schemas(parts: Sequence[tuple[str, Schema]]) -> Schema:
 
 
 def closed(schema: Schema) -> Schema:
-    """Give a copy in which every object that lists its properties refuses others, unless it says otherwise.
+    """Return a copy in which every object that lists its properties refuses others, unless it says otherwise.
 
     The root allows `global`, which Helm puts into the values of subcharts.
     """
@@ -212,7 +212,7 @@ def _close(schema: Json, *, same_object: bool = False) -> Json:
 
 
 def _is_partial(key: str, branch: Json) -> bool:
-    """Tell whether an alternative only adds a condition to its parent instead of describing a whole object."""
+    """Report whether an alternative only adds a condition to its parent instead of describing a whole object."""
     return key in ("anyOf", "oneOf") and isinstance(branch, dict) and branch.get("type") != "object"
 
 
@@ -232,7 +232,7 @@ def _patterns(schema: Json, path: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def _validator_class() -> type[Draft7Validator]:
-    """Give the draft-07 validator with Go's reading of patterns, which is what Helm will apply."""
+    """Return the draft-07 validator with Go's reading of patterns, which is what Helm will apply."""
     from jsonschema import Draft7Validator, ValidationError
     from jsonschema.validators import extend
 

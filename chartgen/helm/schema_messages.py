@@ -232,7 +232,7 @@ def _alternatives(fault: Fault, root: dict[str, Json]) -> Iterator[Told]:
 
 
 def _misses_type(fault: Fault) -> bool:
-    """Tell whether an alternative fails because it wants another kind of value altogether."""
+    """Report whether an alternative fails because it wants another kind of value altogether."""
     return fault.depth == 0 and fault.keyword in ("type", "const")
 
 
@@ -244,7 +244,7 @@ def _misfit(fault: Fault, forms: list[str]) -> Told:
 
 
 def _form(schema: dict[str, Json]) -> str:
-    """Give a text's form in words: the schema's title, since its description says what the value means."""
+    """Return a text's form in words: the schema's title, since its description says what the value means."""
     return schema.get("title") or f"text that matches {schema['pattern']}"
 
 

@@ -77,7 +77,7 @@ def label(flag: Flag, text: str) -> str:
 
 
 def typed(text: str) -> Plain:
-    """Give the value that `--set` makes of a text: true, false, null, a 64-bit integer, or the text itself."""
+    """Return the value that `--set` makes of a text: true, false, null, a 64-bit integer, or the text itself."""
     word = text.casefold()
     if word in _WORDS:
         return _WORDS[word]
@@ -98,7 +98,7 @@ def decode_json(text: str, start: int = 0) -> tuple[Plain, int]:
 
 
 def assign(data: dict[str, Plain], assignment: Assignment) -> dict[str, Plain]:
-    """Give a copy of the data with one assignment made; unchanged parts are shared.
+    """Return a copy of the data with one assignment made; unchanged parts are shared.
 
     Raises:
         MalformedError: The keys go through something that is not a map or list, or the flag is unfinished.
@@ -226,7 +226,7 @@ def _put(node: Plain, keys: Keys, value: Plain, at: Keys) -> Plain:
 
 
 def _container(node: dict[str, Plain], key: str, rest: Keys, here: Keys) -> Plain:
-    """Give what stands under a key, an empty map or list when it is absent; Helm refuses a null or scalar there."""
+    """Return what stands under a key, an empty map or list when it is absent; Helm refuses a null or scalar there."""
     if not rest:
         return None
     wanted = dict if isinstance(rest[0], str) else list
@@ -238,7 +238,7 @@ def _container(node: dict[str, Plain], key: str, rest: Keys, here: Keys) -> Plai
 
 
 def _item(child: Plain, rest: Keys, here: Keys) -> Plain:
-    """Give what stands at an index; Helm replaces an item that is not a map, but not one that is not a list."""
+    """Return what stands at an index; Helm replaces an item that is not a map, but not one that is not a list."""
     if not rest:
         return None
     if isinstance(rest[0], str):

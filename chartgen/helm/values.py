@@ -41,13 +41,13 @@ class Layer:
     assigned: tuple[Keys, ...] = ()
 
     def holds(self, keys: Keys) -> bool:
-        """Tell whether this layer sets the key path or something inside or around it."""
+        """Report whether this layer sets the key path or something inside or around it."""
         if self.document is None:
             return any(keys[: len(path)] == path or path[: len(keys)] == keys for path in self.assigned)
         return _exists(self.document.data, keys)
 
     def origin(self, keys: Keys) -> Origin:
-        """Give the place of a key path that this layer holds."""
+        """Return the place of a key path that this layer holds."""
         line, column = self.document.position(keys) if self.document else (0, 0)
         return Origin(self.source, line, column)
 
@@ -65,7 +65,7 @@ class Values:
     layers: tuple[Layer, ...] = ()
 
     def sets(self, keys: Keys) -> bool:
-        """Tell whether a file or flag sets the value at a key path."""
+        """Report whether a file or flag sets the value at a key path."""
         return any(layer.holds(keys) for layer in self.layers)
 
     def depth(self, keys: Keys) -> int:
@@ -73,7 +73,7 @@ class Values:
         return max((number for number, layer in enumerate(self.layers, 1) if layer.holds(keys)), default=0)
 
     def origin(self, keys: Sequence[str | int] = ()) -> Origin:
-        """Tell where the value at a key path came from; its nearest parent's place when nothing sets it."""
+        """Return where the value at a key path came from; its nearest parent's place when nothing sets it."""
         for depth in range(len(keys), -1, -1):
             path = tuple(keys[:depth])
             for layer in reversed(self.layers):

@@ -41,7 +41,7 @@ _STR = "tag:yaml.org,2002:str"
 
 
 def resolve_scalar(text: str) -> bool | int | float | str | None:
-    """Give the value of an unquoted scalar as go-yaml v2 resolves it.
+    """Return the value of an unquoted scalar as go-yaml v2 resolves it.
 
     Args:
         text: The scalar as written, without quotes.
@@ -87,7 +87,7 @@ class Document:
     overwritten: Sequence[Problem] = ()
 
     def position(self, keys: Keys) -> tuple[int, int]:
-        """Give the 1-based (line, column) of a key path; the nearest parent's when a key came from a merge."""
+        """Return the 1-based (line, column) of a key path; the nearest parent's when a key came from a merge."""
         node, mark = self.root, getattr(self.root, "start_mark", None)
         for key in keys:
             step = _child(node, key)
@@ -101,7 +101,7 @@ class Document:
         return _leaf_lines(self.root, self.data, (), 0)
 
     def span(self, keys: Keys) -> tuple[int, int] | None:
-        """Give the offsets of a value's text, or None when there is no such key."""
+        """Return the offsets of a value's text, or None when there is no such key."""
         node = self.root
         for key in keys:
             step = _child(node, key)
@@ -174,7 +174,7 @@ def _content(path: Path) -> bytes:
 
 
 def require_map(document: Document, what: str) -> dict[str, Plain]:
-    """Give a document's top-level map, an empty one for an empty document."""
+    """Return a document's top-level map, an empty one for an empty document."""
     if document.data is None:
         return {}
     if not isinstance(document.data, dict):
@@ -222,7 +222,7 @@ class _Builder:
         self._size, self._depth = 0, 0
 
     def build(self, node: Node) -> Plain:
-        """Give a node's data.
+        """Return a node's data.
 
         Raises:
             ChartgenError: It is nested too deeply, or its aliases stand for too much.

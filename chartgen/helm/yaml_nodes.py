@@ -88,7 +88,7 @@ def _compose_slowly(text: str) -> Node | None:
 
 @lru_cache(maxsize=1)
 def _parser() -> Callable[[str], Node | None]:
-    """Give the C parser without what ruamel.yaml adds to it: plug-ins, and tags that nobody reads."""
+    """Return the C parser without what ruamel.yaml adds to it: plug-ins, and tags that nobody reads."""
     try:
         from _ruamel_yaml import CParser  # type: ignore[import-not-found]
     except ImportError:  # a machine that has no wheel of the C parser

@@ -46,7 +46,7 @@ class Cluster(Transport):
         self.close()
 
     def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
-        """Give an object, or None when it, or its kind, does not exist."""
+        """Return an object, or None when it, or its kind, does not exist."""
         try:
             found: Object = self._send("GET", kind.path(self._scope(kind, namespace), name))
         except ClusterError as error:
@@ -64,7 +64,7 @@ class Cluster(Transport):
     def each(
         self, kind: Kind, *, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = ""
     ) -> Iterator[Object]:
-        """Give objects one by one, read in pages; none when the kind does not exist.
+        """Return objects one by one, read in pages; none when the kind does not exist.
 
         Args:
             kind: Their kind.
@@ -103,7 +103,7 @@ class Cluster(Transport):
         idle: float,
         streams: Streams | None = None,
     ) -> Iterator[str]:
-        """Give the lines of a subresource, such as a pod's log, as they come, until it ends or falls silent.
+        """Return the lines of a subresource, such as a pod's log, as they come, until it ends or falls silent.
 
         Args:
             kind: Kind of the object.
@@ -186,7 +186,7 @@ class Cluster(Transport):
         return self.delete(kind, metadata["name"], metadata.get("namespace") or namespace, foreground=foreground)
 
     def kind(self, api_version: str, name: str) -> Kind:
-        """Give a kind as the server knows it.
+        """Return a kind as the server knows it.
 
         Raises:
             ClusterError: It does not know it, also after the seconds that a new CRD may take.
@@ -202,7 +202,7 @@ class Cluster(Transport):
         return self._kinds[api_version, name]
 
     def serves(self, kind: Kind) -> bool:
-        """Tell whether the server knows a kind; unlike `list` this needs no permission for it."""
+        """Report whether the server knows a kind; unlike `list` this needs no permission for it."""
         key = (kind.api_version, kind.name)
         if key not in self._kinds:
             self._kinds.update({(kind.api_version, found.name): found for found in self._discover(kind.api_version)})

@@ -135,7 +135,7 @@ class Transport:
         raise AssertionError("unreachable")
 
     def _stream(self, path: str, params: Mapping[str, str], idle: float, streams: Streams) -> Iterator[str]:
-        """Give the lines of an endless answer as they come, until it ends or is silent for `idle` seconds.
+        """Return the lines of an endless answer as they come, until it ends or is silent for `idle` seconds.
 
         A line ends in LF alone, since programs print CR too.
         """

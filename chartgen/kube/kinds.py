@@ -28,7 +28,7 @@ class Kind:
     namespaced: bool = True
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Give the path of an object, or of a collection (of all namespaces when `namespace` is empty)."""
+        """Return the path of an object, or of a collection (of all namespaces when `namespace` is empty)."""
         root = "apis" if "/" in self.api_version else "api"
         scope = f"namespaces/{namespace}" if self.namespaced and namespace else ""
         return "/".join(filter(None, (root, self.api_version, scope, self.plural, name, subresource)))

@@ -38,7 +38,7 @@ def title(thing: Object) -> str:
 
 
 def metadata(thing: Object) -> Object:
-    """Give the metadata of an object; a broken template may have left it empty, or made it something else."""
+    """Return the metadata of an object; a broken template may have left it empty, or made it something else."""
     found = thing.get("metadata")
     return found if isinstance(found, dict) else {}
 
@@ -78,20 +78,20 @@ def claims(thing: Object, pod: Pod) -> set[Any]:
 
 
 def containers(pod: Pod) -> Iterator[Container]:
-    """Give the containers of a pod, init containers first."""
+    """Return the containers of a pod, init containers first."""
     for key in ("initContainers", "containers"):
         for index, spec in items(pod.spec, key):
             yield Container((*pod.at, key, index), spec)
 
 
 def all_containers(thing: Object) -> Iterator[Container]:
-    """Give the containers of all pods of an object."""
+    """Return the containers of all pods of an object."""
     for pod in pods(thing):
         yield from containers(pod)
 
 
 def items(node: Object, key: str) -> Iterator[tuple[int, Object]]:
-    """Give the maps of a list with their indexes; nothing for what is no list."""
+    """Return the maps of a list with their indexes; nothing for what is no list."""
     found = node.get(key)
     for index, item in enumerate(found if isinstance(found, list) else ()):
         if isinstance(item, dict):
@@ -99,7 +99,7 @@ def items(node: Object, key: str) -> Iterator[tuple[int, Object]]:
 
 
 def entries(thing: Object, key: str) -> Iterator[tuple[Keys, str, Any]]:
-    """Give what all maps of one name hold, wherever they stand: key path, key and value of each entry."""
+    """Return what all maps of one name hold, wherever they stand: key path, key and value of each entry."""
     for at, node in maps(thing):
         inner = node.get(key)
         for name, value in inner.items() if isinstance(inner, dict) else ():
@@ -107,7 +107,7 @@ def entries(thing: Object, key: str) -> Iterator[tuple[Keys, str, Any]]:
 
 
 def repeated(named: Iterable[tuple[Keys, Any]]) -> Iterator[tuple[Keys, Any]]:
-    """Give each name that stands more than once, with the place of its second standing."""
+    """Return each name that stands more than once, with the place of its second standing."""
     seen: Counter[Any] = Counter()
     for at, name in named:
         seen[name] += 1

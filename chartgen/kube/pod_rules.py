@@ -41,7 +41,7 @@ def _table() -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def _limited() -> dict[str, Any]:
-    """Give Kubernetes' types with their limits."""
+    """Return Kubernetes' types with their limits."""
     types = dict(type_definitions(kubernetes_versions()[-1]))
     for name, fields in _table()["types"].items():
         schema = types[_full(name)]
@@ -59,7 +59,7 @@ def _limited() -> dict[str, Any]:
 
 
 def _keywords(limit: str | dict[str, Any]) -> dict[str, Any]:
-    """Give the keywords of a limit: those of a format where it is a name, also below."""
+    """Return the keywords of a limit: those of a format where it is a name, also below."""
     keywords: dict[str, Any] = _table()["formats"][limit] if isinstance(limit, str) else limit
     nested = ("items", "propertyNames", "additionalProperties")
     below = {key: {"type": "string", **_keywords(keywords[key])} for key in nested if key in keywords}

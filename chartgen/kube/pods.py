@@ -69,12 +69,12 @@ class Pods:
 
 
 def pods_of(objects: Iterable[Object]) -> list[Pods]:
-    """Give the pods of all objects."""
+    """Return the pods of all objects."""
     return [pods for item in objects for pods in _pods(item)]
 
 
 def is_run(item: Object) -> bool:
-    """Tell whether an object is a run: a job of any kind."""
+    """Report whether an object is a run: a job of any kind."""
     return item["kind"] in {"Job", "JobSet", "PyTorchJob"}
 
 
@@ -109,7 +109,7 @@ def _of_template(owner: str, role: str, template: dict[str, Any], count: int) ->
 
 
 def _requests(container: dict[str, Any]) -> Quantities:
-    """Give a container's requests; a limit without a request is one (Kubernetes, Resource Management for Pods)."""
+    """Return a container's requests; a limit without a request is one (Kubernetes, Resource Management for Pods)."""
     resources = container.get("resources") or {}
     return read_all({**resources.get("limits", {}), **resources.get("requests", {})})
 

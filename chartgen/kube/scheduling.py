@@ -13,7 +13,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 
 
 def is_selected(node: Object, spec: Mapping[str, Any]) -> bool:
-    """Tell whether a machine has the labels of a pod's nodeSelector and of its required node affinity."""
+    """Report whether a machine has the labels of a pod's nodeSelector and of its required node affinity."""
     labels = _labels(node)
     selector = spec.get("nodeSelector") or {}
     terms = _terms(spec)
@@ -22,7 +22,7 @@ def is_selected(node: Object, spec: Mapping[str, Any]) -> bool:
 
 
 def is_matched(item: Object, selector: Mapping[str, Any] | None) -> bool:
-    """Tell whether an object has the labels of a label selector; none at all matches nothing, an empty one all."""
+    """Report whether an object has the labels of a label selector; none at all matches nothing, an empty one all."""
     if selector is None:
         return False
     labels = _labels(item)
@@ -31,7 +31,7 @@ def is_matched(item: Object, selector: Mapping[str, Any] | None) -> bool:
 
 
 def wanted_labels(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Give each label that a pod asks for: as people read it -> the rule, as node affinity writes it."""
+    """Return each label that a pod asks for: as people read it -> the rule, as node affinity writes it."""
     selector = (spec.get("nodeSelector") or {}).items()
     named = [{"key": key, "operator": "In", "values": [value]} for key, value in selector]
     rules = [rule for term in _terms(spec) for rule in term.get("matchExpressions", ())]
@@ -39,7 +39,7 @@ def wanted_labels(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def has_label(node: Object, rule: Mapping[str, Any]) -> bool:
-    """Tell whether a machine meets one rule of `wanted_labels`."""
+    """Report whether a machine meets one rule of `wanted_labels`."""
     return _meets(_labels(node), rule)
 
 
@@ -53,7 +53,7 @@ def why_unusable(node: Object) -> str:
 
 
 def offers(node: Object) -> Quantities:
-    """Give what a machine offers to pods."""
+    """Return what a machine offers to pods."""
     return read_all(node.get("status", {}).get("allocatable", {}))
 
 

@@ -28,7 +28,7 @@ class Workers:
         return {entry["name"]: entry.get("value", "") for entry in program(self.pod).get("env", ())}
 
     def volume(self, path: str) -> dict[str, Any]:
-        """Give the volume that holds a path of the program's container; empty when none does."""
+        """Return the volume that holds a path of the program's container; empty when none does."""
         mounts = {mount["mountPath"]: mount["name"] for mount in program(self.pod).get("volumeMounts", ())}
         held = [place for place in mounts if path == place or path.startswith(f"{place}/")]
         name = mounts[max(held, key=len)] if held else ""
@@ -41,12 +41,12 @@ class Workers:
 
 
 def find_workers(rendered: Iterable[dict[str, Any]]) -> Workers | None:
-    """Give the workers of the run among rendered objects; None when they run nothing."""
+    """Return the workers of the run among rendered objects; None when they run nothing."""
     return next(filter(None, map(_workers, rendered)), None)
 
 
 def _workers(item: dict[str, Any]) -> Workers | None:
-    """Give the workers of an object; None when it is no run. Two kinds are called Job, so the API group decides."""
+    """Return the workers of an object; None when it is no run. Two kinds are called Job, so the API group decides."""
     group = str(item["apiVersion"]).rpartition("/")[0]
     known = _RUNS.get((group, item["kind"]))
     if known is None:
@@ -84,12 +84,12 @@ _RUNS: dict[tuple[str, str], Callable[[dict[str, Any]], tuple[dict[str, Any], in
 
 
 def program(pod: dict[str, Any]) -> dict[str, Any]:
-    """Give the container of a pod in which the program runs; sidecars may stand before it."""
+    """Return the container of a pod in which the program runs; sidecars may stand before it."""
     name = pod.get("metadata", {}).get("annotations", {}).get(_CONTAINER)
     containers: list[dict[str, Any]] = pod["spec"]["containers"]
     return next((container for container in containers if container["name"] == name), containers[0])
 
 
 def api_groups(found: Iterable[dict[str, Any]]) -> frozenset[str]:
-    """Give the API groups of rendered objects, which tell the controllers that they need."""
+    """Return the API groups of rendered objects, which tell the controllers that they need."""
     return frozenset(str(item["apiVersion"]).rpartition("/")[0] for item in found)

@@ -15,7 +15,7 @@ _VOLCANO_FAILED = {"Failed", "Aborted", "Terminated"}  # final phases of a Volca
 
 
 def find_runs(cluster: Cluster, release: str, namespace: str, *, deleting: bool = False) -> list[Object]:
-    """Give the release's own runs, without the Jobs of a JobSet, and without those that are `deleting`."""
+    """Return the release's own runs, without the Jobs of a JobSet, and without those that are `deleting`."""
     labels = {INSTANCE_LABEL: release}
     # The API leaves out kind and version of built-in objects in lists.
     found = [
@@ -28,21 +28,21 @@ def find_runs(cluster: Cluster, release: str, namespace: str, *, deleting: bool 
 
 
 def find_pods(cluster: Cluster, release: str, namespace: str) -> list[Object]:
-    """Give the release's pods that a run made and that are not being deleted."""
+    """Return the release's pods that a run made and that are not being deleted."""
     return [*each_pod(cluster, release, namespace)]
 
 
 def each_pod(
     cluster: Cluster, release: str, namespace: str, labels: Mapping[str, str] | None = None
 ) -> Iterator[Object]:
-    """Give the same pods one by one, or those with some more labels; no more than a page of them is held."""
+    """Return the same pods one by one, or those with some more labels; no more than a page of them is held."""
     for pod in cluster.each(POD, namespace=namespace, labels={INSTANCE_LABEL: release, **(labels or {})}):
         if _POD_OWNERS & set(owners(pod)) and "deletionTimestamp" not in pod["metadata"]:
             yield pod
 
 
 def is_volcano(run: Object) -> bool:
-    """Tell Volcano's Jobs from those of Kubernetes, which have the same kind."""
+    """Distinguish Volcano's Jobs from those of Kubernetes, which have the same kind."""
     return bool(run["apiVersion"] == VOLCANO_JOB.api_version)
 
 
@@ -71,7 +71,7 @@ def why_failed(run: Object) -> str:
 
 
 def outcome(run: Object) -> str:
-    """Tell how a run ended: "finished" or "failed"; empty while it waits or runs."""
+    """Report how a run ended: "finished" or "failed"; empty while it waits or runs."""
     if why_failed(run):
         return "failed"
     status = run.get("status", {})
@@ -82,7 +82,7 @@ def outcome(run: Object) -> str:
 
 
 def owners(item: Object) -> list[str]:
-    """Give the kinds of an object's owners."""
+    """Return the kinds of an object's owners."""
     return [owner["kind"] for owner in item["metadata"].get("ownerReferences", ())]
 
 

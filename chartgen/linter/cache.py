@@ -25,7 +25,7 @@ _LARGEST = 20_000_000  # bytes of all findings; those of one chart take some kil
 
 
 def remembered(key: str) -> list[Finding] | None:
-    """Give what was found under a key; None when nothing is known."""
+    """Return what was found under a key; None when nothing is known."""
     file = _file(key)
     try:
         found = [finding_of(row) for row in json.loads(file.read_text(encoding="utf-8"))]
@@ -46,7 +46,7 @@ def remember(key: str, findings: Iterable[Finding]) -> None:
 
 
 def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
-    """Give the key of a chart and all that its findings depend on.
+    """Return the key of a chart and all that its findings depend on.
 
     Args:
         subject: The chart.
@@ -73,7 +73,7 @@ def _values(subject: Subject) -> Iterator[str]:
 
 
 def _stamps(paths: Iterable[Path]) -> Iterator[str]:
-    """Give what changes when a file does, without reading it."""
+    """Return what changes when a file does, without reading it."""
     for path in paths:
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
             if "__pycache__" not in file.parts:

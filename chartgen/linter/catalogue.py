@@ -120,7 +120,7 @@ _STEPS = (
 
 
 def schemas(charts: Iterable[Chart]) -> dict[str, str]:
-    """Give the published schemas, file name -> text: one per kind of definition file, one per chart's values."""
+    """Return the published schemas, file name -> text: one per kind of definition file, one per chart's values."""
     texts = {
         f"{name}.schema.json": json.dumps(json_schema(f"chartgen {name}", fields), indent=2) + "\n"
         for name, fields in _DEFINITIONS.items()
@@ -130,7 +130,7 @@ def schemas(charts: Iterable[Chart]) -> dict[str, str]:
 
 
 def catalogue() -> list[Entry]:
-    """Give every kind of finding, by section and id."""
+    """Return every kind of finding, by section and id."""
     found = [*_STEPS]
     found += [Entry(each.id, "YAML", _meaning(each.rule), _remedy(each.rule), "", each.severity) for each in TRAPS]
     found += [
@@ -154,7 +154,7 @@ def rules_of_lint() -> list[Entry]:
 
 
 def reference() -> dict[str, str]:
-    """Give the generated pages of the reference, file name -> text."""
+    """Return the generated pages of the reference, file name -> text."""
     entries = catalogue()
     text = _HEAD
     for section, introduction in _SECTIONS.items():
@@ -214,7 +214,7 @@ def _meaning(rule: Callable[..., object]) -> str:
 
 
 def _remedy(rule: Callable[..., object]) -> str:
-    """Give the hints that a rule can yield, read from its code, where they stand beside the limit they belong to."""
+    """Return the hints that a rule can yield, read from its code, where they stand beside the limit they belong to."""
     import ast
 
     names, told = rule.__globals__, []

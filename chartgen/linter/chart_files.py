@@ -132,7 +132,7 @@ def _read_anyway(file: Path) -> bool:
 
 
 def _name(head: str, path: Path, findings: list[Finding]) -> str:
-    """Give the chart's name; the folder's where Chart.yaml is broken."""
+    """Return the chart's name; the folder's where Chart.yaml is broken."""
     try:
         return str(require_map(load(head, "Chart.yaml"), "Chart.yaml").get("name", path.resolve().name))
     except ChartgenError as error:
@@ -157,7 +157,7 @@ def _circles(path: Path) -> Iterator[Finding]:
 
 
 def _subcharts(chart: Path) -> Iterator[tuple[Keys, Path, Document]]:
-    """Give the folders that a chart's dependencies are in, with their places; none where Chart.yaml is broken."""
+    """Return the folders that a chart's dependencies are in, with their places; none where Chart.yaml is broken."""
     file = chart / "Chart.yaml"
     if _fault(file, chart):
         return

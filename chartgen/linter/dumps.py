@@ -82,7 +82,7 @@ def _users(things: Sequence[Object], configmap: str) -> Iterator[Container]:
 
 
 def _sources(volume: Object) -> list[object]:
-    """Give the ConfigMaps that a volume shows."""
+    """Return the ConfigMaps that a volume shows."""
     projected = [source for _, source in items(volume.get("projected") or {}, "sources")]
     return [(each.get("configMap") or {}).get("name") for each in (volume, *projected)]
 

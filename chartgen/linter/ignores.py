@@ -32,7 +32,7 @@ _SAME = {
 
 
 def ignored(lines: Sequence[str], line: int) -> set[str]:
-    """Give the rules that are ignored in a line: by a comment at its end, or in the comment lines above it.
+    """Return the rules that are ignored in a line: by a comment at its end, or in the comment lines above it.
 
     Args:
         lines: The text.
@@ -49,7 +49,7 @@ def ignored(lines: Sequence[str], line: int) -> set[str]:
 
 
 def annotated(annotations: Mapping[str, object]) -> set[str]:
-    """Give the rules that an object's annotations ignore, each with its reason as the value."""
+    """Return the rules that an object's annotations ignore, each with its reason as the value."""
     stated = [
         key.removeprefix(_KUBE_LINTER) for key, why in annotations.items() if key.startswith(_KUBE_LINTER) and why
     ]

@@ -113,7 +113,7 @@ class Inspection:
             yield (name, *place, complaint.message), Finding(name, problem, severity)
 
     def _ignored(self, manifest: Manifest, complaint: Complaint) -> set[str]:
-        """Give the rules that the object ignores: by its annotations, or by comments at the place or at what holds it.
+        """Return the rules that the object ignores: by annotations, or by comments at the place or at what holds it.
 
         The annotations of a target's chart are for kube-linter, which knows one exception for all privileges of a sort.
         """

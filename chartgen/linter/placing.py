@@ -16,7 +16,7 @@ from chartgen.linter.sources import Sources, is_users
 
 
 def ignored_there(finding: Finding, chart: Chart) -> set[str]:
-    """Give the rules that comments ignore where a finding stands: in the chart's file, or in the user's values."""
+    """Return the rules that comments ignore where a finding stands: in the chart's file, or in the user's values."""
     problem = finding.problem
     if isinstance(problem.path, Path):
         text = read_text(problem.path) if problem.line else ""

@@ -51,7 +51,7 @@ def line_of(finding: Finding) -> str:
 
 
 def place_of(finding: Finding) -> str:
-    """Give the file of a finding, below the working directory when it lies there; empty for none."""
+    """Return the file of a finding, below the working directory when it lies there; empty for none."""
     return one_line(_path(finding))
 
 
@@ -193,7 +193,7 @@ def _sentence(finding: Finding) -> str:
 
 
 def _said(finding: Finding) -> str:
-    """Give message and hint; behind the flag at fault, which is no file that a form could point at."""
+    """Return message and hint; behind the flag at fault, which is no file that a form could point at."""
     flag = "" if _is_file(finding) else _path(finding)
     return f"{flag}: {_sentence(finding)}" if flag else _sentence(finding)
 
@@ -210,7 +210,7 @@ def _is_file(finding: Finding) -> bool:
 
 
 def _path(finding: Finding) -> str:
-    """Give the path below the working directory when it lies there; a flag as it is, and nothing for no place."""
+    """Return the path below the working directory when it lies there; a flag as it is, and nothing for no place."""
     path = finding.problem.path or ""
     if Path(path).is_absolute():
         with suppress(ValueError):

@@ -64,7 +64,7 @@ class StepRule:
 
 
 def rule_id(check: Callable[..., object]) -> str:
-    """Give the stable id of a rule: its name with dashes."""
+    """Return the stable id of a rule: its name with dashes."""
     return check.__name__.replace("_", "-")
 
 
@@ -212,7 +212,7 @@ def level_of(rule: str) -> Level:
 
 
 def known_ids() -> set[str]:
-    """Give the ids of all findings that lint can report, those of values included."""
+    """Return the ids of all findings that lint can report, those of values included."""
     from chartgen.checks import CHECKS, SCHEMA
     from chartgen.checks.yaml_pitfalls import TRAPS
     from chartgen.linter.recipes.rules import HANDWRITTEN

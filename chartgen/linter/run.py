@@ -236,7 +236,7 @@ def _subject(chart: Chart, settings: Settings) -> Subject:
 
 
 def _values_of_ci(path: Path) -> dict[str, list[Path]]:
-    """Give the values that chart-testing tries a chart with, in place of none: ci/*-values.yaml."""
+    """Return the values that chart-testing tries a chart with, in place of none: ci/*-values.yaml."""
     return {file.stem.removesuffix("-values"): [file] for file in sorted(path.glob("ci/*-values.yaml"))}
 
 

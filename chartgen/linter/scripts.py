@@ -104,7 +104,7 @@ def scripts_are_sound(thing: Object) -> Iterator[Complaint]:
 
 
 def _read(argv: list[str], text: str) -> subprocess.CompletedProcess[str] | None:
-    """Give a program a stranger's script to read; None when it takes too long.
+    """Return a program a stranger's script to read; None when it takes too long.
 
     It gets a bare environment and no folder of the script's writer: by SHELLCHECK_OPTS or a `.shellcheckrc` it would
     read what scripts source.

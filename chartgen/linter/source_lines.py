@@ -121,7 +121,7 @@ def _patterns(text: str) -> Patterns:
 
 
 def _first_line(text: str) -> int:
-    """Give the first line that is neither blank nor an action or comment of its own."""
+    """Return the first line that is neither blank nor an action or comment of its own."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip() and not line.lstrip().startswith(("{{", "#", "---")):
             return number

@@ -214,12 +214,12 @@ class _Work:
             self.templates.append((preset, running))
 
     def linted(self) -> Iterator[Finding]:
-        """Give what `helm lint` found, but for what it lacks a dependency for."""
+        """Return what `helm lint` found, but for what it lacks a dependency for."""
         for lint in self.lints:
             yield from (each for each in lint.result() if not needs_missing(each.problem.message, self.missing))
 
     def rendered(self) -> Iterator[Finding]:
-        """Give what `helm template` refused, and where two renders of the same differ."""
+        """Return what `helm template` refused, and where two renders of the same differ."""
         refused: list[Refusal] = []
         for preset, running in self.templates:
             texts = set()
@@ -273,7 +273,7 @@ def _wanted(chart: Chart) -> str:
 
 
 def _is_ours(chart: Chart) -> bool:
-    """Tell whether README and schema are generated: then the comparison with a new build covers them."""
+    """Report whether README and schema are generated: then the comparison with a new build covers them."""
     return TARGET in annotations_of(chart)
 
 

@@ -223,7 +223,7 @@ _LONG_NAMES = frozenset(("CustomResourceDefinition", "ConfigMap", "Secret", "Rol
 
 
 def _names_made_of(thing: Object, name: str) -> Iterator[str]:
-    """Give the longest names that the JobSet and Job controllers make: hostnames, which are the longest that matter."""
+    """Return the longest names that the JobSet and Job controllers make: hostnames are the longest that matter."""
     spec = thing.get("spec") or {}
     if thing.get("kind") == "Job" and spec.get("completionMode") == "Indexed":
         yield f"{name}-{(spec.get('completions') or 1) - 1}"

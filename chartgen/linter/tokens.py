@@ -97,7 +97,7 @@ def _of_line(lines: Sequence[str], index: int, row: str) -> Iterator[tuple[str, 
 
 
 def _value_of(lines: Sequence[str], index: int, named: re.Match[str]) -> Iterator[str]:
-    """Give what fills the `value` of a variable: in its own line, or in those up to the next item.
+    """Return what fills the `value` of a variable: in its own line, or in those up to the next item.
 
     A template that also takes it from a Secret leaves the choice to its user.
     """
@@ -115,7 +115,7 @@ def _value_of(lines: Sequence[str], index: int, named: re.Match[str]) -> Iterato
 
 
 def _keys(expression: str, values: Document | None) -> Iterator[str]:
-    """Give the values in an expression that hold a secret by their own names; `allowEmptyPassword: true` is none."""
+    """Return the values in an expression that hold a secret by their own names; `allowEmptyPassword: true` is none."""
     for found in [] if _ASKS.search(expression) else _FROM_VALUES.findall(expression):
         keys = found.removeprefix(".").split(".")
         node: object = values.data if values else None

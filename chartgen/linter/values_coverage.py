@@ -52,7 +52,7 @@ def _includes_others(templates: str) -> bool:
 
 
 def _described(chart: Chart, key: str) -> set[str]:
-    """Give the keys that the schema describes; the key itself where there is no schema, or one of another shape."""
+    """Return the keys that the schema describes; the key itself where there is no schema, or one of another shape."""
     try:
         schema = json.loads(chart.files.get("values.schema.json", "null"))
     except ValueError:
@@ -62,7 +62,7 @@ def _described(chart: Chart, key: str) -> set[str]:
 
 
 def _dependencies(chart: Chart) -> set[str]:
-    """Give the names under which the values of subcharts stand."""
+    """Return the names under which the values of subcharts stand."""
     named = [each for each in dependencies(chart) if isinstance(each, dict)]
     folders = {path.split("/")[1] for path in chart.files if path.startswith("charts/")}
     return folders | {str(each.get("alias") or each.get("name")) for each in named}

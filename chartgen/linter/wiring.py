@@ -63,7 +63,7 @@ _LABELS = "make the selector equal to labels of the pod template"
 
 
 def _templates(thing: Object) -> Iterator[tuple[Object, Pod]]:
-    """Give the labels and the spec of each pod that an object describes."""
+    """Return the labels and the spec of each pod that an object describes."""
     if thing.get("kind") == "Pod":
         yield from ((metadata(thing).get("labels") or {}, pod) for pod in pods(thing))
         return
@@ -74,7 +74,7 @@ def _templates(thing: Object) -> Iterator[tuple[Object, Pod]]:
 
 
 def _selector(thing: Object) -> tuple[Keys, Object]:
-    """Give the labels that a Service, or a workload with matchLabels, selects; of what is not sure, none."""
+    """Return the labels that a Service, or a workload with matchLabels, selects; of what is not sure, none."""
     selector = (thing.get("spec") or {}).get("selector")
     if not isinstance(selector, dict):
         return (), {}

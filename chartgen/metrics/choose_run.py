@@ -43,7 +43,7 @@ def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], li
 
 
 def _after_the_end(log: Log, begin: int) -> bool:
-    """Tell whether steps begin from scratch when all that were planned are done."""
+    """Report whether steps begin from scratch when all that were planned are done."""
     numbers, planned = log.track.numbers, log.track.planned
     return begin > 0 and planned > 0 and numbers[begin] <= 1 and numbers[begin - 1] >= planned - 1
 

@@ -252,7 +252,7 @@ def _cost(price: float, facts: Facts, timeline: Timeline, speed: Speed) -> Cost 
 
 
 def _batch(window: Window) -> tuple[float | None, bool]:
-    """Tell the batch that the steps had, and whether it was not always the same."""
+    """Return the batch that the steps had, and whether it was not always the same."""
     told = window.values("batch")
     if told:
         return window.mean("batch"), min(told) != max(told)
@@ -305,7 +305,7 @@ def _loss(window: Window) -> Loss | None:
 
 
 def _run(log: Log, name: str) -> array[float]:
-    """Give a column over the steps that count in the end, without what is no number."""
+    """Return a column over the steps that count in the end, without what is no number."""
     return Window(log.track, tuple(kept(log.track))).values(name)
 
 

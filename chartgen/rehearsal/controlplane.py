@@ -299,7 +299,7 @@ def _write_private(path: Path, text: str) -> None:
 
 
 def listens(port: int) -> bool:
-    """Tell whether a port of this machine takes connections."""
+    """Report whether a port of this machine takes connections."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=2).close()
     except OSError:
@@ -308,7 +308,7 @@ def listens(port: int) -> bool:
 
 
 def answers(address: str, authority: Path | None = None, token: str = "") -> bool:
-    """Tell whether a GET gives 200; loopback only, so no proxy is asked."""
+    """Report whether a GET gives 200; loopback only, so no proxy is asked."""
     handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
     try:
         if authority:

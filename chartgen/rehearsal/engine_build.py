@@ -140,7 +140,7 @@ def _check_sums(wanted: Engine, work: Path) -> None:
 
 
 def _replaces(source: Path, staging: str) -> str:
-    """Give the replace lines of a module, with a version in place of each folder of the module's repository."""
+    """Return the replace lines of a module, with a version in place of each folder of the module's repository."""
     found = _REPLACE.findall((source / "go.mod").read_text("utf-8"))
     pairs = ((old, f"{old} {staging}" if new.startswith("./staging/") else new) for old, new in found)
     return "".join(f"replace {old} => {new}\n" for old, new in pairs)

@@ -98,13 +98,13 @@ class EngineStatus:
 
 
 def engines_dir() -> Path:
-    """Give the folder that holds the built engines."""
+    """Return the folder that holds the built engines."""
     return cache_dir() / "engines"
 
 
 @lru_cache(maxsize=1)
 def engines() -> dict[str, Engine]:
-    """Give the table of pinned engines, by name."""
+    """Return the table of pinned engines, by name."""
     from chartgen.helm.yaml import load_file
 
     source = Path(__file__).parent.parent / "data" / "engines.yaml"
@@ -113,7 +113,7 @@ def engines() -> dict[str, Engine]:
 
 
 def engine(name: str) -> Engine:
-    """Give one engine.
+    """Return one engine.
 
     Raises:
         UsageError: There is no engine of that name.

@@ -44,7 +44,7 @@ def new_folder() -> Iterator[Folder]:
 
 
 def is_alive(folder: Path) -> bool:
-    """Tell whether the supervisor of a folder lives: it holds the folder's lock, which no crash can leave behind."""
+    """Report whether the supervisor of a folder lives: it holds the folder's lock, which no crash can leave behind."""
     import fcntl
 
     try:

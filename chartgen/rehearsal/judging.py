@@ -63,7 +63,7 @@ def judge(
 
 
 def _starts(cluster: Cluster, namespace: str, seconds: float) -> bool:
-    """Tell whether a Job of one pod starts within some seconds."""
+    """Report whether a Job of one pod starts within some seconds."""
     job = _canary(namespace)
     name = job["metadata"]["name"]
 

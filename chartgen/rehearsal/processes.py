@@ -105,7 +105,7 @@ class Processes:
         del self._pids[name]
 
     def exited(self) -> dict[str, int]:
-        """Give the exit codes of the children that ended."""
+        """Return the exit codes of the children that ended."""
         codes: dict[str, int] = self._ask({})["exited"]
         return codes
 
@@ -119,7 +119,7 @@ class Processes:
         return None if name is None else Problem(f"{name} {_how(codes[name])}", hint=self._tail(name))
 
     def log(self, name: str) -> str:
-        """Give what a process wrote to stdout and stderr."""
+        """Return what a process wrote to stdout and stderr."""
         path = self._log(name)
         return path.read_text("utf-8", "replace") if path.exists() else ""
 

@@ -229,7 +229,7 @@ def install_setup(stage: Stage, place: releases.Place, progress: Progress | None
 
 @contextmanager
 def _own(stage: Stage, say: Progress) -> Iterator[tuple[Cluster, releases.Place]]:
-    """Give a new control plane with the stage on it, for the time of a `with` block."""
+    """Return a new control plane with the stage on it, for the time of a `with` block."""
     build(engines.needed(stage.controllers), progress=say)
     with ControlPlane(progress=say) as plane:
         start_controllers(plane, stage.controllers, progress=say)

@@ -119,7 +119,7 @@ def down(name: str) -> Sandbox:
 
 
 def find(name: str) -> Sandbox:
-    """Give a running sandbox.
+    """Return a running sandbox.
 
     Raises:
         UsageError: No sandbox of that name runs.
@@ -151,7 +151,7 @@ def missing_programs() -> list[str]:
 
 
 def list_sandboxes() -> list[Sandbox]:
-    """Give the running sandboxes, by name."""
+    """Return the running sandboxes, by name."""
     found = (_read(path) for path in sorted(_folder().glob("*.json")))
     return [sandbox for sandbox in found if sandbox is not None]
 

@@ -141,7 +141,7 @@ def _node(pool: NodePool, number: int, name: str) -> dict[str, Any]:
 
 
 def _is_ready(node: Object) -> bool:
-    """Tell whether the scheduler would use it: Ready, and the taint of new nodes is gone."""
+    """Report whether the scheduler would use it: Ready, and the taint of new nodes is gone."""
     conditions = node.get("status", {}).get("conditions", ())
     ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
     taints = node["spec"].get("taints", ())

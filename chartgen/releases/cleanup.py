@@ -89,7 +89,7 @@ def sweep(cluster: Cluster, rendered: Iterable[Object], state: State) -> Iterato
 
 
 def leftovers(cluster: Cluster, kind: Kind, state: State) -> list[Object]:
-    """Give the live objects of a kind that Helm made for a release and that nobody is deleting."""
+    """Return the live objects of a kind that Helm made for a release and that nobody is deleting."""
     namespace = state.namespace if kind.namespaced else ""
     found = cluster.list(kind, namespace=namespace, labels={INSTANCE_LABEL: state.release})
     return [
@@ -100,12 +100,12 @@ def leftovers(cluster: Cluster, kind: Kind, state: State) -> list[Object]:
 
 
 def is_kept(item: Object) -> bool:
-    """Tell whether Helm leaves an object behind on purpose, such as a claim with data."""
+    """Report whether Helm leaves an object behind on purpose, such as a claim with data."""
     return (item["metadata"].get("annotations") or {}).get(_POLICY) == "keep"
 
 
 def _kinds(cluster: Cluster, rendered: list[Object], state: State) -> list[Kind]:
-    """Give the kinds that a release may have objects of: of all its revisions, and of runs."""
+    """Return the kinds that a release may have objects of: of all its revisions, and of runs."""
     names = {(item["apiVersion"], item["kind"]) for item in rendered}
     for record in state.records:
         for document in re.split(r"^---", record.manifest, flags=re.MULTILINE):

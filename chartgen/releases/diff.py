@@ -91,7 +91,7 @@ def describe(changes: Iterable[Change]) -> Iterator[str]:
 
 
 def _key(item: Object, run: Workers | None) -> _Key:
-    """Give what makes two objects the same one, whatever the run is called; the run itself whatever its kind."""
+    """Return what makes two objects the same one, whatever the run is called; the run itself whatever its kind."""
     metadata = item["metadata"]
     if run and metadata["name"] == run.name and find_workers([item]):
         return ("run", "", "", "")
@@ -137,7 +137,7 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[Field]:
 
 
 def _by_name(value: Any) -> dict[Any, Any] | None:
-    """Give list items by name or place; None for what is no list of objects."""
+    """Return list items by name or place; None for what is no list of objects."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         return None
     names = [item.get("name") for item in value]
@@ -161,7 +161,7 @@ def _field_lines(field: Field) -> Iterator[str]:
 
 
 def _lines(value: Any) -> list[str] | None:
-    """Give a text of several lines, or a list of words, in lines; None for anything else."""
+    """Return a text of several lines, or a list of words, in lines; None for anything else."""
     if isinstance(value, list):
         return [_text(item) for item in value]
     return value.splitlines() if isinstance(value, str) and "\n" in value else None

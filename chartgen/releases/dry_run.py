@@ -79,7 +79,7 @@ def _child_problem(parent: Object, child: Object, error: ClusterError) -> Proble
 
 
 def _children(item: Object) -> Iterator[Object]:
-    """Give the Jobs that a JobSet will make, and a pod of whatever runs."""
+    """Return the Jobs that a JobSet will make, and a pod of whatever runs."""
     workers = find_workers([item])
     if workers is None:
         return

@@ -148,7 +148,7 @@ def remove(name: str, place: Place) -> None:
 
 
 def status(name: str, place: Place | None = None) -> Release:
-    """Give what Helm has recorded of a release.
+    """Return what Helm has recorded of a release.
 
     Raises:
         UsageError: The name cannot be a release's.

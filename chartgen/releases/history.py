@@ -79,7 +79,7 @@ class Record:
 
 
 def read_records(cluster: Cluster, release: str, namespace: str) -> list[Record]:
-    """Give all revisions that Helm still keeps of a release, oldest first; none when there is no such release.
+    """Return all revisions that Helm still keeps of a release, oldest first; none when there is no such release.
 
     Raises:
         MissingToolError: HELM_DRIVER names a store that is not in the cluster.
@@ -99,7 +99,7 @@ def find_deployed(cluster: Cluster, namespace: str) -> list[Object]:
 
 
 def restore_chart(record: Record) -> Chart:
-    """Give the chart of a revision as it was installed, from what Helm has kept of it.
+    """Return the chart of a revision as it was installed, from what Helm has kept of it.
 
     Raises:
         ChartgenError: It has subcharts, which Helm does not keep.
@@ -122,7 +122,7 @@ def _text(encoded: str) -> str:
 
 
 def storage_kind() -> Kind:
-    """Give the kind of object that Helm keeps its records in."""
+    """Return the kind of object that Helm keeps its records in."""
     driver = os.environ.get("HELM_DRIVER", "")
     if driver not in _DRIVERS:
         problem = f"HELM_DRIVER={driver} keeps releases outside the cluster, where chartgen cannot read them"
@@ -131,7 +131,7 @@ def storage_kind() -> Kind:
 
 
 def is_owned(item: Object, release: str, namespace: str) -> bool:
-    """Tell whether Helm made a live object for a release."""
+    """Report whether Helm made a live object for a release."""
     annotations = item["metadata"].get("annotations") or {}
     return (annotations.get(OWNER_ANNOTATION), annotations.get(_OWNER_NAMESPACE)) == (release, namespace)
 

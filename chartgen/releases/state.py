@@ -66,7 +66,7 @@ class State:
         return found
 
     def find(self, revision: int | None) -> Record:
-        """Give a revision; the one that an upgrade starts from, or the newest, when None.
+        """Return a revision; the one that an upgrade starts from, or the newest, when None.
 
         Raises:
             ChartgenError: There is no such release, or Helm does not keep this revision.
@@ -88,15 +88,15 @@ class State:
         return self.base.objects if self.base else []
 
     def absent(self, hint: str = "") -> ChartgenError:
-        """Give the error that there is no such release."""
+        """Return the error that there is no such release."""
         return ChartgenError(Problem(f"there is no release {self.release} in namespace {self.namespace}", hint=hint))
 
     def run(self, name: str) -> Object | None:
-        """Give a live run by its name; None when there is none."""
+        """Return a live run by its name; None when there is none."""
         return next((run for run in self.runs if run["metadata"]["name"] == name), None)
 
     def outcome(self, name: str) -> str:
-        """Tell how a run ended: "finished" or "failed"; empty while it waits or runs, or when nothing is known."""
+        """Report how a run ended: "finished" or "failed"; empty while it waits or runs, or when nothing is known."""
         live = self.run(name)
         return outcome(live) if live else "finished" if name in self.notes.get(FINISHED, ()) else ""
 
@@ -129,13 +129,13 @@ def survey(cluster: Cluster, release: str, namespace: str) -> State:
 
 
 def run_of(record: Record | None) -> str:
-    """Give the name of the run that a revision holds; empty when it runs nothing."""
+    """Return the name of the run that a revision holds; empty when it runs nothing."""
     workers = find_workers(record.objects) if record else None
     return workers.name if workers else ""
 
 
 def pods_before(cluster: Cluster, state: State, runs: Iterable[Object], run: str) -> list[Object]:
-    """Give the pods that must end before a run starts: those of the runs to go, and all that stop without a run.
+    """Return the pods that must end before a run starts: those of the runs to go, and all that stop without a run.
 
     Args:
         cluster: The cluster.

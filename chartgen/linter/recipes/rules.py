@@ -54,7 +54,7 @@ _UNREAD = "remove it"
 
 
 def is_recipe(data: dict[str, Any]) -> bool:
-    """Tell whether values are those of a training recipe of Google's."""
+    """Report whether values are those of a training recipe of Google's."""
     workload = data.get("workload")
     return isinstance(workload, dict) and "gpus" in workload and sum(key in data for key in _TELLING) >= 3
 

@@ -54,7 +54,7 @@ class Storage:
         self._bucket = ""
 
     def assign(self, prefixes: Iterable[str], tokenizer: str, *, checkpoints: bool) -> None:
-        """Give each volume that the run uses a role; a second volume of a role keeps its path."""
+        """Return each volume that the run uses a role; a second volume of a role keeps its path."""
         prefixes = list(prefixes)
         kept = self._named(_CHECKPOINTS)
         outputs = self._mount_of(kept) if checkpoints else None

@@ -65,7 +65,7 @@ class Facts(NamedTuple):
     notices: Sequence[Notice] = ()
 
     def get(self, name: str) -> Any:
-        """Give a fact; None when it is not known."""
+        """Return a fact; None when it is not known."""
         return self.known.get(name)
 
     @property
@@ -126,7 +126,7 @@ def _can_be(value: Any) -> bool:
 
 
 def same(name: str, one: Any, other: Any) -> bool:
-    """Tell whether two sources agree on a fact."""
+    """Report whether two sources agree on a fact."""
     # vocabularies are padded so that GPUs share them evenly, by up to some thousand
     return abs(one - other) <= 0.02 * other if name == "vocabularySize" else bool(one == other)
 

@@ -25,7 +25,7 @@ class Peak(NamedTuple):
 
 
 def find_model(name: str) -> str:
-    """Give a GPU's full name, such as h100-80gb for h100, H100 or NVIDIA H100.
+    """Return a GPU's full name, such as h100-80gb for h100, H100 or NVIDIA H100.
 
     Raises:
         UsageError: No GPU is called so, or several that differ are.

@@ -50,7 +50,7 @@ def published_data() -> dict[str, Any]:
 
 
 def find_model(name: str) -> tuple[str, dict[str, Any]]:
-    """Give a model's own name and its facts.
+    """Return a model's own name and its facts.
 
     Raises:
         UsageError: The model is not known.
@@ -64,7 +64,7 @@ def find_model(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def find_figure(model: str, wanted: Mapping[str, Any]) -> Figure:
-    """Give the published speed of a model that is nearest to a run: GPU, precision, then the number of GPUs.
+    """Return the published speed of a model that is nearest to a run: GPU, precision, then the number of GPUs.
 
     Args:
         model: The model's name.

@@ -73,7 +73,7 @@ _TARGETS = {"gpt3": 2.69, "llama2_70b_lora": 0.925, "llama31_405b": 5.6, "llama3
 
 
 def target_of(settings: Mapping[str, str]) -> float | None:
-    """Tell what an evaluation has to reach, by the log or by MLPerf's rules; None = not known."""
+    """Return what an evaluation has to reach, by the log or by MLPerf's rules; None = not known."""
     try:
         return float(settings["target_accuracy"])
     except (KeyError, ValueError):

@@ -84,7 +84,7 @@ def times_of(window: Window) -> Times | None:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Give a quantile of ordered numbers, linear between two of them (type 7 of Hyndman and Fan, as numpy has it)."""
+    """Return a quantile of ordered numbers, linear between two of them (type 7 of Hyndman and Fan, as numpy has it)."""
     place = (len(ordered) - 1) * share
     low = math.floor(place)
     high = min(low + 1, len(ordered) - 1)

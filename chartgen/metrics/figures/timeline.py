@@ -96,7 +96,7 @@ def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timelin
 
 
 def _begun(log: Log) -> float:
-    """Tell when a run began: with the log, but not after its own first step; with that when another run came before."""
+    """Return when a run began: with the log, but not after its first step; with that when another run came before."""
     column, spans = log.track.column("seconds"), log.track.column("span")
     took = column[0] if column and math.isfinite(column[0]) else 0.0
     took *= spans[0] if spans is not None and math.isfinite(spans[0]) else 1.0

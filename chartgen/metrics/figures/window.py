@@ -52,7 +52,7 @@ class Window:
         return interval_of(self.track)
 
     def rows(self, name: str) -> Iterator[tuple[int, float]]:
-        """Give step and value where the log tells a number."""
+        """Return step and value where the log tells a number."""
         column, numbers = self.track.column(name), self.track.numbers
         if column is not None:
             for each in self.ranges:
@@ -62,7 +62,7 @@ class Window:
                 yield from pairs if whole else (pair for pair in pairs if -math.inf < pair[1] < math.inf)
 
     def values(self, name: str) -> array[float]:
-        """Give the values that are numbers."""
+        """Return the values that are numbers."""
         found, column = array("d"), self.track.column(name)
         if column is not None:
             for each in self.ranges:
@@ -72,12 +72,12 @@ class Window:
         return array("d", [value for value in found if -math.inf < value < math.inf])
 
     def rate(self, name: str) -> float | None:
-        """Give the mean of a speed over the time of the steps, which is its harmonic mean; None when none is told."""
+        """Return the mean of a speed over the time of the steps, which is its harmonic mean; None when none is told."""
         seconds = [1 / value for value in self.values(name) if value > 0]
         return len(seconds) / math.fsum(seconds) if seconds else None
 
     def mean(self, name: str) -> float | None:
-        """Give the mean of a column, each line weighing as many steps as it stands for; None when it has no number."""
+        """Return the mean of a column, each line weighing as many steps as it covers; None when it has no number."""
         if "span" in self.track.columns:
             return self._spanned(name)
         if self.interval == 1:
@@ -90,7 +90,7 @@ class Window:
         return total / weight if weight else None
 
     def _spanned(self, name: str) -> float | None:
-        """Give the mean of a column whose lines tell how many steps they stand for; those that do not stand for one."""
+        """Return the mean of a column whose lines tell how many steps they cover; those that do not cover one."""
         pairs = zip(self._column("span"), self._column(name), strict=True)
         known = [(1.0 if math.isnan(span) else span, value) for span, value in pairs if math.isfinite(value)]
         weight = math.fsum(span for span, _ in known)
@@ -115,14 +115,14 @@ class Window:
 
 
 def interval_of(track: Track) -> int:
-    """Tell how many steps a line of a log stands for: the distance that most neighbours have."""
+    """Return how many steps a line of a log stands for: the distance that most neighbours have."""
     numbers = track.numbers
     distances = sorted(numbers[at + 1] - numbers[at] for at in range(min(len(numbers) - 1, 1000)))
     return max(distances[len(distances) // 2], 1) if distances else 1
 
 
 def steady(track: Track) -> Window:
-    """Give all steps that count but the first ones of each start: ten, or a fifth of a short one."""
+    """Return all steps that count but the first ones of each start: ten, or a fifth of a short one."""
     ranges, skipped = [], 0
     for each in kept(track):
         skip = min(_WARM_UP, len(each) // _SHARE)
@@ -132,7 +132,7 @@ def steady(track: Track) -> Window:
 
 
 def between(track: Track, first: int, last: int) -> Window:
-    """Give the steps from one number to another, both included.
+    """Return the steps from one number to another, both included.
 
     Raises:
         ChartgenError: The log has none of them.

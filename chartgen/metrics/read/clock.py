@@ -35,7 +35,7 @@ def read_time(text: bytes, start: int = 0, end: int = 64) -> float:
 
 
 def minute_of(text: bytes) -> int:
-    """Give the first second of a minute such as 2026-02-06 20:55.
+    """Return the first second of a minute such as 2026-02-06 20:55.
 
     Raises:
         ValueError: There is no such minute.

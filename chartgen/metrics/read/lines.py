@@ -46,12 +46,12 @@ def _folder(folder: Path) -> list[str]:
 
 
 def is_events(place: str) -> bool:
-    """Tell whether a file is TensorBoard's, by its name, which TensorBoard itself goes by."""
+    """Report whether a file is TensorBoard's, by its name, which TensorBoard itself goes by."""
     return _EVENTS in Path(place).name
 
 
 def read_blocks(place: str) -> Iterator[bytes]:
-    """Give a log in blocks that end where a line ends; carriage returns end lines too. Memory stays the same.
+    """Return a log in blocks that end where a line ends; carriage returns end lines too. Memory stays the same.
 
     Raises:
         ChartgenError: It cannot be read, is cut off within gzip, or is no text.
@@ -90,7 +90,7 @@ def split_blocks(pieces: Iterable[bytes], place: str = STDIN) -> Iterator[bytes]
 
 @contextmanager
 def _open(place: str) -> Iterator[Callable[[int], bytes]]:
-    """Give what reads some bytes of a log, unpacked."""
+    """Return what reads some bytes of a log, unpacked."""
     if place == STDIN:
         yield sys.stdin.buffer.read
         return

@@ -137,7 +137,7 @@ class Collector:
         self._ended = later(self._ended, mark.when)
 
     def _evaluated(self) -> Track:
-        """Give the steps of a log that tells of evaluations only: those that were evaluated."""
+        """Return the steps of a log that tells of evaluations only: those that were evaluated."""
         track = Track("mlperf")
         for mark in self.marks:
             if mark.kind == "eval" and mark.step >= 0 and self._goes_on(track, mark):
@@ -146,7 +146,7 @@ class Collector:
 
     @staticmethod
     def _goes_on(track: Track, mark: Mark) -> bool:
-        """Tell whether an evaluation comes after the one before it: some benchmarks count in something else."""
+        """Report whether an evaluation comes after the one before it: some benchmarks count in something else."""
         last = [*track.attempts()][-1:] if len(track) else []
         return not last or last[0].section != mark.section or mark.step > track.numbers[-1]
 
@@ -260,12 +260,12 @@ def join(logs: list[Log]) -> Log:
 
 
 def _is_copy(log: Log, whole: Log) -> bool:
-    """Tell whether a result is one that was read before under another name."""
+    """Report whether a result is one that was read before under another name."""
     return bool(log.fresh) and [mark[:3] for mark in log.marks] == [mark[:3] for mark in whole.marks[-len(log.marks) :]]
 
 
 def _follows(later_one: Track, earlier: Track) -> bool:
-    """Tell whether a log is of a later start; without times, whether it begins at a later step."""
+    """Report whether a log is of a later start; without times, whether it begins at a later step."""
     begin, end = _first(later_one.when), _last(earlier.when)
     if isfinite(begin) and not isnan(end):
         return begin >= end
@@ -299,12 +299,12 @@ def _last(times: array[float]) -> float:
 
 
 def later(one: float, other: float) -> float:
-    """Give the later of two times; nan counts as not told."""
+    """Return the later of two times; nan counts as not told."""
     return other if isnan(one) else one if isnan(other) else max(one, other)
 
 
 def kept(track: Track) -> Iterator[range]:
-    """Give the indices of the steps that count in the end: those that a later start did again are left out."""
+    """Return the indices of the steps that count in the end: those that a later start did again are left out."""
     limit: float = inf
     ranges = []
     for attempt in reversed([*track.attempts()]):

@@ -63,7 +63,7 @@ NONE = Prefix(NEVER, b"", 0)
 
 
 def written(prefix: Prefix, line: bytes, end: int = 64) -> float:
-    """Tell when a line was written: by its prefix, or by a time in its own text; nan = not told.
+    """Return when a line was written: by its prefix, or by a time in its own text; nan = not told.
 
     Args:
         prefix: What stands before the line.

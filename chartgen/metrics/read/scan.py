@@ -52,7 +52,7 @@ class Scanner:
         self._before = b""
 
     def scan(self, blocks: Iterable[bytes]) -> Iterator[list[tuple[str, bytes, Event]]]:
-        """Give the events of each block with the family of their line and who wrote it."""
+        """Return the events of each block with the family of their line and who wrote it."""
         for block in blocks:
             if not self.size:
                 self.begun = read_time(block, 0, _HEAD)
@@ -152,7 +152,7 @@ def _number(event: Event) -> int:
 
 
 def _whole_line(block: bytes, start: int, end: int, family: str) -> bytes:
-    """Give a line, or what a notebook holds as one: a text in quotes."""
+    """Return a line, or what a notebook holds as one: a text in quotes."""
     if end - start > _LINE and family not in _LONG and b" in s: [" not in block[start:end]:
         return block[start : start + _LINE]
     line = block[start:end]

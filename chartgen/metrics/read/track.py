@@ -165,14 +165,14 @@ class Track:
         return column is not None and at < len(column)
 
     def column(self, name: str) -> array[float] | None:
-        """Give a column, as long as the track; None when nothing of it was told."""
+        """Return a column, as long as the track; None when nothing of it was told."""
         column = self.columns.get(name)
         if column is not None and len(column) < len(self):
             column.extend([nan] * (len(self) - len(column)))
         return column
 
     def attempts(self) -> Iterator[Attempt]:
-        """Give the starts of the run, first to last."""
+        """Return the starts of the run, first to last."""
         ends = [start for start, _ in self._starts[1:]] + [len(self)]
         for (begin, section), end in zip(self._starts, ends, strict=True):
             yield Attempt(begin, end, section)
@@ -196,7 +196,7 @@ class Track:
         self.planned = other.planned or self.planned
 
     def part(self, begin: int, end: int) -> Track:
-        """Give the steps of some starts.
+        """Return the steps of some starts.
 
         Args:
             begin: Index of the first step of one start.

@@ -22,7 +22,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB")
 
 
 def best(rows: Sequence[Bandwidth]) -> list[Bandwidth]:
-    """Give the fastest row of each test and collective, in the order of the log."""
+    """Return the fastest row of each test and collective, in the order of the log."""
     fastest: dict[tuple[int, str], Bandwidth] = {}
     for row in rows:
         which = row.test, row.operation
@@ -49,7 +49,7 @@ def bandwidth_lines(rows: Sequence[Bandwidth]) -> list[str]:
 
 
 def bandwidth_dict(rows: Sequence[Bandwidth]) -> dict[str, Any]:
-    """Give all rows, and the best of each collective, as plain data."""
+    """Return all rows, and the best of each collective, as plain data."""
     return {"best": [row._asdict() for row in best(rows)], "rows": [row._asdict() for row in rows]}
 
 

@@ -23,7 +23,7 @@ class Course(NamedTuple):
 
 
 def courses(found: Readout, name: str, most: int) -> list[Course]:
-    """Give a column in bins, apart for each start of the run; empty when the log does not tell it.
+    """Return a column in bins, apart for each start of the run; empty when the log does not tell it.
 
     Args:
         found: The run.

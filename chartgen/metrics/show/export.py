@@ -12,7 +12,7 @@ FORM = "chartgen metrics 1"
 
 
 def as_dict(found: Readout) -> dict[str, Any]:
-    """Give a readout as plain data, seconds and numbers in full precision."""
+    """Return a readout as plain data, seconds and numbers in full precision."""
     times, speed, timeline, window = found.times, found.speed, found.timeline, found.window
     data = {
         "form": FORM,
@@ -85,7 +85,7 @@ def plain(value: Any) -> Any:
 
 
 def csv_lines(found: Readout) -> Iterator[str]:
-    """Give the steps as CSV: one row for each line of the log, with nan and inf as the log has them."""
+    """Return the steps as CSV: one row for each line of the log, with nan and inf as the log has them."""
     track = found.log.track
     columns = {name: column for name in sorted(track.columns) if (column := track.column(name)) is not None}
     odd = {name: set(track.odd.get(name, ())) for name in columns}

@@ -97,7 +97,7 @@ def _moment(when: float) -> str:
 
 
 def _cards(found: Readout) -> Iterator[str]:
-    """Give the figures that a reader looks for first."""
+    """Return the figures that a reader looks for first."""
     speed, line, cost = found.speed, found.timeline, found.cost
     each = found.times.mean if found.times else found.derived.seconds if found.derived else None
     convention = {"given": "given FLOPs"}.get(found.attention, f"{found.attention} attention")

@@ -94,7 +94,7 @@ class Marks:
 
 
 def panels(found: Readout) -> list[Panel]:
-    """Give the panels that the log can fill: step time, loss, throughput, memory."""
+    """Return the panels that the log can fill: step time, loss, throughput, memory."""
     rows = [_panel(found, "seconds", "step time, s", BLUE), _panel(found, "loss", "loss", ORANGE), _evaluations(found)]
     rows += [_throughput(found), _panel(found, "memory", "memory of a GPU, GB", RED)]
     return [row for row in rows if row]
@@ -107,7 +107,7 @@ def _evaluations(found: Readout) -> Panel | None:
 
 
 def marks(found: Readout) -> Marks:
-    """Give the steps to mark."""
+    """Return the steps to mark."""
     numbers = set(found.log.track.numbers)
     saved = {sign.step for sign in found.log.checkpoints if sign.sign in ("start", "saved", "end")}
     restarts = found.timeline.restarts

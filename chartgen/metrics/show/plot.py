@@ -79,7 +79,7 @@ def check_kind(path: Path) -> None:
 
 
 def style(theme: str) -> dict[Any, Any]:
-    """Give matplotlib's settings for a light or dark ground."""
+    """Return matplotlib's settings for a light or dark ground."""
     ground, ink, grid = _GROUNDS[theme]
     inks = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
     grounds = dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), ground)

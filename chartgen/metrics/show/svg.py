@@ -30,11 +30,11 @@ class Scale:
         self._low, self._high = panel.low, panel.high
 
     def x(self, step: float) -> float:
-        """Give the place of a step."""
+        """Return the place of a step."""
         return _LEFT + (step - self._first) / self._span * (_WIDTH - _LEFT - _RIGHT)
 
     def y(self, value: float) -> float:
-        """Give the place of a value; those far beyond the axis lie just outside of it."""
+        """Return the place of a value; those far beyond the axis lie just outside of it."""
         share = min(max((value - self._low) / (self._high - self._low), -1.0), 2.0)
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 

@@ -14,7 +14,7 @@ _NAMES = {"loss": "the loss", "seconds": "the step time", "gradient": "the gradi
 
 
 def rows(found: Readout) -> Iterator[tuple[str, str]]:
-    """Give the figures as label and text; what is not known has no row."""
+    """Return the figures as label and text; what is not known has no row."""
     yield "log", _log(found)
     yield "window", _window(found)
     yield from _speed(found)
@@ -23,7 +23,7 @@ def rows(found: Readout) -> Iterator[tuple[str, str]]:
 
 
 def lines(found: Readout) -> Iterator[str]:
-    """Give the figures as lines, with sparklines of step time and loss."""
+    """Return the figures as lines, with sparklines of step time and loss."""
     for label, text in rows(found):
         yield f"{label:<11} {text}"
         if label in ("step time", "loss") and (line := sparkline(found, "seconds" if label == "step time" else "loss")):

@@ -25,7 +25,7 @@ def start(plane: ControlPlane) -> None:
 
 
 def _installed(kind: str) -> list[Object]:
-    """Give what its installer puts on a cluster, of the kinds that end so."""
+    """Return what its installer puts on a cluster, of the kinds that end so."""
     return [item for item in engines.documents(_INSTALLER, "install.json") if item["kind"].endswith(kind)]
 
 

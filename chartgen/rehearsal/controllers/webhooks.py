@@ -14,7 +14,7 @@ Client = Callable[[str], Object]
 
 
 def namespace(name: str) -> Object:
-    """Give the manifest of a namespace."""
+    """Return the manifest of a namespace."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
@@ -31,12 +31,12 @@ def serve_by_url(plane: ControlPlane, folder: Path) -> Callable[[int], Client]:
 
 
 def serve_by_service(space: str, name: str) -> Callable[[int], Client]:
-    """Give the client configuration of webhooks behind a Service; see `loopback_service`."""
+    """Return the client configuration of webhooks behind a Service; see `loopback_service`."""
     return lambda port: lambda path: {"service": {"namespace": space, "name": name, "path": path, "port": port}}
 
 
 def loopback_service(space: str, name: str) -> Object:
-    """Give a Service that leads the API server to this machine: it asks no DNS for this type of Service."""
+    """Return a Service that leads the API server to this machine: it asks no DNS for this type of Service."""
     metadata, spec = {"namespace": space, "name": name}, {"type": "ExternalName", "externalName": "localhost"}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
@@ -48,12 +48,12 @@ def redirect(configuration: Object, client: Client) -> None:
 
 
 def is_ready(ports: Sequence[int]) -> bool:
-    """Tell whether a controller says that it is ready, on the second of its ports."""
+    """Report whether a controller says that it is ready, on the second of its ports."""
     return answers(f"http://127.0.0.1:{ports[1]}/readyz")
 
 
 def accepts(plane: ControlPlane, kind: Kind, item: Object) -> bool:
-    """Tell whether the API server reaches the webhooks of a kind, authority and all, with an object that is valid."""
+    """Report whether the API server reaches the webhooks of a kind, authority and all, with an object that is valid."""
     try:
         plane.cluster.create(kind, {"apiVersion": kind.api_version, "kind": kind.name, **item}, dry_run=True)
     except ClusterError:

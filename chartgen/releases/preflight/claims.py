@@ -50,7 +50,7 @@ def _unbound(patient: Patient, name: str, phase: str, claim: Object) -> Sign:
 
 
 def _mounted(patient: Patient) -> dict[str, int]:
-    """Give the claims of all pods, and how many pods mount each."""
+    """Return the claims of all pods, and how many pods mount each."""
     found: dict[str, int] = {}
     for pods in patient.pods:
         volumes: list[dict[str, Any]] = pods.spec.get("volumes", [])

@@ -44,7 +44,7 @@ class Patient:
     _read: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def get(self, kind: Kind, name: str) -> Object | None:
-        """Give an object of the cluster, or of the release's namespace; None when it does not exist."""
+        """Return an object of the cluster, or of the release's namespace; None when it does not exist."""
         return self.once((kind, name), lambda: self.cluster.get(kind, name, self.namespace))
 
     def find(self, kind: Kind, *, namespace: str = "", fields: str = "") -> list[Object]:
@@ -67,7 +67,7 @@ class Patient:
         return found
 
     def makes(self, kind: str, name: str) -> bool:
-        """Tell whether the release itself makes an object."""
+        """Report whether the release itself makes an object."""
         return any(item["kind"] == kind and item["metadata"]["name"] == name for item in self.objects)
 
     @cached_property
@@ -132,6 +132,6 @@ def peek(read: Callable[[], T]) -> T | None:
 
 
 def condition(item: Object, name: str) -> Object:
-    """Give a condition of an object; empty when it has none of that type."""
+    """Return a condition of an object; empty when it has none of that type."""
     found = item.get("status", {}).get("conditions", ())
     return next((each for each in found if each["type"] == name), {})

@@ -141,7 +141,7 @@ def _framework(run: Object) -> str:
 
 
 def needed(patient: Patient) -> list[Controller]:
-    """Give the controllers of the release's kinds; for a cluster alone, all whose kinds it serves."""
+    """Return the controllers of the release's kinds; for a cluster alone, all whose kinds it serves."""
     if patient.chart is None:
         return [each for each in CONTROLLERS if any(_serves_group(patient, group) for group in each.groups)]
     groups = {_group(item["apiVersion"]) for item in patient.objects}
@@ -149,13 +149,13 @@ def needed(patient: Patient) -> list[Controller]:
 
 
 def kueue_version(patient: Patient) -> str:
-    """Give Kueue's version by the tag of its image; empty when that is not to be seen."""
+    """Return Kueue's version by the tag of its image; empty when that is not to be seen."""
     tags = [tag for deployment in _deployments(patient, KUEUE) or () for _, tag in _images(deployment)]
     return next((tag for tag in tags if re.match(r"v?\d+\.\d", tag)), "")
 
 
 def run_kind(patient: Patient) -> Kind | None:
-    """Give the run's kind as the server knows it; None when it does not, which `api_versions` tells."""
+    """Return the run's kind as the server knows it; None when it does not, which `api_versions` tells."""
     return _kind(patient, patient.run) if patient.run else None
 
 
@@ -176,7 +176,7 @@ def _way_to_serve(patient: Patient, api_version: str, name: str) -> str:
 
 
 def _samples(patient: Patient) -> Iterator[tuple[Kind, Object]]:
-    """Give what the controllers' webhooks are tried with: the run, or one object of each of their kinds."""
+    """Return what the controllers' webhooks are tried with: the run, or one object of each of their kinds."""
     groups = {group for each in needed(patient) for group in each.groups}
     found = {item["kind"]: item for item in patient.objects if _group(item["apiVersion"]) in groups}
     for item in [patient.run] if patient.run else found.values():
@@ -205,7 +205,7 @@ def _alive(patient: Patient, controller: Controller) -> Sign:
 
 
 def _deployments(patient: Patient, controller: Controller) -> list[Object] | None:
-    """Give the controller's Deployments; None when the caller may not list them."""
+    """Return the controller's Deployments; None when the caller may not list them."""
     found = peek(lambda: patient.find(_DEPLOYMENT, namespace=controller.namespace))
     if found is None:
         return None
@@ -229,7 +229,7 @@ def _serves_group(patient: Patient, group: str) -> bool:
 
 
 def said(error: ClusterError) -> str:
-    """Give the server's own words."""
+    """Return the server's own words."""
     return _OUR_WORDS.sub("", error.problems[0].message).rstrip(";")
 
 

@@ -27,7 +27,7 @@ _KINDS = {
 
 
 def kueue_kind(patient: Patient, name: str) -> Kind:
-    """Give a kind of Kueue in the newest version that the cluster serves; the newest of all when it serves none."""
+    """Return a kind of Kueue in the newest version that the cluster serves; the newest of all when it serves none."""
     plural, namespaced = _KINDS[name]
     versions = [row["api"] for row in reversed(lock()["apis"]) if row["of"] == "Kueue"]
     kinds = [Kind(version, name, plural, namespaced=namespaced) for version in versions]
@@ -35,12 +35,12 @@ def kueue_kind(patient: Patient, name: str) -> Kind:
 
 
 def local_queue(patient: Patient) -> Object | None:
-    """Give the LocalQueue that the run asks for."""
+    """Return the LocalQueue that the run asks for."""
     return patient.get(kueue_kind(patient, "LocalQueue"), patient.queue) if patient.queue else None
 
 
 def cluster_queue(patient: Patient) -> Object | None:
-    """Give the ClusterQueue behind it; that of the same name, as setup charts make it, when the LocalQueue lacks."""
+    """Return the ClusterQueue behind it; that of the same name, as setup charts make it, when the LocalQueue lacks."""
     if not patient.queue:
         return None
     local = local_queue(patient)
@@ -48,13 +48,13 @@ def cluster_queue(patient: Patient) -> Object | None:
 
 
 def resource_groups(patient: Patient) -> list[dict[str, Any]]:
-    """Give the resource groups of the ClusterQueue; none when there is no such queue."""
+    """Return the resource groups of the ClusterQueue; none when there is no such queue."""
     found: list[dict[str, Any]] = (cluster_queue(patient) or {"spec": {}})["spec"].get("resourceGroups", [])
     return found
 
 
 def flavors_of(patient: Patient) -> list[Object]:
-    """Give the ResourceFlavors of the ClusterQueue whose machines the run's GPU pods may use."""
+    """Return the ResourceFlavors of the ClusterQueue whose machines the run's GPU pods may use."""
     names = dict.fromkeys(flavor["name"] for group in resource_groups(patient) for flavor in group["flavors"])
     kind = kueue_kind(patient, "ResourceFlavor")
     found = [flavor for name in names if (flavor := patient.get(kind, name))]
@@ -96,7 +96,7 @@ def look_at_configuration() -> str:
 
 
 def _may_use(spec: dict[str, Any], flavor: Object) -> bool:
-    """Tell whether a pod's selector leaves a flavor's machines in; other labels than the flavor's do not count."""
+    """Report whether a pod's selector leaves a flavor's machines in; other labels than the flavor's do not count."""
     labels = flavor["spec"].get("nodeLabels", {})
     own = spec.get("nodeSelector") or {}
     return all(own.get(key, value) == value for key, value in labels.items())

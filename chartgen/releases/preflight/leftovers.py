@@ -34,7 +34,7 @@ def stuck_release(patient: Patient) -> Iterator[Sign]:
 
 
 def _record_of(patient: Patient, run: Object) -> Record | None:
-    """Give the newest record that holds a run."""
+    """Return the newest record that holds a run."""
     key = (run["kind"], run["metadata"]["name"])
     for record in reversed(patient.records):
         if key in {(item["kind"], item["metadata"]["name"]) for item in record.objects}:

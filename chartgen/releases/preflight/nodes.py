@@ -139,7 +139,7 @@ def _fleet(patient: Patient, pods: Pods) -> Fleet:
 
 
 def _untolerated(patient: Patient, pods: Pods, node: Object) -> list[str]:
-    """Give the taints that keep pods off; Kueue adds the tolerations of a queue's flavors when it admits them."""
+    """Return the taints that keep pods off; Kueue adds the tolerations of a queue's flavors when it admits them."""
     own = pods.spec.get("tolerations", [])
     found = untolerated(node, own)
     if found and patient.queue:
@@ -192,7 +192,7 @@ def _is_own(patient: Patient, pod: Object) -> bool:
 
 
 def _grows(patient: Patient) -> bool:
-    """Tell whether machines come when pods wait for them."""
+    """Report whether machines come when pods wait for them."""
     if any(_ON_DEMAND in item["metadata"].get("annotations", {}) for item in patient.objects):
         return True
     status = peek(lambda: patient.cluster.get(CONFIG_MAP, _AUTOSCALER, "kube-system"))

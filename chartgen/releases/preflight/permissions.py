@@ -57,7 +57,7 @@ class Caller:
         return self.cluster.create(_RULES, {**review, "spec": {"namespace": self.namespace}})["status"]
 
     def lacks(self, need: Need) -> list[str]:
-        """Give the verbs of a need that the caller may not use."""
+        """Return the verbs of a need that the caller may not use."""
         unproven = [verb for verb in need.verbs if not (need.namespaced and self._proven(need, verb))]
         if need.namespaced and not self.rules.get("incomplete"):
             return unproven

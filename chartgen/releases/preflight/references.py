@@ -104,7 +104,7 @@ def networks(patient: Patient) -> Iterator[Sign]:
 
 
 def _secrets(patient: Patient) -> dict[str, set[str]]:
-    """Give the secrets that containers and volumes need, each with the keys that are asked for."""
+    """Return the secrets that containers and volumes need, each with the keys that are asked for."""
     found: dict[str, set[str]] = {}
     for source in _sources(patient, "secret"):
         if not source.get("optional"):
@@ -117,7 +117,7 @@ def _secrets(patient: Patient) -> dict[str, set[str]]:
 
 
 def _sources(patient: Patient, kind: str) -> list[dict[str, Any]]:
-    """Give what containers' variables come from: `secret` or `configMap`."""
+    """Return what containers' variables come from: `secret` or `configMap`."""
     containers = [container for pods in patient.pods for container in pods.containers]
     keys = [each.get("valueFrom", {}).get(f"{kind}KeyRef") for one in containers for each in one.get("env", ())]
     whole = [each.get(f"{kind}Ref") for one in containers for each in one.get("envFrom", ())]

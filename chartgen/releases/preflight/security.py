@@ -109,7 +109,7 @@ def _show(table: Quantities, key: str) -> str:
 
 
 def _is_told(patient: Patient, answer: ClusterError) -> bool:
-    """Tell whether `pod_security` has said the same from the namespace's label."""
+    """Report whether `pod_security` has said the same from the namespace's label."""
     namespace = peek(lambda: patient.get(NAMESPACE, patient.namespace))
     refused = "violates PodSecurity" in str(answer) and _level(namespace) != "privileged"
     return refused and bool(_asked(patient))
@@ -125,7 +125,7 @@ def _asked(patient: Patient) -> list[str]:
 
 
 def _privileges(pods: Pods) -> Iterator[str]:
-    """Give what only the level privileged allows."""
+    """Return what only the level privileged allows."""
     yield from (name for name in ("hostNetwork", "hostPID", "hostIPC") if pods.spec.get(name))
     if any("hostPath" in volume for volume in pods.spec.get("volumes", ())):
         yield "hostPath volumes"

@@ -49,7 +49,7 @@ def machine_versions(patient: Patient) -> Iterator[Sign]:
 
 
 def _floor(patient: Patient) -> str:
-    """Give the lowest Kubernetes version of the chart; all of chartgen's say `>=`."""
+    """Return the lowest Kubernetes version of the chart; all of chartgen's say `>=`."""
     head = patient.chart.files["Chart.yaml"] if patient.chart else "{}"
     match = _AT_LEAST.search(str(require_map(load(head, "Chart.yaml"), "Chart.yaml").get("kubeVersion", "")))
     return match[1] if match else ""

@@ -63,7 +63,7 @@ class Loss:
 
 
 def run_warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Event]:
-    """Give the Warning events of the runs and their Jobs: a refused Job or pod leaves no other trace."""
+    """Return the Warning events of the runs and their Jobs: a refused Job or pod leaves no other trace."""
     own = tuple(f"{run['metadata']['name']}" for run in runs)
     if not own:
         return []
@@ -77,21 +77,21 @@ def run_warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> li
 
 
 def pod_warnings(cluster: Cluster, pods: Iterable[str], namespace: str) -> list[Event]:
-    """Give the Warning events of pods, without the scheduler's, which the pods repeat."""
+    """Return the Warning events of pods, without the scheduler's, which the pods repeat."""
     names = set(pods)
     found = _read(cluster, namespace, "type=Warning,involvedObject.kind=Pod")
     return [event for event in found if event.about[1] in names and event.reason != "FailedScheduling"]
 
 
 def events_of(cluster: Cluster, item: Object) -> list[Event]:
-    """Give the events of one object that mean something, oldest first."""
+    """Return the events of one object that mean something, oldest first."""
     metadata = item["metadata"]
     found = _read(cluster, metadata["namespace"], f"involvedObject.uid={metadata['uid']}")
     return sorted((event for event in found if event.reason not in _NO_REASON), key=lambda event: event.at)
 
 
 def losses(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Loss]:
-    """Give the pods of runs that were taken away, first one first."""
+    """Return the pods of runs that were taken away, first one first."""
     own = tuple(f"{run['metadata']['name']}-" for run in runs)
     found = [
         (event, why)

@@ -59,7 +59,7 @@ class Failure:
 def find_failure(
     cluster: Cluster, runs: Sequence[Object], failed: Sequence[Member], release: str, namespace: str
 ) -> Failure:
-    """Tell a run's first failure.
+    """Report a run's first failure.
 
     Args:
         cluster: Where it ran.
@@ -78,7 +78,7 @@ def find_failure(
 
 
 def find_loss(cluster: Cluster, runs: Sequence[Object], namespace: str) -> Failure | None:
-    """Tell which pod of runs was taken away first, which makes controllers start a run again; None when none was."""
+    """Return which pod of runs was taken away first, which makes controllers start a run again; None when none was."""
     lost = losses(cluster, runs, namespace)
     if not lost:
         return None

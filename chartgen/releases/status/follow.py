@@ -39,7 +39,7 @@ class Seen:
         return {"sinceTime": f"{self._from:%Y-%m-%dT%H:%M:%SZ}"} if self._from else {}
 
     def new(self, line: str) -> str | None:
-        """Give the text of a line with a time stamp; None when it was shown before."""
+        """Return the text of a line with a time stamp; None when it was shown before."""
         stamp, _, text = line.partition(" ")
         try:
             time = read_time(stamp)
@@ -90,7 +90,7 @@ class Follower:
         self._done = ""  # uid of the pod whose log was read to its end
 
     def lines(self, *, since: int, tail: int, shows: Callable[[str], bool]) -> Iterator[str]:
-        """Give the lines, first what was printed before; ends with the run.
+        """Return the lines, first what was printed before; ends with the run.
 
         Args:
             since: Of what was printed before, only the last seconds; 0 for all.
@@ -130,7 +130,7 @@ class Follower:
             self._done = pod.uid
 
     def _current(self) -> Member | None:
-        """Give the pod to read: the same one until its log is complete, then the one that replaces it."""
+        """Return the pod to read: the same one until its log is complete, then the one that replaces it."""
         found = self._cluster.get(POD, self._pod.name, self._namespace)
         if found and found["metadata"]["uid"] == self._pod.uid != self._done:
             return member(found)
@@ -143,7 +143,7 @@ class Follower:
         return all(outcome(run) for run in find_runs(self._cluster, self._release, self._namespace))
 
     def _read(self, options: dict[str, str | int]) -> Iterator[str]:
-        """Give the new lines of the current pod's log."""
+        """Return the new lines of the current pod's log."""
         self._complete = False
         options = {"timestamps": "true", **self._seen.options(), **options}
         try:

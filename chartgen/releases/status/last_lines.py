@@ -18,7 +18,7 @@ _CAUSE = re.compile(
 
 
 def telling(log: Sequence[str], count: int) -> list[str]:
-    """Give the lines that say why a program failed.
+    """Return the lines that say why a program failed.
 
     Args:
         log: The end of its log.

@@ -39,7 +39,7 @@ def find_sources(cluster: Cluster, release: str, namespace: str, *, rank: str = 
 def read_logs(
     cluster: Cluster, sources: Sequence[Source], namespace: str, *, since: int = 0, tail: int = -1, progress: Progress
 ) -> Iterator[str]:
-    """Give what was printed so far, one pod after the other.
+    """Return what was printed so far, one pod after the other.
 
     Args:
         cluster: Where the pods run.
@@ -77,7 +77,7 @@ def follow_logs(
     tail: int = -1,
     progress: Progress,
 ) -> Iterator[str]:
-    """Give what is printed as it comes, also by the pods that replace these, until the run has ended.
+    """Return what is printed as it comes, also by the pods that replace these, until the run has ended.
 
     Args:
         cluster: Where the pods run.

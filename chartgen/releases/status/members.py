@@ -87,7 +87,7 @@ class Member:
 
 
 def each_member(cluster: Cluster, release: str, namespace: str) -> Iterator[tuple[Member, Object]]:
-    """Give the pods that a release's runs made and that are not being deleted, each with its object."""
+    """Return the pods that a release's runs made and that are not being deleted, each with its object."""
     for pod in each_pod(cluster, release, namespace):
         yield member(pod), pod
 
@@ -149,7 +149,7 @@ def _started_at(containers: list[dict[str, Any]], program: str) -> datetime | No
 
 
 def _ends(status: dict[str, Any], containers: list[dict[str, Any]], program: str) -> Iterator[End]:
-    """Give what failed, the program first: a sidecar that ends with an error often follows it."""
+    """Return what failed, the program first: a sidecar that ends with an error often follows it."""
     found = False
     for each in sorted(containers, key=lambda each: each["name"] != program):
         ended = each.get("state", {}).get("terminated") or each.get("lastState", {}).get("terminated") or {}

@@ -39,7 +39,7 @@ class Wording:
     hint: str
 
     def causes(self, message: str) -> list[Cause]:
-        """Give a cause for each place where the message says this."""
+        """Return a cause for each place where the message says this."""
         found = self.pattern.finditer(message[:LONGEST])
         return [Cause(match.expand(self.words), match.expand(self.hint)) for match in found]
 

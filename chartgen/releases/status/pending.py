@@ -69,7 +69,7 @@ def _newest_first(event: Event) -> float:
 
 
 def _unhandled(cluster: Cluster, run: Object) -> Cause | None:
-    """Tell that no controller has taken a run up: no status, and no word but the queue's."""
+    """Report whether no controller has taken a run up: no status, and no word but the queue's."""
     status = run.get("status", {})
     age = datetime.now(timezone.utc) - read_time(run["metadata"]["creationTimestamp"])
     if status or age < _SETTLE or any("kueue" not in event.source for event in events_of(cluster, run)):

@@ -13,7 +13,7 @@ IDLE = 30.0  # seconds of silence after which a followed log is asked for again:
 def pod_log(
     cluster: Cluster, member: Member, namespace: str, streams: Streams | None = None, /, **options: str | int
 ) -> Iterator[str]:
-    """Give the lines of the program's log as they come.
+    """Return the lines of the program's log as they come.
 
     Args:
         cluster: Where the pod runs.
@@ -31,7 +31,7 @@ def pod_log(
 
 
 def last_lines(cluster: Cluster, member: Member, namespace: str, count: int) -> list[str]:
-    """Give the last lines of a pod's log.
+    """Return the last lines of a pod's log.
 
     Raises:
         ClusterError: The pod or its machine is gone, or its container has not started.
@@ -41,5 +41,5 @@ def last_lines(cluster: Cluster, member: Member, namespace: str, count: int) -> 
 
 
 def since_option(since: int) -> dict[str, str | int]:
-    """Give the option of the API for the last seconds; nothing for 0."""
+    """Return the option of the API for the last seconds; nothing for 0."""
     return {"sinceSeconds": since} if since else {}

@@ -31,7 +31,7 @@ def gpus(pod: Object) -> int:
 
 
 def rendezvous(pod: Object) -> str:
-    """Give a pod's MASTER_ADDR:MASTER_PORT as its program would see it; empty when it has none."""
+    """Return a pod's MASTER_ADDR:MASTER_PORT as its program would see it; empty when it has none."""
     for container in pod["spec"]["containers"]:
         env = _environment(container, pod)
         if address := env.get("MASTER_ADDR"):
@@ -41,7 +41,7 @@ def rendezvous(pod: Object) -> str:
 
 
 def is_started(pod: Object) -> bool:
-    """Tell whether a pod runs, or has run to a good end."""
+    """Report whether a pod runs, or has run to a good end."""
     return pod.get("status", {}).get("phase") in {"Running", "Succeeded"}
 
 
@@ -66,7 +66,7 @@ def why_pending(pod: Object) -> str:
 
 
 def why_unplaced(pod: Object) -> str:
-    """Give what the scheduler says of a pod that it cannot place; empty when it can."""
+    """Return what the scheduler says of a pod that it cannot place; empty when it can."""
     for condition in pod.get("status", {}).get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             # Volcano tells the pods that wait for others from the others, and quotes those in the gang's message.
@@ -75,7 +75,7 @@ def why_unplaced(pod: Object) -> str:
 
 
 def refusal(message: str) -> str:
-    """Give what the API server said in a message of a controller that prints its error as a Go structure."""
+    """Return what the API server said in a message of a controller that prints its error as a Go structure."""
     quoted = _GO_MESSAGE.search(message)
     return quoted[1].replace('\\"', '"') if quoted else message
 

@@ -25,7 +25,7 @@ def why_not_admitted(cluster: Cluster, runs: Iterable[Object], namespace: str) -
 def find_workloads(
     cluster: Cluster, runs: Iterable[Object], namespace: str
 ) -> Iterator[tuple[Object, Object | None, int]]:
-    """Give for each run that asks for a queue of Kueue its Workload, and how many wait before it in that queue.
+    """Return for each run that asks for a queue of Kueue its Workload, and how many wait before it in that queue.
 
     A run that Kueue does not know has none.
     """
@@ -42,7 +42,7 @@ def find_workloads(
 
 
 def _is_before(one: Object, other: Object) -> bool:
-    """Tell whether Kueue considers a waiting workload first: by priority, then by age (pkg/cache/queue)."""
+    """Report whether Kueue considers a waiting workload first: by priority, then by age (pkg/cache/queue)."""
     if one["spec"].get("queueName") != other["spec"].get("queueName") or _is_reserved(one) or one is other:
         return False
     return _rank(one) < _rank(other)

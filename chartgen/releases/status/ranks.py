@@ -30,12 +30,12 @@ class Source:
     ranks: frozenset[int] | None
 
     def shows(self, line: str) -> bool:
-        """Tell whether a line is shown: lines of other ranks are not, lines without a mark are."""
+        """Report whether a line is shown: lines of other ranks are not, lines without a mark are."""
         rank = self.rank_of(line)
         return self.ranks is None or rank is None or rank in self.ranks
 
     def rank_of(self, line: str) -> int | None:
-        """Give the global rank that wrote a line; None when the line does not tell."""
+        """Return the global rank that wrote a line; None when the line does not tell."""
         match = _MARK.match(line)
         if match is None:
             return None
@@ -44,7 +44,7 @@ class Source:
         return int(match["number"]) + (self.member.ranks[0] if self.member.ranks else 0)
 
     def prefix(self, line: str) -> str:
-        """Give what is written before a line when several pods are shown."""
+        """Return what is written before a line when several pods are shown."""
         rank, ranks = self.rank_of(line), self.member.ranks
         if rank is None and not ranks:
             return "[master] "

@@ -128,7 +128,7 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
 def _judge(
     cluster: Cluster, runs: Sequence[Object], squad: Squad, expected: int, namespace: str
 ) -> tuple[str, list[Cause]]:
-    """Give the phase of live runs, and why they are not further."""
+    """Return the phase of live runs, and why they are not further."""
     outcomes = {outcome(run) for run in runs}
     if "failed" in outcomes:
         return "failed", []
@@ -153,7 +153,7 @@ def _suspended(runs: Sequence[Object]) -> Iterator[Cause]:
 
 
 def _since(phase: str, runs: Sequence[Object], squad: Squad) -> datetime | None:
-    """Tell since when runs are in their phase."""
+    """Report since when runs are in their phase."""
     if phase == "running":
         return squad.since
     if phase in {"finished", "failed"}:
@@ -169,7 +169,7 @@ def _ends(run: Object) -> Iterator[str]:
 
 
 def _stops(run: Object) -> Iterator[str]:
-    """Give when a run was sent back to its queue, or started again."""
+    """Return when a run was sent back to its queue, or started again."""
     yield from _times(run.get("status", {}), {"Suspended", "RestartingJobSet"})
 
 

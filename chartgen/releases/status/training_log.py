@@ -41,7 +41,7 @@ def read_release(
 
 
 def _text(cluster: Cluster, member: Member, namespace: str, progress: Progress) -> Iterator[bytes]:
-    """Give the log of a pod, behind that of its container before a restart; what cannot be read hides nothing else."""
+    """Return the log of a pod, after that of its container before a restart; what cannot be read hides nothing else."""
     times = member.program_restarts
     if times > 1:
         progress(f"{member.name} was restarted {times} times: of the starts before, only the last has a log")

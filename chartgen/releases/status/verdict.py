@@ -101,7 +101,7 @@ def wait_for_verdict(
 
 
 def look(cluster: Cluster, release: str, *, namespace: str = "", seconds: float = 0.0) -> Verdict:
-    """Give the state of a release at this moment, as a verdict.
+    """Return the state of a release at this moment, as a verdict.
 
     Args:
         cluster: Where it was installed.

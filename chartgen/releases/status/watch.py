@@ -65,7 +65,7 @@ def wait_for_phase(
 def watch(
     cluster: Cluster, release: str, namespace: str = "", *, progress: Progress, until: float = float("inf")
 ) -> Iterator[Readout]:
-    """Give readouts of a release again and again.
+    """Return readouts of a release again and again.
 
     Args:
         cluster: Where it was installed.
@@ -101,5 +101,5 @@ def watch(
 
 
 def is_passing(error: ChartgenError) -> bool:
-    """Tell whether a request that failed may succeed later: no answer, too many requests, or a server's own fault."""
+    """Report whether a request that failed may succeed later: no answer, too many requests, or a server's own fault."""
     return not isinstance(error, ClusterError) or error.status == 429 or error.status >= 500

@@ -86,7 +86,7 @@ class Readers:
         self._open: dict[str, Reader] = {}
 
     def find(self, family: str) -> Reader:
-        """Give the reader of a family."""
+        """Return the reader of a family."""
         if family not in self._open:
             self._open[family] = import_module(f"chartgen.metrics.read.readers.{family}").open_reader()
         return self._open[family]

@@ -30,12 +30,12 @@ _GIB = 1024**3 / 1e9
 
 
 def open_reader() -> Reader:
-    """Give the reader of a log's lines."""
+    """Return the reader of a log's lines."""
     return Reader(read, read_many)
 
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
-    """Give the step of a line, and the number of GPUs, which follows from the speed of all and of one."""
+    """Return the step of a line, and the number of GPUs, which follows from the speed of all and of one."""
     match = _LINE.search(line)
     if match is None:
         return ()
@@ -47,7 +47,7 @@ def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
 
 
 def read_many(lines: Lines) -> Sequence[Event]:
-    """Give the steps of many lines."""
+    """Return the steps of many lines."""
     rows = _LINES.findall(lines.text)
     if len(rows) != lines.total:
         return ()

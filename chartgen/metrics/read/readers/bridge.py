@@ -21,7 +21,7 @@ _LINES = re.compile(rb"(?m)^" + _TEXT)
 
 
 def open_reader() -> Reader:
-    """Give the reader of a log's lines."""
+    """Return the reader of a log's lines."""
     reader = BridgeReader()
     return Reader(reader.read, reader.read_many)
 
@@ -33,7 +33,7 @@ class BridgeReader:
         self._seen: dict[bytes, int] = {}
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
-        """Give the step of a line."""
+        """Return the step of a line."""
         match = _LINE.search(line)
         if match is None:
             return ()
@@ -41,7 +41,7 @@ class BridgeReader:
         return (Step(number, prefix.when, {"seconds": float(match[1]), "tflops": float(match[2])}),)
 
     def read_many(self, lines: Lines) -> Sequence[Event]:
-        """Give the steps of many lines."""
+        """Return the steps of many lines."""
         rows = _LINES.findall(lines.text)
         if len(rows) != lines.total:
             return ()

@@ -48,12 +48,12 @@ _SIGNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
 
 
 def open_reader() -> Reader:
-    """Give the reader of a log's lines."""
+    """Return the reader of a log's lines."""
     return Reader(read)
 
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
-    """Give the checkpoint of a line."""
+    """Return the checkpoint of a line."""
     for sign, pattern in _SIGNS:
         if match := pattern.search(line):
             group: Callable[[str], bytes | None] = match.groupdict().get

@@ -39,7 +39,7 @@ class Layouts:
         self._layout: Layout | None = None
 
     def columns(self, lines: Lines) -> dict[str, Sequence[bytes]]:
-        """Give what the groups of some lines are; nothing unless all of them have one layout."""
+        """Return what the groups of some lines are; nothing unless all of them have one layout."""
         rows = self._rows(lines.text)
         if len(rows) != lines.total:
             layout = self._learn(lines.text[: lines.text.find(b"\n")])
@@ -82,5 +82,5 @@ def steps_of(
 
 
 def scaled(column: array[float], factor: float) -> array[float]:
-    """Give a column in another unit."""
+    """Return a column in another unit."""
     return array("d", [value * factor for value in column])

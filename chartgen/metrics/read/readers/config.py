@@ -33,12 +33,12 @@ _CELL = b'"cell_type"'
 
 
 def open_reader() -> Reader:
-    """Give the reader of a log's lines."""
+    """Return the reader of a log's lines."""
     return Reader(read)
 
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
-    """Give the setting of a line."""
+    """Return the setting of a line."""
     if _DEEPSPEED in line:
         match = _BATCH.search(line)
         return (Setting("train_batch_size", match[1].decode()),) if match else ()

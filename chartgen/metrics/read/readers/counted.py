@@ -92,7 +92,7 @@ class Counter:
         self.reached, self._since, self._last = number, when, when
 
     def tells(self, names: tuple[str, ...]) -> bool:
-        """Tell whether lines with these values tell of the steps: those of the kind that came first in the run do."""
+        """Report whether lines with these values tell of the steps: those of the kind that came first in the run do."""
         self._names = self._names or names
         return names == self._names
 
@@ -186,7 +186,7 @@ class Counter:
         return (numbers, spans) if min(spans) > 0 and fit else None
 
     def whole(self, counts: Mapping[str, int]) -> int:
-        """Give the step of a line that tells no speed, such as that of a loss; -1 when it is not told."""
+        """Return the step of a line that tells no speed, such as that of a loss; -1 when it is not told."""
         if self._rule and self._rule.kind == "end" and self._rule.name in counts:
             return counts[self._rule.name] // self._rule.divisor + self._rule.offset
         if "samples_count" in counts and self.batch:
@@ -194,7 +194,7 @@ class Counter:
         return counts.get("step", -1)
 
     def samples(self, metadata: Mapping[str, Any]) -> float:
-        """Give the samples that an evaluation comes after; nan = its count has no unit.
+        """Return the samples that an evaluation comes after; nan = its count has no unit.
 
         gpt3 counts tokens and calls them epochs: then they are a multiple of a step's tokens.
         """
@@ -208,7 +208,7 @@ class Counter:
         return float(count) if "epoch_num" in metadata else count * float(self.batch)
 
     def step_of(self, samples: float) -> int:
-        """Give the step after some samples; -1 = not told."""
+        """Return the step after some samples; -1 = not told."""
         return -1 if isnan(samples) or not self.batch else int(samples // self.batch)
 
 

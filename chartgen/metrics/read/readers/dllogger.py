@@ -24,7 +24,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def open_reader() -> Reader:
-    """Give the reader of a log's lines."""
+    """Return the reader of a log's lines."""
     layouts = Layouts(_learn)
 
     def read_many(lines: Lines) -> Sequence[Event]:
@@ -40,7 +40,7 @@ def open_reader() -> Reader:
 
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
-    """Give the step or the configuration of a line; a line that was cut off gives nothing."""
+    """Return the step or the configuration of a line; a line that was cut off gives nothing."""
     text = line.decode(errors="replace")
     try:
         record, _ = _decode(text, text.index("{", prefix.size))

@@ -54,7 +54,7 @@ _FIELDS = {
 
 
 def open_reader() -> Reader:
-    """Give the reader of a log's lines."""
+    """Return the reader of a log's lines."""
     layouts = Layouts(_learn)
 
     def read_many(lines: Lines) -> Sequence[Event]:
@@ -71,7 +71,7 @@ class MegatronReader:
         self._pattern, self._names = _NOTHING, tuple[str, ...]()
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
-        """Give the step of a line; of a line that was cut off, the fields that are whole."""
+        """Return the step of a line; of a line that was cut off, the fields that are whole."""
         match = self._pattern.search(line)
         if match is None:
             head = _NUMBER.search(line)
@@ -120,7 +120,7 @@ def _planned(text: bytes) -> int:
 
 
 def _fields(fields: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Give what matches all fields of a line, each of which ends in a bar, and the names of those that are read."""
+    """Return what matches all fields of a line, each of which ends in a bar, and the names of those that are read."""
     pattern, names = _HEAD, list[str]()
     for field in fields.split(b"|")[:-1]:
         name, colon, _ = field.partition(b":")
@@ -136,7 +136,7 @@ def _fields(fields: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 
 def _other(line: bytes, prefix: Prefix) -> Sequence[Event]:
-    """Give the memory or the evaluation of a line."""
+    """Return the memory or the evaluation of a line."""
     if match := _EVALUATED.search(line):
         return (Mark("eval", prefix.when, str(float(match[2])), step=int(match[1])),)
     match = _MEMORY.search(line)

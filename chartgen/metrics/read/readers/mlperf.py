@@ -46,7 +46,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def open_reader() -> Reader:
-    """Give the reader of a log's lines."""
+    """Return the reader of a log's lines."""
     reader = MlperfReader()
     return Reader(reader.read, reader.read_many)
 
@@ -61,7 +61,7 @@ class MlperfReader:
         self._layouts = Layouts(_learn)
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
-        """Give the events of a line; a line that was cut off gives none."""
+        """Return the events of a line; a line that was cut off gives none."""
         self._counter = self._of(prefix.rank)
         text = line.decode(errors="replace")
         try:
@@ -127,7 +127,7 @@ class MlperfReader:
         return (Step(number, when, extra),) if number >= 0 else ()
 
     def read_many(self, lines: Lines) -> Sequence[Event]:
-        """Give the steps of many lines that count in a way that is known from lines before."""
+        """Return the steps of many lines that count in a way that is known from lines before."""
         self._counter = self._of(lines.rank)
         columns = self._layouts.columns(lines)
         names = tuple(name for name in columns if name not in ("time_ms", "key", *_COUNTS))

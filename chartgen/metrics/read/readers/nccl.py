@@ -58,7 +58,7 @@ class TableReader:
         self._errors = False
 
     def read(self, text: bytes) -> list[Bandwidth]:
-        """Give the rows of some whole lines; of all others only those count that name the collective."""
+        """Return the rows of some whole lines; of all others only those count that name the collective."""
         found: list[Bandwidth] = []
         for line in text.splitlines():
             if len(line) > _LONGEST:
@@ -77,7 +77,7 @@ class TableReader:
         return found
 
     def _row(self, words: list[str]) -> list[Bandwidth]:
-        """Give both halves of a row; nothing when a line only looks like one, or alltoall of few bytes has none."""
+        """Return both halves of a row; nothing when a line only looks like one, or alltoall of few bytes has none."""
         if not (_FEWEST <= len(words) <= _MOST and words[0].isdecimal() and words[1].isdecimal()):
             return []
         try:

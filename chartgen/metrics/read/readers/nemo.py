@@ -31,7 +31,7 @@ _STEP, _LAST = "global_step", "last"
 
 
 def open_reader() -> Reader:
-    """Give the reader of a log's lines."""
+    """Return the reader of a log's lines."""
     layouts = Layouts(_learn)
 
     def read_many(lines: Lines) -> Sequence[Event]:
@@ -46,7 +46,7 @@ def open_reader() -> Reader:
 
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
-    """Give the step of a line, or the step times of a whole run."""
+    """Return the step of a line, or the step times of a whole run."""
     if b"global_step=" in line:
         return _bar(line, prefix)
     if match := _LINE.search(line):
@@ -101,7 +101,7 @@ def _learn(line: bytes) -> Layout | None:
 
 
 def _field(field: bytes, sign: bytes, rest: bytes) -> tuple[str, bytes]:
-    """Give the name of a field, if it tells something, and what matches it."""
+    """Return the name of a field, if it tells something, and what matches it."""
     name, found, _ = field.partition(sign)
     native = name.strip().decode(errors="replace")
     if native in NAMES and found:

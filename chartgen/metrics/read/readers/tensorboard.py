@@ -23,7 +23,7 @@ _HEADER = struct.Struct("<QI")
 
 
 def read(stream: IO[bytes], place: str) -> Iterator[Event]:
-    """Give the steps of an event file: the values that stand next to one another with the same step.
+    """Return the steps of an event file: the values that stand next to one another with the same step.
 
     Raises:
         ChartgenError: It is no event file.
@@ -97,7 +97,7 @@ def _scalar(message: bytes) -> float | None:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
-    """Give number and value of each field (protobuf.dev, Encoding): varints as int, all others as bytes."""
+    """Return number and value of each field (protobuf.dev, Encoding): varints as int, all others as bytes."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)

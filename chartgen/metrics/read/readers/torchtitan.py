@@ -30,12 +30,12 @@ _GIB = 1024**3 / 1e9
 
 
 def open_reader() -> Reader:
-    """Give the reader of a log's lines."""
+    """Return the reader of a log's lines."""
     return Reader(read)
 
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
-    """Give the step, or the evaluation, of a line."""
+    """Return the step, or the evaluation, of a line."""
     text = _COLOUR.sub(b"", line)
     match = _STEP.search(text)
     if match is None:
