@@ -70,6 +70,17 @@ def action(repository: Path, env: dict[str, str], **inputs: str) -> list[subproc
     return ran
 
 
+def test_github_action_installs_by_hashes() -> None:
+    """No package without a hash, the build backend included; chartgen itself is the commit that the workflow names."""
+    meta: Any = load_file(ROOT / "action.yml").data
+    install = meta["runs"]["steps"][0]
+    commands = [line for line in install["run"].splitlines() if "pip install" in line]
+    assert len(commands) == 2
+    for command in commands:
+        words = set(command.split())
+        assert "--require-hashes" in words or {"--no-deps", "--no-build-isolation", "."} <= words, command
+
+
 def test_github_action_fails_and_shows_the_finding(repository: Path, environment: dict[str, str]) -> None:
     install, write, lint = action(repository, environment, charts="charts")
     assert (install.returncode, write.returncode, lint.returncode) == (0, 0, 1), install.stderr + write.stderr
