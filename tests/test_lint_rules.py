@@ -29,7 +29,7 @@ def examined(folder: Path) -> Examination:
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Examination]]:
-    """Every seeded chart, and what a walk up the ladder finds in it."""
+    """Every seeded chart, and what lint finds in it."""
     root = tmp_path_factory.mktemp("repository")
     for seed in SEEDS:
         plant(seed, root / seed["rule"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from userlib import chartgen
 
-from chartgen.checks.yaml_pitfalls import traps
+from chartgen.checks.yaml_pitfalls import pitfalls
 from chartgen.helm.yaml import load
 from chartgen.masking import HIDDEN, masked, masked_value
 
@@ -90,7 +90,7 @@ def test_nor_does_what_helm_quotes(tmp_path: Path) -> None:
 
 
 def test_what_yaml_makes_of_a_password_is_not_told() -> None:
-    (found,) = traps(load("env: {DB_PASSWORD: 0123456}\n", "site.yaml"))
+    (found,) = pitfalls(load("env: {DB_PASSWORD: 0123456}\n", "site.yaml"))
     assert "123456" not in str(found)
     assert "42798" not in str(found)  # 0123456, read as octal
 

@@ -18,7 +18,7 @@ from userlib import composed, library
 from chartgen import checks
 from chartgen.checks import CHECKS, SCHEMA, check, yaml_pitfalls
 from chartgen.checks.claim import Check
-from chartgen.checks.yaml_pitfalls import TRAPS
+from chartgen.checks.yaml_pitfalls import PITFALLS
 from chartgen.findings import TARGET_UNKNOWN
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values, load_values
@@ -87,14 +87,14 @@ TRAPPED = {
 }
 
 
-@pytest.mark.parametrize("rule", [each.id for each in TRAPS])
+@pytest.mark.parametrize("rule", [each.id for each in PITFALLS])
 def test_without_its_trap_a_wrong_file_passes(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own.yaml"
     own.write_text(TRAPPED[rule])
     document = load_file(own)
-    assert {found.rule for found in yaml_pitfalls.traps(document)} == {rule}
-    monkeypatch.setattr(yaml_pitfalls, "TRAPS", tuple(each for each in TRAPS if each.id != rule))
-    assert yaml_pitfalls.traps(document) == []
+    assert {found.rule for found in yaml_pitfalls.pitfalls(document)} == {rule}
+    monkeypatch.setattr(yaml_pitfalls, "PITFALLS", tuple(each for each in PITFALLS if each.id != rule))
+    assert yaml_pitfalls.pitfalls(document) == []
 
 
 def test_without_the_schema_an_unknown_key_passes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_without_the_schema_an_unknown_key_passes(monkeypatch: pytest.MonkeyPatc
 
 
 def test_every_id_belongs_to_a_kind_whose_rules_are_all_tried() -> None:
-    kinds = (CHECKS, TRAPS, RULES, STEP_RULES, HANDWRITTEN)
+    kinds = (CHECKS, PITFALLS, RULES, STEP_RULES, HANDWRITTEN)
     assert known_ids() == {SCHEMA, TARGET_UNKNOWN, *(each.id for kind in kinds for each in kind)}
 
 

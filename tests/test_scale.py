@@ -15,7 +15,7 @@ from proxy import Answer, faults_of
 from chartgen.kube import EVENT, Object, connect
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.releases.preflight.context import Patient
+from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.nodes import machines_free
 from chartgen.releases.status.events import losses
 
@@ -87,9 +87,9 @@ def test_the_pods_of_a_large_cluster_are_not_kept(plane: ControlPlane, tmp_path:
     try:
         with faults_of(plane, tmp_path, fault) as (config, seen), connect(kubeconfig=config) as cluster:
             run = manifests.jobset("crowd", 1, pool="crowd")
-            patient = Patient(cluster, None, None, [run], "crowd", "default")
+            context = PreflightContext(cluster, None, None, [run], "crowd", "default")
             tracemalloc.start()
-            (sign,) = machines_free(patient)
+            (sign,) = machines_free(context)
             kept, most = tracemalloc.get_traced_memory()
             tracemalloc.stop()
         assert sign.status == "warn"  # three GPUs are taken

@@ -9,7 +9,7 @@ import pytest
 from chartgen.kube import Cluster
 from chartgen.releases.status.messages import Cause
 from chartgen.releases.status.pending import why_not_started
-from chartgen.releases.status.pod_summary import Squad
+from chartgen.releases.status.pod_summary import PodSummary
 
 # As kube-scheduler 1.36 writes them (pkg/scheduler/framework/types.go, FitError).
 OTHERS = "31 node(s) didn't match Pod's node affinity/selector"
@@ -25,10 +25,10 @@ def told(message: str, *, topology: bool, machine: str = "machine-7") -> Cause:
     annotations = {"kueue.x-k8s.io/podset-preferred-topology": "rack"} if topology else {}
     selector = {"kubernetes.io/hostname": machine} if machine else {"node.kubernetes.io/instance-type": "a3"}
     pod = {"metadata": {"name": "a", "annotations": annotations}, "spec": {"nodeSelector": selector}}
-    squad = Squad(pods=32)
-    squad.unplaced[message] = 32
-    squad.example[message] = pod
-    (cause,) = why_not_started(cast("Cluster", None), [], squad, 32, "ml")
+    summary = PodSummary(pods=32)
+    summary.unplaced[message] = 32
+    summary.example[message] = pod
+    (cause,) = why_not_started(cast("Cluster", None), [], summary, 32, "ml")
     return cause
 
 

@@ -134,17 +134,17 @@ def proxy(machines: ControlPlane, tmp_path: Path) -> Iterator[Proxy]:
 
 
 def test_waiting_survives_a_cluster_that_goes_away(run: Any, proxy: Proxy, machines: ControlPlane) -> None:
-    run(brief("patient", 10))
+    run(brief("context", 10))
     lines: list[str] = []
     with connect(kubeconfig=proxy.kubeconfig) as cluster:
         timer = threading.Timer(3, proxy.cut)
         timer.start()
         threading.Timer(8, proxy.mend).start()
-        readout = wait_for_phase(cluster, "patient", "finished", timeout=60, progress=lines.append)
+        readout = wait_for_phase(cluster, "context", "finished", timeout=60, progress=lines.append)
     assert readout.phase == "finished"
     assert lines.count("the cluster does not answer, trying again") == 1
     assert lines.count("the cluster answers again") == 1
-    assert wait_for_phase(machines.cluster, "patient", "finished").phase == "finished"
+    assert wait_for_phase(machines.cluster, "context", "finished").phase == "finished"
 
 
 def followed(kubeconfig: Path, *arguments: str, **options: Any) -> subprocess.Popen[str]:

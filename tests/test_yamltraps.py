@@ -10,7 +10,7 @@ import pytest
 from rendered import VALUES
 from tiny import CHART_YAML, TinyChart
 
-from chartgen.checks.yaml_pitfalls import TRAPS, traps
+from chartgen.checks.yaml_pitfalls import PITFALLS, pitfalls
 from chartgen.errors import ChartgenError
 from chartgen.helm.program import find_helm
 from chartgen.helm.values import load_values
@@ -127,22 +127,22 @@ HARMLESS = [
 
 @pytest.mark.parametrize("text", TRAPPED)
 def test_trap(text: str) -> None:
-    assert [str(found) for found in traps(load(text, "x.yaml"))] == [f"x.yaml:{line}" for line in TRAPPED[text]]
+    assert [str(found) for found in pitfalls(load(text, "x.yaml"))] == [f"x.yaml:{line}" for line in TRAPPED[text]]
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_no_trap(text: str) -> None:
-    assert traps(load(text, "x.yaml")) == []
+    assert pitfalls(load(text, "x.yaml")) == []
 
 
 def test_every_trap_is_tried() -> None:
     tried = {re.findall(r"\[([a-z-]+)\]$", line)[0] for lines in TRAPPED.values() for line in lines}
-    assert tried == {trap.id for trap in TRAPS}
+    assert tried == {pitfall.id for pitfall in PITFALLS}
 
 
 def test_only_what_may_be_meant_is_a_warning() -> None:
-    assert {trap.id for trap in TRAPS if trap.severity == "warning"} == {"yaml-letter", "yaml-version"}
-    (found,) = traps(load("a: {b: y}", "x.yaml"))
+    assert {pitfall.id for pitfall in PITFALLS if pitfall.severity == "warning"} == {"yaml-letter", "yaml-version"}
+    (found,) = pitfalls(load("a: {b: y}", "x.yaml"))
     assert (found.severity, found.key) == ("warning", "a.b")
 
 
@@ -152,7 +152,7 @@ def test_only_what_may_be_meant_is_a_warning() -> None:
     ids=lambda path: str(path.relative_to(REPOSITORY)),
 )
 def test_the_repository_has_none(path: Path) -> None:
-    assert traps(load_file(path)) == []
+    assert pitfalls(load_file(path)) == []
 
 
 @pytest.mark.engines
@@ -193,7 +193,7 @@ def test_helm_prints_what_is_told(tmp_path: Path) -> None:
     printed = dict(re.findall(r'^(V\d+): "(.*)"$', rendered, re.MULTILINE))
     told = {
         found.key.removeprefix("env."): found.problem.message.rpartition(" as ")[2]
-        for found in traps(load(text, "x.yaml"))
+        for found in pitfalls(load(text, "x.yaml"))
     }
     changed = {name: value for name, value in printed.items() if value != written[int(name[1:])]}
     assert len(printed) == len(written)
@@ -261,4 +261,4 @@ def test_line_ends_and_byte_order_mark_are_no_trap(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbfenv:\r\n  A: 'no'\r\n  B: no\r\n")
     (layer,) = load_values([path]).layers
     assert layer.document is not None
-    assert [(found.rule, found.problem.line) for found in traps(layer.document)] == [("yaml-word", 3)]
+    assert [(found.rule, found.problem.line) for found in pitfalls(layer.document)] == [("yaml-word", 3)]

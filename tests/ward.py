@@ -1,4 +1,4 @@
-"""A patient for the tests of the doctor: a namespace with 4 machines and a queue, a run that fits, and what it says."""
+"""A context for the tests of the doctor: a namespace with 4 machines and a queue, a run that fits, and what it says."""
 
 from __future__ import annotations
 

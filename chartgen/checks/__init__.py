@@ -23,7 +23,7 @@ from chartgen.checks.program_settings import SETTINGS
 from chartgen.checks.secrets import SECRETS
 from chartgen.checks.training import TRAINING
 from chartgen.checks.values import check_values, effective_values, place
-from chartgen.checks.yaml_pitfalls import traps
+from chartgen.checks.yaml_pitfalls import pitfalls
 from chartgen.composer.origin import TARGET, Composed, Unknown, origin_of
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import NOT_OURS, TARGET_UNKNOWN, Finding, in_order
@@ -64,7 +64,7 @@ def check(chart: Chart, values: Values) -> list[Finding]:
         not known. One `unchecked` finding says that the job could not be checked, because chartgen does not know the
         chart's target or did not make the chart.
     """
-    caught = [found for layer in values.layers if layer.document for found in traps(layer.document)]
+    caught = [found for layer in values.layers if layer.document for found in pitfalls(layer.document)]
     places = {(found.problem.path, found.problem.line, found.problem.column) for found in caught}
     if misfits := check_values(chart, values):
         # what YAML made of a word says more than that the schema wants another type

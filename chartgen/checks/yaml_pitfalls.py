@@ -1,7 +1,7 @@
 """What YAML does to a values file without a word: keys and values that Helm reads otherwise than they are written.
 
 Only plain (unquoted) scalars are read that way, by go-yaml v2 (see yamltext), and numbers reach templates as 64-bit
-floats, which Go prints in its own way. Dates and times of day stay text in Helm, so they are no trap.
+floats, which Go prints in its own way. Dates and times of day stay text in Helm, so they are no pitfall.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Scalar:
 
 
 @dataclass(frozen=True)
-class Trap:
-    """One trap; its rule's docstring says what it looks for and why."""
+class Pitfall:
+    """One pitfall; its rule's docstring says what it looks for and why."""
 
     rule: Rule
     severity: Severity = "error"
@@ -155,19 +155,19 @@ def yaml_infinity(scalar: Scalar) -> Iterator[Complaint]:
         )
 
 
-TRAPS = (
-    Trap(yaml_key),
-    Trap(yaml_word),
-    Trap(yaml_letter, "warning"),
-    Trap(yaml_number),
-    Trap(yaml_version, "warning"),
-    Trap(yaml_octal),
-    Trap(yaml_large_number),
-    Trap(yaml_infinity),
+PITFALLS = (
+    Pitfall(yaml_key),
+    Pitfall(yaml_word),
+    Pitfall(yaml_letter, "warning"),
+    Pitfall(yaml_number),
+    Pitfall(yaml_version, "warning"),
+    Pitfall(yaml_octal),
+    Pitfall(yaml_large_number),
+    Pitfall(yaml_infinity),
 )
 
 
-def traps(document: Document) -> list[Finding]:
+def pitfalls(document: Document) -> list[Finding]:
     """Find what YAML silently changes in a values file.
 
     Args:
@@ -177,10 +177,10 @@ def traps(document: Document) -> list[Finding]:
         A finding for each key or value, in the order of the file; an alias is told once, where its anchor is.
     """
     return [
-        Finding(trap.id, _problem(document, scalar, complaint, mark), trap.severity, dotted(scalar.keys))
+        Finding(pitfall.id, _problem(document, scalar, complaint, mark), pitfall.severity, dotted(scalar.keys))
         for scalar, mark in _scalars(document.root, document.data, (), None, set())
-        for trap in TRAPS
-        for complaint in trap.rule(scalar)
+        for pitfall in PITFALLS
+        for complaint in pitfall.rule(scalar)
     ]
 
 

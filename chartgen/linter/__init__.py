@@ -1,4 +1,4 @@
-"""Lint of a chart: a ladder of steps, from its files over Helm's own checks to policy and the scripts in it."""
+"""Lint of a chart: one step after another, from its files over Helm's own checks to policy and the scripts in it."""
 
 from __future__ import annotations
 

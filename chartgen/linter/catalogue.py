@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chartgen.checks import CHECKS, SCHEMA
-from chartgen.checks.yaml_pitfalls import TRAPS
+from chartgen.checks.yaml_pitfalls import PITFALLS
 from chartgen.composer import fragment, launcher, target, workload
 from chartgen.composer.definition import json_schema
 from chartgen.files import write_whole
@@ -132,7 +132,7 @@ def schemas(charts: Iterable[Chart]) -> dict[str, str]:
 def catalogue() -> list[Entry]:
     """Return every kind of finding, by section and id."""
     found = [*_STEPS]
-    found += [Entry(each.id, "YAML", _meaning(each.rule), _remedy(each.rule), "", each.severity) for each in TRAPS]
+    found += [Entry(each.id, "YAML", _meaning(each.rule), _remedy(each.rule), "", each.severity) for each in PITFALLS]
     found += [
         Entry(each.id, "Jobs", _meaning(each.rule), _remedy(each.rule), each.source, each.severity) for each in CHECKS
     ]

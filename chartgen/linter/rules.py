@@ -28,7 +28,7 @@ class Rule:
 
     Args:
         check: Takes a rendered object, or all objects of a release, and yields what is wrong.
-        step: The step of the ladder that it belongs to.
+        step: The step that it belongs to.
         severity: Whether it fails the chart.
         source: Where the limit comes from; empty when it is chartgen's own.
     """
@@ -214,8 +214,8 @@ def level_of(rule: str) -> Level:
 def known_ids() -> set[str]:
     """Return the ids of all findings that lint can report, those of values included."""
     from chartgen.checks import CHECKS, SCHEMA
-    from chartgen.checks.yaml_pitfalls import TRAPS
+    from chartgen.checks.yaml_pitfalls import PITFALLS
     from chartgen.linter.recipes.rules import HANDWRITTEN
 
-    functions = {*(each.id for each in CHECKS), *(each.id for each in TRAPS), *(each.id for each in RULES)}
+    functions = {*(each.id for each in CHECKS), *(each.id for each in PITFALLS), *(each.id for each in RULES)}
     return {SCHEMA, TARGET_UNKNOWN, *functions, *(each.id for each in STEP_RULES), *(each.id for each in HANDWRITTEN)}

@@ -1,4 +1,4 @@
-"""The ladder: one step after another on one chart, each timed, from its files to what its scripts say."""
+"""The steps of lint: one after another on one chart, each timed, from its files to what its scripts say."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Step:
 
 @dataclass
 class Examination:
-    """What one walk up the ladder has found so far, in which steps, and what Helm has rendered."""
+    """What has been found so far, in which steps, and what Helm has rendered."""
 
     subject: Subject
     findings: list[Finding] = field(default_factory=list)
@@ -102,7 +102,7 @@ class Examination:
 
 
 def examine(subject: Subject, limit: float | None = None) -> Examination:
-    """Walk a chart up the whole ladder.
+    """Take a chart through all steps.
 
     Args:
         subject: The chart, and what it is rendered with.

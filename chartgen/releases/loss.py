@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chartgen.kube.workers import find_workers
 from chartgen.kube.workloads import outcome
-from chartgen.releases.status.pod_summary import muster
+from chartgen.releases.status.pod_summary import summarize_pods
 from chartgen.releases.status.readout import progress_now
 from chartgen.releases.survival import Survival, survival, values_of
 
@@ -67,13 +67,13 @@ def _loss(cluster: Cluster, state: State, run: Object) -> Loss | None:
     found = survival_of_live(state, run)
     if found is None or found.is_safe:
         return None
-    squad = muster(cluster, state.release, state.namespace)
-    if not squad.started:
+    summary = summarize_pods(cluster, state.release, state.namespace)
+    if not summary.started:
         return None
-    hours = (datetime.now(timezone.utc) - squad.since).total_seconds() / 3600 if squad.since else None
+    hours = (datetime.now(timezone.utc) - summary.since).total_seconds() / 3600 if summary.since else None
     return Loss(
         run=run["metadata"]["name"],
         why=found.risk,
-        progress=progress_now(cluster, squad, state.namespace, record_of(state, run["metadata"]["name"])),
-        gpu_hours=None if hours is None else round(max(hours, 0.0) * squad.gpus, 1),
+        progress=progress_now(cluster, summary, state.namespace, record_of(state, run["metadata"]["name"])),
+        gpu_hours=None if hours is None else round(max(hours, 0.0) * summary.gpus, 1),
     )

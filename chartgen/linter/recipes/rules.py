@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chartgen.checks.secrets import looks_secret
-from chartgen.checks.yaml_pitfalls import traps
+from chartgen.checks.yaml_pitfalls import pitfalls
 from chartgen.data.compatibility import lock
 from chartgen.errors import Problem, did_you_mean
 from chartgen.findings import Complaint, Finding, Severity, in_order
@@ -191,7 +191,7 @@ def lint_values(document: Document) -> list[Finding]:
         ChartgenError: It holds no map.
     """
     data: dict[str, Any] = dict(require_map(document, "a values file"))
-    found = traps(document)
+    found = pitfalls(document)
     for each in HANDWRITTEN:
         for complaint in each.rule(data):
             place = document.position(complaint.at)

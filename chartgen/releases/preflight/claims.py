@@ -6,25 +6,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.kube import CLAIM, STORAGE_CLASS, Object
-from chartgen.releases.preflight.context import Patient
+from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.cure import setup_step
 from chartgen.releases.preflight.result import Sign, failed, passed, warned
 
 _ONE_MACHINE = {"ReadWriteOnce", "ReadWriteOncePod"}
 
 
-def claims(patient: Patient) -> Iterator[Sign]:
+def claims(context: PreflightContext) -> Iterator[Sign]:
     """Every claim exists and is bound, or will be with its first pod; claims that the release makes are its own."""
-    for name, count in _mounted(patient).items():
-        if not patient.makes("PersistentVolumeClaim", name):
-            yield _claim(patient, name, count)
+    for name, count in _mounted(context).items():
+        if not context.makes("PersistentVolumeClaim", name):
+            yield _claim(context, name, count)
 
 
-def _claim(patient: Patient, name: str, pods: int) -> Sign:
-    found = patient.get(CLAIM, name)
+def _claim(context: PreflightContext, name: str, pods: int) -> Sign:
+    found = context.get(CLAIM, name)
     if found is None:
-        text = f"there is no claim {name} in namespace {patient.namespace}"
-        return failed(text, f"{setup_step(patient)} with setup.claims.{name}, or name another claim in storage")
+        text = f"there is no claim {name} in namespace {context.namespace}"
+        return failed(text, f"{setup_step(context)} with setup.claims.{name}, or name another claim in storage")
     modes = set(found["spec"]["accessModes"])
     if pods > 1 and modes <= _ONE_MACHINE:
         text = f"claim {name} is {' and '.join(sorted(modes))}, which lets one machine in, not {pods}"
@@ -32,13 +32,13 @@ def _claim(patient: Patient, name: str, pods: int) -> Sign:
     phase = found.get("status", {}).get("phase", "Pending")
     if phase == "Bound":
         return passed(f"claim {name} is bound")
-    return _unbound(patient, name, phase, found)
+    return _unbound(context, name, phase, found)
 
 
-def _unbound(patient: Patient, name: str, phase: str, claim: Object) -> Sign:
-    look = f"kubectl --namespace {patient.namespace} describe pvc {name}"
+def _unbound(context: PreflightContext, name: str, phase: str, claim: Object) -> Sign:
+    look = f"kubectl --namespace {context.namespace} describe pvc {name}"
     wanted = claim["spec"].get("storageClassName", "")
-    kind = patient.get(STORAGE_CLASS, wanted) if wanted else None
+    kind = context.get(STORAGE_CLASS, wanted) if wanted else None
     if wanted and kind is None and not claim["spec"].get("volumeName"):
         return failed(f"claim {name} is {phase}: there is no storage class {wanted}", "make it, or a volume for it")
     if kind and phase == "Pending" and kind.get("volumeBindingMode") == "WaitForFirstConsumer":
@@ -49,10 +49,10 @@ def _unbound(patient: Patient, name: str, phase: str, claim: Object) -> Sign:
     return failed(f"claim {name} is {phase}: it has no volume", look)
 
 
-def _mounted(patient: Patient) -> dict[str, int]:
+def _mounted(context: PreflightContext) -> dict[str, int]:
     """Return the claims of all pods, and how many pods mount each."""
     found: dict[str, int] = {}
-    for pods in patient.pods:
+    for pods in context.pods:
         volumes: list[dict[str, Any]] = pods.spec.get("volumes", [])
         for name in {each["persistentVolumeClaim"]["claimName"] for each in volumes if "persistentVolumeClaim" in each}:
             found[name] = found.get(name, 0) + pods.count

@@ -23,7 +23,7 @@ _DENIED = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"')
 
 
 @dataclass(frozen=True)
-class Patient:
+class PreflightContext:
     """A release on a cluster, as it would be, with what was read of the cluster so far.
 
     Args:
@@ -121,7 +121,7 @@ def denied(error: ClusterError) -> str:
     return f"{match['verb']} {match['resource']}" if match else ""
 
 
-def peek(read: Callable[[], T]) -> T | None:
+def read_if_allowed(read: Callable[[], T]) -> T | None:
     """Read what only helps: None when the caller may not."""
     try:
         return read()

@@ -9,7 +9,7 @@ from typing import Any
 
 from chartgen.data.compatibility import lock
 from chartgen.kube import JOBSET, LOCAL_QUEUE, PYTORCHJOB, VOLCANO_JOB, ClusterError, Kind, Object
-from chartgen.releases.preflight.context import Patient, peek
+from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.kueue import change_of_configuration, configuration, frameworks, look_at_configuration
 from chartgen.releases.preflight.result import Sign, failed, passed, warned
 
@@ -70,27 +70,27 @@ CONTROLLERS = (
 )
 
 
-def api_versions(patient: Patient) -> Iterator[Sign]:
+def api_versions(context: PreflightContext) -> Iterator[Sign]:
     """The API server knows every kind of the manifests, in the version in which they are written."""
-    kinds = {(item["apiVersion"], item["kind"]) for item in patient.objects}
-    unknown = [kind for kind in sorted(kinds) if not patient.cluster.serves(Kind(*kind, plural=""))]
+    kinds = {(item["apiVersion"], item["kind"]) for item in context.objects}
+    unknown = [kind for kind in sorted(kinds) if not context.cluster.serves(Kind(*kind, plural=""))]
     for api_version, name in unknown:
-        yield failed(f"the cluster does not serve {name} in {api_version}", _way_to_serve(patient, api_version, name))
+        yield failed(f"the cluster does not serve {name} in {api_version}", _way_to_serve(context, api_version, name))
     if not unknown:
         shown = ", ".join(f"{name} {api_version}" for api_version, name in sorted(kinds) if _group(api_version))
         yield passed(f"all kinds are served: {shown}" if shown else "all kinds are Kubernetes' own")
 
 
-def controllers(patient: Patient) -> Iterator[Sign]:
+def controllers(context: PreflightContext) -> Iterator[Sign]:
     """The controllers of these kinds run."""
-    for each in needed(patient):
-        yield _alive(patient, each)
+    for each in needed(context):
+        yield _alive(context, each)
 
 
-def admission(patient: Patient) -> Iterator[Sign]:
+def admission(context: PreflightContext) -> Iterator[Sign]:
     """The API server takes the run: all its webhooks answer, and none refuses. Nothing is kept of it."""
-    for kind, item in _samples(patient):
-        answer, name = patient.trial(kind, item), f"{item['kind']} {item['metadata']['name']}"
+    for kind, item in _samples(context):
+        answer, name = context.trial(kind, item), f"{item['kind']} {item['metadata']['name']}"
         if (
             not isinstance(answer, ClusterError) or answer.status == 409
         ):  # one that exists went through all webhooks too
@@ -101,15 +101,15 @@ def admission(patient: Patient) -> Iterator[Sign]:
             yield failed(f"{name} is refused: {said(answer)}", "change the values that the message names")
 
 
-def queue_integration(patient: Patient) -> Iterator[Sign]:
+def queue_integration(context: PreflightContext) -> Iterator[Sign]:
     """Kueue holds back runs of this kind; otherwise they pass by the queue, and take machines that others wait for."""
-    kind, run = run_kind(patient), patient.run
-    if not (patient.queue and run and kind):
+    kind, run = run_kind(context), context.run
+    if not (context.queue and run and kind):
         return
-    answer = patient.trial(kind, run)
+    answer = context.trial(kind, run)
     if isinstance(answer, ClusterError):
         # other refusals are told by `admission`
-        yield from [_configured(patient, run)] if answer.status == 409 else []
+        yield from [_configured(context, run)] if answer.status == 409 else []
         return
     place: Any = answer["spec"]
     for key in _SUSPEND[run["kind"]]:
@@ -117,22 +117,22 @@ def queue_integration(patient: Patient) -> Iterator[Sign]:
     if place.get("suspend"):
         yield passed(f"Kueue holds back each {run['kind']} with a queue until it is admitted")
     else:
-        yield _passed_by(patient, run)
+        yield _passed_by(context, run)
 
 
-def _configured(patient: Patient, run: Object) -> Sign:
+def _configured(context: PreflightContext, run: Object) -> Sign:
     """Look into Kueue's configuration: a run that exists cannot be tried once more."""
-    found = configuration(patient)
+    found = configuration(context)
     if found is None:
         text = f"not checked whether Kueue holds back a {run['kind']}: this one exists, and Kueue's configuration"
         return warned(f"{text} cannot be read", look_at_configuration())
     if _framework(run) in frameworks(found):
         return passed(f"Kueue's configuration lists {_framework(run)}")
-    return _passed_by(patient, run)
+    return _passed_by(context, run)
 
 
-def _passed_by(patient: Patient, run: Object) -> Sign:
-    text = f"Kueue does not hold back a {run['kind']}, so that queue {patient.queue} means nothing"
+def _passed_by(context: PreflightContext, run: Object) -> Sign:
+    text = f"Kueue does not hold back a {run['kind']}, so that queue {context.queue} means nothing"
     return failed(text, change_of_configuration(f"add {_framework(run)} to integrations.frameworks"))
 
 
@@ -140,52 +140,52 @@ def _framework(run: Object) -> str:
     return f"{_group(run['apiVersion'])}/{run['kind'].lower()}"
 
 
-def needed(patient: Patient) -> list[Controller]:
+def needed(context: PreflightContext) -> list[Controller]:
     """Return the controllers of the release's kinds; for a cluster alone, all whose kinds it serves."""
-    if patient.chart is None:
-        return [each for each in CONTROLLERS if any(_serves_group(patient, group) for group in each.groups)]
-    groups = {_group(item["apiVersion"]) for item in patient.objects}
-    return [each for each in CONTROLLERS if groups & set(each.groups) or (each is KUEUE and patient.queue)]
+    if context.chart is None:
+        return [each for each in CONTROLLERS if any(_serves_group(context, group) for group in each.groups)]
+    groups = {_group(item["apiVersion"]) for item in context.objects}
+    return [each for each in CONTROLLERS if groups & set(each.groups) or (each is KUEUE and context.queue)]
 
 
-def kueue_version(patient: Patient) -> str:
+def kueue_version(context: PreflightContext) -> str:
     """Return Kueue's version by the tag of its image; empty when that is not to be seen."""
-    tags = [tag for deployment in _deployments(patient, KUEUE) or () for _, tag in _images(deployment)]
+    tags = [tag for deployment in _deployments(context, KUEUE) or () for _, tag in _images(deployment)]
     return next((tag for tag in tags if re.match(r"v?\d+\.\d", tag)), "")
 
 
-def run_kind(patient: Patient) -> Kind | None:
+def run_kind(context: PreflightContext) -> Kind | None:
     """Return the run's kind as the server knows it; None when it does not, which `api_versions` tells."""
-    return _kind(patient, patient.run) if patient.run else None
+    return _kind(context, context.run) if context.run else None
 
 
-def _kind(patient: Patient, item: Object) -> Kind | None:
+def _kind(context: PreflightContext, item: Object) -> Kind | None:
     api_version, name = item["apiVersion"], item["kind"]
-    served = patient.cluster.serves(Kind(api_version, name, plural=""))
-    return patient.cluster.kind(api_version, name) if served else None
+    served = context.cluster.serves(Kind(api_version, name, plural=""))
+    return context.cluster.kind(api_version, name) if served else None
 
 
-def _way_to_serve(patient: Patient, api_version: str, name: str) -> str:
+def _way_to_serve(context: PreflightContext, api_version: str, name: str) -> str:
     group = _group(api_version)
     rows = [row["api"] for row in lock()["apis"] if _group(row["api"]) == group]
-    served = [api for api in rows if patient.cluster.serves(Kind(api, name, plural=""))]
+    served = [api for api in rows if context.cluster.serves(Kind(api, name, plural=""))]
     if served:
         return f"use setup.kueueVersion={served[-1].rpartition('/')[2]}, which it serves"
     owner = next((each for each in CONTROLLERS if group in each.groups), None)
     return f"install {owner.name}: {owner.install}" if owner else f"install the CRD of {name}"
 
 
-def _samples(patient: Patient) -> Iterator[tuple[Kind, Object]]:
+def _samples(context: PreflightContext) -> Iterator[tuple[Kind, Object]]:
     """Return what the controllers' webhooks are tried with: the run, or one object of each of their kinds."""
-    groups = {group for each in needed(patient) for group in each.groups}
-    found = {item["kind"]: item for item in patient.objects if _group(item["apiVersion"]) in groups}
-    for item in [patient.run] if patient.run else found.values():
-        if kind := _kind(patient, item):
+    groups = {group for each in needed(context) for group in each.groups}
+    found = {item["kind"]: item for item in context.objects if _group(item["apiVersion"]) in groups}
+    for item in [context.run] if context.run else found.values():
+        if kind := _kind(context, item):
             yield kind, item
 
 
-def _alive(patient: Patient, controller: Controller) -> Sign:
-    deployments = _deployments(patient, controller)
+def _alive(context: PreflightContext, controller: Controller) -> Sign:
+    deployments = _deployments(context, controller)
     for each in deployments or ():
         if not each.get("status", {}).get("readyReplicas"):
             name, asked = each["metadata"]["name"], each["spec"].get("replicas", 1)
@@ -194,7 +194,7 @@ def _alive(patient: Patient, controller: Controller) -> Sign:
     if deployments:
         version = next((tag for each in deployments for _, tag in _images(each) if tag), "")
         return passed(" ".join(filter(None, (controller.name, version, "runs"))))
-    if any(controller.name.lower() in name for name in _hooks(patient)):
+    if any(controller.name.lower() in name for name in _hooks(context)):
         # `admission` tells when they do not answer
         return passed(f"{controller.name} has webhooks, and no Deployment in {controller.namespace}")
     if deployments is None:
@@ -204,9 +204,9 @@ def _alive(patient: Patient, controller: Controller) -> Sign:
     return warned(text, f"install it: {controller.install}")
 
 
-def _deployments(patient: Patient, controller: Controller) -> list[Object] | None:
+def _deployments(context: PreflightContext, controller: Controller) -> list[Object] | None:
     """Return the controller's Deployments; None when the caller may not list them."""
-    found = peek(lambda: patient.find(_DEPLOYMENT, namespace=controller.namespace))
+    found = read_if_allowed(lambda: context.find(_DEPLOYMENT, namespace=controller.namespace))
     if found is None:
         return None
     return [each for each in found if any(name in controller.images for name, _ in _images(each))]
@@ -218,14 +218,14 @@ def _images(deployment: Object) -> list[tuple[str, str]]:
     return [(match["name"], match["tag"] or "") for match in matches]
 
 
-def _hooks(patient: Patient) -> list[str]:
-    found = [peek(lambda kind=kind: patient.find(kind)) or [] for kind in _HOOKS]  # type: ignore[misc]
+def _hooks(context: PreflightContext) -> list[str]:
+    found = [read_if_allowed(lambda kind=kind: context.find(kind)) or [] for kind in _HOOKS]  # type: ignore[misc]
     return [item["metadata"]["name"] for items in found for item in items]
 
 
-def _serves_group(patient: Patient, group: str) -> bool:
+def _serves_group(context: PreflightContext, group: str) -> bool:
     known = (JOBSET, LOCAL_QUEUE, PYTORCHJOB, VOLCANO_JOB)
-    return any(patient.cluster.serves(kind) for kind in known if _group(kind.api_version) == group)
+    return any(context.cluster.serves(kind) for kind in known if _group(kind.api_version) == group)
 
 
 def said(error: ClusterError) -> str:

@@ -12,61 +12,61 @@ from chartgen.checks.secrets import looks_secret
 from chartgen.composer.origin import origin_of
 from chartgen.helm.set_flags import dotted
 from chartgen.releases.history import read_records
-from chartgen.releases.preflight.context import peek
+from chartgen.releases.preflight.context import read_if_allowed
 
 if TYPE_CHECKING:
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Layer, Values
     from chartgen.releases.history import Record
-    from chartgen.releases.preflight.context import Patient
+    from chartgen.releases.preflight.context import PreflightContext
 
 RELEASE = "setup"
 _NOT_ITS = {"env", "secretEnv"}  # of the run alone, and what may hold a secret by mistake
 _QUEUES = {"ClusterQueue", "LocalQueue", "Queue"}
 
 
-def setup_step(patient: Patient, *, has_cluster_half: bool = False) -> str:
+def setup_step(context: PreflightContext, *, has_cluster_half: bool = False) -> str:
     """Return the step that makes what the target's setup chart holds.
 
     It takes the values of the run itself, so that the quota holds its machines and every resource of its pods.
 
     Args:
-        patient: The release, and the cluster.
+        context: The release, and the cluster.
         has_cluster_half: Whether the objects without a namespace are there, as for a second team: they belong to
             another release, and Helm would refuse to make them again.
     """
-    if patient.chart is None or patient.values is None:
+    if context.chart is None or context.values is None:
         return "install the setup chart of your target: helm install setup charts/TARGET-setup -f site.yaml"
-    name = origin_of(patient.chart).name or "TARGET"
+    name = origin_of(context.chart).name or "TARGET"
     words = [
         "helm",
-        *_verb(patient),
+        *_verb(context),
         f"charts/{name}-setup",
         "--namespace",
-        patient.namespace,
-        *_values(patient.chart, patient.values),
+        context.namespace,
+        *_values(context.chart, context.values),
     ]
     if has_cluster_half:
         words += ["--set", "setup.cluster=false"]
     return f"install the setup chart: {shlex.join(words)}"
 
 
-def other_queues(patient: Patient) -> list[str]:
+def other_queues(context: PreflightContext) -> list[str]:
     """Return the queues of the setup release that is there; an upgrade with another one would delete them."""
-    records = _records(patient)
+    records = _records(context)
     held = records[-1].objects if records else []
     return sorted({item["metadata"]["name"] for item in held if item["kind"] in _QUEUES})
 
 
-def _verb(patient: Patient) -> list[str]:
-    if _records(patient):
+def _verb(context: PreflightContext) -> list[str]:
+    if _records(context):
         return ["upgrade", RELEASE, "--reuse-values"]
     return ["install", RELEASE]
 
 
-def _records(patient: Patient) -> list[Record]:
+def _records(context: PreflightContext) -> list[Record]:
     """Return the revisions of the setup release; none when the caller may not read them."""
-    return peek(lambda: read_records(patient.cluster, RELEASE, patient.namespace)) or []
+    return read_if_allowed(lambda: read_records(context.cluster, RELEASE, context.namespace)) or []
 
 
 def _values(chart: Chart, values: Values) -> Iterator[str]:

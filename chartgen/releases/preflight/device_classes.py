@@ -7,7 +7,7 @@ from typing import Any
 
 from chartgen.data.compatibility import lock, within
 from chartgen.kube import Kind, Object
-from chartgen.releases.preflight.context import Patient, peek
+from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.controllers import kueue_version
 from chartgen.releases.preflight.cure import setup_step
 from chartgen.releases.preflight.kueue import (
@@ -27,54 +27,54 @@ _TEMPLATES = [
 _CHANNEL = "compute-domain-default-channel.nvidia.com"
 
 
-def queue_device_classes(patient: Patient) -> Iterator[Sign]:
+def queue_device_classes(context: PreflightContext) -> Iterator[Sign]:
     """Kueue maps the device classes that the run claims to resources of the queue; others it admits never."""
     names = dict.fromkeys(
         str(claim["resourceClaimTemplateName"])
-        for pods in patient.pods
+        for pods in context.pods
         for claim in pods.spec.get("resourceClaims") or ()
         if claim.get("resourceClaimTemplateName")
     )
-    version = kueue_version(patient)
-    if not (patient.queue and names):
+    version = kueue_version(context)
+    if not (context.queue and names):
         return
     if version and not any(within(row, version) for row in lock()["deviceClasses"]):
         yield passed(f"Kueue {version} does not look at claims of devices")
         return
     for name in names:
-        yield from _judged(patient, name, _classes(patient, name))
+        yield from _judged(context, name, _classes(context, name))
 
 
-def _judged(patient: Patient, name: str, classes: list[str]) -> Iterator[Sign]:
-    found = configuration(patient)
+def _judged(context: PreflightContext, name: str, classes: list[str]) -> Iterator[Sign]:
+    found = configuration(context)
     if not classes or found is None:
         why = "Kueue's configuration cannot be read" if classes else "the template is not to be seen"
         text = f"not checked whether Kueue maps the device classes of claim template {name}: {why}"
         yield warned(text, look_at_configuration() if classes else f"kubectl get resourceclaimtemplate {name}")
         return
     mapped = mapped_classes(found)
-    covered = {resource for group in resource_groups(patient) for resource in group["coveredResources"]}
+    covered = {resource for group in resource_groups(context) for resource in group["coveredResources"]}
     for each in classes:
         if each not in mapped:
             text = f"Kueue does not map device class {each}, and admits no run that claims it"
             yield failed(text, change_of_configuration(f"add {each} to resources.deviceClassMappings"))
         elif mapped[each] not in covered:
-            text = f"Kueue counts device class {each} as {mapped[each]}, which queue {patient.queue} does not cover"
-            yield failed(text, f"add {mapped[each]} to setup.quota.resources, and {setup_step(patient)}")
+            text = f"Kueue counts device class {each} as {mapped[each]}, which queue {context.queue} does not cover"
+            yield failed(text, f"add {mapped[each]} to setup.quota.resources, and {setup_step(context)}")
         else:
-            yield passed(f"Kueue counts device class {each} as {mapped[each]}, which queue {patient.queue} covers")
+            yield passed(f"Kueue counts device class {each} as {mapped[each]}, which queue {context.queue} covers")
 
 
-def _classes(patient: Patient, name: str) -> list[str]:
+def _classes(context: PreflightContext, name: str) -> list[str]:
     """Return the device classes of a template; none when nobody can see it."""
-    for item in patient.objects:
+    for item in context.objects:
         spec: dict[str, Any] = item.get("spec") or {}
         if item["kind"] == "ComputeDomain" and _channel_of(spec) == name:
             return [_CHANNEL]
         if item["kind"] == "ResourceClaimTemplate" and item["metadata"]["name"] == name:
             return _requested(item)
     for kind in _TEMPLATES:
-        found = peek(lambda kind=kind: patient.get(kind, name)) if patient.cluster.serves(kind) else None  # type: ignore[misc]
+        found = read_if_allowed(lambda kind=kind: context.get(kind, name)) if context.cluster.serves(kind) else None  # type: ignore[misc]
         if found:
             return _requested(found)
     return []

@@ -22,10 +22,10 @@ from chartgen.releases.preflight import (
     versions,
     volcano,
 )
-from chartgen.releases.preflight.context import Patient, denied
+from chartgen.releases.preflight.context import PreflightContext, denied
 from chartgen.releases.preflight.result import Diagnosis, Sign
 
-Check: TypeAlias = "Callable[[Patient], Iterator[Sign]]"
+Check: TypeAlias = "Callable[[PreflightContext], Iterator[Sign]]"
 
 # A check's name with dashes is its id.
 RELEASE: tuple[Check, ...] = (
@@ -90,7 +90,7 @@ def examine(
     Raises:
         MissingToolError: The cluster does not answer.
     """
-    return _examine(RELEASE, Patient(cluster, chart, values, objects, release, namespace))
+    return _examine(RELEASE, PreflightContext(cluster, chart, values, objects, release, namespace))
 
 
 def examine_cluster(cluster: Cluster, namespace: str = "") -> list[Diagnosis]:
@@ -103,19 +103,19 @@ def examine_cluster(cluster: Cluster, namespace: str = "") -> list[Diagnosis]:
     Raises:
         MissingToolError: The cluster does not answer.
     """
-    return _examine(CLUSTER, Patient(cluster, None, None, [], "", namespace or cluster.namespace))
+    return _examine(CLUSTER, PreflightContext(cluster, None, None, [], "", namespace or cluster.namespace))
 
 
-def _examine(checks: tuple[Check, ...], patient: Patient) -> list[Diagnosis]:
+def _examine(checks: tuple[Check, ...], context: PreflightContext) -> list[Diagnosis]:
     return [
-        Diagnosis(_id(check), sign.status, sign.text, sign.fix) for check in checks for sign in _run(check, patient)
+        Diagnosis(_id(check), sign.status, sign.text, sign.fix) for check in checks for sign in _run(check, context)
     ]
 
 
-def _run(check: Check, patient: Patient) -> Iterator[Sign]:
+def _run(check: Check, context: PreflightContext) -> Iterator[Sign]:
     """Run a check; what the caller may not read is said, not raised."""
     try:
-        yield from check(patient)
+        yield from check(context)
     except ClusterError as error:
         what = denied(error)
         if not what:

@@ -8,7 +8,7 @@ from chartgen.data.compatibility import lock
 from chartgen.errors import ChartgenError
 from chartgen.helm.yaml import load, require_map
 from chartgen.kube import CONFIG_MAP, Kind, Object
-from chartgen.releases.preflight.context import Patient, peek
+from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 
 NAMESPACE = "kueue-system"
 # Where Kueue's installers put its own configuration (kubernetes-sigs/kueue v0.19.2, config/components/manager).
@@ -26,48 +26,48 @@ _KINDS = {
 }
 
 
-def kueue_kind(patient: Patient, name: str) -> Kind:
+def kueue_kind(context: PreflightContext, name: str) -> Kind:
     """Return a kind of Kueue in the newest version that the cluster serves; the newest of all when it serves none."""
     plural, namespaced = _KINDS[name]
     versions = [row["api"] for row in reversed(lock()["apis"]) if row["of"] == "Kueue"]
     kinds = [Kind(version, name, plural, namespaced=namespaced) for version in versions]
-    return next((kind for kind in kinds if patient.cluster.serves(kind)), kinds[0])
+    return next((kind for kind in kinds if context.cluster.serves(kind)), kinds[0])
 
 
-def local_queue(patient: Patient) -> Object | None:
+def local_queue(context: PreflightContext) -> Object | None:
     """Return the LocalQueue that the run asks for."""
-    return patient.get(kueue_kind(patient, "LocalQueue"), patient.queue) if patient.queue else None
+    return context.get(kueue_kind(context, "LocalQueue"), context.queue) if context.queue else None
 
 
-def cluster_queue(patient: Patient) -> Object | None:
+def cluster_queue(context: PreflightContext) -> Object | None:
     """Return the ClusterQueue behind it; that of the same name, as setup charts make it, when the LocalQueue lacks."""
-    if not patient.queue:
+    if not context.queue:
         return None
-    local = local_queue(patient)
-    return patient.get(kueue_kind(patient, "ClusterQueue"), local["spec"]["clusterQueue"] if local else patient.queue)
+    local = local_queue(context)
+    return context.get(kueue_kind(context, "ClusterQueue"), local["spec"]["clusterQueue"] if local else context.queue)
 
 
-def resource_groups(patient: Patient) -> list[dict[str, Any]]:
+def resource_groups(context: PreflightContext) -> list[dict[str, Any]]:
     """Return the resource groups of the ClusterQueue; none when there is no such queue."""
-    found: list[dict[str, Any]] = (cluster_queue(patient) or {"spec": {}})["spec"].get("resourceGroups", [])
+    found: list[dict[str, Any]] = (cluster_queue(context) or {"spec": {}})["spec"].get("resourceGroups", [])
     return found
 
 
-def flavors_of(patient: Patient) -> list[Object]:
+def flavors_of(context: PreflightContext) -> list[Object]:
     """Return the ResourceFlavors of the ClusterQueue whose machines the run's GPU pods may use."""
-    names = dict.fromkeys(flavor["name"] for group in resource_groups(patient) for flavor in group["flavors"])
-    kind = kueue_kind(patient, "ResourceFlavor")
-    found = [flavor for name in names if (flavor := patient.get(kind, name))]
-    return [flavor for flavor in found if all(_may_use(pods.spec, flavor) for pods in patient.pods)]
+    names = dict.fromkeys(flavor["name"] for group in resource_groups(context) for flavor in group["flavors"])
+    kind = kueue_kind(context, "ResourceFlavor")
+    found = [flavor for name in names if (flavor := context.get(kind, name))]
+    return [flavor for flavor in found if all(_may_use(pods.spec, flavor) for pods in context.pods)]
 
 
-def configuration(patient: Patient) -> dict[str, Any] | None:
+def configuration(context: PreflightContext) -> dict[str, Any] | None:
     """Return Kueue's own configuration; None when the caller may not read it, or it is not where installers put it."""
 
     def read() -> Object | None:
-        return peek(lambda: patient.cluster.get(CONFIG_MAP, CONFIGURATION, NAMESPACE))
+        return read_if_allowed(lambda: context.cluster.get(CONFIG_MAP, CONFIGURATION, NAMESPACE))
 
-    text = ((patient.once(CONFIGURATION, read) or {}).get("data") or {}).get(_FILE, "")
+    text = ((context.once(CONFIGURATION, read) or {}).get("data") or {}).get(_FILE, "")
     try:
         return dict(require_map(load(text, _FILE), "Kueue's configuration")) or None
     except ChartgenError:

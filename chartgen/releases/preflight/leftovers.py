@@ -7,50 +7,50 @@ from collections.abc import Iterator
 from chartgen.kube import Object
 from chartgen.kube.workloads import outcome
 from chartgen.releases.history import OWNER_ANNOTATION, Record
-from chartgen.releases.preflight.context import Patient
+from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.result import Sign, warned
 
 # Helm's words for what a command that was killed leaves (pkg/release/common/status.go).
 _UNFINISHED = {"pending-install", "pending-upgrade", "pending-rollback", "uninstalling"}
 
 
-def orphans(patient: Patient) -> Iterator[Sign]:
+def orphans(context: PreflightContext) -> Iterator[Sign]:
     """Every run that Helm made is one of the last revision; Helm itself looks at no other when it uninstalls."""
     # runs of Argo CD and Flux may not have it
-    made = [run for run in patient.runs if OWNER_ANNOTATION in run["metadata"].get("annotations", {})]
+    made = [run for run in context.runs if OWNER_ANNOTATION in run["metadata"].get("annotations", {})]
     for run in made:
-        record = _record_of(patient, run)
-        if record is None or record is not patient.records[-1]:
-            yield _orphan(patient, run, record)
+        record = _record_of(context, run)
+        if record is None or record is not context.records[-1]:
+            yield _orphan(context, run, record)
 
 
-def stuck_release(patient: Patient) -> Iterator[Sign]:
+def stuck_release(context: PreflightContext) -> Iterator[Sign]:
     """The last command on the release came to its end."""
-    for record in patient.records[-1:]:
+    for record in context.records[-1:]:
         if record.status in _UNFINISHED:
             text = f"revision {record.revision} is {record.status} since {record.updated:%Y-%m-%d %H:%M} UTC"
             cure = "the next chartgen command recovers it, unless another one is still at work"
             yield warned(f"{text}: a command was cut off", cure)
 
 
-def _record_of(patient: Patient, run: Object) -> Record | None:
+def _record_of(context: PreflightContext, run: Object) -> Record | None:
     """Return the newest record that holds a run."""
     key = (run["kind"], run["metadata"]["name"])
-    for record in reversed(patient.records):
+    for record in reversed(context.records):
         if key in {(item["kind"], item["metadata"]["name"]) for item in record.objects}:
             return record
     return None
 
 
-def _orphan(patient: Patient, run: Object, record: Record | None) -> Sign:
+def _orphan(context: PreflightContext, run: Object, record: Record | None) -> Sign:
     kind, name = run["kind"], run["metadata"]["name"]
     ended = outcome(run)
     state = f"has {ended}" if ended else "still holds its machines"
     if record:
         text = f"{kind} {name} is left from revision {record.revision} and {state}"
-        return warned(text, f"chartgen upgrade replaces it, chartgen uninstall {patient.release} removes it")
+        return warned(text, f"chartgen upgrade replaces it, chartgen uninstall {context.release} removes it")
     group = run["apiVersion"].rpartition("/")[0]
-    command = f"delete {patient.cluster.kind(run['apiVersion'], kind).plural}.{group} {name} --cascade=foreground"
+    command = f"delete {context.cluster.kind(run['apiVersion'], kind).plural}.{group} {name} --cascade=foreground"
     return warned(
-        f"{kind} {name} is in no record of Helm and {state}", f"kubectl --namespace {patient.namespace} {command}"
+        f"{kind} {name} is in no record of Helm and {state}", f"kubectl --namespace {context.namespace} {command}"
     )

@@ -12,7 +12,7 @@ from chartgen.kube.pods import Pods
 from chartgen.kube.quantities import Quantities, add, show
 from chartgen.kube.scheduling import has_label, is_selected, offers, room, wanted_labels, why_unusable
 from chartgen.kube.taints import untolerated
-from chartgen.releases.preflight.context import Patient, peek
+from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.kueue import flavors_of
 from chartgen.releases.preflight.result import Sign, failed, passed, warned
 
@@ -44,11 +44,11 @@ class Fleet:
     places: int
 
 
-def machines(patient: Patient) -> Iterator[Sign]:
+def machines(context: PreflightContext) -> Iterator[Sign]:
     """Enough machines have the labels that the pods ask for, are Ready and not cordoned."""
-    for fleet in _fleets(patient):
-        lacking = _lacking(patient, fleet)
-        if lacking and _grows(patient):
+    for fleet in _fleets(context):
+        lacking = _lacking(context, fleet)
+        if lacking and _grows(context):
             yield warned(lacking, "wait for the cluster's autoscaler, which has to add them")
         elif lacking:
             yield failed(lacking, _cure(fleet))
@@ -57,12 +57,12 @@ def machines(patient: Patient) -> Iterator[Sign]:
             yield passed(f"{count} Ready, {fleet.needed} needed for {fleet.pods}")
 
 
-def machine_taints(patient: Patient) -> Iterator[Sign]:
+def machine_taints(context: PreflightContext) -> Iterator[Sign]:
     """The pods tolerate the taints of enough machines."""
-    for fleet in _fleets(patient):
+    for fleet in _fleets(context):
         least = min(fleet.needed, len(fleet.usable))
         if len(fleet.tolerated) < least:
-            counts = Counter(taint for node in fleet.usable for taint in _untolerated(patient, fleet.pods, node))
+            counts = Counter(taint for node in fleet.usable for taint in _untolerated(context, fleet.pods, node))
             shown = ", ".join(f"{taint} on {count}" for taint, count in sorted(counts.items()))
             text = f"{fleet.pods} tolerate{'s' * (fleet.pods.count == 1)} {len(fleet.tolerated)} of "
             text += f"{len(fleet.usable)} machines: {shown}"
@@ -72,9 +72,9 @@ def machine_taints(patient: Patient) -> Iterator[Sign]:
             yield passed(f"the taints of {len(fleet.tolerated)} machines let {fleet.pods} in")
 
 
-def machine_capacity(patient: Patient) -> Iterator[Sign]:
+def machine_capacity(context: PreflightContext) -> Iterator[Sign]:
     """Enough machines offer the GPUs, network adapters and memory that a pod asks for."""
-    for fleet in _fleets(patient):
+    for fleet in _fleets(context):
         count = len(fleet.tolerated)
         small = [node for node in fleet.tolerated if not room(offers(node), fleet.pods.requests)]
         if small and fleet.places < fleet.pods.count:
@@ -89,16 +89,16 @@ def machine_capacity(patient: Patient) -> Iterator[Sign]:
             yield passed(f"machines offer {shown} to a pod")
 
 
-def machines_free(patient: Patient) -> Iterator[Sign]:
+def machines_free(context: PreflightContext) -> Iterator[Sign]:
     """Enough of them are free now; the release's own pods make room for their successors."""
-    fleets = [fleet for fleet in _fleets(patient) if fleet.pods.devices and fleet.places >= fleet.pods.count]
+    fleets = [fleet for fleet in _fleets(context) if fleet.pods.devices and fleet.places >= fleet.pods.count]
     if not fleets:
         return
     used: dict[str, Quantities] = {node["metadata"]["name"]: {} for fleet in fleets for node in fleet.tolerated}
     # one by one: the pods of a large cluster fill hundreds of megabytes
-    for pod in patient.cluster.each(POD, fields="status.phase!=Succeeded,status.phase!=Failed"):
+    for pod in context.cluster.each(POD, fields="status.phase!=Succeeded,status.phase!=Failed"):
         place = pod["spec"].get("nodeName")
-        if place in used and not _is_own(patient, pod):
+        if place in used and not _is_own(context, pod):
             used[place] = add([used[place], Pods("", "", 1, pod["metadata"], pod["spec"]).requests])
     for fleet in fleets:
         free = sum(room(_free(node, used), fleet.pods.requests) for node in fleet.tolerated)
@@ -109,10 +109,10 @@ def machines_free(patient: Patient) -> Iterator[Sign]:
             yield passed(f"room for {free} pods now, {fleet.pods} asked for")
 
 
-def gpu_machines(patient: Patient) -> Iterator[Sign]:
+def gpu_machines(context: PreflightContext) -> Iterator[Sign]:
     """What GPU machines the cluster has, for those who have not chosen a target."""
     kinds: dict[str, list[Object]] = {}
-    for node in patient.nodes:
+    for node in context.nodes:
         if any(name.endswith("/gpu") and amount for name, amount in offers(node).items()):
             label = node["metadata"].get("labels", {}).get("node.kubernetes.io/instance-type", "of unknown type")
             kinds.setdefault(label, []).append(node)
@@ -125,30 +125,30 @@ def gpu_machines(patient: Patient) -> Iterator[Sign]:
         yield warned("no machine offers GPUs", "add a node pool with GPUs and their device plugin")
 
 
-def _fleets(patient: Patient) -> list[Fleet]:
-    return patient.once("fleets", lambda: [_fleet(patient, pods) for pods in patient.pods])
+def _fleets(context: PreflightContext) -> list[Fleet]:
+    return context.once("fleets", lambda: [_fleet(context, pods) for pods in context.pods])
 
 
-def _fleet(patient: Patient, pods: Pods) -> Fleet:
-    selected = [node for node in patient.nodes if is_selected(node, pods.spec)]
+def _fleet(context: PreflightContext, pods: Pods) -> Fleet:
+    selected = [node for node in context.nodes if is_selected(node, pods.spec)]
     usable = [node for node in selected if not why_unusable(node)]
-    tolerated = [node for node in usable if not _untolerated(patient, pods, node)]
+    tolerated = [node for node in usable if not _untolerated(context, pods, node)]
     rooms = {node["metadata"]["name"]: room(offers(node), pods.requests) for node in selected}
     needed = -(-pods.count // max([1, *rooms.values()]))  # machines that hold none are told by `machine_capacity`
     return Fleet(pods, selected, usable, tolerated, needed, sum(rooms[node["metadata"]["name"]] for node in tolerated))
 
 
-def _untolerated(patient: Patient, pods: Pods, node: Object) -> list[str]:
+def _untolerated(context: PreflightContext, pods: Pods, node: Object) -> list[str]:
     """Return the taints that keep pods off; Kueue adds the tolerations of a queue's flavors when it admits them."""
     own = pods.spec.get("tolerations", [])
     found = untolerated(node, own)
-    if found and patient.queue:
-        added = [each for flavor in flavors_of(patient) for each in flavor["spec"].get("tolerations", ())]
+    if found and context.queue:
+        added = [each for flavor in flavors_of(context) for each in flavor["spec"].get("tolerations", ())]
         return untolerated(node, [*own, *added])
     return found
 
 
-def _lacking(patient: Patient, fleet: Fleet) -> str:
+def _lacking(context: PreflightContext, fleet: Fleet) -> str:
     """Say what machines lack; empty when enough are there."""
     if len(fleet.usable) >= fleet.needed:
         return ""
@@ -157,7 +157,7 @@ def _lacking(patient: Patient, fleet: Fleet) -> str:
         return f"{len(fleet.usable)} of {fleet.needed} machines for {fleet.pods} are usable: {', '.join(shown)}"
     asked = wanted_labels(fleet.pods.spec)
     have = f"{len(fleet.selected)} of {fleet.needed} machines for {fleet.pods} " + ("have " if asked else "are there")
-    alone = [shown for shown, rule in asked.items() if not any(has_label(node, rule) for node in patient.nodes)]
+    alone = [shown for shown, rule in asked.items() if not any(has_label(node, rule) for node in context.nodes)]
     none = f": none has {' nor '.join(alone)}" if alone and len(asked) > 1 else ""
     return f"{have}{','.join(asked)}{none}"
 
@@ -185,15 +185,15 @@ def _free(node: Object, used: dict[str, Quantities]) -> Quantities:
     return {name: amount - taken.get(name, Fraction(0)) for name, amount in offers(node).items()}
 
 
-def _is_own(patient: Patient, pod: Object) -> bool:
+def _is_own(context: PreflightContext, pod: Object) -> bool:
     metadata = pod["metadata"]
-    own = metadata.get("labels", {}).get(INSTANCE_LABEL) == patient.release
-    return bool(own and metadata["namespace"] == patient.namespace)
+    own = metadata.get("labels", {}).get(INSTANCE_LABEL) == context.release
+    return bool(own and metadata["namespace"] == context.namespace)
 
 
-def _grows(patient: Patient) -> bool:
+def _grows(context: PreflightContext) -> bool:
     """Report whether machines come when pods wait for them."""
-    if any(_ON_DEMAND in item["metadata"].get("annotations", {}) for item in patient.objects):
+    if any(_ON_DEMAND in item["metadata"].get("annotations", {}) for item in context.objects):
         return True
-    status = peek(lambda: patient.cluster.get(CONFIG_MAP, _AUTOSCALER, "kube-system"))
-    return status is not None or patient.cluster.serves(_KARPENTER)
+    status = read_if_allowed(lambda: context.cluster.get(CONFIG_MAP, _AUTOSCALER, "kube-system"))
+    return status is not None or context.cluster.serves(_KARPENTER)

@@ -9,7 +9,7 @@ from typing import Any
 
 from chartgen.kube import LEASE, Cluster, Kind
 from chartgen.releases.history import storage_kind
-from chartgen.releases.preflight.context import Patient
+from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.result import Sign, failed, passed, warned
 
 _RULES = Kind("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False)
@@ -83,34 +83,34 @@ class Caller:
         return bool(answer["status"]["allowed"])
 
 
-def permissions(patient: Patient) -> Iterator[Sign]:
+def permissions(context: PreflightContext) -> Iterator[Sign]:
     """The caller may do all that the release needs."""
-    caller, well = Caller(patient.cluster, patient.namespace), True
-    for need in _needs(patient):
+    caller, well = Caller(context.cluster, context.namespace), True
+    for need in _needs(context):
         if verbs := caller.lacks(need):
             well = False
-            yield _missing(patient, need, verbs)
+            yield _missing(context, need, verbs)
     if well:
-        yield passed(f"you may do all that a release in namespace {patient.namespace} needs")
+        yield passed(f"you may do all that a release in namespace {context.namespace} needs")
 
 
-def _needs(patient: Patient) -> Iterator[Need]:
+def _needs(context: PreflightContext) -> Iterator[Need]:
     store = storage_kind()
     yield Need("", store.plural, _RECORDS)
     yield Need(LEASE.api_version.partition("/")[0], LEASE.plural, _MANAGED)
-    kinds = {(item["apiVersion"], item["kind"]) for item in patient.objects}
+    kinds = {(item["apiVersion"], item["kind"]) for item in context.objects}
     for api_version, name in sorted(kinds):
-        if patient.cluster.serves(Kind(api_version, name, plural="")):
-            kind = patient.cluster.kind(api_version, name)
+        if context.cluster.serves(Kind(api_version, name, plural="")):
+            kind = context.cluster.kind(api_version, name)
             yield Need(api_version.rpartition("/")[0], kind.plural, _MANAGED, kind.namespaced)
     for resource, verbs in _FOLLOWED:
         yield Need("", resource, verbs, essential=False)
 
 
-def _missing(patient: Patient, need: Need, verbs: list[str]) -> Sign:
-    place = f" in namespace {patient.namespace}" if need.namespaced else ""
+def _missing(context: PreflightContext, need: Need, verbs: list[str]) -> Sign:
+    place = f" in namespace {context.namespace}" if need.namespaced else ""
     text = f"no permission to {', '.join(verbs)} {need}{place}"
-    role = f"--namespace {patient.namespace} create role" if need.namespaced else "create clusterrole"
+    role = f"--namespace {context.namespace} create role" if need.namespaced else "create clusterrole"
     name = f"chartgen-{need.resource.replace('/', '-')}"
     fix = f"ask for it: kubectl {role} {name} --verb={','.join(verbs)} --resource={need}, and a binding to you"
     return failed(text, fix) if need.essential else warned(text, fix)

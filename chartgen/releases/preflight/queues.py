@@ -9,7 +9,7 @@ from typing import Any
 from chartgen.kube import NAMESPACE, Object
 from chartgen.kube.quantities import Quantities, add, read, show
 from chartgen.kube.scheduling import is_matched, is_selected, why_unusable
-from chartgen.releases.preflight.context import Patient, condition, peek
+from chartgen.releases.preflight.context import PreflightContext, condition, read_if_allowed
 from chartgen.releases.preflight.cure import RELEASE, other_queues, setup_step
 from chartgen.releases.preflight.kueue import cluster_queue, flavors_of, kueue_kind, local_queue, resource_groups
 from chartgen.releases.preflight.result import Sign, failed, passed, warned
@@ -20,66 +20,66 @@ _LEVELS = tuple(f"{_PODSET}{mode}-topology" for mode in ("required", "preferred"
 _ANY_LEVEL = f"{_PODSET}unconstrained-topology"
 
 
-def queue(patient: Patient) -> Iterator[Sign]:
+def queue(context: PreflightContext) -> Iterator[Sign]:
     """The queue exists, and admits runs."""
-    if not patient.queue:
+    if not context.queue:
         return
-    local = local_queue(patient)
+    local = local_queue(context)
     if local is None:
-        yield _absent(patient)
+        yield _absent(context)
         return
-    name, held = local["spec"]["clusterQueue"], cluster_queue(patient)
+    name, held = local["spec"]["clusterQueue"], cluster_queue(context)
     if held is None:
-        yield failed(f"queue {patient.queue} leads to ClusterQueue {name}, which does not exist", setup_step(patient))
+        yield failed(f"queue {context.queue} leads to ClusterQueue {name}, which does not exist", setup_step(context))
         return
-    space = peek(lambda: patient.get(NAMESPACE, patient.namespace))
+    space = read_if_allowed(lambda: context.get(NAMESPACE, context.namespace))
     if space and not is_matched(space, held["spec"].get("namespaceSelector")):
         text = (
-            f"ClusterQueue {name} takes no runs of namespace {patient.namespace}: its namespaceSelector leaves it out"
+            f"ClusterQueue {name} takes no runs of namespace {context.namespace}: its namespaceSelector leaves it out"
         )
         yield failed(
-            text, f"kubectl label namespace {patient.namespace} as `kubectl get clusterqueue {name} -o yaml` says"
+            text, f"kubectl label namespace {context.namespace} as `kubectl get clusterqueue {name} -o yaml` says"
         )
         return
     stopped = [(item, kind) for item, kind in ((local, "localqueue"), (held, "clusterqueue")) if _is_stopped(item)]
     for item, kind in stopped:
         text = f"{kind} {item['metadata']['name']} is stopped ({item['spec']['stopPolicy']})"
         change = '--type merge --patch \'{"spec": {"stopPolicy": "None"}}\''
-        place = f"--namespace {patient.namespace} " if item is local else ""
+        place = f"--namespace {context.namespace} " if item is local else ""
         yield failed(text, f"kubectl {place}patch {kind} {item['metadata']['name']} {change}")
     active = condition(held, "Active")
     if active.get("status") == "True" and not stopped:
         waiting = held["status"].get("pendingWorkloads", 0)
-        yield passed(f"queue {patient.queue} is active, {waiting} runs wait in ClusterQueue {name}")
+        yield passed(f"queue {context.queue} is active, {waiting} runs wait in ClusterQueue {name}")
     elif not stopped:
         reason = active.get("message") or "Kueue has not looked at it"
         yield failed(f"ClusterQueue {name} is not active: {reason}", f"kubectl describe clusterqueue {name}")
 
 
-def queue_quota(patient: Patient) -> Iterator[Sign]:
+def queue_quota(context: PreflightContext) -> Iterator[Sign]:
     """The quota covers every resource that the pods request, and holds the whole run."""
-    held = cluster_queue(patient)
+    held = cluster_queue(context)
     if held is None:
         return
-    name, asked = held["metadata"]["name"], add(pods.total for pods in patient.pods)
-    groups = resource_groups(patient)
+    name, asked = held["metadata"]["name"], add(pods.total for pods in context.pods)
+    groups = resource_groups(context)
     covered = {resource for group in groups for resource in group["coveredResources"]}
     for resource in sorted(set(asked) - covered):
         text = f"ClusterQueue {name} does not cover {resource}, which the pods request: the run is never admitted"
         yield failed(text, f"kubectl edit clusterqueue {name}: add {resource} to coveredResources, with a quota")
-    usable = {flavor["metadata"]["name"] for flavor in flavors_of(patient)}
+    usable = {flavor["metadata"]["name"] for flavor in flavors_of(context)}
     for group in groups:
         wanted = {resource: asked[resource] for resource in group["coveredResources"] if resource in asked}
         if wanted:
-            yield _quota(patient, held, [each for each in group["flavors"] if each["name"] in usable], wanted)
+            yield _quota(context, held, [each for each in group["flavors"] if each["name"] in usable], wanted)
 
 
-def queue_tolerations(patient: Patient) -> Iterator[Sign]:
+def queue_tolerations(context: PreflightContext) -> Iterator[Sign]:
     """The pods carry the flavors' tolerations already: what Kueue adds to a run makes its next upgrade a conflict."""
-    flavors = flavors_of(patient)
+    flavors = flavors_of(context)
     clean = True
     for flavor in flavors:
-        for pods in patient.pods:
+        for pods in context.pods:
             own = [_normal(each) for each in pods.spec.get("tolerations", ())]
             added = [each for each in flavor["spec"].get("tolerations", ()) if _normal(each) not in own]
             if added:
@@ -94,28 +94,28 @@ def queue_tolerations(patient: Patient) -> Iterator[Sign]:
         yield passed("the pods carry the tolerations of the queue's flavors")
 
 
-def queue_topology(patient: Patient) -> Iterator[Sign]:
+def queue_topology(context: PreflightContext) -> Iterator[Sign]:
     """A run that asks for a topology gets a flavor with one, of which the machines have all labels."""
-    asked = {key: value for pods in patient.pods for key, value in pods.annotations.items() if key in _LEVELS}
-    is_asked = asked or any(_ANY_LEVEL in pods.annotations for pods in patient.pods)
-    for flavor in flavors_of(patient) if is_asked else ():
+    asked = {key: value for pods in context.pods for key, value in pods.annotations.items() if key in _LEVELS}
+    is_asked = asked or any(_ANY_LEVEL in pods.annotations for pods in context.pods)
+    for flavor in flavors_of(context) if is_asked else ():
         name, topology = flavor["metadata"]["name"], flavor["spec"].get("topologyName")
-        found = patient.get(kueue_kind(patient, "Topology"), topology) if topology else None
+        found = context.get(kueue_kind(context, "Topology"), topology) if topology else None
         if found is None:
             text = (
                 f"Topology {topology} of flavor {name} does not exist" if topology else f"flavor {name} has no topology"
             )
-            yield failed(text, f"{setup_step(patient)}, or set topology.mode to an empty text")
+            yield failed(text, f"{setup_step(context)}, or set topology.mode to an empty text")
             continue
         levels = [level["nodeLabel"] for level in found["spec"]["levels"]]
-        yield from _levels(patient, topology, levels, asked)
+        yield from _levels(context, topology, levels, asked)
 
 
-def _levels(patient: Patient, topology: str, levels: list[str], asked: dict[str, str]) -> Iterator[Sign]:
+def _levels(context: PreflightContext, topology: str, levels: list[str], asked: dict[str, str]) -> Iterator[Sign]:
     for level in sorted(set(asked.values()) - set(levels)):
         yield failed(f"{level} is no level of topology {topology}", f"set topology.level to one of {', '.join(levels)}")
-    for pods in patient.pods:
-        nodes = [node for node in patient.nodes if is_selected(node, pods.spec) and not why_unusable(node)]
+    for pods in context.pods:
+        nodes = [node for node in context.nodes if is_selected(node, pods.spec) and not why_unusable(node)]
         for level in levels:
             bare = [node["metadata"]["name"] for node in nodes if level not in node["metadata"]["labels"]]
             if bare:
@@ -127,7 +127,7 @@ def _levels(patient: Patient, topology: str, levels: list[str], asked: dict[str,
             yield passed(f"{len(nodes)} machines have the {len(levels)} labels of topology {topology}")
 
 
-def _quota(patient: Patient, held: Object, flavors: list[dict[str, Any]], asked: Quantities) -> Sign:
+def _quota(context: PreflightContext, held: Object, flavors: list[dict[str, Any]], asked: Quantities) -> Sign:
     """Judge the flavors of one resource group; the first that holds the run is taken, as Kueue does."""
     name = held["metadata"]["name"]
     tables = {each["name"]: {item["name"]: item for item in each["resources"]} for each in flavors}
@@ -136,7 +136,7 @@ def _quota(patient: Patient, held: Object, flavors: list[dict[str, Any]], asked:
         nominal = {resource: read(quotas[resource]["nominalQuota"]) for resource in asked}
         short = {resource for resource, amount in asked.items() if nominal[resource] < amount}
         if not short:
-            return _room(patient, held, flavor, nominal, asked)
+            return _room(context, held, flavor, nominal, asked)
         if cohort and all("borrowingLimit" not in quotas[resource] for resource in short):
             text = f"{_amounts(asked, short)} of flavor {flavor} go beyond the queue's own quota"
             return warned(f"{text}: the rest is borrowed", f"kubectl get clusterqueues shows what cohort {cohort} has")
@@ -151,7 +151,7 @@ def _quota(patient: Patient, held: Object, flavors: list[dict[str, Any]], asked:
     return failed(text, f"kubectl edit clusterqueue {name}: raise nominalQuota (setup.quota.nodes), or use fewer nodes")
 
 
-def _room(patient: Patient, held: Object, flavor: str, nominal: Quantities, asked: Quantities) -> Sign:
+def _room(context: PreflightContext, held: Object, flavor: str, nominal: Quantities, asked: Quantities) -> Sign:
     """Say whether the quota that holds the run is free now; a run of this release gives its own back."""
     reserved = held.get("status", {}).get("flavorsReservation", [])
     rows = [item for each in reserved if each["name"] == flavor for item in each.get("resources", ())]
@@ -159,7 +159,7 @@ def _room(patient: Patient, held: Object, flavor: str, nominal: Quantities, aske
     free = {resource: amount - taken.get(resource, Fraction(0)) for resource, amount in nominal.items()}
     short = {resource for resource, amount in asked.items() if free[resource] < amount}
     devices = {resource for resource in asked if "/" in resource} or set(asked)
-    if short and not patient.is_running:
+    if short and not context.is_running:
         text = f"{_amounts(free, short)} of flavor {flavor} are free now, the run asks for {_amounts(asked, short)}"
         return warned(text, "the run waits for its turn; `kubectl get workloads --all-namespaces` shows whose it is")
     return passed(f"flavor {flavor} has {_amounts(nominal, devices)}, the run asks for {_amounts(asked, devices)}")
@@ -169,20 +169,20 @@ def _amounts(table: Quantities, resources: set[str]) -> str:
     return " and ".join(f"{show(table[resource], resource)} {resource}" for resource in sorted(resources))
 
 
-def _absent(patient: Patient) -> Sign:
-    names = sorted(item["metadata"]["name"] for item in _local_queues(patient))
+def _absent(context: PreflightContext) -> Sign:
+    names = sorted(item["metadata"]["name"] for item in _local_queues(context))
     others = f"; there are {', '.join(names)}" if names else ""
-    text = f"there is no queue {patient.queue} in namespace {patient.namespace}{others}"
-    held = set(other_queues(patient)) - {patient.queue}
+    text = f"there is no queue {context.queue} in namespace {context.namespace}{others}"
+    held = set(other_queues(context)) - {context.queue}
     if held:
         return failed(text, f"set queue.name to {' or '.join(sorted(held))}, which release {RELEASE} holds")
     # a ClusterQueue belongs to no namespace, so many users cannot read it
-    is_there = peek(lambda: cluster_queue(patient)) is not None
-    return failed(text, f"{setup_step(patient, has_cluster_half=is_there)}, or set queue.name")
+    is_there = read_if_allowed(lambda: cluster_queue(context)) is not None
+    return failed(text, f"{setup_step(context, has_cluster_half=is_there)}, or set queue.name")
 
 
-def _local_queues(patient: Patient) -> list[Object]:
-    return patient.find(kueue_kind(patient, "LocalQueue"), namespace=patient.namespace)
+def _local_queues(context: PreflightContext) -> list[Object]:
+    return context.find(kueue_kind(context, "LocalQueue"), namespace=context.namespace)
 
 
 def _is_stopped(item: Object) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from chartgen.kube import CONFIG_MAP, SECRET, Kind
 from chartgen.kube.pods import Pods
-from chartgen.releases.preflight.context import Patient
+from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.cure import setup_step
 from chartgen.releases.preflight.kueue import kueue_kind
 from chartgen.releases.preflight.result import Sign, failed, passed
@@ -22,16 +22,16 @@ _PARAMETERS = Kind("networking.gke.io/v1", "GKENetworkParamSet", "gkenetworkpara
 _INTERFACES, _POD_NETWORK = "networking.gke.io/interfaces", "default"
 
 
-def secrets(patient: Patient) -> Iterator[Sign]:
+def secrets(context: PreflightContext) -> Iterator[Sign]:
     """Secrets that the pods read exist, with the keys that they read."""
-    for name, keys in sorted(_secrets(patient).items()):
-        if patient.makes("Secret", name):
+    for name, keys in sorted(_secrets(context).items()):
+        if context.makes("Secret", name):
             continue
-        found = patient.get(SECRET, name)
-        place = f"kubectl --namespace {patient.namespace}"
+        found = context.get(SECRET, name)
+        place = f"kubectl --namespace {context.namespace}"
         if found is None:
             make = "".join(f" --from-literal={key}=..." for key in sorted(keys)) or " --from-literal=KEY=..."
-            text = f"there is no secret {name} in namespace {patient.namespace}"
+            text = f"there is no secret {name} in namespace {context.namespace}"
             yield failed(text, f"{place} create secret generic {name}{make}")
         elif missing := sorted(keys - set(found.get("data", {}))):
             yield failed(f"secret {name} has no key {', '.join(missing)}", f"{place} edit secret {name}")
@@ -39,86 +39,86 @@ def secrets(patient: Patient) -> Iterator[Sign]:
             yield passed(f"secret {name} exists")
 
 
-def pull_secrets(patient: Patient) -> Iterator[Sign]:
+def pull_secrets(context: PreflightContext) -> Iterator[Sign]:
     """Secrets for pulling images exist."""
-    names = {each["name"] for pods in patient.pods for each in pods.spec.get("imagePullSecrets", ())}
+    names = {each["name"] for pods in context.pods for each in pods.spec.get("imagePullSecrets", ())}
     make = "create secret docker-registry {} --docker-server=... --docker-username=... --docker-password=..."
-    yield from _existing(patient, SECRET, "image pull secret", names, make)
+    yield from _existing(context, SECRET, "image pull secret", names, make)
 
 
-def config_maps(patient: Patient) -> Iterator[Sign]:
+def config_maps(context: PreflightContext) -> Iterator[Sign]:
     """ConfigMaps that the pods read and the release does not make exist."""
-    volumes = [volume.get("configMap", {}) for pods in patient.pods for volume in pods.spec.get("volumes", ())]
-    named = {each["name"] for each in [*volumes, *_sources(patient, "configMap")] if each and not each.get("optional")}
-    others = {name for name in named if not patient.makes("ConfigMap", name)}
-    yield from _existing(patient, CONFIG_MAP, "ConfigMap", others, "create configmap {} --from-file=...")
+    volumes = [volume.get("configMap", {}) for pods in context.pods for volume in pods.spec.get("volumes", ())]
+    named = {each["name"] for each in [*volumes, *_sources(context, "configMap")] if each and not each.get("optional")}
+    others = {name for name in named if not context.makes("ConfigMap", name)}
+    yield from _existing(context, CONFIG_MAP, "ConfigMap", others, "create configmap {} --from-file=...")
 
 
-def service_account(patient: Patient) -> Iterator[Sign]:
+def service_account(context: PreflightContext) -> Iterator[Sign]:
     """The account of the pods exists; without it no pod is made."""
-    names = {pods.spec["serviceAccountName"] for pods in patient.pods if pods.spec.get("serviceAccountName")}
-    others = {name for name in names if not patient.makes("ServiceAccount", name)}
-    yield from _existing(patient, _ACCOUNT, "service account", others, "create serviceaccount {}")
+    names = {pods.spec["serviceAccountName"] for pods in context.pods if pods.spec.get("serviceAccountName")}
+    others = {name for name in names if not context.makes("ServiceAccount", name)}
+    yield from _existing(context, _ACCOUNT, "service account", others, "create serviceaccount {}")
 
 
-def _existing(patient: Patient, kind: Kind, what: str, names: set[str], make: str) -> Iterator[Sign]:
+def _existing(context: PreflightContext, kind: Kind, what: str, names: set[str], make: str) -> Iterator[Sign]:
     """Look for objects of the namespace; `make` is what kubectl is told to make one of a name."""
     for name in sorted(names):
-        if patient.get(kind, name) is None:
-            text = f"there is no {what} {name} in namespace {patient.namespace}"
-            yield failed(text, f"kubectl --namespace {patient.namespace} {make.format(name)}")
+        if context.get(kind, name) is None:
+            text = f"there is no {what} {name} in namespace {context.namespace}"
+            yield failed(text, f"kubectl --namespace {context.namespace} {make.format(name)}")
         else:
             yield passed(f"{what} {name} exists")
 
 
-def priority_classes(patient: Patient) -> Iterator[Sign]:
+def priority_classes(context: PreflightContext) -> Iterator[Sign]:
     """The priority classes of the pods, and of the run in its queue, exist."""
-    wanted = {(_PRIORITY, pods.spec["priorityClassName"]) for pods in patient.pods if "priorityClassName" in pods.spec}
-    if patient.run and (name := patient.run["metadata"].get("labels", {}).get(_WORKLOAD_PRIORITY)):
-        wanted.add((kueue_kind(patient, "WorkloadPriorityClass"), name))
+    wanted = {(_PRIORITY, pods.spec["priorityClassName"]) for pods in context.pods if "priorityClassName" in pods.spec}
+    if context.run and (name := context.run["metadata"].get("labels", {}).get(_WORKLOAD_PRIORITY)):
+        wanted.add((kueue_kind(context, "WorkloadPriorityClass"), name))
     for kind, name in sorted(wanted, key=str):
-        if patient.get(kind, name) is None:
+        if context.get(kind, name) is None:
             yield failed(f"there is no {kind.name} {name}", f"ask the platform team for a {kind.name}, or leave it out")
         else:
             yield passed(f"{kind.name} {name} exists")
 
 
-def networks(patient: Patient) -> Iterator[Sign]:
+def networks(context: PreflightContext) -> Iterator[Sign]:
     """GKE's network objects for the pods' further interfaces exist, with their parameters."""
-    names = {name for pods in patient.pods for name in _networks(pods)}
+    names = {name for pods in context.pods for name in _networks(pods)}
     if not names:
         return
-    found = {item["metadata"]["name"]: item for item in patient.find(_NETWORK)}
-    sets = {item["metadata"]["name"] for item in patient.find(_PARAMETERS)}
+    found = {item["metadata"]["name"]: item for item in context.find(_NETWORK)}
+    sets = {item["metadata"]["name"] for item in context.find(_PARAMETERS)}
     wanted = {name: found[name]["spec"]["parametersRef"]["name"] for name in sorted(names & set(found))}
     empty = sorted(name for name, parameters in wanted.items() if parameters not in sets)
     if missing := sorted(names - set(found)):
         text = f"there is no network {', '.join(missing)}"
-        yield failed(text, f"{setup_step(patient)} with setup.networks, or set network.hostNetwork=true")
+        yield failed(text, f"{setup_step(context)} with setup.networks, or set network.hostNetwork=true")
     if empty:
         yield failed(
-            f"network {', '.join(empty)} has no GKENetworkParamSet", f"{setup_step(patient)} with setup.networks"
+            f"network {', '.join(empty)} has no GKENetworkParamSet", f"{setup_step(context)} with setup.networks"
         )
     if not missing and not empty:
         yield passed(f"{len(names)} networks exist")
 
 
-def _secrets(patient: Patient) -> dict[str, set[str]]:
+def _secrets(context: PreflightContext) -> dict[str, set[str]]:
     """Return the secrets that containers and volumes need, each with the keys that are asked for."""
     found: dict[str, set[str]] = {}
-    for source in _sources(patient, "secret"):
+    for source in _sources(context, "secret"):
         if not source.get("optional"):
             found.setdefault(source["name"], set()).update([source["key"]] if "key" in source else [])
-    for pods in patient.pods:
+    for pods in context.pods:
         for volume in pods.spec.get("volumes", ()):
             if "secret" in volume and not volume["secret"].get("optional"):
                 found.setdefault(volume["secret"]["secretName"], set())
     return found
 
 
-def _sources(patient: Patient, kind: str) -> list[dict[str, Any]]:
+def _sources(context: PreflightContext, kind: str) -> list[dict[str, Any]]:
     """Return what containers' variables come from: `secret` or `configMap`."""
-    containers = [container for pods in patient.pods for container in pods.containers]
+    containers = [container for pods in context.pods for container in pods.containers]
     keys = [each.get("valueFrom", {}).get(f"{kind}KeyRef") for one in containers for each in one.get("env", ())]
     whole = [each.get(f"{kind}Ref") for one in containers for each in one.get("envFrom", ())]
     return [source for source in [*keys, *whole] if source]

@@ -8,7 +8,7 @@ from fractions import Fraction
 from chartgen.kube import NAMESPACE, POD, ClusterError, Kind, Object
 from chartgen.kube.pods import Pods
 from chartgen.kube.quantities import Quantities, add, read_all, show
-from chartgen.releases.preflight.context import Patient, peek
+from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.controllers import said
 from chartgen.releases.preflight.result import Sign, failed, passed, warned
 
@@ -32,60 +32,60 @@ _BASELINE = {
 }
 
 
-def namespace(patient: Patient) -> Iterator[Sign]:
+def namespace(context: PreflightContext) -> Iterator[Sign]:
     """The release's namespace exists; Helm does not make it."""
-    if patient.get(NAMESPACE, patient.namespace) is None:
-        text = f"there is no namespace {patient.namespace}"
-        yield failed(text, f"kubectl create namespace {patient.namespace}, or name another with -n")
+    if context.get(NAMESPACE, context.namespace) is None:
+        text = f"there is no namespace {context.namespace}"
+        yield failed(text, f"kubectl create namespace {context.namespace}, or name another with -n")
     else:
-        yield passed(f"namespace {patient.namespace} exists")
+        yield passed(f"namespace {context.namespace} exists")
 
 
-def pod_security(patient: Patient) -> Iterator[Sign]:
+def pod_security(context: PreflightContext) -> Iterator[Sign]:
     """The Pod Security level of the namespace lets the pods have their privileges."""
-    level = _level(patient.get(NAMESPACE, patient.namespace))
-    asked = _asked(patient)
+    level = _level(context.get(NAMESPACE, context.namespace))
+    asked = _asked(context)
     if asked and level != "privileged":
-        text = f"namespace {patient.namespace} enforces level {level}, the pods need privileged: {', '.join(asked)}"
-        yield failed(text, f"kubectl label namespace {patient.namespace} {_LEVEL}=privileged --overwrite")
-    elif patient.pods:
+        text = f"namespace {context.namespace} enforces level {level}, the pods need privileged: {', '.join(asked)}"
+        yield failed(text, f"kubectl label namespace {context.namespace} {_LEVEL}=privileged --overwrite")
+    elif context.pods:
         yield passed(
-            f"namespace {patient.namespace} enforces level {level}" + (", which the pods need" if asked else "")
+            f"namespace {context.namespace} enforces level {level}" + (", which the pods need" if asked else "")
         )
 
 
-def pod_admission(patient: Patient) -> Iterator[Sign]:
+def pod_admission(context: PreflightContext) -> Iterator[Sign]:
     """The API server takes a pod of each sort: limits of the namespace, accounts and webhooks. Nothing is kept."""
-    for pods in patient.pods:
-        answer = patient.trial(POD, _pod(pods))
+    for pods in context.pods:
+        answer = context.trial(POD, _pod(pods))
         if not isinstance(answer, ClusterError):
             yield passed(f"one of {pods} is taken (tried without effect)")
-        elif answer.status != 404 and not _is_told(patient, answer):
-            step = f"kubectl --namespace {patient.namespace} describe limitrange,resourcequota"
+        elif answer.status != 404 and not _is_told(context, answer):
+            step = f"kubectl --namespace {context.namespace} describe limitrange,resourcequota"
             yield failed(f"one of {pods} is refused: {said(answer)}", step)
 
 
-def namespace_quota(patient: Patient) -> Iterator[Sign]:
+def namespace_quota(context: PreflightContext) -> Iterator[Sign]:
     """The ResourceQuotas of the namespace leave room for all pods; what has scopes is left to `pod_admission`."""
-    asked = _counted(patient.pods)
-    for quota in patient.find(_QUOTA, namespace=patient.namespace):
+    asked = _counted(context.pods)
+    for quota in context.find(_QUOTA, namespace=context.namespace):
         if not quota["spec"].get("scopes") and not quota["spec"].get("scopeSelector"):
-            yield _judge(patient, quota, asked)
+            yield _judge(context, quota, asked)
 
 
-def _judge(patient: Patient, quota: Object, asked: Quantities) -> Sign:
+def _judge(context: PreflightContext, quota: Object, asked: Quantities) -> Sign:
     name, most = quota["metadata"]["name"], read_all(quota["spec"].get("hard", {}))
     used = read_all(quota.get("status", {}).get("used", {}))
     over = [key for key in sorted(most) if asked.get(key, 0) > most[key]]
     busy = [key for key in sorted(most) if asked.get(key, 0) > most[key] - used.get(key, 0)]
     if over:
         shown = " and ".join(f"{_show(asked, key)} of {_show(most, key)} {key}" for key in over)
-        text = f"the pods ask for {shown} that ResourceQuota {name} allows namespace {patient.namespace}"
-        return failed(text, f"kubectl --namespace {patient.namespace} edit resourcequota {name}, or use fewer nodes")
-    if busy and not patient.is_running:
+        text = f"the pods ask for {shown} that ResourceQuota {name} allows namespace {context.namespace}"
+        return failed(text, f"kubectl --namespace {context.namespace} edit resourcequota {name}, or use fewer nodes")
+    if busy and not context.is_running:
         shown = " and ".join(f"{_show(used, key)} of {_show(most, key)} {key}" for key in busy)
         text = f"{shown} of ResourceQuota {name} are in use: the pods do not fit beside them"
-        return warned(text, f"kubectl --namespace {patient.namespace} get pods shows whose they are")
+        return warned(text, f"kubectl --namespace {context.namespace} get pods shows whose they are")
     return passed(f"ResourceQuota {name} has room for the pods")
 
 
@@ -108,11 +108,11 @@ def _show(table: Quantities, key: str) -> str:
     return show(table[key], key)
 
 
-def _is_told(patient: Patient, answer: ClusterError) -> bool:
+def _is_told(context: PreflightContext, answer: ClusterError) -> bool:
     """Report whether `pod_security` has said the same from the namespace's label."""
-    namespace = peek(lambda: patient.get(NAMESPACE, patient.namespace))
+    namespace = read_if_allowed(lambda: context.get(NAMESPACE, context.namespace))
     refused = "violates PodSecurity" in str(answer) and _level(namespace) != "privileged"
-    return refused and bool(_asked(patient))
+    return refused and bool(_asked(context))
 
 
 def _level(namespace: Object | None) -> str:
@@ -120,8 +120,8 @@ def _level(namespace: Object | None) -> str:
     return str(labels.get(_LEVEL, "privileged"))
 
 
-def _asked(patient: Patient) -> list[str]:
-    return sorted({privilege for pods in patient.pods for privilege in _privileges(pods)})
+def _asked(context: PreflightContext) -> list[str]:
+    return sorted({privilege for pods in context.pods for privilege in _privileges(pods)})
 
 
 def _privileges(pods: Pods) -> Iterator[str]:
@@ -130,10 +130,10 @@ def _privileges(pods: Pods) -> Iterator[str]:
     if any("hostPath" in volume for volume in pods.spec.get("volumes", ())):
         yield "hostPath volumes"
     for container in pods.containers:
-        context = container.get("securityContext") or {}
-        if context.get("privileged"):
+        security = container.get("securityContext") or {}
+        if security.get("privileged"):
             yield "privileged containers"
-        if extra := sorted(set((context.get("capabilities") or {}).get("add", ())) - _BASELINE):
+        if extra := sorted(set((security.get("capabilities") or {}).get("add", ())) - _BASELINE):
             yield f"capabilities {' '.join(extra)}"
         if any(port.get("hostPort") for port in container.get("ports", ())):
             yield "host ports"

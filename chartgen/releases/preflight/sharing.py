@@ -9,30 +9,30 @@ from chartgen.errors import ChartgenError
 from chartgen.kube import Object
 from chartgen.kube.workers import find_workers
 from chartgen.releases.history import Record, find_deployed, read_record
-from chartgen.releases.preflight.context import Patient, peek
+from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.result import Sign, warned
 
 # Volumes of one pod alone (kubernetes, api/core/v1/types.go).
 _OF_A_POD = {"emptyDir", "ephemeral"}
 
 
-def outputs_of_others(patient: Patient) -> Iterator[Sign]:
+def outputs_of_others(context: PreflightContext) -> Iterator[Sign]:
     """No other release saves to the same directory of the same storage."""
-    own = _outputs(patient.objects, patient.namespace)
+    own = _outputs(context.objects, context.namespace)
     if own is None:
         return
     # a claim is of one namespace, other storage is everybody's
-    found = None if "persistentVolumeClaim" in own[1] else peek(lambda: find_deployed(patient.cluster, ""))
+    found = None if "persistentVolumeClaim" in own[1] else read_if_allowed(lambda: find_deployed(context.cluster, ""))
     if found is None:
-        found = find_deployed(patient.cluster, patient.namespace)
+        found = find_deployed(context.cluster, context.namespace)
         if "persistentVolumeClaim" not in own[1]:
             text = f"not checked whether releases of other namespaces save to {own[0]}: no permission to list secrets"
             yield warned(text, "let somebody who may list them in all namespaces run chartgen doctor")
     for kept in found:
-        yield from _compared(patient, own, kept)
+        yield from _compared(context, own, kept)
 
 
-def _compared(patient: Patient, own: tuple[str, Object], kept: Object) -> Iterator[Sign]:
+def _compared(context: PreflightContext, own: tuple[str, Object], kept: Object) -> Iterator[Sign]:
     try:
         record = read_record(kept)
     except ChartgenError:
@@ -40,13 +40,13 @@ def _compared(patient: Patient, own: tuple[str, Object], kept: Object) -> Iterat
         text = f"not checked whether another release saves to {own[0]}: {metadata['name']} is not a record of Helm"
         yield warned(text, f"kubectl --namespace {metadata['namespace']} describe secret {metadata['name']}")
         return
-    if not _is_own(patient, record) and _outputs(record.objects, record.namespace) == own:
+    if not _is_own(context, record) and _outputs(record.objects, record.namespace) == own:
         text = f"release {record.name} of namespace {record.namespace} saves to {own[0]} of the same storage"
         yield warned(text, "set another run.name, unless this release is to continue that one's training")
 
 
-def _is_own(patient: Patient, record: Record) -> bool:
-    return (record.name, record.namespace) == (patient.release, patient.namespace)
+def _is_own(context: PreflightContext, record: Record) -> bool:
+    return (record.name, record.namespace) == (context.release, context.namespace)
 
 
 def _outputs(objects: list[Object], namespace: str) -> tuple[str, dict[str, Any]] | None:

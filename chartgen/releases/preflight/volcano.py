@@ -8,27 +8,27 @@ from typing import Any
 from chartgen.kube import VOLCANO_QUEUE, Object
 from chartgen.kube.quantities import add, read_all, show
 from chartgen.kube.workloads import is_volcano
-from chartgen.releases.preflight.context import Patient
+from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.cure import setup_step
 from chartgen.releases.preflight.result import Sign, failed, passed, warned
 
 
-def volcano_queue(patient: Patient) -> Iterator[Sign]:
+def volcano_queue(context: PreflightContext) -> Iterator[Sign]:
     """The queue exists, is open, and may give what the gang asks for."""
-    if not (patient.run and is_volcano(patient.run)):
+    if not (context.run and is_volcano(context.run)):
         return
-    name = patient.run["spec"].get("queue", "default")
-    found = patient.get(VOLCANO_QUEUE, name)
+    name = context.run["spec"].get("queue", "default")
+    found = context.get(VOLCANO_QUEUE, name)
     if found is None:
-        yield failed(f"there is no Volcano queue {name}", f"{setup_step(patient)}, or set queue.name")
+        yield failed(f"there is no Volcano queue {name}", f"{setup_step(context)}, or set queue.name")
     elif (state := found.get("status", {}).get("state", "not looked at")) != "Open":
         yield failed(f"Volcano queue {name} is {state}", f"vcctl queue operate --action open --name {name}")
     else:
-        yield _capability(patient, name, found)
+        yield _capability(context, name, found)
 
 
-def _capability(patient: Patient, name: str, found: Object) -> Sign:
-    asked = add(pods.total for pods in patient.pods)
+def _capability(context: PreflightContext, name: str, found: Object) -> Sign:
+    asked = add(pods.total for pods in context.pods)
     most = read_all(_table(found, "spec", "capability"))
     used = read_all(_table(found, "status", "allocated"))
     short = sorted(resource for resource, amount in most.items() if asked.get(resource, 0) > amount)
@@ -37,7 +37,7 @@ def _capability(patient: Patient, name: str, found: Object) -> Sign:
         text = f"the gang asks for {shown} that Volcano queue {name} may give"
         return failed(text, f"kubectl edit queues.scheduling.volcano.sh {name}: raise capability, or use fewer nodes")
     busy = sorted(each for each in most if asked.get(each, 0) > most[each] - used.get(each, 0))
-    if busy and not patient.is_running:
+    if busy and not context.is_running:
         shown = " and ".join(f"{show(used[each], each)} {each} of {show(most[each], each)}" for each in busy)
         return warned(f"Volcano queue {name} has given {shown}", "the gang waits until other jobs of the queue end")
     return passed(f"Volcano queue {name} is open")

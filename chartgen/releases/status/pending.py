@@ -12,7 +12,7 @@ from chartgen.releases.history import read_time
 from chartgen.releases.status.events import Event, events_of, pod_warnings, run_warnings
 from chartgen.releases.status.messages import LONGEST, Cause, refused, unique
 from chartgen.releases.status.placement import taints_of_machines, unplaced
-from chartgen.releases.status.pod_summary import Squad
+from chartgen.releases.status.pod_summary import PodSummary
 
 _SETTLE = timedelta(seconds=5)  # within which every controller has written a first word about a new object
 # What controllers write when a run is started again, or given up; the failure tells that.
@@ -41,19 +41,19 @@ _MOUNT_HINT = "see the claims and Secrets that the pods mount: `kubectl describe
 
 
 def why_not_started(
-    cluster: Cluster, runs: Sequence[Object], squad: Squad, expected: int, namespace: str
+    cluster: Cluster, runs: Sequence[Object], summary: PodSummary, expected: int, namespace: str
 ) -> list[Cause]:
     """Say why not all pods of admitted runs run; nothing when it is only a matter of seconds."""
     causes: list[Cause] = []
-    if squad.pods < expected:
+    if summary.pods < expected:
         causes += _missing(cluster, runs, namespace)
-    causes += [_unplaced(cluster, squad, message, count) for message, count in squad.unplaced.items()]
-    causes += [_stuck(*stuck, count) for stuck, count in squad.stuck.items()]
-    if squad.names:
-        warned = pod_warnings(cluster, squad.names, namespace)
+    causes += [_unplaced(cluster, summary, message, count) for message, count in summary.unplaced.items()]
+    causes += [_stuck(*stuck, count) for stuck, count in summary.stuck.items()]
+    if summary.names:
+        warned = pod_warnings(cluster, summary.names, namespace)
         causes += [Cause(f"a pod does not start: {event}", _MOUNT_HINT) for event in warned]
-    if squad.silent and not causes:
-        causes.append(Cause(f"{squad.silent} pods wait for the scheduler, which has said nothing of them yet"))
+    if summary.silent and not causes:
+        causes.append(Cause(f"{summary.silent} pods wait for the scheduler, which has said nothing of them yet"))
     return unique(causes)
 
 
@@ -79,8 +79,8 @@ def _unhandled(cluster: Cluster, run: Object) -> Cause | None:
     return Cause(text, f"see `{command}`")
 
 
-def _unplaced(cluster: Cluster, squad: Squad, message: str, count: int) -> Cause:
-    pod = squad.example[message]
+def _unplaced(cluster: Cluster, summary: PodSummary, message: str, count: int) -> Cause:
+    pod = summary.example[message]
     taints = taints_of_machines(cluster, pod) if "untolerated taint" in message else ""
     if machine := _assigned(pod):
         return _unplaced_on(machine, message, count, taints)

@@ -11,7 +11,7 @@ from chartgen.releases.status.members import Member, each_member
 
 
 @dataclass
-class Squad:
+class PodSummary:
     """The pods of a release, as counts and examples.
 
     Args:
@@ -93,9 +93,9 @@ class Squad:
             self.last = member
 
 
-def muster(cluster: Cluster, release: str, namespace: str) -> Squad:
+def summarize_pods(cluster: Cluster, release: str, namespace: str) -> PodSummary:
     """Count the pods of a release."""
-    squad = Squad()
+    summary = PodSummary()
     for member, pod in each_member(cluster, release, namespace):
-        squad.count(member, pod)
-    return squad
+        summary.count(member, pod)
+    return summary

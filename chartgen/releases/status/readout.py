@@ -15,7 +15,7 @@ from chartgen.releases.status.failure import Failure, find_failure, find_loss, r
 from chartgen.releases.status.messages import Cause
 from chartgen.releases.status.pending import why_not_started
 from chartgen.releases.status.pod_logs import last_lines
-from chartgen.releases.status.pod_summary import Squad, muster
+from chartgen.releases.status.pod_summary import PodSummary, summarize_pods
 from chartgen.releases.status.progress import progress_of
 from chartgen.releases.status.queue_reasons import why_queued
 from chartgen.releases.status.release_record import Revision, record_causes, revision_of, why_absent
@@ -95,38 +95,38 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
     if not runs:
         causes = (*odd, why_absent(release, namespace, record))
         return Readout(release, namespace, "absent", revision=revision, causes=causes)
-    squad = muster(cluster, release, namespace)
+    summary = summarize_pods(cluster, release, namespace)
     expected = sum(map(expected_pods, runs))
-    phase, reasons = _judge(cluster, runs, squad, expected, namespace)
+    phase, reasons = _judge(cluster, runs, summary, expected, namespace)
     again = sum(map(restarts, runs))
     failure = None
     if phase == "failed":
-        failure = find_failure(cluster, runs, squad.failed, release, namespace)
-    elif again or squad.pods < expected:
+        failure = find_failure(cluster, runs, summary.failed, release, namespace)
+    elif again or summary.pods < expected:
         failure = find_loss(cluster, runs, namespace)
     return Readout(
         release,
         namespace,
         phase,
-        since=_since(phase, runs, squad),
+        since=_since(phase, runs, summary),
         revision=revision,
         runs=tuple(f"{run['kind']} {run['metadata']['name']}" for run in runs),
         pods_expected=expected,
-        pods=squad.pods,
-        ready=squad.ready,
-        machines=len(squad.machines),
-        gpus=squad.gpus,
+        pods=summary.pods,
+        ready=summary.ready,
+        machines=len(summary.machines),
+        gpus=summary.gpus,
         restarts=again,
-        container_restarts=squad.restarts,
-        first_event="" if squad.started else _first_event(cluster, runs),
-        progress=progress_now(cluster, squad, namespace, record) if phase == "running" else "",
+        container_restarts=summary.restarts,
+        first_event="" if summary.started else _first_event(cluster, runs),
+        progress=progress_now(cluster, summary, namespace, record) if phase == "running" else "",
         causes=(*odd, *reasons),
         failure=failure,
     )
 
 
 def _judge(
-    cluster: Cluster, runs: Sequence[Object], squad: Squad, expected: int, namespace: str
+    cluster: Cluster, runs: Sequence[Object], summary: PodSummary, expected: int, namespace: str
 ) -> tuple[str, list[Cause]]:
     """Return the phase of live runs, and why they are not further."""
     outcomes = {outcome(run) for run in runs}
@@ -134,13 +134,13 @@ def _judge(
         return "failed", []
     if outcomes == {"finished"}:
         return "finished", []
-    if squad.started >= expected:
+    if summary.started >= expected:
         return "running", []
-    if squad.started == 0:
+    if summary.started == 0:
         causes = [*why_queued(cluster, runs, namespace), *_suspended(runs)]
         if causes:
-            return "queued", [*causes, *why_not_started(cluster, runs, squad, expected, namespace)]
-    return "starting", why_not_started(cluster, runs, squad, expected, namespace)
+            return "queued", [*causes, *why_not_started(cluster, runs, summary, expected, namespace)]
+    return "starting", why_not_started(cluster, runs, summary, expected, namespace)
 
 
 def _suspended(runs: Sequence[Object]) -> Iterator[Cause]:
@@ -152,10 +152,10 @@ def _suspended(runs: Sequence[Object]) -> Iterator[Cause]:
             yield Cause(text, "set `queue.name`, or see who suspended it")
 
 
-def _since(phase: str, runs: Sequence[Object], squad: Squad) -> datetime | None:
+def _since(phase: str, runs: Sequence[Object], summary: PodSummary) -> datetime | None:
     """Report since when runs are in their phase."""
     if phase == "running":
-        return squad.since
+        return summary.since
     if phase in {"finished", "failed"}:
         return max((read_time(time) for run in runs for time in _ends(run)), default=None)
     return max(read_time(time) for run in runs for time in (run["metadata"]["creationTimestamp"], *_stops(run)))
@@ -184,16 +184,16 @@ def _first_event(cluster: Cluster, runs: Sequence[Object]) -> str:
     return f"{events[0].at:%Y-%m-%d %H:%M:%S} UTC {events[0]}" if events else ""
 
 
-def progress_now(cluster: Cluster, squad: Squad, namespace: str, record: Record | None) -> str:
+def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: Record | None) -> str:
     """Return how far a run is, as the log of its most telling pod says; empty when that says nothing.
 
     Args:
         cluster: Where it runs.
-        squad: Its pods.
+        summary: Its pods.
         namespace: Their namespace.
         record: Helm's record of the release, which tells model and machines; None when there is none.
     """
-    for member in squad.speakers:
+    for member in summary.speakers:
         try:
             found = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)
         except ClusterError as error:  # a machine that does not answer is worth a line, not the end of the readout
