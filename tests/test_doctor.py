@@ -551,7 +551,7 @@ def test_the_command(plane: ControlPlane, cluster: Cluster) -> None:
     ran = chartgen("doctor", "gke-a3mega", "visit", *values, "-n", SPACE, env=env)
     assert ran.exit_code == 1
     lines = ran.stdout.splitlines()
-    assert "fail  queue               there is no queue a3-mega in namespace doctor" in " ".join(lines)
+    assert "fail  queue               no queue 'a3-mega' in namespace doctor" in " ".join(lines)
     place = lines.index(next(line for line in lines if line.startswith("fail  queue ")))
     assert (
         lines[place + 1].strip().startswith("fix: install the setup chart: helm install setup charts/gke-a3mega-setup")

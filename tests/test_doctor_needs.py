@@ -43,7 +43,7 @@ def test_a_queue_that_does_not_exist(cluster: Cluster) -> None:
     assert found(cluster, "queue", run(queue="nosuch")) == [
         (
             "fail",
-            "there is no queue nosuch in namespace doctor; there are ward",
+            "no queue 'nosuch' in namespace doctor; it has ward",
             "install the setup chart: helm install setup charts/TARGET-setup --namespace doctor, or set queue.name",
         )
     ]

@@ -343,5 +343,5 @@ def test_a_process_that_hides_its_origin_ends_too(tmp_path: Path) -> None:
 
 
 def test_a_setup_chart_runs_nothing() -> None:
-    with pytest.raises(UsageError, match="these objects start no program"):
+    with pytest.raises(UsageError, match="the chart renders no workload"):
         plan_execution([], Path("/nowhere"))

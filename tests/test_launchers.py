@@ -592,7 +592,7 @@ def test_sigterm_reaches_the_trial(machine: Machine) -> None:
             "launchers.mlperf-llama2-lora.config: MAX_STEPS is set by steps; set that instead",
         ),
         ("checkpoint.from=", "checkpoint.from: the benchmark starts from base weights; give their directory"),
-        ("recompute=full", "recompute: the benchmark has no such thing; turn it off"),
+        ("recompute=full", "recompute: the MLPerf benchmark does not support it; turn it off"),
         (
             "model.hiddenSize=4096",
             "model.hiddenSize: the benchmark trains Llama 2 70B only; take its preset llama2-70b-lora.yaml",

@@ -183,7 +183,13 @@ WRONG = [
         "'-1Gi' is not a quantity",
     ),
     # between machines
-    ("onprem-p8000", ["nodes=2"], "network-between-machines", "network.interface", "none leaves TCP to 2 machines"),
+    (
+        "onprem-p8000",
+        ["nodes=2"],
+        "network-between-machines",
+        "network.interface",
+        "with none, 2 machines would use TCP",
+    ),
 ]
 
 RIGHT = [

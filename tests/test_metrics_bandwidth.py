@@ -153,7 +153,7 @@ def test_the_bandwidth_is_drawn_over_the_sizes(tmp_path: Path) -> None:
     assert "<svg" in picture.read_text()
     refused = chartgen("metrics", log, "--plot", tmp_path / "net.txt")
     assert refused.exit_code == 2
-    assert "net.txt is no picture; name it .png, .svg, .pdf" in refused.stderr
+    assert "cannot draw net.txt; name it .png, .svg, .pdf" in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -260,7 +260,7 @@ def test_the_report_is_one_page_that_loads_nothing(folder: Path) -> None:
     assert page.count("<svg class") == 3
     assert "restart at step 25" in page
     assert "checkpoint of step 20" in page
-    assert "steps that were done again" in page
+    assert "repeated steps" in page
     assert "prefers-color-scheme: dark" in page
 
 
@@ -279,8 +279,8 @@ def test_steps_that_were_done_again_are_shaded(folder: Path) -> None:
     again = logs.megatron(logs.steps([7.0] * 20, first=25), begin=logs.BEGIN + 900)
     (folder / "run.log").write_text(logs.megatron(RUN) + again)
     assert metrics("run.log", "--report", "run.html", "--plot", "run.svg").exit_code == 0
-    assert "<title>steps 25 to 30 were done again</title>" in (folder / "run.html").read_text()
-    assert "steps that were done again" in (folder / "run.svg").read_text()
+    assert "<title>steps 25 to 30 were repeated</title>" in (folder / "run.html").read_text()
+    assert "repeated steps" in (folder / "run.svg").read_text()
 
 
 def test_a_line_beyond_the_axis_is_cut_off_not_bent() -> None:
@@ -374,14 +374,14 @@ def test_logs_that_cannot_be_read(name: str, folder: Path) -> None:
     [
         (["gone.log"], 1, "gone.log: there is no such log; name a file, a folder, or - for the input"),
         (["run.log", "--window", "80:90"], 1, "no steps between 80 and 90: the log has 1 to 30; give another --window"),
-        (["run.log", "--window", "ten"], 2, "'ten' is no window; write FIRST:LAST in steps, both included, or all"),
+        (["run.log", "--window", "ten"], 2, "'ten' is not a window of steps; write FIRST:LAST"),
         (["run.log", "--gpu", "h1000"], 2, "the peak of the GPU 'h1000' is not known; did you mean"),
         (["run.log", "--model", "lama2-70b"], 2, "the model 'lama2-70b' is not known; did you mean llama2-70b"),
         (["run.log", *MODEL, "--peak", "much"], 2, "'much' is no peak; write TFLOPS of one GPU, or bf16, fp8, fp4"),
         (["run.log", "--fail-below", "5"], 2, "--fail-below compares with a baseline; give --baseline too"),
         (["run.log", "--baseline", "published:gpt3-5b", *MODEL], 2, "no speed of gpt3-5b is known; known"),
         (["run.log", "--baseline", "gone.json"], 1, "gone.json: there is no such log; name a file, a folder, or -"),
-        (["run.log", "--plot", "run.doc"], 2, "run.doc is no picture; name it .png, .svg, .pdf"),
+        (["run.log", "--plot", "run.doc"], 2, "cannot draw run.doc; name it .png, .svg, .pdf"),
         (["none"], 1, "none: the folder has no files"),
         (["run.log", "--run", "2"], 2, "run.log: there is no run 2: the log holds 1 run; runs are told apart by"),
     ],

@@ -52,7 +52,7 @@ def test_one_machine_needs_no_network_no_label_and_no_privilege() -> None:
 
 def test_several_machines_never_get_tcp_by_accident() -> None:
     with pytest.raises(
-        ChartgenError, match=r"network\.interface: none leaves TCP to 2 machines; use infiniband, or tcp"
+        ChartgenError, match=r"network\.interface: with none, 2 machines would use TCP; use infiniband, or tcp"
     ):
         run("nodes=2")
     assert env(run("nodes=2", "network.interface=tcp"))["NCCL_NET"] == "Socket"

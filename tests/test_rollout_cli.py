@@ -65,7 +65,7 @@ def test_life_of_a_release(here: Site, folder: Path) -> None:
     asked = call(here, "upgrade", folder, RELEASE, "--set", "run.steps=2")
     assert asked.exit_code == 2
     assert asked.stderr.endswith(
-        "error: upgrade asks before it changes a release, and nobody can answer here; pass --yes\n"
+        "error: upgrade asks before it changes a release, but stdin is not a terminal; pass --yes\n"
     )
     assert here.runs() == [first]
 

@@ -45,7 +45,7 @@ def test_it_outlives_its_command_until_it_is_taken_down() -> None:
             assert {node["metadata"]["name"] for node in cluster.list(NODE)} == {"m-0", "m-1"}
         with pytest.raises(UsageError, match="sandbox 'try' runs already; use it, or end it with"):
             sandbox.up("try")
-        with pytest.raises(UsageError, match="no sandbox 'tri' runs; did you mean try"):
+        with pytest.raises(UsageError, match="no sandbox named 'tri' is running; did you mean try"):
             sandbox.down("tri")
     finally:
         ended = sandbox.down("try")
@@ -65,7 +65,7 @@ def test_a_sandbox_that_cannot_be_set_up_leaves_nothing(own_cache: Path) -> None
 @pytest.mark.usefixtures("own_cache")
 @pytest.mark.parametrize("name", ["", "Upper", "../up", "a b", "a" * 41])
 def test_a_name_is_checked(name: str) -> None:
-    with pytest.raises(UsageError, match="is no sandbox name"):
+    with pytest.raises(UsageError, match="invalid sandbox name"):
         sandbox.up(name)
 
 

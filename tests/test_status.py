@@ -339,7 +339,7 @@ def test_a_run_that_nobody_takes_up(
     spec["managedBy"] = "kueue.x-k8s.io/multikueue"  # so that its own controller leaves it alone
     run(item)
     found = cause(machines, f"orphan-{kind}", "nobody")
-    assert found.text == f"nobody has taken up {item['kind']} orphan-{kind}: {who}"
+    assert found.text == f"no controller is handling {item['kind']} orphan-{kind}: {who}"
     assert found.hint.startswith("see `kubectl get pods --namespace ")
 
 
@@ -351,7 +351,7 @@ def test_a_volcano_job_that_nobody_takes_up(run: Any, machines: ControlPlane) ->
         found = cause(machines, "orphan-volcano", "nobody")
     finally:
         os.kill(controller, signal.SIGCONT)
-    text = "nobody has taken up Job orphan-volcano: Volcano's controller does not run, or cannot write to it"
+    text = "no controller is handling Job orphan-volcano: Volcano's controller does not run, or cannot write to it"
     assert found == Cause(text, "see `kubectl get pods --namespace volcano-system`")
     running(machines, "orphan-volcano")
 

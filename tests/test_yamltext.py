@@ -107,7 +107,7 @@ def test_span_of_a_value() -> None:
         ("a: b\na: c\n", "2:1: duplicate key 'a'; keep one of the two"),
         ("a:\n  b: 1\n  b: 2\n", "3:3: duplicate key 'b'; keep one of the two"),
         ("yes: b\ntrue: c\n", "2:1: duplicate key 'true'; keep one of the two"),
-        ("? [a]\n: b\n", "1:3: a key must be a single word or text"),
+        ("? [a]\n: b\n", "1:3: a key must be text"),
         ("a: {<<: b}\n", "1:9: only a map can be merged with '<<'"),
         ("a: b\n---\nc: d\n", "2:1: holds more than one YAML document"),
         ("a: *b\n", "1:4: invalid YAML: found undefined alias"),

@@ -71,7 +71,7 @@ def benchmark_has_no_extras(job: Job) -> Iterator[Claim]:
     for key, off in _BENCHMARK_LACKS.items():
         value = _value(job.values, key)
         if value != off:
-            message = f"{str(value).lower()}, and the benchmark has no such thing"
+            message = f"{str(value).lower()} is not supported by the MLPerf benchmark"
             yield Claim(key, message, f"turn it off with {str(off).lower()}", ("launcher",))
 
 

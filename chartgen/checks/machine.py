@@ -165,14 +165,14 @@ def virtual_functions(job: Job) -> Iterator[Claim]:
 def network_between_machines(job: Job) -> Iterator[Claim]:
     """Several machines without a network for their GPUs speak TCP, many times slower, and nobody is told."""
     if job.nodes > 1 and "infiniband" in fragments(job) and _network(job)["interface"] == "none":
-        message = f"none leaves TCP to {job.nodes} machines"
+        message = f"with none, {job.nodes} machines would use TCP"
         yield Claim("network.interface", message, "use infiniband, or tcp to say that it is meant", ("nodes",))
 
 
 def fabric_of_the_target(job: Job) -> Iterator[Claim]:
     """A target without a fabric fragment has no network for GPUs, so that several machines speak TCP."""
     if job.nodes > 1 and not any("fabric" in fragment.provides for fragment in job.target.fragments):
-        message = f"target {job.target.name} has no fabric, which leaves TCP to {job.nodes} machines"
+        message = f"target {job.target.name} has no fabric: {job.nodes} machines would use TCP"
         yield Claim("nodes", message, "add a fragment that provides one, such as infiniband")
 
 

@@ -143,7 +143,7 @@ def _show_layouts(shown: list[tuple[int, Layout]], count: int) -> None:
         mark = ", own" if each.own else ""
         click.echo(f"{sizes} {batch} {each.memory.total / 1e9:.0f} GB, {each.share:.0%}{mark}")
     if count > len(shown):
-        click.echo(f"{count - len(shown)} more; --most shows them", err=True)
+        click.echo(f"{count - len(shown)} more; --most {count} shows them", err=True)
 
 
 COMMANDS = (check, fit)

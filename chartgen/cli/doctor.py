@@ -40,7 +40,7 @@ _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red"}
 @output_option
 @path_option
 def doctor(target: str | None, namespace: str, context: str | None, output: str, **options: Any) -> None:
-    """Look up in a live cluster whether it has what a release needs, and say what cures what it lacks.
+    """Look up in a live cluster whether it has what a release needs, and explain how to fix what is missing.
 
     Versions, permissions, controllers, queue and quota, machines, claims, secrets, networks, privileges, and what
     earlier releases left behind. Nothing is changed. Without a target it says what the cluster has. `install` and

@@ -248,7 +248,7 @@ def _show_sandboxes(found: list[Sandbox], output: str) -> None:
         click.echo(json.dumps([asdict(one) for one in found], indent=2, default=str))
         return
     if not found:
-        click.echo("no sandbox runs; `chartgen sandbox up TARGET` starts one")
+        click.echo("no sandbox is running; `chartgen sandbox up TARGET` starts one")
     for one in found:
         controllers = ", ".join(one.controllers) or "no controllers"
         click.echo(f"{one.name}: {one.machines} machines, {controllers}, {one.kubeconfig}")

@@ -49,7 +49,7 @@ class Duration(click.ParamType[float]):
 @click.argument("release")
 @namespace_option
 @context_option
-@click.option("--follow", is_flag=True, help="Stay until the run has finished (exit 0) or failed (exit 1).")
+@click.option("--follow", is_flag=True, help="Wait until the run has finished (exit 0) or failed (exit 1).")
 @output_option
 def status(release: str, namespace: str, context: str | None, follow: bool, output: str) -> None:
     """Show what is going on with a release: why it waits, how far it is, which rank failed first.
@@ -80,7 +80,7 @@ def status(release: str, namespace: str, context: str | None, follow: bool, outp
 @context_option
 @click.option("--rank", default="", metavar="0|last|all|N", help="A global rank; default: the first and the last.")
 @click.option("--machine", default="", help="All pods of the run on this machine instead.")
-@click.option("--follow", is_flag=True, help="Stay until the run has ended; goes on after restarts.")
+@click.option("--follow", is_flag=True, help="Wait until the run has ended; go on after restarts.")
 @click.option("--since", type=Duration(), default="0s", metavar="TIME", help="Only what is newer, such as 10m.")
 @click.option("--tail", type=click.IntRange(min=0), default=None, help="Only the last lines of each pod.")
 def logs(
@@ -138,7 +138,7 @@ def logs(
 @click.option("--timeout", type=Duration(), default="2h", show_default=True, metavar="TIME", help="How long to wait.")
 @output_option
 def wait(release: str, namespace: str, context: str | None, phase: str, timeout: float, output: str) -> None:
-    """Wait until a run is queued, runs or has finished. Exit 0 when it is so, 1 when it fails or takes too long.
+    """Wait until a run is queued, runs or has finished: exit 0 then, 1 when it fails or takes too long.
 
     \b
     Example:

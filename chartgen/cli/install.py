@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from chartgen.releases.helm_release import Place, Release
     from chartgen.releases.preflight import Diagnosis
 
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where nobody can answer.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where stdin is not a terminal.")
 lose_option = click.option(
     "--lose-progress", is_flag=True, help="Agree that steps of a live run are lost which no checkpoint holds."
 )
@@ -50,7 +50,7 @@ def _follow_options(command: F) -> F:
     """Add what every command that starts a run takes."""
     options = (
         click.option("--description", default="", metavar="TEXT", help="A note for the release's history."),
-        click.option("--wait-for", type=click.Choice(_PHASES), help="Stay until the run is there, or has failed."),
+        click.option("--wait-for", type=click.Choice(_PHASES), help="Wait until the run reaches this phase or fails."),
         click.option(
             "--timeout", type=Duration(), default="2h", show_default=True, metavar="TIME", help="For how long."
         ),
@@ -259,7 +259,7 @@ def _ask(rollout: Rollout, *, yes: bool, lose: bool) -> None:
     if has_agreed or yes or not (rollout.changes or rollout.findings):
         return
     if not can_ask():
-        raise UsageError(f"{rollout.action} asks before it changes a release, and nobody can answer here; pass --yes")
+        raise UsageError(f"{rollout.action} asks before it changes a release, but stdin is not a terminal; pass --yes")
     click.confirm(f"{rollout.action.capitalize()} {rollout.state.release}?", abort=True, err=True)
 
 
@@ -276,7 +276,7 @@ def _agree_to(action: str, release: str, lost: list[Loss], *, lose: bool) -> Non
     if lose or not lost:
         return
     if not can_ask():
-        problem = f"{action} loses steps that no checkpoint holds, and nobody can answer here"
+        problem = f"{action} loses steps that no checkpoint holds, but stdin is not a terminal"
         raise UsageError(Problem(problem, hint="pass --lose-progress, or let the run finish first"))
     if click.prompt(f"Type {release} to {action} it all the same", default="", show_default=False, err=True) != release:
         raise click.Abort

@@ -262,7 +262,7 @@ class _Builder:
         merged: dict[str, Plain] = {}
         for key, value in node.value:
             if key.id != "scalar":
-                self._report(key, "a key must be a single word or text", "")
+                self._report(key, "a key must be text", "")
             elif key.value == "<<" and not key.style:
                 merged.update(self._merged(value))
             else:

@@ -20,7 +20,7 @@ def unique_objects(things: Sequence[Object]) -> Iterator[Wired]:
     """No two objects of a release have one kind and name: the second replaces the first, or the install fails."""
     names = [(thing.get("kind"), metadata(thing).get("namespace"), metadata(thing).get("name")) for thing in things]
     for (index, *_), _name in repeated(((index,), name) for index, name in enumerate(names)):
-        message = "stands twice in the release"
+        message = "is in the release twice"
         yield Wired(int(index), Complaint(message, "rename one of the two", ("metadata", "name")))
 
 

@@ -216,7 +216,7 @@ def _processes(mark: str) -> Iterator[int]:
 def _workers(objects: list[dict[str, Any]], rank: int) -> Workers:
     workers = find_workers(objects)
     if workers is None:
-        raise UsageError("these objects start no program; render the chart of a target, not its setup chart")
+        raise UsageError("the chart renders no workload; render the chart of a target, not its setup chart")
     if workers.kind == "Volcano Job":
         raise UsageError(
             "mpirun starts the processes of a Volcano Job from another pod, by ssh; only other kinds run here"

@@ -79,7 +79,7 @@ def up(
         ClusterError: A setup object is refused.
     """
     if not _NAME.fullmatch(name):
-        raise UsageError(Problem(f"{name!r} is no sandbox name", hint="use lower-case letters, digits and dashes"))
+        raise UsageError(Problem(f"invalid sandbox name {name!r}", hint="use lower-case letters, digits and dashes"))
     wanted, pools = tuple(controllers), list(machines)
     with _locked(name):
         if _read(_state(name)):
@@ -127,7 +127,7 @@ def find(name: str) -> Sandbox:
     sandbox = _read(_state(name))
     if sandbox is None:
         hint = did_you_mean(name, [each.name for each in list_sandboxes()])
-        raise UsageError(Problem(f"no sandbox {name!r} runs", hint=hint))
+        raise UsageError(Problem(f"no sandbox named {name!r} is running", hint=hint))
     return sandbox
 
 

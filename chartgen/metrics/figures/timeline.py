@@ -22,7 +22,7 @@ class Restart(NamedTuple):
 
     Args:
         step: Its first step.
-        lost: Steps that were done again.
+        lost: Repeated steps.
         pause: Seconds from the last step before it to the end of its first one; None = not told.
     """
 

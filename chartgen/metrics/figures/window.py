@@ -152,7 +152,7 @@ def window_of(track: Track, text: str) -> Window:
     """Read a window as users write it: FIRST:LAST in steps, both included, `all`, or nothing for the steady part.
 
     Raises:
-        UsageError: It is no window.
+        UsageError: It is not a window.
         ChartgenError: The log has no such steps.
     """
     if not text:
@@ -161,5 +161,7 @@ def window_of(track: Track, text: str) -> Window:
         return Window(track, tuple(each for each in kept(track) if len(each)))
     first, colon, last = text.partition(":")
     if not (colon and (first or "0").isdecimal() and (last or "0").isdecimal()):
-        raise UsageError(Problem(f"{text!r} is no window", hint="write FIRST:LAST in steps, both included, or all"))
+        raise UsageError(
+            Problem(f"{text!r} is not a window of steps", hint="write FIRST:LAST in steps, both included, or all")
+        )
     return between(track, int(first or 0), int(last) if last else 1 << 62)

@@ -69,7 +69,7 @@ def page(found: Readout, *, run: str, written: str) -> str:
         *_pictures(found),
         "<h2>Figures</h2>",
         _table(rows(found)),
-        "<h2>Facts that the figures are worked out from</h2>",
+        "<h2>Inputs</h2>",
         _table((NAMES[fact], _write(value)) for fact, value in found.facts.known.items()),
         *_configuration(found),
         "</body></html>",

@@ -80,7 +80,7 @@ class Marks:
 
     Args:
         restarts: First steps of later starts.
-        lost: First and last of the steps that were done again, for each start.
+        lost: First and last of the repeated steps, for each start.
         checkpoints: Steps that were saved.
         odd: Steps with a loss that is nan or infinite.
         apart: restart, checkpoint or odd -> 1, or more where only each second one, third one and so on is drawn.
@@ -126,7 +126,7 @@ def legend(happened: Marks) -> dict[str, str]:
     """Explain the marks that a picture has: restart, lost, checkpoint or odd -> what it says."""
     kinds: dict[str, tuple[Sequence[object], str]] = {
         "restart": (happened.restarts, "restart"),
-        "lost": (happened.lost, "steps that were done again"),
+        "lost": (happened.lost, "repeated steps"),
         "checkpoint": (happened.checkpoints, "checkpoint"),
         "odd": (happened.odd, "loss is no number"),
     }

@@ -19,7 +19,7 @@ _KINDS = (".png", ".svg", ".pdf")
 # Ground, ink, grid.
 _GROUNDS = {"light": ("#ffffff", "#222222", "#d8d8d8"), "dark": ("#15181c", "#e6e6e6", "#3a3f46")}
 _DASHES = (0, (4, 3))
-# Of what stands behind the steps that were done again.
+# Of what stands behind the repeated steps.
 _SHADE = 0.12
 # Of the bands of all steps, and of most, on a light and on a dark ground.
 _BANDS = (("least", "most", (0.3, 0.4)), ("low", "high", (0.4, 0.5)))
@@ -69,13 +69,13 @@ def plot(found: Readout, path: Path, theme: str = "light") -> None:
 
 
 def check_kind(path: Path) -> None:
-    """Refuse a file that is no picture.
+    """Refuse a file that is not a picture.
 
     Raises:
         UsageError: It is none.
     """
     if path.suffix not in _KINDS:
-        raise UsageError(Problem(f"{path.name} is no picture", hint=f"name it {', '.join(_KINDS)}"))
+        raise UsageError(Problem(f"cannot draw {path.name}", hint=f"name it {', '.join(_KINDS)}"))
 
 
 def style(theme: str) -> dict[Any, Any]:

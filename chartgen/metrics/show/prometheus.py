@@ -37,7 +37,7 @@ def _families(found: Readout) -> Iterator[tuple[str, str, list[tuple[dict[str, s
         "goodput_ratio": ("Share of the wall time that counts.", line.goodput),
         "wall_seconds": ("Time since the first line.", line.wall),
         "restarts": ("Later starts.", float(len(line.restarts))),
-        "lost_steps": ("Steps that were done again.", float(sum(each.lost for each in line.restarts))),
+        "lost_steps": ("Repeated steps.", float(sum(each.lost for each in line.restarts))),
         "loss": ("The last loss.", found.loss.last if found.loss else None),
         "memory_bytes": ("Most memory of a GPU.", found.memory * 1e9 if found.memory else None),
         "cost": ("Cost of the wall time, in the currency of the price.", found.cost.total if found.cost else None),

@@ -152,7 +152,7 @@ def _marks(panel: Panel, happened: Marks, scale: Scale) -> Iterator[str]:
     for first, last in happened.lost:
         x = scale.x(first)
         place = f'x="{x:.1f}" y="{_TOP}" width="{scale.x(last) - x:.1f}" height="{bottom - _TOP}"'
-        yield f'<rect class="again" {place}><title>steps {first:,} to {last:,} were done again</title></rect>'
+        yield f'<rect class="again" {place}><title>steps {first:,} to {last:,} were repeated</title></rect>'
     for step in happened.restarts:
         x = scale.x(step)
         line = f'<line class="restart" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}">'
@@ -165,4 +165,4 @@ def _marks(panel: Panel, happened: Marks, scale: Scale) -> Iterator[str]:
         for step in happened.odd:
             x = scale.x(step)
             path = f"M{x - 4:.1f},{_TOP + 4} l8,8 m0,-8 l-8,8"
-            yield f'<path class="odd" d="{path}"><title>the loss of step {step:,} is no number</title></path>'
+            yield f'<path class="odd" d="{path}"><title>the loss of step {step:,} is NaN</title></path>'

@@ -163,7 +163,7 @@ def _checkpoints(found: Readout) -> str:
     each = found.timeline.checkpoints
     parts = [f"{each.saved:,} saved"] if each.saved else []
     parts += [f"{seconds(each.blocking)} of training each"] if each.blocking is not None else []
-    parts += [f"{seconds(each.seconds)} until each could be used"] if each.seconds is not None else []
+    parts += [f"{seconds(each.seconds)} each, until complete"] if each.seconds is not None else []
     parts += [f"{each.unfinished} not finished"] if each.unfinished else []
     parts += [f"{each.loads} loaded"] if each.loads else []
     parts += [f"{seconds(each.loading)} each"] if each.loading is not None else []

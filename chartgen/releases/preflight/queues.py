@@ -171,8 +171,8 @@ def _amounts(table: Quantities, resources: set[str]) -> str:
 
 def _absent(context: PreflightContext) -> Sign:
     names = sorted(item["metadata"]["name"] for item in _local_queues(context))
-    others = f"; there are {', '.join(names)}" if names else ""
-    text = f"there is no queue {context.queue} in namespace {context.namespace}{others}"
+    others = f"; it has {', '.join(names)}" if names else ""
+    text = f"no queue {context.queue!r} in namespace {context.namespace}{others}"
     held = set(other_queues(context)) - {context.queue}
     if held:
         return failed(text, f"set queue.name to {' or '.join(sorted(held))}, which release {RELEASE} holds")

@@ -53,7 +53,7 @@ def why_not_started(
         warned = pod_warnings(cluster, summary.names, namespace)
         causes += [Cause(f"a pod does not start: {event}", _MOUNT_HINT) for event in warned]
     if summary.silent and not causes:
-        causes.append(Cause(f"{summary.silent} pods wait for the scheduler, which has said nothing of them yet"))
+        causes.append(Cause(f"{summary.silent} pods wait for the scheduler, which has not reported on them yet"))
     return unique(causes)
 
 
@@ -75,7 +75,9 @@ def _unhandled(cluster: Cluster, run: Object) -> Cause | None:
     if status or age < _SETTLE or any("kueue" not in event.source for event in events_of(cluster, run)):
         return None
     who, command = _VOLCANO if is_volcano(run) else _CONTROLLERS[run["kind"]]
-    text = f"nobody has taken up {run['kind']} {run['metadata']['name']}: {who} does not run, or cannot write to it"
+    text = (
+        f"no controller is handling {run['kind']} {run['metadata']['name']}: {who} does not run, or cannot write to it"
+    )
     return Cause(text, f"see `{command}`")
 
 

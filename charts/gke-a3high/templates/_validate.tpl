@@ -253,7 +253,7 @@
   "data.stage" .Values.data.stage
 }}
 {{- if $wrong }}
-{{- $_ := set $check "problems" (append $check.problems (printf "%s: the benchmark has no such thing; turn it off" $key)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "%s: the MLPerf benchmark does not support it; turn it off" $key)) }}
 {{- end }}
 {{- end }}
 {{- if not .Values.checkpoint.from }}

@@ -253,7 +253,7 @@
   "data.stage" .Values.data.stage
 }}
 {{- if $wrong }}
-{{- $_ := set $check "problems" (append $check.problems (printf "%s: the benchmark has no such thing; turn it off" $key)) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "%s: the MLPerf benchmark does not support it; turn it off" $key)) }}
 {{- end }}
 {{- end }}
 {{- if not .Values.checkpoint.from }}
@@ -363,7 +363,7 @@
 {{- if include "onprem-p8000.gpu" . }}
 {{- $several := gt (include "onprem-p8000.nodes" . | int64) 1 }}
 {{- if and $several (eq .Values.network.interface "none") }}
-{{- $_ := set $check "problems" (append $check.problems (printf "network.interface: none leaves TCP to %d machines; use infiniband, or tcp to say that this is meant" (include "onprem-p8000.nodes" . | int64))) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "network.interface: with none, %d machines would use TCP; use infiniband, or tcp to say that this is meant" (include "onprem-p8000.nodes" . | int64))) }}
 {{- end }}
 {{- end }}
 {{- range $role, $store := .Values.storage }}
