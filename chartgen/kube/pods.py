@@ -8,8 +8,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from chartgen.kube import VOLCANO_JOB, Object
+from chartgen.kube import Object
 from chartgen.kube.quantities import Quantities, add, read_all, show
+from chartgen.kube.run_kinds import run_kind
 
 
 @dataclass(frozen=True)
@@ -73,35 +74,12 @@ def pods_of(objects: Iterable[Object]) -> list[Pods]:
     return [pods for item in objects for pods in _pods(item)]
 
 
-def is_run(item: Object) -> bool:
-    """Report whether an object is a run: a job of any kind."""
-    return item["kind"] in {"Job", "JobSet", "PyTorchJob"}
-
-
 def _pods(item: Object) -> Iterator[Pods]:
     owner, spec = f"{item['kind']} {item['metadata']['name']}", item.get("spec") or {}
-    if item["kind"] == "JobSet":
-        for job in spec["replicatedJobs"]:
-            role = job["name"] if len(spec["replicatedJobs"]) > 1 else ""
-            yield _of_job(owner, role, job["template"]["spec"], int(job.get("replicas", 1)))
-    elif item["kind"] == "PyTorchJob":
-        for name, replica in spec["pytorchReplicaSpecs"].items():
-            role = name.lower() if len(spec["pytorchReplicaSpecs"]) > 1 else ""
-            yield _of_template(owner, role, replica["template"], int(replica.get("replicas", 1)))
-    elif item["apiVersion"] == VOLCANO_JOB.api_version:
-        for task in spec["tasks"]:
-            yield _of_template(owner, task["name"], task["template"], int(task.get("replicas", 1)))
-    elif item["kind"] == "Job":
-        yield _of_job(owner, "", spec, 1)
+    if kind := run_kind(item):
+        yield from (_of_template(owner, role.name, role.template, role.count) for role in kind.roles(spec))
     elif item["kind"] == "Deployment":
         yield _of_template(owner, "", spec["template"], int(spec.get("replicas", 1)))
-
-
-def _of_job(owner: str, role: str, spec: dict[str, Any], times: int) -> Pods:
-    parallelism = int(spec.get("parallelism", 1))
-    return _of_template(
-        owner, role, spec["template"], times * min(parallelism, int(spec.get("completions", parallelism)))
-    )
 
 
 def _of_template(owner: str, role: str, template: dict[str, Any], count: int) -> Pods:

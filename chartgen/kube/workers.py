@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.kube import QUEUE_LABEL
+from chartgen.kube.run_kinds import queue_of, run_kind
 
 _COMPONENT = "app.kubernetes.io/component"
 _CONTAINER = "kubectl.kubernetes.io/default-container"
@@ -46,41 +46,12 @@ def find_workers(rendered: Iterable[dict[str, Any]]) -> Workers | None:
 
 
 def _workers(item: dict[str, Any]) -> Workers | None:
-    """Return the workers of an object; None when it is no run. Two kinds are called Job, so the API group decides."""
-    group = str(item["apiVersion"]).rpartition("/")[0]
-    known = _RUNS.get((group, item["kind"]))
-    if known is None:
+    """Return the workers of an object; None when it is no run."""
+    kind = run_kind(item)
+    if kind is None:
         return None
-    (pod, count), metadata = known(item["spec"]), item["metadata"]
-    if group == "batch.volcano.sh":
-        return Workers(metadata["name"], "Volcano Job", pod, count, item["spec"].get("queue", ""))
-    return Workers(metadata["name"], item["kind"], pod, count, metadata.get("labels", {}).get(QUEUE_LABEL, ""))
-
-
-def _job(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    return spec["template"], int(spec.get("completions", 1))
-
-
-def _jobset(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    return _job(spec["replicatedJobs"][0]["template"]["spec"])
-
-
-def _pytorch_job(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    worker = spec["pytorchReplicaSpecs"]["Worker"]
-    return worker["template"], int(worker.get("replicas", 1))
-
-
-def _volcano_job(spec: dict[str, Any]) -> tuple[dict[str, Any], int]:
-    task = spec["tasks"][-1]  # a master, which only starts the others, stands first
-    return task["template"], int(task.get("replicas", 1))
-
-
-_RUNS: dict[tuple[str, str], Callable[[dict[str, Any]], tuple[dict[str, Any], int]]] = {
-    ("batch", "Job"): _job,
-    ("jobset.x-k8s.io", "JobSet"): _jobset,
-    ("kubeflow.org", "PyTorchJob"): _pytorch_job,
-    ("batch.volcano.sh", "Job"): _volcano_job,
-}
+    role = next(role for role in kind.roles(item["spec"]) if role.works)
+    return Workers(item["metadata"]["name"], kind.name, role.template, role.count, queue_of(item))
 
 
 def program(pod: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values
 from chartgen.kube import NODE, QUEUE_LABEL, Cluster, ClusterError, Kind, Object
-from chartgen.kube.pods import Pods, is_run, pods_of
+from chartgen.kube.pods import Pods, pods_of
+from chartgen.kube.run_kinds import run_kind
 from chartgen.kube.workloads import find_runs, outcome
 from chartgen.releases.history import Record, read_records
 
@@ -73,7 +74,7 @@ class PreflightContext:
     @cached_property
     def run(self) -> Object | None:
         """The object that runs the program; None for setup charts."""
-        return next(filter(is_run, self.objects), None)
+        return next(filter(run_kind, self.objects), None)
 
     @cached_property
     def pods(self) -> list[Pods]:

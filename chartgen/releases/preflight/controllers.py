@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from chartgen.data.compatibility import lock
-from chartgen.kube import JOBSET, LOCAL_QUEUE, PYTORCHJOB, VOLCANO_JOB, ClusterError, Kind, Object
+from chartgen.kube import LOCAL_QUEUE, ClusterError, Kind, Object
+from chartgen.kube.controllers import INSTALLED, KUEUE, Controller
+from chartgen.kube.run_kinds import RUN_KINDS, kind_of
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.kueue import change_of_configuration, configuration, frameworks, look_at_configuration
 from chartgen.releases.preflight.result import Sign, failed, passed, warned
@@ -22,52 +23,6 @@ _IMAGE = re.compile(r"(?:[^@]*/)?(?P<name>[^:@/]+)(?::(?P<tag>[^@/]+))?(?:@.*)?"
 # The words of chartgen.kube before those of the server.
 _OUR_WORDS = re.compile(r"^.*?(?:refused \S+ \S+|refuses access): ")
 _SERVICE = re.compile(r"https://(?P<service>[-\w]+)\.(?P<namespace>[-\w]+)\.svc")
-# The field that Kueue sets at creation to hold a run back (Kueue, pkg/controller/jobs).
-_SUSPEND = {"JobSet": (), "Job": (), "PyTorchJob": ("runPolicy",)}
-
-
-@dataclass(frozen=True)
-class Controller:
-    """A controller as its installer leaves it.
-
-    Args:
-        name: What people call it; its webhook configurations have it in their names.
-        groups: API groups that it serves.
-        namespace: Where its installer puts it.
-        images: Names of the images of its Deployments, without registry and tag.
-        install: Where its installation is described.
-    """
-
-    name: str
-    groups: tuple[str, ...]
-    namespace: str
-    images: tuple[str, ...]
-    install: str
-
-
-KUEUE = Controller(
-    "Kueue", ("kueue.x-k8s.io",), "kueue-system", ("kueue",), "https://kueue.sigs.k8s.io/docs/installation/"
-)
-CONTROLLERS = (
-    Controller(
-        "JobSet", ("jobset.x-k8s.io",), "jobset-system", ("jobset",), "https://jobset.sigs.k8s.io/docs/installation/"
-    ),
-    KUEUE,
-    Controller(
-        "Volcano",
-        ("batch.volcano.sh", "scheduling.volcano.sh"),
-        "volcano-system",
-        ("vc-controller-manager", "vc-scheduler", "vc-webhook-manager"),
-        "https://volcano.sh/en/docs/installation/",
-    ),
-    Controller(
-        "training-operator",
-        ("kubeflow.org",),
-        "kubeflow",
-        ("training-operator",),
-        "https://github.com/kubeflow/trainer/tree/release-1.9#installation",
-    ),
-)
 
 
 def api_versions(context: PreflightContext) -> Iterator[Sign]:
@@ -103,7 +58,7 @@ def admission(context: PreflightContext) -> Iterator[Sign]:
 
 def queue_integration(context: PreflightContext) -> Iterator[Sign]:
     """Kueue holds back runs of this kind; otherwise they pass by the queue, and take machines that others wait for."""
-    kind, run = run_kind(context), context.run
+    kind, run = served_kind(context), context.run
     if not (context.queue and run and kind):
         return
     answer = context.trial(kind, run)
@@ -112,7 +67,7 @@ def queue_integration(context: PreflightContext) -> Iterator[Sign]:
         yield from [_configured(context, run)] if answer.status == 409 else []
         return
     place: Any = answer["spec"]
-    for key in _SUSPEND[run["kind"]]:
+    for key in kind_of(run).suspend:
         place = place.get(key, {})
     if place.get("suspend"):
         yield passed(f"Kueue holds back each {run['kind']} with a queue until it is admitted")
@@ -143,9 +98,9 @@ def _framework(run: Object) -> str:
 def needed(context: PreflightContext) -> list[Controller]:
     """Return the controllers of the release's kinds; for a cluster alone, all whose kinds it serves."""
     if context.chart is None:
-        return [each for each in CONTROLLERS if any(_serves_group(context, group) for group in each.groups)]
+        return [each for each in INSTALLED if any(_serves_group(context, group) for group in each.groups)]
     groups = {_group(item["apiVersion"]) for item in context.objects}
-    return [each for each in CONTROLLERS if groups & set(each.groups) or (each is KUEUE and context.queue)]
+    return [each for each in INSTALLED if groups & set(each.groups) or (each is KUEUE and context.queue)]
 
 
 def kueue_version(context: PreflightContext) -> str:
@@ -154,7 +109,7 @@ def kueue_version(context: PreflightContext) -> str:
     return next((tag for tag in tags if re.match(r"v?\d+\.\d", tag)), "")
 
 
-def run_kind(context: PreflightContext) -> Kind | None:
+def served_kind(context: PreflightContext) -> Kind | None:
     """Return the run's kind as the server knows it; None when it does not, which `api_versions` tells."""
     return _kind(context, context.run) if context.run else None
 
@@ -171,7 +126,7 @@ def _way_to_serve(context: PreflightContext, api_version: str, name: str) -> str
     served = [api for api in rows if context.cluster.serves(Kind(api, name, plural=""))]
     if served:
         return f"use setup.kueueVersion={served[-1].rpartition('/')[2]}, which it serves"
-    owner = next((each for each in CONTROLLERS if group in each.groups), None)
+    owner = next((each for each in INSTALLED if group in each.groups), None)
     return f"install {owner.name}: {owner.install}" if owner else f"install the CRD of {name}"
 
 
@@ -224,7 +179,7 @@ def _hooks(context: PreflightContext) -> list[str]:
 
 
 def _serves_group(context: PreflightContext, group: str) -> bool:
-    known = (JOBSET, LOCAL_QUEUE, PYTORCHJOB, VOLCANO_JOB)
+    known = (LOCAL_QUEUE, *(each.kind for each in RUN_KINDS))
     return any(context.cluster.serves(kind) for kind in known if _group(kind.api_version) == group)
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from chartgen.kube import EVENT, Cluster, Object
+from chartgen.kube.run_kinds import RUN_NAMES
 from chartgen.releases.history import read_time
 from chartgen.releases.status.pods import refusal
 
-_RUN_KINDS = {"JobSet", "Job", "PyTorchJob"}
 # Warnings on a run that repeat what its pods or its PodGroup say, or mean nothing (Volcano, training-operator).
 _NO_REASON = {"PodGroupPending", "Unschedulable", "SchedulingGated", "SetPodTemplateRestartPolicy"}
 # Who takes a pod away, by the reason of the event on the pod (kubernetes, pkg/controller/tainteviction,
@@ -70,7 +70,7 @@ def run_warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> li
     return [
         event
         for event in _read(cluster, namespace, "type=Warning")
-        if event.about[0] in _RUN_KINDS
+        if event.about[0] in RUN_NAMES
         and any(event.about[1] == run or event.about[1].startswith(f"{run}-") for run in own)
         and event.reason not in _NO_REASON
     ]

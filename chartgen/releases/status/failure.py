@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from chartgen.kube import Cluster, ClusterError, Object
-from chartgen.kube.workloads import is_volcano, why_failed
+from chartgen.kube.run_kinds import kind_of
+from chartgen.kube.workloads import why_failed
 from chartgen.releases.status.events import losses
 from chartgen.releases.status.last_lines import telling
 from chartgen.releases.status.members import End, Member
@@ -97,17 +98,11 @@ def reactions(runs: Iterable[Object]) -> list[str]:
 
 def restarts(run: Object) -> int:
     """Count how often the controller has started a whole run again."""
-    status = run.get("status", {})
-    if is_volcano(run):
-        # Volcano counts the failure that ends the run too (pkg/controllers/job/state/restarting.go).
-        return max(0, int(status.get("retryCount", 0)) - bool(why_failed(run)))
-    return int(status.get("restarts", 0))
+    return kind_of(run).status.restarts(run)[0]
 
 
 def _restarted(run: Object) -> str:
-    count = restarts(run)
-    spec = run["spec"]
-    most = spec["maxRetry"] - 1 if is_volcano(run) else spec.get("failurePolicy", {}).get("maxRestarts", 0)
+    count, most = kind_of(run).status.restarts(run)
     return f"{run['kind']} {run['metadata']['name']} was started again {count} of at most {most} times" if count else ""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 
 from chartgen.kube import Cluster, Object
-from chartgen.kube.workloads import is_volcano
+from chartgen.kube.run_kinds import kind_of
 from chartgen.releases.history import read_time
 from chartgen.releases.status.events import Event, events_of, pod_warnings, run_warnings
 from chartgen.releases.status.messages import LONGEST, Cause, refused, unique
@@ -17,12 +17,6 @@ from chartgen.releases.status.pod_summary import PodSummary
 _SETTLE = timedelta(seconds=5)  # within which every controller has written a first word about a new object
 # What controllers write when a run is started again, or given up; the failure tells that.
 _AFTERMATH = {"BackoffLimitExceeded", "DefaultFailurePolicy", "RestartJobSetFailurePolicyAction", "ReachedMaxRestarts"}
-_CONTROLLERS = {
-    "JobSet": ("the JobSet controller", "kubectl get pods --namespace jobset-system"),
-    "PyTorchJob": ("the training operator", "kubectl get pods --namespace kubeflow"),
-    "Job": ("kube-controller-manager", "kubectl get pods --namespace kube-system"),
-}
-_VOLCANO = ("Volcano's controller", "kubectl get pods --namespace volcano-system")
 # Reasons of waiting containers (kubernetes, pkg/kubelet/images/types.go and pkg/kubelet/kuberuntime).
 _IMAGE = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
 _IMAGE_HINT = "check its name and tag, and `imagePullSecrets`"
@@ -74,11 +68,9 @@ def _unhandled(cluster: Cluster, run: Object) -> Cause | None:
     age = datetime.now(timezone.utc) - read_time(run["metadata"]["creationTimestamp"])
     if status or age < _SETTLE or any("kueue" not in event.source for event in events_of(cluster, run)):
         return None
-    who, command = _VOLCANO if is_volcano(run) else _CONTROLLERS[run["kind"]]
-    text = (
-        f"no controller is handling {run['kind']} {run['metadata']['name']}: {who} does not run, or cannot write to it"
-    )
-    return Cause(text, f"see `{command}`")
+    who, name = kind_of(run).controller, f"{run['kind']} {run['metadata']['name']}"
+    text = f"no controller is handling {name}: {who.title} does not run, or cannot write to it"
+    return Cause(text, f"see `{who.command}`")
 
 
 def _unplaced(cluster: Cluster, summary: PodSummary, message: str, count: int) -> Cause:

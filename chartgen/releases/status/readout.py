@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Object
-from chartgen.kube.workloads import expected_pods, find_runs, is_volcano, outcome
+from chartgen.kube.run_kinds import kind_of
+from chartgen.kube.workloads import expected_pods, find_runs, outcome
 from chartgen.releases.history import Record, read_records, read_time
 from chartgen.releases.status.events import events_of
 from chartgen.releases.status.failure import Failure, find_failure, find_loss, restarts
@@ -22,7 +23,6 @@ from chartgen.releases.status.release_record import Revision, record_causes, rev
 
 PHASES = ("absent", "queued", "starting", "running", "finished", "failed")
 _LOG_LINES = 200  # of which one tells the last iteration
-_ENDED = {"Complete", "Completed", "Succeeded", "Failed"}  # conditions of the kinds at their end
 
 
 @dataclass(frozen=True)
@@ -157,15 +157,8 @@ def _since(phase: str, runs: Sequence[Object], summary: PodSummary) -> datetime 
     if phase == "running":
         return summary.since
     if phase in {"finished", "failed"}:
-        return max((read_time(time) for run in runs for time in _ends(run)), default=None)
+        return max((read_time(time) for run in runs for time in kind_of(run).status.ends(run)), default=None)
     return max(read_time(time) for run in runs for time in (run["metadata"]["creationTimestamp"], *_stops(run)))
-
-
-def _ends(run: Object) -> Iterator[str]:
-    status = run.get("status", {})
-    if is_volcano(run):
-        yield status["state"]["lastTransitionTime"]
-    yield from _times(status, _ENDED)
 
 
 def _stops(run: Object) -> Iterator[str]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from chartgen.kube import Object
+from chartgen.kube.run_kinds import RUN_NAMES
 from chartgen.releases.history import Record
 from chartgen.releases.status.messages import Cause
 
-_RUN = re.compile(r"^kind: (?:JobSet|Job|PyTorchJob)$", re.MULTILINE)
+_RUN = re.compile(rf"^kind: (?:{'|'.join(RUN_NAMES)})$", re.MULTILINE)
 # States that a command leaves when it is killed (helm, pkg/release), and the command that recovers from each.
 _UNFINISHED = {
     "pending-install": "install",
