@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from chartgen.checks.claim import Check, Claim
 from chartgen.checks.compatibility import fragments
 from chartgen.checks.job import Job
+from chartgen.kube.quantities import read
 
-_QUANTITY = re.compile(r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE]([+-]?[0-9]{1,3})|([KMGTPE]i|[numkMGTPE]?))")
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _EFA, _GPU = "vpc.amazonaws.com/efa", "nvidia.com/gpu"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def quantity(text: str) -> Decimal | None:
-    """Return the number that a Kubernetes quantity stands for, such as 2Ti, 191450m or 1e3; None when it is not one.
-
-    The grammar is that of apimachinery, pkg/api/resource/quantity.go: a number with a decimal or binary suffix, or
-    with an exponent, so that 1E is 10^18 and 1E3 is 1000.
-    """
-    match = _QUANTITY.fullmatch(text)
-    if match is None:
+def quantity(text: str) -> Fraction | None:
+    """Return the number that a Kubernetes quantity stands for, such as 2Ti, 191450m or 1e3; None when it is not one."""
+    try:
+        return read(text)
+    except ValueError:
         return None
-    number, exponent, suffix = Decimal(match[1]), match[2], match[3]
-    if suffix in _BINARY:
-        return number * Decimal(1024) ** (_BINARY.index(suffix) + 1)
-    return number.scaleb(int(exponent) if exponent else _DECIMAL[suffix])
 
 
 def exceeds(asked: str, offered: str) -> bool:

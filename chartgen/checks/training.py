@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from chartgen.checks.checkpoint_time import GRACE
@@ -166,7 +166,7 @@ def room_for_staged_data(job: Job) -> Iterator[Claim]:
         return
     limits = (job.values["launchers"][job.launcher.name].get("resources") or {}).get("limits") or {}
     memory = limits.get("memory") or job.machine.capacity.get("memory", "")
-    shared, room = quantity(job.values.get("sharedMemory", "0")) or Decimal(0), quantity(memory)
+    shared, room = quantity(job.values.get("sharedMemory", "0")) or Fraction(0), quantity(memory)
     if room is not None and room <= shared:
         message = f"memory:// has no room for the copy: sharedMemory may take all of {memory}"
         hint = "use disk:// where machines have local disks, less sharedMemory, or data.stage false"

@@ -10,7 +10,10 @@ from typing import Any, TypeAlias
 
 Quantities: TypeAlias = dict[str, Fraction]
 
-_QUANTITY = re.compile(r"(?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,3})?)(?P<suffix>[a-zA-Z]*)")
+# A number with a suffix or with an exponent (apimachinery, pkg/api/resource/quantity.go): 1E is 10^18, and 1E3 is 1000.
+_QUANTITY = re.compile(
+    r"(?P<number>[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?:[eE](?P<exponent>[-+]?[0-9]{1,3})|(?P<suffix>[a-zA-Z]*))"
+)
 # k8s.io/apimachinery, pkg/api/resource/suffix.go
 _SUFFIXES = {
     **{suffix: Fraction(1, 1000**power) for power, suffix in enumerate(["", "m", "u", "n"])},
@@ -27,9 +30,10 @@ def read(text: str | float) -> Fraction:
         ValueError: It is none.
     """
     match = _QUANTITY.fullmatch(str(text))
-    if match is None or match["suffix"] not in _SUFFIXES:
+    if match is None or (match["suffix"] or "") not in _SUFFIXES:
         raise ValueError(f"{text!r} is not a quantity")
-    return Fraction(match["number"]) * _SUFFIXES[match["suffix"]]
+    scale = Fraction(10) ** int(match["exponent"]) if match["exponent"] else _SUFFIXES[match["suffix"]]
+    return Fraction(match["number"]) * scale
 
 
 def read_all(table: Mapping[str, Any]) -> Quantities:

@@ -8,6 +8,8 @@ from pathlib import Path
 from chartgen.errors import Problem
 
 _HINT = "name a file or folder of this repository"
+# Far below PATH_MAX, since it is joined with others; NAME_MAX of Linux (limits.h).
+_LONGEST, _LONGEST_PART = 1024, 255
 
 
 def escapes(path: Path, root: Path) -> bool:
@@ -29,6 +31,9 @@ def fault_of(name: str, root: Path) -> str:
         name: The path as it is written.
         root: The repository.
     """
+    longest = max(len(os.fsencode(part)) for part in name.split("/"))
+    if "\0" in name or len(os.fsencode(name)) > _LONGEST or longest > _LONGEST_PART:
+        return f"{name[:60]!r} is no path that a file system takes"
     if "://" in name:
         return f"{name!r} would be fetched from the network, which only an argument of yours may ask for"
     if name.startswith("-"):

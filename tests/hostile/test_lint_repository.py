@@ -107,6 +107,16 @@ def test_settings_that_leave_the_repository(repo: Path, entry: str, key: str) ->
     assert f"chartgen.toml: {key}: {entry!r}" in ran.stderr
 
 
+@pytest.mark.parametrize("entry", ["{" * 256, "a/" * 600, "a\0b"])
+@pytest.mark.parametrize("key", ["charts", "presets", "baseline"])
+def test_settings_that_no_file_system_takes(repo: Path, entry: str, key: str) -> None:
+    write(repo / "charts" / "a")
+    (repo / "chartgen.toml").write_text(f"[lint]\n{key} = {json.dumps([entry] if key == 'charts' else entry)}\n")
+    ran = lint(repo)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert f"chartgen.toml: {key}: " in ran.stderr
+
+
 @pytest.mark.parametrize(
     "settings", ["[" + "a." * 150_000 + "a]\n", ("a." * 4000 + "a = 1\n") * 60, "# " + "a" * 1_000_000]
 )
