@@ -52,8 +52,8 @@ class Inspection:
             yield from (Finding("helm-template", told(problem, rendering.preset)) for problem in error.problems)
             return
         new = [(rendering.kubernetes, each.text) not in seen for each in found]
-        told = {text for _, text in seen}
-        yield from (finding for each in found if each.text not in told for finding in self._overwritten(each))
+        known = {text for _, text in seen}
+        yield from (finding for each in found if each.text not in known for finding in self._overwritten(each))
         seen.update((rendering.kubernetes, each.text) for each in found)
         self.releases.append(_Release(rendering.kubernetes, found, new, self.reasons.allowed(rendering.preset.data)))
 
