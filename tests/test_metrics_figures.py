@@ -190,7 +190,7 @@ def test_warm_up_is_ten_steps_or_a_fifth(count: int, skipped: int) -> None:
 
 @pytest.mark.parametrize("window", ["x", "1-5", "5", "a:b", "-1:5"])
 def test_what_is_no_window(window: str) -> None:
-    with pytest.raises(UsageError, match="is no window; write FIRST:LAST in steps, both included, or all"):
+    with pytest.raises(UsageError, match="is not a window of steps; write FIRST:LAST in steps, both included, or all"):
         figures(logs.dllogger(RUN), window=window)
 
 

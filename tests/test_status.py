@@ -338,7 +338,7 @@ def test_a_run_that_nobody_takes_up(
         spec = spec[key]
     spec["managedBy"] = "kueue.x-k8s.io/multikueue"  # so that its own controller leaves it alone
     run(item)
-    found = cause(machines, f"orphan-{kind}", "nobody")
+    found = cause(machines, f"orphan-{kind}", "no controller")
     assert found.text == f"no controller is handling {item['kind']} orphan-{kind}: {who}"
     assert found.hint.startswith("see `kubectl get pods --namespace ")
 
@@ -348,7 +348,7 @@ def test_a_volcano_job_that_nobody_takes_up(run: Any, machines: ControlPlane) ->
     os.kill(controller, signal.SIGSTOP)
     try:
         run(manifests.volcano_job("orphan-volcano", 1, pool=POOL))
-        found = cause(machines, "orphan-volcano", "nobody")
+        found = cause(machines, "orphan-volcano", "no controller")
     finally:
         os.kill(controller, signal.SIGCONT)
     text = "no controller is handling Job orphan-volcano: Volcano's controller does not run, or cannot write to it"
