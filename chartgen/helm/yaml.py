@@ -270,7 +270,8 @@ class _Builder:
                 if name in data and not self._allow_duplicates:
                     self._report(key, f"duplicate key {name!r}", "keep one of the two")
                 elif name in data and data[name] != built:
-                    self.overwritten.append(self._problem(key, f"duplicate key {name!r}", "keep one of the two"))
+                    message = f"duplicate key {name!r} with another value, and the last one counts"
+                    self.overwritten.append(self._problem(key, message, "keep one of the two"))
                 data[name] = built
         return {**merged, **data}
 

@@ -62,7 +62,7 @@ class Inspection:
         for problem in manifest.document.overwritten:
             if UNIQUE not in ignored(lines, problem.line):
                 found = template_line(self.chart, manifest.template, lines, problem.line)
-                message = f"{title(manifest.data)}: {problem.message} with another value, and the last one counts"
+                message = f"{title(manifest.data)}: {problem.message}"
                 yield Finding(UNIQUE, Problem(message, found.path, found.line, hint=problem.hint))
 
     def findings(self, step: str) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.yaml import Document, load
@@ -25,9 +25,7 @@ def documents(chart: Chart) -> Iterator[Finding]:
         values = load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True)
     except ChartgenError:
         return  # Helm tells of it
-    for problem in values.overwritten:
-        message = f"{problem.message} with another value, and the last one counts"
-        yield Finding(UNIQUE, Problem(message, problem.path, problem.line, problem.column, problem.hint))
+    yield from (Finding(UNIQUE, problem) for problem in values.overwritten)
     if not isinstance(values.data, dict):
         return
     templates = "\n".join(text for path, text in chart.files.items() if "templates/" in path)
