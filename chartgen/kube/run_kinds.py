@@ -36,10 +36,10 @@ class Conditions:
     _FINISHED = frozenset(("Complete", "Completed", "Succeeded"))
     _ENDED = _FINISHED | {"Failed"}
 
-    def failure(self, run: Object) -> str:
-        """Return why a run has failed; empty when it has not."""
+    def failure(self, run: Object) -> str | None:
+        """Return why a run has failed, which may be empty; None when it has not."""
         failed = (each for each in _true(run) if each["type"] == "Failed")
-        return next((f"{each.get('message')}" for each in failed), "")
+        return next((str(each.get("message")) for each in failed), None)
 
     def has_finished(self, run: Object) -> bool:
         """Report whether a run has come to a good end."""
@@ -49,9 +49,13 @@ class Conditions:
         """Return the times at which a run has ended."""
         return (each["lastTransitionTime"] for each in _true(run) if each["type"] in self._ENDED)
 
-    def restarts(self, run: Object) -> tuple[int, int]:
-        """Count how often the controller has started the whole run again, and how often it may."""
-        return int(run.get("status", {}).get("restarts", 0)), run["spec"].get("failurePolicy", {}).get("maxRestarts", 0)
+    def restarts(self, run: Object) -> int:
+        """Count how often the controller has started the whole run again."""
+        return int(run.get("status", {}).get("restarts", 0))
+
+    def most_restarts(self, run: Object) -> int:
+        """Return how often the controller may start the whole run again."""
+        return int(run["spec"].get("failurePolicy", {}).get("maxRestarts", 0))
 
 
 class Phases:
@@ -59,11 +63,11 @@ class Phases:
 
     _FAILED = frozenset(("Failed", "Aborted", "Terminated"))  # the final ones beside Completed
 
-    def failure(self, run: Object) -> str:
-        """Return why a run has failed; empty when it has not."""
+    def failure(self, run: Object) -> str | None:
+        """Return why a run has failed; None when it has not."""
         status = run.get("status", {})
         phase = status.get("state", {}).get("phase")
-        return f"{phase}, attempt {max(status.get('retryCount', 0), 1)}" if phase in self._FAILED else ""
+        return f"{phase}, attempt {max(status.get('retryCount', 0), 1)}" if phase in self._FAILED else None
 
     def has_finished(self, run: Object) -> bool:
         """Report whether a run has come to a good end."""
@@ -73,13 +77,16 @@ class Phases:
         """Return the times at which a run has ended, for one that has."""
         yield run["status"]["state"]["lastTransitionTime"]
 
-    def restarts(self, run: Object) -> tuple[int, int]:
-        """Count how often the controller has started the whole run again, and how often it may.
+    def restarts(self, run: Object) -> int:
+        """Count how often the controller has started the whole run again.
 
         Volcano counts the failure that ends the run too (pkg/controllers/job/state/restarting.go).
         """
-        count = int(run.get("status", {}).get("retryCount", 0)) - bool(self.failure(run))
-        return max(0, count), run["spec"]["maxRetry"] - 1
+        return max(0, int(run.get("status", {}).get("retryCount", 0)) - (self.failure(run) is not None))
+
+    def most_restarts(self, run: Object) -> int:
+        """Return how often the controller may start the whole run again."""
+        return int(run["spec"]["maxRetry"]) - 1
 
 
 @dataclass(frozen=True)
@@ -148,9 +155,11 @@ def _jobset(spec: Mapping[str, Any]) -> list[Role]:
 
 
 def _pytorch_job(spec: Mapping[str, Any]) -> list[Role]:
+    """Return its replicas; a master works alone where there are no workers."""
     replicas = spec["pytorchReplicaSpecs"]
+    working = "Worker" if "Worker" in replicas else next(iter(replicas))
     return [
-        Role(name.lower() * (len(replicas) > 1), each["template"], int(each.get("replicas", 1)), name == "Worker")
+        Role(name.lower() * (len(replicas) > 1), each["template"], int(each.get("replicas", 1)), name == working)
         for name, each in replicas.items()
     ]
 
@@ -168,5 +177,6 @@ RUN_KINDS = (
     RunKind(JOB, "Job", _job, JOB_CONTROLLER, Conditions()),
 )
 _BY_GROUP = {(each.kind.api_version.rpartition("/")[0], each.kind.name): each for each in RUN_KINDS}
+API_KINDS = tuple(each.kind for each in RUN_KINDS)
 # The names of their objects; two kinds share one.
 RUN_NAMES = frozenset(each.kind.name for each in RUN_KINDS)

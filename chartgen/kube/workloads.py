@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from chartgen.kube import INSTANCE_LABEL, POD, Cluster, Object
 from chartgen.kube.controllers import VOLCANO
-from chartgen.kube.run_kinds import RUN_KINDS, kind_of
+from chartgen.kube.run_kinds import API_KINDS, RUN_KINDS, kind_of
 
 # Kinds that own the pods of a run: a JobSet's belong to its Jobs.
 _POD_OWNERS = frozenset(each.kind.name for each in RUN_KINDS if each.owns_pods)
@@ -18,7 +18,7 @@ def find_runs(cluster: Cluster, release: str, namespace: str, *, deleting: bool 
     # The API leaves out kind and version of built-in objects in lists.
     found = [
         {"kind": kind.name, "apiVersion": kind.api_version, **item}
-        for kind in (each.kind for each in RUN_KINDS)
+        for kind in API_KINDS
         if cluster.serves(kind)
         for item in cluster.list(kind, namespace=namespace, labels=labels)
     ]
@@ -52,7 +52,7 @@ def expected_pods(run: Object) -> int:
 def why_failed(run: Object) -> str:
     """Report that a run has failed, and why; empty when it has not."""
     why = kind_of(run).status.failure(run)
-    return f"{run['kind']} {run['metadata']['name']} has failed: {why}" if why else ""
+    return f"{run['kind']} {run['metadata']['name']} has failed: {why}" if why is not None else ""
 
 
 def outcome(run: Object) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from chartgen.data.compatibility import lock
 from chartgen.kube import LOCAL_QUEUE, ClusterError, Kind, Object
 from chartgen.kube.controllers import INSTALLED, KUEUE, Controller
-from chartgen.kube.run_kinds import RUN_KINDS, kind_of
+from chartgen.kube.run_kinds import API_KINDS, kind_of
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.kueue import change_of_configuration, configuration, frameworks, look_at_configuration
 from chartgen.releases.preflight.result import Sign, failed, passed, warned
@@ -179,7 +179,7 @@ def _hooks(context: PreflightContext) -> list[str]:
 
 
 def _serves_group(context: PreflightContext, group: str) -> bool:
-    known = (LOCAL_QUEUE, *(each.kind for each in RUN_KINDS))
+    known = (LOCAL_QUEUE, *API_KINDS)
     return any(context.cluster.serves(kind) for kind in known if _group(kind.api_version) == group)
 
 

@@ -98,11 +98,11 @@ def reactions(runs: Iterable[Object]) -> list[str]:
 
 def restarts(run: Object) -> int:
     """Count how often the controller has started a whole run again."""
-    return kind_of(run).status.restarts(run)[0]
+    return kind_of(run).status.restarts(run)
 
 
 def _restarted(run: Object) -> str:
-    count, most = kind_of(run).status.restarts(run)
+    count, most = restarts(run), kind_of(run).status.most_restarts(run)
     return f"{run['kind']} {run['metadata']['name']} was started again {count} of at most {most} times" if count else ""
 
 
