@@ -11,6 +11,7 @@ MAKEFLAGS += --no-builtin-rules
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+PROGRAM := PYTHONPATH=tests/support $(BIN)/python tests/programs
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check install
 # Nothing is built in isolation: an isolated build fetches its backend without checking a hash.
 HASHED := $(PIP) --require-hashes --no-build-isolation --use-pep517
@@ -20,32 +21,53 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.10 --gen
 RUNTIME := $(VENV)/runtime.stamp
 CHARTGEN := $(VENV)/chartgen.stamp
 DEV := $(VENV)/dev.stamp
+DOCS := $(VENV)/docs.stamp
 
+# Helm of PATH if it is new enough, else that of chartgen.
+HELM ?= $$($(BIN)/chartgen engines get helm | sed "s|^helm: ||")
 GPT3 := -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f values/site.gke-a3mega.example.yaml
-# Shell that stands for itself; scripts with template actions in them are checked as rendered, by the tests.
+# Plain shell scripts; the tests check scripts with template actions as rendered.
 SCRIPTS = .ci/run $(shell grep -rL --include='*.sh' -e '{{' -e '<%' chartgen)
+# Parts of one script are in files of their own, and share its variables and its `set -e`.
+SHARED = SC2034,SC2154,SC2164
+# What the site has, in the same folders as here.
+PAGES = README.md CONTRIBUTING.md CHANGES.md SECURITY.md docs $(wildcard charts/*/README.md)
 
 .PHONY: help
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: $(CHARTGEN) ## rehearse GPT3-175B on 32 simulated A3 Mega machines (first run: about 15 minutes)
+demo: $(CHARTGEN) ## rehearse GPT3-175B on 32 simulated A3 Mega machines (the first run gets the engines)
 	$(BIN)/chartgen build gke-a3mega
 	$(BIN)/chartgen rehearse gke-a3mega $(GPT3)
 
 .PHONY: test
-test: lint engines ## lint, then every test; what CI runs
-	$(BIN)/pytest -n 2 --dist loadfile  # two control planes fit on small machines
+test: lint site engines ## lint, then run every test, as CI does
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder  # three control planes fit on small machines, and wait
+
+.PHONY: test-fast
+test-fast: $(CHARTGEN) $(DEV) ## the tests that need no engine, not even Helm (2 minutes)
+	CHARTGEN_CACHE=$(CURDIR)/$(VENV)/no-engines $(BIN)/pytest -n 2 --dist loadfile -m "not helm and not engines and not slow" \
+		tests/helm tests/compose tests/checks tests/lint tests/metrics tests/kube tests/releases tests/rehearsal \
+		tests/package tests/docs
 
 .PHONY: lint
-lint: $(CHARTGEN) $(DEV) ## format, lint, types, import contracts, shell, and that charts/ is up to date
+lint: $(CHARTGEN) $(DEV) ## check format, lint, types, import contracts, shell, wording, and that charts/ is up to date
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache --no-logo
-	$(BIN)/shellcheck --shell=bash $(SCRIPTS)
+	$(BIN)/shellcheck --shell=bash --exclude=$(SHARED) $(SCRIPTS)
+	$(BIN)/python tests/programs/prose.py
 	$(BIN)/chartgen build --all --schemas schemas --reference docs/reference --check
+
+.PHONY: site
+site: $(DOCS) ## build the documentation into build/site; a broken link or anchor, or a file from the network, fails
+	rm -rf build/pages build/site && mkdir -p build/pages
+	@tar -c $(PAGES) | tar -x -C build/pages
+	$(BIN)/zensical build --strict --clean
+	$(PROGRAM)/links.py build/site
 
 .PHONY: format
 format: $(DEV) ## format the Python files and apply the safe fixes
@@ -55,6 +77,14 @@ format: $(DEV) ## format the Python files and apply the safe fixes
 .PHONY: charts
 charts: $(CHARTGEN) ## build every chart into charts/, and schemas/
 	$(BIN)/chartgen build --all --prune --schemas schemas --reference docs/reference
+
+.PHONY: pictures
+pictures: $(CHARTGEN) ## draw the pictures of docs/explanation/how-it-works.md
+	$(PROGRAM)/pictures.py
+
+.PHONY: packages
+packages: $(CHARTGEN) ## package every chart into dist/charts, for a release or a registry; HELM=PROGRAM, SIGN="--sign --key NAME ..."
+	$(HELM) package charts/*/ --destination dist/charts $(SIGN)
 
 .PHONY: engines
 engines: $(CHARTGEN) ## build the engines of the rehearsal into your cache (Helm, control plane, controllers)
@@ -69,51 +99,65 @@ bench: $(CHARTGEN) ## measure speed and memory against the budgets (BENCH=--inst
 	$(BIN)/python benchmarks/lint.py
 
 .PHONY: chaos
-chaos: $(CHARTGEN) $(DEV) ## 500 random operations on ten releases, most of them disturbed; then all must be whole
-	$(BIN)/python tests/chaos.py
+chaos: $(CHARTGEN) $(DEV) ## run 500 random operations on ten releases, disturb most of them, check that all are consistent (CHAOS="50 --seed 7")
+	$(PROGRAM)/chaos.py $(CHAOS)
 
 .PHONY: fuzz
 fuzz: engines $(DEV) ## try 2,000 random sets of values for each target on a real API server (FUZZ="gke-a3mega --count 100")
-	$(BIN)/python tests/fuzz.py $(FUZZ)
+	$(PROGRAM)/fuzz.py $(FUZZ)
 
 .PHONY: lint-report
 lint-report: $(CHARTGEN) ## lint every chart below COPY, a folder of OWNER+NAME@COMMIT folders, and print the table
-	$(BIN)/python tests/lint_report.py $(COPY)
+	$(PROGRAM)/lint_report.py $(COPY)
 
 .PHONY: fuzz-hostile
-fuzz-hostile: $(CHARTGEN) $(DEV) ## 20,000 mutations of charts and logs: no hang, no crash, no file outside (FUZZ="--charts FOLDER --count 500")
+fuzz-hostile: $(CHARTGEN) $(DEV) ## try 20,000 mutations of charts and logs: no hang, no crash, no file outside (FUZZ="--charts FOLDER --count 500")
 	$(BIN)/chartgen engines build helm
-	$(BIN)/python tests/fuzz_hostile.py $(FUZZ)
+	$(PROGRAM)/fuzz_hostile.py $(FUZZ)
 
 .PHONY: schemas
-schemas: $(CHARTGEN) ## pack the Kubernetes and CRD schemas of chartgen/data/schemas.yaml anew, for lint
-	$(BIN)/python tests/pack_schemas.py
+schemas: $(CHARTGEN) ## repack the Kubernetes and CRD schemas of chartgen/data/schemas.yaml, for lint
+	$(PROGRAM)/pack_schemas.py
 
 .PHONY: options
-options: ## read the options of each image's programs anew (MEGATRON and NEMO: git directories of the two repositories)
-	$(BIN)/python tests/make_options.py $(MEGATRON) $(NEMO) > chartgen/data/options.yaml
+options: ## reread the options of each image's programs (MEGATRON, NEMO and BRIDGE: git directories of the repositories)
+	$(PROGRAM)/make_options.py $(MEGATRON) $(NEMO) $(BRIDGE) > chartgen/data/options.yaml
+
+# Each version in a folder of its own, without what it depends on: the parsers need the names of those packages alone.
+PARSED = torchtitan-0.2=torchtitan==0.2.2 torchtitan-0.3=torchtitan==0.3.0 \
+	automodel-0.5=nemo-automodel==0.5.0 automodel-0.6=nemo-automodel==0.6.0 automodel-0.7=nemo-automodel==0.7.0
+.PHONY: parsers
+parsers: $(DEV) ## install the programs whose own parsers the tests ask, into the folder CHARTGEN_PROGRAMS
+	for each in $(PARSED); do \
+		$(BIN)/pip install --quiet --no-deps --target "$(CHARTGEN_PROGRAMS)/$${each%%=*}" "$${each#*=}" && \
+		$(BIN)/pip install --quiet --target "$(CHARTGEN_PROGRAMS)/$${each%%=*}" tyro==1.0.17 PyYAML==6.0.3 || exit 1; \
+	done
+	$(BIN)/pip install --quiet --target "$(CHARTGEN_PROGRAMS)/wandb" wandb==0.31.0
 
 .PHONY: convert-report
 convert-report: $(CHARTGEN) $(DEV) ## convert every recipe of a copy of gpu-recipes (COPY: its folder; NEMO: a git directory) and compare
-	$(BIN)/python tests/convert_report.py $(COPY) $(NEMO)
+	$(PROGRAM)/convert_report.py $(COPY) $(NEMO)
 
 .PHONY: sums
-sums: $(CHARTGEN) ## write the checksums of the engines' Go modules anew, after a change to chartgen/data/engines.yaml
-	$(BIN)/python tests/pack_sums.py
+sums: $(CHARTGEN) ## rewrite the checksums and CRDs of the engines' Go modules, after a change to chartgen/data/engines.yaml
+	$(PROGRAM)/pack_sums.py
+	$(PROGRAM)/pack_objects.py
 
 .PHONY: requirements
-requirements: $(DEV) ## pin requirements/*.txt anew (UPGRADE=--upgrade takes newer versions)
+requirements: $(DEV) ## update the pins in requirements/*.txt (UPGRADE=--upgrade takes newer versions)
 	$(COMPILE) requirements/build.in -o requirements/build.txt
 	$(COMPILE) pyproject.toml --extra cluster -o requirements/runtime.txt
 	$(COMPILE) pyproject.toml --extra cluster --extra plots requirements/dev.in \
 		-c requirements/build.txt -c requirements/runtime.txt -o requirements/dev.txt
+	$(COMPILE) requirements/docs.in -c requirements/build.txt -c requirements/runtime.txt -c requirements/dev.txt \
+		-o requirements/docs.txt
 
 .PHONY: clean
 clean: ## remove the virtual environment, build results and caches (not the engines)
-	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist .cache .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Cleared when the pins change, so that a package which nobody asks for any more is not imported by accident.
+# Cleared when the pins change, so that a removed package is not imported by accident.
 $(RUNTIME): requirements/build.txt requirements/runtime.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 10) or sys.exit("$(PYTHON) is Python %d.%d, chartgen needs 3.10 or newer; try make PYTHON=python3.12" % sys.version_info[:2])'
 	@echo "Creating $(VENV) and installing what chartgen needs"
@@ -122,7 +166,7 @@ $(RUNTIME): requirements/build.txt requirements/runtime.txt
 	$(HASHED) -r requirements/runtime.txt
 	@touch $@
 
-# Editable: a change to the code or its data counts at once, for the demo as for the tests.
+# Editable: a change to the code or its data takes effect at once, for the demo and for the tests.
 $(CHARTGEN): $(RUNTIME) pyproject.toml
 	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
@@ -130,4 +174,9 @@ $(CHARTGEN): $(RUNTIME) pyproject.toml
 $(DEV): $(RUNTIME) requirements/dev.txt
 	@echo "Installing the development tools"
 	$(HASHED) -r requirements/dev.txt
+	@touch $@
+
+$(DOCS): $(RUNTIME) requirements/docs.txt
+	@echo "Installing what builds the documentation"
+	$(HASHED) -r requirements/docs.txt
 	@touch $@

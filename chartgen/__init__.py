@@ -1,7 +1,6 @@
 """chartgen composes, checks and runs Helm charts for NeMo and Megatron training on GPU machines of several clouds.
 
-The names below are the public interface; each is imported when it is first used, so that `import chartgen` costs
-nothing.
+These names are the public interface. Each is imported on first use, so `import chartgen` costs nothing.
 """
 
 from __future__ import annotations
@@ -22,10 +21,11 @@ if TYPE_CHECKING:
     from chartgen.kube import Cluster, connect
     from chartgen.linter import lint
     from chartgen.rehearsal.rehearse import Rehearsal, rehearse
-    from chartgen.releases import Rollout, execute, prepare, prepare_rollback, uninstall
+    from chartgen.releases import Rollout, execute, prepare, prepare_rollback
     from chartgen.releases.helm_release import Place, Release
     from chartgen.releases.plan import Plan, plan_release
     from chartgen.releases.preflight import Diagnosis, examine
+    from chartgen.releases.uninstall import uninstall
 
 __version__ = "0.1.0"
 
@@ -65,7 +65,7 @@ __all__ = [
     "validate",
 ]
 
-# Where each name lives; modules are nouns and functions verbs, so that none hides the other.
+# Module of each name. Modules are nouns and functions verbs, so neither shadows the other.
 _MODULES = {
     "checks": ["check", "validate"],
     "composer.assembly": ["compose", "compose_setup"],

@@ -1,4 +1,4 @@
-"""What goes wrong, as data: problems with a place and a way out, and the exceptions that carry them."""
+"""Errors as data: problems with a place and a fix, and the exceptions that carry them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong, where it is, and what to do instead.
+    """One error: what is wrong, where, and how to fix it.
 
     Args:
         message: What is wrong, one sentence without a final stop.
-        path: The file that holds it; None when the problem has no file.
+        path: The file that contains it; None when the problem has no file.
         line: 1-based line; 0 when unknown.
         column: 1-based column; 0 when unknown.
-        hint: What to do instead; empty when there is nothing to add.
-        trail: Where the calls stand that led there, outermost first: `path:line`, in errors of templates.
+        hint: How to fix it; empty when there is nothing to add.
+        trail: The template calls that led there, outermost first, each as `path:line`.
     """
 
     message: str
@@ -31,13 +31,13 @@ class Problem(NamedTuple):
         if place and self.line:
             place += f":{self.line}" + (f":{self.column}" if self.column else "")
         text = f"{place}: {self.message}" if place else self.message
-        from chartgen.masking import masked  # its expressions cost a millisecond, which only a problem pays
+        from chartgen.masking import masked  # its patterns take a millisecond to compile, which only a problem pays
 
         return masked(f"{text}; {self.hint}" if self.hint else text)
 
     @property
     def masked(self) -> Problem:
-        """The problem without the secrets in its texts."""
+        """Return the problem with the secrets in its texts masked."""
         from chartgen.masking import masked
 
         path = masked(self.path) if isinstance(self.path, str) else self.path
@@ -45,7 +45,7 @@ class Problem(NamedTuple):
 
 
 class ChartgenError(Exception):
-    """Root of all errors that chartgen raises on purpose; `exit_code` is the command's.
+    """Base class of all errors that chartgen raises on purpose; `exit_code` is the exit code of the command.
 
     Args:
         problems: A sentence, one Problem, or several; all are reported at once, sorted by place.
@@ -62,19 +62,19 @@ class ChartgenError(Exception):
 
 
 class UsageError(ChartgenError):
-    """The request names something that does not exist or cannot be combined (exit 2)."""
+    """The request names something unknown, or options that cannot be combined (exit 2)."""
 
     exit_code = 2
 
 
 class MissingToolError(ChartgenError):
-    """A needed program or cluster is missing, too old or out of reach (exit 3)."""
+    """A required program or cluster is missing, too old or unreachable (exit 3)."""
 
     exit_code = 3
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a hint that names the nearest known words, or all of them when none is near and they are few."""
+    """Return a hint with the nearest known words, or with all of them when none is near and they are few."""
     from difflib import get_close_matches
 
     names = sorted(known)

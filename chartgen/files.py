@@ -1,4 +1,4 @@
-"""Files and folders written as a whole or not at all: a full disk, a killed process or two writers leave no half."""
+"""Write files and folders whole or not at all, even on a full disk, after a kill or with two writers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,30 +16,35 @@ from chartgen.errors import ChartgenError, Problem
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a text file in one step: beside it first, then in its place.
+    """Write a text file in one step: first a draft beside it, then a rename.
 
-    What a link stands for is replaced, not the link; a device or pipe, such as /dev/stdout, is written as it is.
+    For a link, the target is replaced, not the link. A device or pipe, such as /dev/stdout, is written directly.
 
     Args:
-        path: The file; its folder exists.
-        text: Its content, as UTF-8 with the line ends that it has.
+        path: The file; its folder must exist.
+        text: Its content; written as UTF-8 with its line ends unchanged.
 
     Raises:
-        ChartgenError: It cannot be written; what was there is still there.
+        ChartgenError: It cannot be written; the old content is kept.
     """
     if not path.parent.is_dir():
-        raise ChartgenError(Problem("cannot be written: there is no such folder", path, hint="make the folder first"))
+        raise ChartgenError(Problem("cannot be written: no such folder", path, hint="create the folder first"))
     try:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8", newline="\n")
         else:
-            _exchange(Path(os.path.realpath(path)), text)
+            replace_file(Path(os.path.realpath(path)), text)
     except OSError as error:
         hint = "nothing was changed; choose another file"
         raise ChartgenError(Problem(f"cannot be written: {error.strerror}", path, hint=hint)) from None
 
 
-def _exchange(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
+    """Replace a file, or a link, with a text file in one step.
+
+    Raises:
+        OSError: It cannot be written; the old content is kept.
+    """
     mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
     descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
@@ -55,7 +60,7 @@ def _exchange(path: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """Return the process's umask, which can only be read by setting it."""
+    """Return the umask of the process, which can only be read by setting it."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
@@ -63,20 +68,20 @@ def _umask() -> int:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """Return an empty folder to fill, which takes the place of another in one step when the `with` block ends well.
+    """Return an empty folder to fill; it replaces the folder at `path` in one step when the `with` block succeeds.
 
-    A process that is killed leaves the old folder or the new one, and a draft that the next call clears away.
+    If the process is killed, either the old or the new folder remains, and a draft that the next call removes.
 
     Args:
-        path: The folder to be replaced; it need not exist.
+        path: The folder to replace; it need not exist.
 
     Raises:
-        OSError: It cannot be written; what was there is still there.
+        OSError: It cannot be written; the old content is kept.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     _clear_drafts(path)
     draft = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=_DRAFT, dir=path.parent))
-    with _locked(draft):
+    with locked(draft):
         try:
             yield draft
             draft.chmod(0o755)
@@ -96,7 +101,7 @@ _AT_FDCWD = -100
 
 
 def _swap(one: Path, other: Path) -> None:
-    """Exchange two folders; where the file system cannot, the old one steps aside for a moment."""
+    """Exchange two folders; if the file system cannot, move the old one aside first."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
@@ -104,10 +109,10 @@ def _swap(one: Path, other: Path) -> None:
     if sys.platform == "darwin":
         failed = libc.renamex_np(first, second, _EXCHANGE)
     else:
-        call = getattr(libc, "renameat2", None)  # glibc 2.28 and musl 1.2.5 have it
+        call = getattr(libc, "renameat2", None)  # needs glibc 2.28 or musl 1.2.5
         failed = call(_AT_FDCWD, first, _AT_FDCWD, second, _EXCHANGE) if call else -1
     if failed:
-        aside = one.with_name(f"{one.name}{_DRAFT}")  # a draft too, so that it is cleared away
+        aside = one.with_name(f"{one.name}{_DRAFT}")  # also a draft, so it is cleaned up
         other.rename(aside)
         try:
             one.rename(other)
@@ -118,25 +123,41 @@ def _swap(one: Path, other: Path) -> None:
 
 
 def _clear_drafts(path: Path) -> None:
-    """Remove drafts of this folder that no process works on any more, nor is only about to lock."""
+    """Remove drafts of this folder that no running process uses or is about to lock."""
     for draft in path.parent.glob(f".{path.name}.*{_DRAFT}"):
-        with suppress(OSError), _locked(draft) as free:
+        with suppress(OSError), locked(draft) as free:
             if free and time.time() - draft.stat().st_mtime > _SECONDS:
                 shutil.rmtree(draft, ignore_errors=True)
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Hold the lock of a folder for a `with` block; gives False where another process holds it, or it is gone."""
+def locked(path: Path, waiting: Callable[[], None] | None = None) -> Iterator[bool]:
+    """Lock a file or folder for a `with` block; the system releases it when the process ends.
+
+    Args:
+        path: The file or folder.
+        waiting: Called before waiting for another process's lock; without it, the call does not wait.
+
+    Returns:
+        False if the path cannot be opened, or if another process has locked it and `waiting` is missing.
+    """
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         yield False
         return
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield True
-    except BlockingIOError:
-        yield False
+        yield _lock(descriptor, waiting)
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, waiting: Callable[[], None] | None) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if waiting is None:
+            return False
+        waiting()
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    return True

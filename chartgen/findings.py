@@ -1,19 +1,19 @@
-"""Findings: what checks and lint report, each with a stable id."""
+"""Findings: the reports of checks and lint, each with a stable id."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from chartgen.errors import Problem
 
 Severity: TypeAlias = Literal["error", "warning", "unchecked"]
-# What keeps a release from working, or changes it behind its owner's back; and good practice, which lint reports on
-# request and for charts of chartgen.
+# `breaks`: breaks a release, or changes it without its owner's knowledge. `style`: good practice, which lint reports
+# on request and for charts of chartgen.
 Level: TypeAlias = Literal["breaks", "style"]
 
-# Rules whose `unchecked` findings leave the question of a whole command open: it exits as for a missing tool.
+# An `unchecked` finding of these rules leaves the result of the command open: it exits as for a missing tool.
 TARGET_UNKNOWN = "target-is-known"
 NOT_OURS = "chart-is-of-chartgen"
 REFUSED = "refused-by-the-chart"
@@ -23,15 +23,15 @@ _UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED, NOT_RENDERED)
 
 @dataclass(frozen=True)
 class Complaint:
-    """What a rule says of one thing, such as a rendered object or a scalar.
+    """What a rule reports about one thing, such as a rendered object or a scalar.
 
     Args:
         message: What is wrong, without the thing's name.
-        hint: What to do instead.
-        at: Key path of what is wrong inside the thing; empty for the thing itself.
-        privilege: The privilege that a stated reason allows, with its folder and container; empty when no reason does.
-        line: 1-based line in the text at `at`, for a script; 0 for the text as a whole.
-        holds: Whether the complaint counts, by the text of the template that made the thing; None for always.
+        hint: How to fix it; empty for the hint of the rule.
+        at: Key path of the fault inside the thing; empty for the thing itself.
+        privilege: The privilege that a stated reason can allow, with its folder and container; empty if no reason can.
+        line: 1-based line in the text at `at`, for a script; 0 for the whole text.
+        holds: Whether the complaint counts, given the text of the template that made the thing; None for always.
     """
 
     message: str
@@ -42,17 +42,71 @@ class Complaint:
     holds: Callable[[str], bool] | None = None
 
 
+ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
+ASK_THE_FINDING = "change the value that the finding names, as the finding suggests"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One kind of finding, with its documentation.
+
+    Args:
+        id: The stable id.
+        about: What the rule checks, and why; empty if the docstring of the function states it.
+        remedy: The fix; an ellipsis replaces the numbers and names of a finding.
+        source: The document or code of the limit; empty when the limit is chartgen's own.
+        severity: An error rejects the job or the chart; a warning is only shown.
+        function: Yields what is wrong; missing for findings of a whole step of a command.
+        tasks: For checks of jobs, the launcher tasks that it applies to: train, data, test.
+        step: For rules of lint, its step.
+    """
+
+    id: str
+    about: str = ""
+    remedy: str = ASK_THE_FINDING
+    source: str = ""
+    severity: Severity = "error"
+    function: Callable[..., Iterable[Any]] = tuple
+    tasks: tuple[str, ...] = ("train",)
+    step: str = ""
+
+    @classmethod
+    def of(
+        cls, function: Callable[..., Iterable[Any]], source: str = "", severity: Severity = "error", **facts: Any
+    ) -> Rule:
+        """Return the rule of a function; its id is the function's name with dashes."""
+        return cls(function.__name__.replace("_", "-"), source=source, severity=severity, function=function, **facts)
+
+    @property
+    def hint(self) -> str:
+        """The remedy if it is the same for all findings; else empty, and each finding brings its own."""
+        return "" if ELLIPSIS in self.remedy or self.remedy == ASK_THE_FINDING else self.remedy
+
+    @property
+    def meaning(self) -> str:
+        """The text that documents the rule; a docstring is read from its source if `python -OO` has removed it."""
+        return self.about or " ".join((self.function.__doc__ or _docstring(self.function)).split())
+
+
+def _docstring(function: Callable[..., object]) -> str:
+    import ast
+    import inspect
+
+    (definition,) = ast.parse(inspect.getsource(function)).body
+    return (ast.get_docstring(definition) if isinstance(definition, ast.FunctionDef) else None) or ""
+
+
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found.
+    """One finding of a check or of lint.
 
     Args:
         rule: Stable id of the check.
         problem: Where, what, and what to do instead.
-        severity: An error refuses the job or the chart; a warning is only shown; `unchecked` says that a check could
-            not be made, with what would make it possible as the hint.
+        severity: An error rejects the job or the chart; a warning is only shown; `unchecked` means that a check
+            could not run, and the hint names what is missing.
         key: Dotted key of the value to change; empty when no single value is at fault.
-        level: Whether it breaks a release, or is good practice only.
+        level: Whether it breaks a release or only deviates from good practice.
     """
 
     rule: str
@@ -66,14 +120,14 @@ class Finding:
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """Sort findings by place, drop what is told twice, and mask secrets."""
+    """Sort findings by place, drop duplicates, and mask secrets."""
     told = (replace(each, problem=each.problem.masked) for each in findings)
     unique = {(each.rule, each.problem.path, each.problem.message): each for each in told}
     return sorted(unique.values(), key=lambda f: (str(f.problem.path or ""), f.problem.line, f.rule, f.problem.message))
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
-    """Return the exit code of a command with these findings: 1 with an error, 3 where it could not look, else 0."""
+    """Return the exit code of a command: 1 with an error, 3 if a check could not run, else 0."""
     found = list(findings)
     if any(each.severity == "error" for each in found):
         return 1

@@ -1,6 +1,6 @@
-"""Secrets in texts: how they look, and the one function that takes them out of all that is shown to people or tools.
+"""Secrets in texts: their patterns, and the function that masks them in all output for people and tools.
 
-A release's manifests are not masked: `render` and `exec` are asked for them as they are.
+A release's manifests are not masked: `render` and `exec` must return them unchanged.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 HIDDEN = "(hidden)"
-# Beginnings that only one issuer uses, by the issuers' own documents on tokens, with the least length that is real.
+# Prefixes that only one issuer uses, from the issuers' documents on tokens, with the minimum length of a real token.
 KINDS = {
     "a Hugging Face token": re.compile(r"\bhf_[A-Za-z0-9]{16,}"),
     "an AWS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
@@ -17,33 +17,33 @@ KINDS = {
     "a GitHub token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?"),
 }
-# Up to the last @ of a word: people do not escape the @ and / of a password. A port and a path are no password, and
-# a reference such as $(PASSWORD) holds nothing. Bounded, because values and logs hold words of megabytes.
+# Up to the last @ of a word: people do not escape the @ and / of a password. A port or a path is not a password, and
+# a reference such as $(PASSWORD) contains none. Bounded, because words in values and logs can have megabytes.
 PASSWORD = re.compile(
     r"((?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]{1,40}://[^\s/:@\"']{0,300}:)(?!\$[({])(?![0-9]+/)[^\s\"']{1,256}(?=@)"
 )
-# 40 hexadecimal digits are also a commit, so that the name has to tell.
+# 40 hexadecimal digits can also be a commit, so the name decides.
 WANDB_KEY = re.compile(r"\b[0-9a-f]{40}\b")
 WANDB_NAME = re.compile(r"wandb|api[-_]?key", re.IGNORECASE)
-# Upper case: configurations hold bos_token and the like, which are no secrets.
+# Upper case only: configurations contain bos_token and similar names, which are not secrets.
 SECRET_NAME = re.compile(r"(?:.*_)?(?:TOKEN|PASSWORD|PASSWD|SECRET|API_KEY|ACCESS_KEY|SECRET_KEY)")
 RANDOM = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+=._-][A-Za-z0-9+/=._-]{15,}")
 
-# Where there is nothing to lose by masking too much, the other names count in small letters too.
+# If masking too much does no harm, the other names also count in lower case.
 _ANY_CASE = r"(?i:(?:.*_)?(?:PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|CREDENTIALS?))"
 _NAME = re.compile(f"{SECRET_NAME.pattern}|{_ANY_CASE}")
-# What is no secret whatever its name: PASSWORD=, SECRET=/var/run/secret, API_KEY=$(KEY).
+# Not a secret, whatever the name: PASSWORD=, SECRET=/var/run/secret, API_KEY=$(KEY).
 _NOTHING = re.compile(r"|true|false|null|/.*|<.*>|\$[({].*|\(hidden\)|\{.*", re.DOTALL)
 # NAME=text, as in flags and arguments, and "NAME": "text", as in JSON.
 _ASSIGNED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}\\])+)""")
-# The keys of secretEnv hold maps: a text that stands there is the secret itself.
+# The keys of secretEnv map to references: a plain text there is the secret itself.
 _SECRET_ENV = re.compile(r"""(secretEnv\.[\w-]+(?:=["']?))((?:\\.|[^,"'{])+)""")
 _SECRET_MAP = re.compile(r"""secretEnv["']?(?:=|: ?)\{[^{}]*\}""")
 _MAP_TEXT = re.compile(r"""(["'][\w-]+["']: ?)(["'])(?:\\.|(?!\2)[^\\\n])*\2""")
 
 
 def masked(text: str) -> str:
-    """Return a text with every secret in it replaced by `(hidden)`: tokens, passwords of addresses, NAME=secret."""
+    """Return a text with every secret replaced by `(hidden)`: tokens, passwords in addresses, NAME=secret."""
     for pattern in KINDS.values():
         text = pattern.sub(HIDDEN, text)
     text = _SECRET_MAP.sub(lambda match: _MAP_TEXT.sub(rf"\1{HIDDEN}", match[0]), text)
@@ -54,17 +54,17 @@ def masked(text: str) -> str:
 
 
 def _without_secret(assigned: re.Match[str]) -> str:
-    """Return NAME=text with the text masked where the last word of the name says that it is a secret."""
+    """Return NAME=text with the text masked if the last word of the name indicates a secret."""
     name = assigned[2][max(assigned[2].rfind("."), assigned[2].rfind("-")) + 1 :].lstrip("0123456789_")
     return assigned[1] + HIDDEN if names_secret(name, assigned[3]) else assigned[0]
 
 
 def masked_value(value: Any, keys: tuple[str | int, ...] = ()) -> Any:
-    """Return data with every secret in it masked, by its looks or by the name that it goes by.
+    """Return data with every secret in it masked, identified by its pattern or by its name.
 
     Args:
-        value: Data as of YAML or JSON.
-        keys: The key path of the value; below `secretEnv` every text is a secret, but for the names of Secrets.
+        value: Data from YAML or JSON.
+        keys: The key path of the value; below `secretEnv` every text is a secret, except the names of Secrets.
     """
     if isinstance(value, dict):
         # a variable is an object of name and value
@@ -83,8 +83,8 @@ def masked_value(value: Any, keys: tuple[str | int, ...] = ()) -> Any:
 
 
 def names_secret(name: str, text: str) -> bool:
-    """Report whether a name says that its text is a secret, and the text is not evidently something else."""
+    """Report whether a name indicates a secret and its text is not evidently something else."""
     if not _NAME.fullmatch(name) or _NOTHING.fullmatch(text):
         return False
-    # PAD_TOKEN=[PAD] and MAX_TOKEN=5 are no secrets
+    # PAD_TOKEN=[PAD] and MAX_TOKEN=5 are not secrets
     return not (name.endswith("TOKEN") and re.fullmatch(r"[0-9.]+|\[.*\]", text))

@@ -1,4 +1,4 @@
-"""Where programs that chartgen runs are found: a variable, PATH, then the cache of engines that chartgen built."""
+"""Find the programs that chartgen runs: in a variable, PATH, or the cache of engines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TypeAlias
 
 from chartgen.errors import MissingToolError
 
-# Gets one line for each step of something that takes longer than a moment.
+# Called with one line for each step of a slow operation.
 Progress: TypeAlias = Callable[[str], None]
 
 
 def cache_dir() -> Path:
-    """Return the folder for what chartgen builds once; it need not exist.
+    """Return the folder for files that chartgen builds once; it need not exist.
 
     `$CHARTGEN_CACHE`, else `$XDG_CACHE_HOME/chartgen`, else `~/.cache/chartgen`.
     """
@@ -26,39 +26,46 @@ def cache_dir() -> Path:
     return Path(base).expanduser().absolute() / "chartgen"
 
 
-def find_tool(name: str, fits: Callable[[Path], bool] | None = None) -> Path | None:
-    """Find a program: `$CHARTGEN_<NAME>`, then PATH, then the newest one in the cache.
+def find_tool(name: str, fits: Callable[[Path], bool] | None = None, built: Path | None = None) -> Path | None:
+    """Find a program: `$CHARTGEN_<NAME>`, then PATH, then the cache.
 
-    The cache holds `engines/<name>-<version>-<os>-<arch>/bin/<name>`, as `chartgen engines build` leaves them.
+    The cache contains `engines/<name>-<version>-<os>-<arch>/bin/<name>`, written by `chartgen engines`.
 
     Args:
         name: The program, for example `helm`.
-        fits: Whether one on PATH will do; without it any will. What the variable names counts in any case.
+        fits: Accepts a program from PATH; without it any is accepted. A program from the variable is always accepted.
+        built: The accepted program of the cache, whose file name is also searched on PATH; without it the newest.
 
     Raises:
-        MissingToolError: The variable is set but names no program.
+        MissingToolError: The variable is set but does not name a program.
     """
-    if chosen := chosen_tool(name):
-        return chosen
-    found = shutil.which(name)
+    if own := chosen(name):
+        return own
+    found = shutil.which(built.name if built else name)
     if found and (fits is None or fits(Path(found))):
         return Path(found)
+    if built:
+        return built if built.is_file() else None
     return _cached(name)
 
 
-def chosen_tool(name: str) -> Path | None:
-    """Return the program that `$CHARTGEN_<NAME>` names; None when the variable is not set.
+def variable(name: str) -> str:
+    """Return the variable that chooses a program."""
+    return "CHARTGEN_" + name.upper().replace("-", "_")
+
+
+def chosen(name: str) -> Path | None:
+    """Return the program of `$CHARTGEN_<NAME>`; None when the variable is not set.
 
     Raises:
-        MissingToolError: The variable is set but names no program.
+        MissingToolError: The variable is set but does not name a program.
     """
-    variable = "CHARTGEN_" + name.upper().replace("-", "_")
-    chosen = os.environ.get(variable)
-    if not chosen:
+    program = os.environ.get(variable(name))
+    if not program:
         return None
-    if found := shutil.which(chosen):
+    if found := shutil.which(program):
         return Path(found)
-    raise MissingToolError(f"{variable}={chosen} is not an executable file; correct or unset it")
+    raise MissingToolError(f"{variable(name)}={program} is not an executable file; correct or unset it")
 
 
 def _cached(name: str) -> Path | None:

@@ -1,15 +1,15 @@
-"""Text from logs, files and clusters as it may be shown: nothing in it steers a terminal, the eye or a CI runner."""
+"""Make text from logs, files and clusters safe to show: it cannot steer a terminal, the reader or a CI runner."""
 
 from __future__ import annotations
 
 import re
 
-# Controls of ISO 6429 (C0, DEL, C1), line and paragraph separators, and what reorders or hides the text around it
+# Controls of ISO 6429 (C0, DEL, C1), line and paragraph separators, and characters that reorder or hide text
 # (Unicode TR 36 section 2.5, TR 9: marks, embeddings, overrides and isolates; TR 36 section 3: invisible characters).
 _CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
 _LINES = f"(?![\n\t])[{_CONTROLS}\ud800-\udfff\U000e0000-\U000e007f]"
 _ONE_LINE = f"[{_CONTROLS}\ud800-\udfff\U000e0000-\U000e007f]"
-# Lines that GitHub's runner obeys wherever they are printed (actions/runner, src/Runner.Common/ActionCommand.cs): `::`
+# Lines that GitHub's runner obeys in any output (actions/runner, src/Runner.Common/ActionCommand.cs): `::`
 # at the beginning of a line, `##[` anywhere.
 _COMMAND = r"(?m)^(?P<blank>[^\S\n]*):(?=:)|##(?=\[)"
 
@@ -25,7 +25,7 @@ def one_line(text: str) -> str:
 
 
 def harmless(text: str) -> str:
-    """Return visible text that no CI runner takes for a command."""
+    """Return visible text that no CI runner treats as a command."""
     return re.sub(_COMMAND, _disarmed, visible(text))
 
 
@@ -34,5 +34,5 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _disarmed(match: re.Match[str]) -> str:
-    # the first is for JSON, which reads it as it was
+    # the first is for JSON, whose readers restore it
     return r"#\u0023" if match["blank"] is None else rf"{match['blank']}\x3a"

@@ -10,13 +10,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from chartgen.programs import cache_dir
 from chartgen.rehearsal import engine_build, engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
 
-CONTROLLERS = ("cloud-kinds", "cloud-storage", "jobset", "kueue", "volcano", "training-operator")
+# Folders whose tests wait most for clusters: first, so that no worker is left alone with them in the end.
+LONG = ("cluster", "docs", "hostile", "charts")
+CONTROLLERS = (
+    "cloud-kinds",
+    "cloud-storage",
+    "devices",
+    "jobset",
+    "kueue",
+    "volcano",
+    "training-operator",
+    "mpi-operator",
+    "trainer",
+)
+
+
+# The same inputs on each machine, however slow; `make fuzz` looks for others.
+settings.register_profile(
+    "same", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("same")
 
 
 def pytest_configure() -> None:
@@ -27,6 +47,18 @@ def pytest_configure() -> None:
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test with what it needs, by its fixtures and its folder, so that `-m` can leave it out."""
+    items.sort(key=lambda item: next((at for at, name in enumerate(LONG) if name in item.path.parts), len(LONG)))
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if fixtures & {"plane", "built_engines"} or "cluster" in item.path.parts:
+            item.add_marker("engines")
+        elif "built_helm" in fixtures or "charts" in item.path.parts:
+            item.add_marker("helm")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -1,35 +1,33 @@
-"""Everything that can be known of a job before machines are held: schema first, then one small rule for each limit."""
+"""Everything that can be known of a job before it occupies machines: schema first, then a small rule for each limit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
-from chartgen.checks.claim import Check, Claim
+from chartgen.checks.claim import Claim
 from chartgen.checks.compatibility import COMPAT
-from chartgen.checks.data_programs import PREPARATION
 from chartgen.checks.inputs import INPUTS
 from chartgen.checks.job import Job
 from chartgen.checks.known_options import KNOWN
 from chartgen.checks.kueue import KUEUE
-from chartgen.checks.launcher_options import PROGRAM
 from chartgen.checks.machine import MACHINE
 from chartgen.checks.memory_fit import CAPACITY
-from chartgen.checks.nccl_test import MEASURING
-from chartgen.checks.optimizer import OPTIMIZER
-from chartgen.checks.parallelism import ARITHMETIC
-from chartgen.checks.platform import PLATFORM
+from chartgen.checks.parallelism import PARALLELISM
 from chartgen.checks.pod_parts import PODS
 from chartgen.checks.program_settings import SETTINGS
+from chartgen.checks.rules import check_users_rules, judge
 from chartgen.checks.secrets import SECRETS
 from chartgen.checks.training import TRAINING
 from chartgen.checks.values import check_values, effective_values, place
-from chartgen.checks.yaml_pitfalls import pitfalls
+from chartgen.checks.yaml_pitfalls import PITFALLS, pitfalls
 from chartgen.composer.origin import TARGET, Composed, Unknown, origin_of
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.findings import NOT_OURS, TARGET_UNKNOWN, Finding, in_order
+from chartgen.findings import NOT_OURS, TARGET_UNKNOWN, Finding, Rule, in_order
 from chartgen.helm.chart import Chart
+from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values
-from chartgen.helm.yaml import load
+from chartgen.helm.yaml import load, require_map
 
 __all__ = [
     "CHECKS",
@@ -43,11 +41,10 @@ __all__ = [
     "validate",
 ]
 
-CHECKS: tuple[Check, ...] = (
-    *(*ARITHMETIC, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *KNOWN, *OPTIMIZER, *TRAINING, *INPUTS),
-    *(*SECRETS, *PODS),
-    # what the charts refuse too, for those who only use Helm
-    *(*PROGRAM, *PREPARATION, *MEASURING, *PLATFORM, *KUEUE),
+# What a rule of rules.yaml cannot say: the memory of a GPU, versions of images, quantities, parts of pods.
+CHECKS: tuple[Rule, ...] = (
+    *(*PARALLELISM, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *KNOWN, *TRAINING, *INPUTS),
+    *(*SECRETS, *PODS, *KUEUE),
 )
 SCHEMA = "values-schema"
 
@@ -60,8 +57,8 @@ def check(chart: Chart, values: Values) -> list[Finding]:
         values: The user's layers.
 
     Returns:
-        Everything that was found, sorted by place. Values that do not fit the schema hide the rest: what they mean is
-        not known. One `unchecked` finding says that the job could not be checked, because chartgen does not know the
+        Everything that was found, sorted by place. Values that do not fit the schema hide the rest: their meaning is
+        not known. One `unchecked` finding reports that the job could not be checked, because chartgen does not know the
         chart's target or did not make the chart.
     """
     caught = [found for layer in values.layers if layer.document for found in pitfalls(layer.document)]
@@ -71,7 +68,18 @@ def check(chart: Chart, values: Values) -> list[Finding]:
         told = [each for each in misfits if (each.path, each.line, each.column) not in places]
         return in_order([*caught, *(Finding(SCHEMA, problem) for problem in told), *unanswered(chart)])
     job = job_of(chart, values)
-    return in_order([*caught, *(_claims(job, chart, values) if job else unanswered(chart))])
+    if not job:
+        return in_order([*caught, *unanswered(chart)])
+    try:
+        return in_order([*caught, *_claims(job, chart, values)])
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        # a chart that someone changed may have a schema that takes what no check expects, or lack values
+        interface = _interface(job)
+        own = replace(chart, files={**chart.files, SCHEMA_FILE: interface.files[SCHEMA_FILE]})
+        found = [Finding(SCHEMA, problem) for problem in check_values(own, values)] or _lacking(job, interface)
+        if not found:
+            raise
+        return in_order([*caught, *found])
 
 
 def validate(chart: Chart, values: Values) -> None:
@@ -79,7 +87,7 @@ def validate(chart: Chart, values: Values) -> None:
 
     Raises:
         ChartgenError: At least one value does not fit.
-        MissingToolError: The chart is of a target that is not known here, so that nobody can tell.
+        MissingToolError: The chart is of a target that is not known here, so the job cannot be checked.
     """
     raise_errors(check(chart, values))
 
@@ -89,7 +97,7 @@ def raise_errors(found: Iterable[Finding]) -> None:
 
     Raises:
         ChartgenError: There is at least one.
-        MissingToolError: There is none, and the chart is of a target that is not known here.
+        MissingToolError: No errors, but the chart is of a target that is not known here.
     """
     found = list(found)
     errors = [each.problem for each in found if each.severity == "error"]
@@ -107,7 +115,7 @@ def unanswered(chart: Chart) -> list[Finding]:
     document = load(chart.files.get("Chart.yaml", ""), "Chart.yaml")
     if isinstance(origin, Unknown):
         message = f"target {origin.name} of this chart is not known here, so its job was not checked"
-        hint = "give the folder that holds it with --path or CHARTGEN_PATH"
+        hint = "give the folder that contains it with --path or CHARTGEN_PATH"
         problem = Problem(message, "Chart.yaml", *document.position(("annotations", TARGET)), hint)
         return [Finding(TARGET_UNKNOWN, problem, "unchecked")]
     message, hint = "chartgen did not make this chart, so its job was not checked", "check a target, or a chart of one"
@@ -122,11 +130,31 @@ def job_of(chart: Chart, values: Values) -> Job | None:
     return Job(effective_values(chart, values), origin.target, origin.workload)
 
 
+def _interface(job: Job) -> Chart:
+    from chartgen.composer.assembly import compose_interface
+
+    return compose_interface(job.target, job.workload)
+
+
+def _lacking(job: Job, interface: Chart) -> list[Finding]:
+    """Report that a chart has no default for a value of its target."""
+    defaults = require_map(load(interface.files["values.yaml"], "values.yaml"), "values.yaml")
+    lacking = next((key for key in defaults if key not in job.values), None)
+    if lacking is None:
+        return []
+    message = f"the chart lacks {lacking!r}, a value of target {job.target.name}, so its job was not checked"
+    hint = f"build it again: chartgen build {job.target.name}"
+    return [Finding(NOT_OURS, Problem(message, "values.yaml", hint=hint), "unchecked")]
+
+
 def _claims(job: Job, chart: Chart, values: Values) -> Iterator[Finding]:
     for each in CHECKS:
         if job.launcher.task in each.tasks:
-            for claim in each.rule(job):
+            for claim in each.function(job):
                 yield Finding(each.id, _placed(claim, chart, values), each.severity, claim.key)
+    check_users_rules(job, chart, {SCHEMA, *(each.id for each in (*CHECKS, *PITFALLS))})
+    for rule, claim in judge(job):
+        yield Finding(rule.id, _placed(claim, chart, values), rule.severity, claim.key)
 
 
 def _placed(claim: Claim, chart: Chart, values: Values) -> Problem:

@@ -39,7 +39,7 @@ def kept(job: Job) -> Kept:
     """Return what Megatron-LM's own report counts; experts count as one feed-forward block.
 
     With sequence parallelism tensor parallel GPUs share all of a layer: (18 + c x ffn / hidden) bytes for each value of
-    a hidden state; without it, they all hold 10 of the 18, and Megatron-LM adds 5 %.
+    a hidden state; without it, each keeps 10 of the 18, and Megatron-LM adds 5 %.
     """
     stages, tensor, vocabulary = job.parallel("pipeline"), job.parallel("tensor"), job.model("vocabularySize")
     narrow = job.values["model"]["family"] == "gpt" or job.values["precision"] in _EIGHT_BITS

@@ -1,10 +1,12 @@
-"""What a chart itself refuses: the rules of its fragments and launchers, users' too, with the place of each value."""
+"""The chart's own refusals: rules of its fragments and launchers, also of users, with the place of each value."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from chartgen.checks import place
+from chartgen.composer.origin import Composed, origin_of
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import REFUSED, Finding, in_order
 from chartgen.helm.chart import Chart
@@ -15,11 +17,11 @@ _LINE = re.compile(r"(?P<key>[A-Za-z][\w-]*(?:\.[\w-]+)*): (?P<message>.*?)(?:; 
 
 
 def refusals(chart: Chart, values: Values) -> list[Finding]:
-    """Render a chart and return what it refuses; where there is no Helm to render it with, one `unchecked` finding.
+    """Render a chart and return its refusals; without Helm, return one `unchecked` finding.
 
     Args:
         chart: A run chart with its templates.
-        values: The user's layers; they fit the schema.
+        values: The user's layers; they match the schema.
     """
     try:
         render(chart, "check", "default", values.data)
@@ -31,8 +33,19 @@ def refusals(chart: Chart, values: Values) -> list[Finding]:
     return []
 
 
+def unchecked_refusals(chart: Chart) -> list[Path]:
+    """Return the user's own files whose refusals only Helm knows; rules in rules.yaml need no Helm."""
+    origin = origin_of(chart)
+    if not isinstance(origin, Composed):
+        return []
+    target = origin.target
+    folders = [each.path for each in target.fragments] + [each.path for each in target.launchers]
+    files = (folder / "validate.tpl" for folder in folders)
+    return [path for path in files if path.is_file() and not target.library.is_builtin(path)]
+
+
 def _placed(problem: Problem, chart: Chart, values: Values) -> Problem:
-    """Put a refusal where its value stands: it begins with the value's key."""
+    """Return a refusal with the place of its value; its text begins with the value's key."""
     match = _LINE.fullmatch(problem.message)
     if not match or problem.path:
         return problem

@@ -1,4 +1,4 @@
-"""What does not go together: plugins, settings, images and APIs by the lock in data/compat.yaml, formats and GPUs."""
+"""Combinations that do not work: plugins, settings, images and APIs by data/compat.yaml, formats and GPUs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.claim import Check, Claim
+from chartgen.checks.claim import Claim
+from chartgen.checks.evaluation import Scope, value
 from chartgen.checks.images import can, release_in, release_of
 from chartgen.checks.job import Job
 from chartgen.composer.slots import parse_slot
 from chartgen.data.compatibility import lock, version, within
-from chartgen.data.gpus import find_gpu
+from chartgen.findings import Rule
 from chartgen.helm.yaml import read_text
 
 _VARIABLE = re.compile(r'^- name: (\w+)\n +value: "?([^"\n]*)"?$', re.MULTILINE)
@@ -19,28 +20,28 @@ _CHECKER = "NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE"
 
 
 def fragments(job: Job) -> set[str]:
-    """Return the names of the fragments that the job's chart is made of."""
+    """Return the names of the fragments of the job's chart."""
     return {fragment.name for fragment in job.target.fragments}
 
 
 def plugin_and_daemon(job: Job) -> Iterator[Claim]:
-    """Each version of a GPUDirect plugin speaks with one version of its daemon; others hang or fall back to TCP."""
+    """Each version of a GPUDirect plugin works with one version of its daemon; others hang or fall back to TCP."""
     rows = _pairs(job)
     plugin, daemon = (job.values.get("network", {}).get(key, "") for key in ("pluginVersion", "daemonVersion"))
     own = next((row for row in rows if row["plugin"] == plugin), None)
     if rows and own is None:
-        message = f"{plugin} is not a version whose daemon is known"
+        message = f"the daemon of version {plugin} is not known"
         known = ", ".join(row["plugin"] for row in rows)
         yield Claim("network.pluginVersion", message, f"use one of {known}", ("network.daemonVersion",))
     if own and daemon not in own["daemons"]:
         partner = next((row["plugin"] for row in rows if daemon in row["daemons"]), "")
         hint = f"use {' or '.join(own['daemons'])}" + (f", or plugin {partner} for it" if partner else "")
-        message = f"{daemon} does not go with plugin {plugin}"
+        message = f"{daemon} is not compatible with plugin {plugin}"
         yield Claim("network.daemonVersion", message, hint, ("network.pluginVersion",))
 
 
 def build_of_nccl(job: Job) -> Iterator[Claim]:
-    """Installers of GPUDirect-TCPXO have several builds of NCCL up to v1.0.11, and one from v1.0.12 on."""
+    """Installers of GPUDirect-TCPXO contain several builds of NCCL up to v1.0.11, and one from v1.0.12 on."""
     network = job.values.get("network", {})
     own = next((row for row in _pairs(job) if row["plugin"] == network.get("pluginVersion")), {"build": ""})
     if network.get("ncclBuildType") and "build" not in own:
@@ -49,7 +50,7 @@ def build_of_nccl(job: Job) -> Iterator[Claim]:
 
 
 def plugin_and_cuda(job: Job) -> Iterator[Claim]:
-    """A plugin that links another CUDA runtime than the image has cannot be loaded, and NCCL falls back to TCP."""
+    """A plugin that links another CUDA runtime than the image's cannot be loaded, and NCCL falls back to TCP."""
     plugin = job.values.get("network", {}).get("pluginVersion", "")
     own = next((row for row in _pairs(job) if row["plugin"] == plugin and "cuda" in row), None)
     release, cuda = _cuda(job)
@@ -63,7 +64,7 @@ def plugin_and_cuda(job: Job) -> Iterator[Claim]:
 
 
 def _cuda(job: Job) -> tuple[str, int]:
-    """Return the job's public image and release, and the major version of its CUDA; 0 where that is not known."""
+    """Return the job's public image and release, and the major version of its CUDA; 0 if it is not known."""
     for row in reversed(lock()["cuda"]):
         release = release_in(job.image, row["image"])
         if release and version(release) >= version(row["from"]):
@@ -72,7 +73,7 @@ def _cuda(job: Job) -> tuple[str, int]:
 
 
 def settings_of_the_plugin(job: Job) -> Iterator[Claim]:
-    """A plugin checks NCCL's settings at the start and ends the run when one is not what its version was tuned for."""
+    """A plugin checks NCCL's settings at the start and ends the run if one differs from those tuned for its version."""
     env = job.values["env"]
     if _CHECKER in env:  # the user chose another set of settings
         return
@@ -87,19 +88,19 @@ def settings_of_the_plugin(job: Job) -> Iterator[Claim]:
 
 
 def program_of_the_image(job: Job) -> Iterator[Claim]:
-    """The program of a launcher left NVIDIA's images with a certain release."""
+    """NVIDIA's images no longer contain a launcher's program from a certain release on."""
     for row in lock()["images"]:
         release = release_of(job, row["image"])
         if row["launcher"] == job.launcher.name and release and version(release) > version(row["newest"]):
             key = f"launchers.{job.launcher.name}.image"
-            message = f"{job.image} does not hold {job.launcher.program}"
+            message = f"{job.image} does not contain {job.launcher.program}"
             hint = f"use nvcr.io/{row['image']}:{row['newest']} or older, or launcher megatron-lm"
             yield Claim(key, message, hint, ("launcher",))
 
 
 def precision_of_the_gpu(job: Job) -> Iterator[Claim]:
     """GPUs compute in the number formats of their generation only: FP8 came with Hopper, NVFP4 with Blackwell."""
-    gpu, wanted = find_gpu(job.machine.gpu), job.values["precision"]
+    gpu, wanted = job.machine.model, job.values["precision"]
     if gpu and wanted not in gpu.precisions:
         both = [each for each in job.launcher.precisions if each in gpu.precisions]
         message = f"{wanted} is not a format of {gpu.model}, the GPU of {job.machine.name}"
@@ -107,8 +108,31 @@ def precision_of_the_gpu(job: Job) -> Iterator[Claim]:
         yield Claim("precision", message, hint, ("machineType",))
 
 
+def image_of_the_processor(job: Job) -> Iterator[Claim]:
+    """Machines with Arm processors do not start images that are built for x86 alone."""
+    for row in lock()["arm64"] if job.machine.labels.get("kubernetes.io/arch") == "arm64" else ():
+        release = release_in(job.image, row["image"])
+        if release and version(release) < version(row["from"]):
+            message = f"{job.image} is not known to run on the Arm processors of {job.machine.name}"
+            hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
+            yield Claim(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+
+
+def image_of_the_gpu(job: Job) -> Iterator[Claim]:
+    """Blackwell GPUs do not run images with CUDA 12.7 or older; the CUDA of other images than NVIDIA's is unknown."""
+    gpu = job.machine.model
+    for row in lock()["gpus"]:
+        release = release_in(job.image, row["image"])
+        if not gpu or not release or version(gpu.compute_capability) < version(row["capability"]):
+            continue
+        if version(release) < version(row["from"]):
+            message = f"{job.image} is older than CUDA {row['cuda']}, the first with code for {gpu.model}"
+            hint = "use nvcr.io/nvidia/nemo:25.07 or newer"
+            yield Claim(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+
+
 def precision_of_the_image(job: Job) -> Iterator[Claim]:
-    """MXFP8 and NVFP4 came to Megatron with certain releases of NVIDIA's images."""
+    """The Megatron of NVIDIA's images supports MXFP8 and NVFP4 from certain releases on."""
     for row in _formats(job):
         if can(job, row["feature"]) is False:
             hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
@@ -118,7 +142,7 @@ def precision_of_the_image(job: Job) -> Iterator[Claim]:
 
 
 def precision_of_an_unknown_image(job: Job) -> Iterator[Claim]:
-    """What an image that is not NVIDIA's can compute in, nobody can say without starting it."""
+    """The number formats of an image that is not NVIDIA's are unknown until it runs."""
     for row in _formats(job):
         if can(job, row["feature"]) is None:
             message = f"not checked whether {job.image} has {row['feature']}: its release is not known"
@@ -127,18 +151,18 @@ def precision_of_an_unknown_image(job: Job) -> Iterator[Claim]:
 
 
 def _formats(job: Job) -> list[dict[str, Any]]:
-    """Return the rows of the lock about the job's number format, where its launcher has it."""
+    """Return the rows of the lock about the job's number format, if its launcher has it."""
     wanted = job.values["precision"]
     return [row for row in lock()["features"] if row["feature"] == wanted and wanted in job.launcher.precisions]
 
 
 def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[Claim]:
-    """Compare what a job uses with the versions of a cluster, for those who know it: preflight and rehearsal.
+    """Compare a job with the versions of a cluster; only preflight and rehearsal know them.
 
     Args:
         job: The job.
         kubernetes: Version of the API server, such as v1.32.4-gke.1767000.
-        kueue: Version of Kueue; empty = not known, or not there.
+        kueue: Version of Kueue; empty = unknown, or not installed.
     """
     for row in lock()["kubernetes"]:
         if uses(job, row["fragment"]) and version(kubernetes)[:2] < version(row["from"]):
@@ -153,9 +177,9 @@ def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[Cla
 
 
 def uses(job: Job, fragment: str) -> bool:
-    """Check whether a fragment adds something to this job; compute domains are only on some machine types."""
-    off = fragment == "compute-domain" and not job.machine.fabric.get("computeDomain")
-    return fragment in fragments(job) and job.launcher.task != "data" and not off
+    """Report whether a fragment adds anything to this job."""
+    found = next((each for each in job.target.fragments if each.name == fragment), None)
+    return found is not None and job.launcher.task != "data" and bool(not found.when or value(found.when)(Scope(job)))
 
 
 def _pairs(job: Job) -> list[dict[str, Any]]:
@@ -163,8 +187,8 @@ def _pairs(job: Job) -> list[dict[str, Any]]:
 
 
 def _fragment_variables(job: Job) -> dict[str, str]:
-    """Read the variables that fragments set to plain text; what only Helm knows is left out."""
-    # read by itself: reading all slots of all fragments would take longer than all other checks
+    """Return the variables that fragments set to plain text; values that only Helm knows are left out."""
+    # read separately: reading all slots of all fragments would take longer than all other checks
     files = [(fragment, fragment.path / "env.yaml") for fragment in job.target.fragments]
     slots = [
         parse_slot(file.name, fragment.name, file, read_text(file), gpu_only=fragment.gpu_only)
@@ -177,18 +201,29 @@ def _fragment_variables(job: Job) -> dict[str, str]:
 
 _RUNS = ("train", "test")
 COMPAT = (
-    Check(
-        plugin_and_daemon, "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md", tasks=_RUNS
+    Rule.of(
+        plugin_and_daemon,
+        "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
+        tasks=_RUNS,
+        remedy="`network.pluginVersion`: use one of …",
     ),
-    Check(build_of_nccl, "google/nccl-plugin-gpudirect-tcpxo @ 04815d1, tcpxo_scripts/container_entry.sh", tasks=_RUNS),
-    Check(plugin_and_cuda, "NVIDIA/cluster-readiness-engine, docs/concepts/platform-detection.md", tasks=_RUNS),
-    Check(
+    Rule.of(
+        build_of_nccl,
+        "google/nccl-plugin-gpudirect-tcpxo @ 04815d1, tcpxo_scripts/container_entry.sh",
+        tasks=_RUNS,
+        remedy="`network.ncclBuildType`: leave it empty",
+    ),
+    Rule.of(plugin_and_cuda, "NVIDIA/cluster-readiness-engine, docs/concepts/platform-detection.md", tasks=_RUNS),
+    Rule.of(
         settings_of_the_plugin,
         "GoogleCloudPlatform/container-engine-accelerators, gpudirect-tcpxo/README.md",
         tasks=_RUNS,
+        remedy='`env.…`: use env.…: "…", or another plugin',
     ),
-    Check(program_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
-    Check(precision_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
-    Check(precision_of_an_unknown_image, "chartgen/data/compat.yaml, features", "unchecked"),
-    Check(precision_of_the_gpu, "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix"),
+    Rule.of(program_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
+    Rule.of(image_of_the_processor, "AI-Hypercomputer/gpu-recipes @ 2e1fd5e, training/a4x", tasks=_RUNS),
+    Rule.of(image_of_the_gpu, "NVIDIA, Blackwell Compatibility Guide 12.9", tasks=_RUNS),
+    Rule.of(precision_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
+    Rule.of(precision_of_an_unknown_image, "chartgen/data/compat.yaml, features", "unchecked"),
+    Rule.of(precision_of_the_gpu, "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix"),
 )

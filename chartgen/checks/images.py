@@ -1,4 +1,4 @@
-"""What a public image holds: its release, and what its Megatron can do, by the lock in data/compat.yaml."""
+"""Public images: their release, and the features of their Megatron, by the lock in data/compat.yaml."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from chartgen.data.compatibility import lock, version
 
 
 def release_of(job: Job, image: str) -> str:
-    """Return the release, year.month, of a job's image; empty when it is another, or the program is the user's own.
+    """Return the release, year.month, of a job's image; empty for another image, or with the user's own program.
 
     Args:
         job: The job.
@@ -21,13 +21,13 @@ def release_of(job: Job, image: str) -> str:
 
 
 def release_in(reference: str, image: str) -> str:
-    """Return the release, year.month, of an image; empty when the reference is to another one."""
+    """Return the release, year.month, of an image; empty when the reference names another image."""
     release = re.search(rf"(?:^|/){image}:(\d\d\.\d\d)(?:\D|$)", reference)
     return release[1] if release else ""
 
 
 def can(job: Job, feature: str) -> bool | None:
-    """Report whether the image's Megatron is new enough for a feature of the lock; None where nobody knows."""
+    """Report whether the image's Megatron is new enough for a feature of the lock; None if that is unknown."""
     (row,) = (row for row in lock()["features"] if row["feature"] == feature)
     release = release_of(job, row["image"])
     return version(release) >= version(row["from"]) if release else None

@@ -1,4 +1,4 @@
-"""What values tell a run in its own words: paths in its pods, names of data sets, variables, levels of a topology."""
+"""Names in values that a run uses at runtime: paths in its pods, data sets, variables, topology levels."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from chartgen.checks.claim import Check, Claim
+from chartgen.checks.claim import Claim
 from chartgen.checks.compatibility import fragments
 from chartgen.checks.job import Job
 from chartgen.composer.library import BUILTIN
 from chartgen.errors import did_you_mean
+from chartgen.findings import Rule
 from chartgen.helm.yaml import read_text
 
-_COMMON = BUILTIN / "workloads" / "common" / "templates"
+_COMMON = BUILTIN / "workloads" / "common"
 _ENDINGS = re.compile(r"(_text_document)?(\.bin|\.idx)?")
-# The pod's own variables, in the part of _pod.yaml that makes them, and what scripts set for each process: all in
-# capitals, and not made of a value of their own, as PATH is.
+# The pod's own variables, in _env.yaml, and variables that scripts set for each process: all in
+# capitals, and not derived from their own value, as PATH is.
 _OWN_ENV = re.compile(r'define "<%= chart %>\.slot\.env".*?<%= slot', re.DOTALL)
 _ENTRY = re.compile(r"^- name: ([A-Z_]+)$", re.MULTILINE)
 _SET = re.compile(r"(?:^|[ \t])([A-Z][A-Z_]+)=(?!\S*\$\{?\1\b)", re.MULTILINE)
 
 
 def paths_are_mounted(job: Job) -> Iterator[Claim]:
-    """What a run reads lies in its storage; outside every mount there is only what the program's image holds."""
+    """A run reads its input from its storage; outside every mount, pods contain only the files of the image."""
     if job.launcher.task == "train":
-        yield from _unmounted(job, "where only what the image holds is found")
+        yield from _unmounted(job, "so only a file of the image can be there")
 
 
 def written_paths_are_mounted(job: Job) -> Iterator[Claim]:
-    """What a program fetches or prepares outside every mount is gone with its pod."""
+    """Files that a program fetches or prepares outside every mount are lost with its pod."""
     if job.launcher.task == "data":
         yield from _unmounted(job, "so what is written there is lost with the pod")
 
@@ -62,7 +63,7 @@ def _paths(job: Job) -> dict[str, str]:
 
 
 def names_of_data_sets(job: Job) -> Iterator[Claim]:
-    """A data set is named without what its files end in: programs add _text_document and .bin or .idx to the name."""
+    """A data set is named without its file endings: programs add _text_document and .bin or .idx to the name."""
     name = job.values["data"]["name"]
     ends = next((match for index in range(len(name)) if (match := _ENDINGS.fullmatch(name, index)) and match[0]), None)
     if ends:
@@ -71,7 +72,7 @@ def names_of_data_sets(job: Job) -> Iterator[Claim]:
 
 
 def variables_of_the_start(job: Job) -> Iterator[Claim]:
-    """Pods and ranks are numbered, and meet, by variables that the chart sets; another value splits the run."""
+    """The chart sets the variables that number pods and ranks and connect them; another value splits the run."""
     given = [(key, name) for key in ("env", "secretEnv") for name in job.values[key]]
     own = reserved(job.target.library.find("workload", job.kind)) if given else frozenset()
     for key, name in given:
@@ -81,29 +82,30 @@ def variables_of_the_start(job: Job) -> Iterator[Claim]:
 
 @lru_cache(maxsize=8)
 def reserved(kind: Path) -> frozenset[str]:
-    """Return the variables that the templates of a workload kind, and those that all kinds share, set themselves."""
-    own = _OWN_ENV.search(read_text(_COMMON / "_pod.yaml"))
+    """Return the variables that the templates of a workload kind, and those shared by all kinds, set themselves."""
+    own = _OWN_ENV.search(read_text(_COMMON / "templates" / "_env.yaml"))
     names = {*_ENTRY.findall(own[0] if own else "")}
-    for script in (_COMMON / "_start.sh", *sorted((kind / "templates").glob("*.sh"))):
+    scripts = [_COMMON / "files" / name for name in ("start.sh", "stage.sh", "workers.sh")]
+    for script in (*scripts, *sorted(kind.glob("files/*.sh")), *sorted(kind.glob("templates/_*"))):
         names.update(_SET.findall(read_text(script)))
     return frozenset(names) | _TORCHRUN
 
 
-# torchrun sets these for each process, and nobody else may (docs.pytorch.org, torchrun, environment variables).
+# torchrun sets these for each process; values must not (docs.pytorch.org, torchrun, environment variables).
 _TORCHRUN = frozenset(
     ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", "ROLE_RANK", "ROLE_WORLD_SIZE")
 )
 
 
 def levels_of_the_topology(job: Job) -> Iterator[Claim]:
-    """Kueue places a run by the levels of the queue's topology, which the setup chart makes; others wait for ever."""
+    """Kueue places a run by the levels of the queue's topology from the setup chart; with another level it waits."""
     if "kueue" not in fragments(job):
         return
     topology, known = job.values["topology"], job.values["setup"]["topologyLevels"]
     placed = topology["mode"] in ("required", "preferred")
     for name, used in (("level", placed), ("sliceLevel", bool(topology.get("sliceSize")))):
         if used and topology[name] not in known:
-            message = f"{topology[name]} is no level of setup.topologyLevels ({', '.join(known)})"
+            message = f"{topology[name]} is not a level of setup.topologyLevels ({', '.join(known)})"
             hint = did_you_mean(topology[name], known)
             yield Claim(f"topology.{name}", message, hint or "use one of them", ("setup.topologyLevels",))
 
@@ -111,9 +113,19 @@ def levels_of_the_topology(job: Job) -> Iterator[Claim]:
 _POD = "chartgen/library/workloads/common/templates/_pod.yaml, its volumeMounts"
 _ALL = ("train", "data", "test")
 INPUTS = (
-    Check(paths_are_mounted, _POD, "warning"),
-    Check(written_paths_are_mounted, _POD, tasks=("data",)),
-    Check(names_of_data_sets, "NVIDIA/Megatron-LM core_v0.19.0, tools/preprocess_data.py", tasks=("train", "data")),
-    Check(variables_of_the_start, "chartgen/library/workloads, the variables that templates set", tasks=_ALL),
-    Check(levels_of_the_topology, "kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=("train", "test")),
+    Rule.of(paths_are_mounted, _POD, "warning"),
+    Rule.of(written_paths_are_mounted, _POD, tasks=("data",)),
+    Rule.of(
+        names_of_data_sets,
+        "NVIDIA/Megatron-LM core_v0.19.0, tools/preprocess_data.py",
+        tasks=("train", "data"),
+        remedy="`data.name`: use … or give its name alone",
+    ),
+    Rule.of(
+        variables_of_the_start,
+        "chartgen/library/workloads, the variables that templates set",
+        tasks=_ALL,
+        remedy="remove it",
+    ),
+    Rule.of(levels_of_the_topology, "kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=("train", "test")),
 )

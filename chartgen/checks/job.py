@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple
 
 from chartgen.composer.launcher import Launcher
 from chartgen.composer.target import Machine, Target
+from chartgen.composer.workload import load_workload
 
 _DIGITS = frozenset("0123456789.")
 
@@ -55,9 +57,14 @@ class Job:
         """The workload kind, such as job or jobset."""
         return self.workload or self.target.workload
 
+    @cached_property
+    def by_mpirun(self) -> bool:
+        """Whether mpirun starts the processes; torchrun does for all other kinds."""
+        return load_workload(self.target.library.find("workload", self.kind)).extends == "mpi"
+
     @property
     def own(self) -> dict[str, Any]:
-        """What the values say of the program alone: `launchers.<name>`."""
+        """The values of the program alone: `launchers.<name>`."""
         found: dict[str, Any] = self.values["launchers"][self.launcher.name]
         return found
 
@@ -67,8 +74,13 @@ class Job:
         return self.launcher.task == "train"
 
     @property
+    def describes_model(self) -> bool:
+        """Whether the values of `model` describe the model; a program or recipe of the user's brings its own."""
+        return not (self.launcher.own_model and self.own.get(self.launcher.own_model))
+
+    @property
     def image(self) -> str:
-        """The program's image; empty when nobody says one."""
+        """The program's image; empty when neither the values nor the launcher set it."""
         own = self.values["launchers"]
         name = self.launcher.name
         partner = next((each for each in self.target.launchers if each.name == self.launcher.same_as), None)
@@ -121,7 +133,7 @@ class Job:
         return float(found) if isinstance(found, str) and found[:1] in _DIGITS else found
 
     def setting(self, key: str) -> Any:
-        """Return such a value, or what null means with the launcher; None where nobody says it."""
+        """Return such a value, or what null means with the launcher; None where neither sets it."""
         found = self.given(key)
         return self.launcher.defaults.get(key) if found is None else found
 
@@ -139,18 +151,18 @@ class Job:
 
     @property
     def model_parallel(self) -> int:
-        """GPUs that hold one copy of the model for one part of a batch: TP x PP x CP."""
-        return self.parallel("tensor") * self.parallel("pipeline") * self.parallel("context")
+        """GPUs that share one copy of the model for one part of a batch: TP x PP x CP."""
+        return model_parallel(self.values)
 
     @property
     def expert_parallel(self) -> int:
-        """GPUs that hold all experts once: expert tensor x expert x pipeline."""
+        """GPUs that share one copy of all experts: expert tensor x expert x pipeline."""
         return self.parallel("expertTensor") * self.parallel("expert") * self.parallel("pipeline")
 
     @property
     def data_parallel(self) -> int:
         """Copies of the model that train side by side; cut to a whole number, at least 1."""
-        return max(self.world // self.model_parallel, 1)
+        return data_parallel(self.values, self.world)
 
     @property
     def micro_batch(self) -> int:
@@ -160,10 +172,30 @@ class Job:
     @property
     def global_batch(self) -> int:
         """Samples of one step; `N/gpu` grows with the run."""
-        given = self.values["batch"]["global"]
-        return int(given.removesuffix("/gpu")) * self.world if isinstance(given, str) else int(given)
+        return global_batch(self.values, self.world)
 
     @property
     def micro_batches(self) -> int:
         """Micro-batches that a pipeline handles in one step."""
-        return self.global_batch // (self.micro_batch * self.data_parallel)
+        return micro_batches(self.values, self.world)
+
+
+def model_parallel(values: dict[str, Any]) -> int:
+    """Return how many GPUs share one copy of the model for one part of a batch: TP x PP x CP."""
+    return prod(int(values["parallelism"][name]) for name in ("tensor", "pipeline", "context"))
+
+
+def data_parallel(values: dict[str, Any], world: int) -> int:
+    """Return how many copies of the model train side by side; cut to a whole number, at least 1."""
+    return max(world // model_parallel(values), 1)
+
+
+def global_batch(values: dict[str, Any], world: int) -> int:
+    """Return the samples of one step; `N/gpu` grows with the run."""
+    given = values["batch"]["global"]
+    return int(given.removesuffix("/gpu")) * world if isinstance(given, str) else int(given)
+
+
+def micro_batches(values: dict[str, Any], world: int) -> int:
+    """Return how many micro-batches a pipeline handles in one step."""
+    return global_batch(values, world) // (int(values["batch"]["micro"]) * data_parallel(values, world))

@@ -1,4 +1,4 @@
-"""Options that a program does not have, by the release of its image."""
+"""Unknown options of a program, by the release of its image."""
 
 from __future__ import annotations
 
@@ -7,27 +7,32 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from chartgen.checks.claim import Check, Claim
+from chartgen.checks.claim import Claim
 from chartgen.checks.images import release_of
 from chartgen.checks.job import Job
 from chartgen.data.program_options import Options, options_of
+from chartgen.findings import Rule
 from chartgen.helm.yaml import Keys
 
-# Below these, NeMo's configuration holds what other libraries name.
+# Below these, NeMo's configuration contains names of other libraries.
 _FREE = re.compile(r".*(kwargs|_params|_cfg|_config|data_prefix)$")
 _UPPER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Given(NamedTuple):
-    """An option that the values give the program: its last name, the key that it stands at, and that key's path."""
+    """An option that the values pass to the program: its last name, its key in the values, and that key's path."""
 
     name: str
     key: str
     at: Keys
 
 
+# Programs whose options are steps of paths.
+_HYDRA = ("nemo-1", "megatron-bridge")
+
+
 def options_of_the_program(job: Job) -> Iterator[Claim]:
-    """A program that does not know an option stops at the start, or trains as if nobody had said it."""
+    """A program stops at the start at an option that it does not know, or ignores the option and trains without it."""
     known = options_of(job.launcher.name)
     if known is None or _is_another(job):
         return
@@ -41,7 +46,9 @@ def options_of_the_program(job: Job) -> Iterator[Claim]:
 
 
 def options_of_an_unknown_image(job: Job) -> Iterator[Claim]:
-    """What an unknown image's program takes nobody can say, where known ones differ in it."""
+    """The options of an unknown image's program are not known, where they differ between known releases."""
+    if not job.launcher.program:  # a program of the user's, whose options nobody else can know
+        return
     known = options_of(job.launcher.name)
     options, own = list(_given(job)), f"launchers.{job.launcher.name}"
     if options and (known is None or _is_another(job)):
@@ -65,12 +72,12 @@ def _program(job: Job) -> str:
 
 
 def _is_another(job: Job) -> bool:
-    """Report whether the user runs another program; the launcher's own may lie elsewhere in an image."""
+    """Report whether the user runs another program; the launcher's own may have another path in an image."""
     return PurePosixPath(_program(job)).name != PurePosixPath(job.launcher.program).name
 
 
 def _has(job: Job, taken: frozenset[str], name: str) -> bool:
-    """Report whether a program has an option; Megatron-LM's also takes the beginning of a name."""
+    """Report whether a program has an option; Megatron-LM also accepts the beginning of a name."""
     begun = job.launcher.name == "megatron-lm" and any(each.startswith(name) for each in taken)
     return (
         name in taken
@@ -83,7 +90,7 @@ def _given(job: Job) -> Iterator[Given]:
     own = f"launchers.{job.launcher.name}"
     start: Keys = ("launchers", job.launcher.name)
     yield from _leaves(job.own.get("config") or {}, f"{own}.config", (*start, "config"))
-    hydra = job.launcher.name == "nemo-1"
+    hydra = job.launcher.name in _HYDRA
     for text in map(str, job.own.get("args") or ()):
         name = text.lstrip("+~-").partition("=")[0]
         if hydra and "=" in text and not any(map(_FREE.fullmatch, name.split(".")[:-1])):
@@ -93,7 +100,7 @@ def _given(job: Job) -> Iterator[Given]:
 
 
 def _leaves(tree: dict[str, Any], key: str, at: Keys) -> Iterator[Given]:
-    """Yield all names of a tree; each may hold several steps of a path."""
+    """Yield all names of a tree; each may contain several steps of a path."""
     for name, value in tree.items():
         steps = str(name).split(".")
         yield from (Given(step, f"{key}.{name}", (*at, name)) for step in steps)
@@ -102,10 +109,10 @@ def _leaves(tree: dict[str, Any], key: str, at: Keys) -> Iterator[Given]:
 
 
 def _hint(job: Job, taken: frozenset[str], name: str) -> str:
-    """Name the nearest options, or the portable keys that set them."""
+    """Return the nearest options, or the portable keys that set them."""
     from difflib import get_close_matches
 
-    mark = "_" if job.launcher.name == "nemo-1" else "-"
+    mark = "_" if job.launcher.name in _HYDRA else "-"
     portable: dict[str, str] = {}
     for key, natives in job.launcher.owns.items():
         portable |= {_UPPER.sub(mark, key.rpartition(".")[2]).lower(): key}
@@ -116,8 +123,18 @@ def _hint(job: Job, taken: frozenset[str], name: str) -> str:
     return f"did you mean {' or '.join(words)}?" if words else "remove it, or use an image whose program has it"
 
 
-_SOURCE = "chartgen/data/options.yaml: NVIDIA/Megatron-LM and NVIDIA/NeMo, by release of the image"
+_SOURCE = "chartgen/data/options.yaml: the programs' repositories, by release of the image"
 KNOWN = (
-    Check(options_of_the_program, _SOURCE, "warning"),
-    Check(options_of_an_unknown_image, _SOURCE, "unchecked"),
+    Rule.of(
+        options_of_the_program,
+        _SOURCE,
+        "warning",
+        remedy="did you mean …? or remove it, or use an image whose program has it",
+    ),
+    Rule.of(
+        options_of_an_unknown_image,
+        _SOURCE,
+        "unchecked",
+        remedy=("`….config`: `….program`: compare them with the program; nvcr.io/nvidia/nemo has it from … to … or "),
+    ),
 )

@@ -8,26 +8,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from chartgen.checks import CHECKS, effective_values
-from chartgen.checks.claim import Check
 from chartgen.checks.divisors import divisors
 from chartgen.checks.job import Job
 from chartgen.checks.memory import Memory, model_parameters, unestimated
 from chartgen.checks.memory_fit import CAPACITY, Change, changed, load_of
-from chartgen.checks.optimizer import layers_computed_again
-from chartgen.checks.parallelism import ARITHMETIC
+from chartgen.checks.parallelism import PARALLELISM
 from chartgen.checks.program_settings import interleaving_of_two_stages
+from chartgen.checks.rules import broken, rules_for
 from chartgen.composer.assembly import compose_interface
+from chartgen.composer.rules import ValuesRule
 from chartgen.composer.target import Target
 from chartgen.errors import ChartgenError, Problem
+from chartgen.findings import Rule
 from chartgen.helm.values import Values
 
 # What a layout decides or depends on: claims about other keys, such as an image, are not the layout's to answer for.
 _ITS_KEYS = ("nodes", "gpusPerNode", "model", "sequenceLength", "parallelism", "batch", "recompute")
 # Checks that layouts of one job differ in; a layout whose memory has room passes those of CAPACITY.
-_OF_A_LAYOUT = (
-    *ARITHMETIC,
-    *(each for each in CHECKS if each.rule in (interleaving_of_two_stages, layers_computed_again)),
-)
+_OF_A_LAYOUT = (*PARALLELISM, *(each for each in CHECKS if each.function is interleaving_of_two_stages))
 _OF_THE_JOB = tuple(each for each in CHECKS if each not in (*_OF_A_LAYOUT, *CAPACITY))
 _MICRO_BATCHES = (1, 2, 4, 8)
 # Parameters up to -> least and most tensor, pipeline and context parallel size to start from. Source: NVIDIA's sizing
@@ -51,13 +49,13 @@ class Layout:
     Args:
         tensor: Tensor parallel size.
         pipeline: Pipeline parallel size.
-        virtual_pipeline: Chunks of layers that each stage holds.
+        virtual_pipeline: Chunks of layers of each stage.
         context: Context parallel size.
         sequence: Whether tensor parallel GPUs share the sequence too.
         micro_batch: Samples that one GPU handles at a time.
         data_parallel: Copies of the model that train side by side.
         micro_batches: Micro-batches that a pipeline handles in one step.
-        memory: What the fullest GPU holds.
+        memory: Bytes in use on the fullest GPU.
         share: That, as a share of what the GPU has.
         own: Whether it is the layout of the values.
     """
@@ -104,7 +102,7 @@ def fit(target: Target, values: Values, gpus: int | None = None) -> list[Layout]
     job = job if gpus is None else _on(job, gpus)
     if load_of(job) is None:
         what = unestimated(job) or job.machine.gpu
-        message = f"the memory that {job.launcher.name} needs is not estimated: no formula covers {what}"
+        message = f"cannot estimate the memory of {job.launcher.name}: no formula covers {what}"
         raise ChartgenError(Problem(message, hint="fit works where Megatron-LM or NeMo pretrain a model"))
     return sorted(_layouts(job), key=lambda layout: _rank(layout, job))
 
@@ -120,13 +118,16 @@ def _on(job: Job, gpus: int) -> Job:
 
 
 def _layouts(job: Job) -> Iterator[Layout]:
-    if not _passes(_OF_THE_JOB, job):
+    rules = rules_for(job)
+    # a key that is an expression is no size: these rules say the same of every layout
+    if not (_passes(_OF_THE_JOB, job) and _follows([rule for rule in rules if rule.key.startswith("{")], job)):
         return
+    rules = [rule for rule in rules if rule.key.startswith(_ITS_KEYS)]
     own = _own(job)
     for change in (own, *(each for each in _candidates(job) if each != own)):
         candidate = changed(job, change)
         # sizes that do not divide each other are the most, and cost least
-        load = load_of(candidate) if _passes(_OF_A_LAYOUT, candidate) else None
+        load = load_of(candidate) if _follows(rules, candidate) and _passes(_OF_A_LAYOUT, candidate) else None
         if load and load.fits:
             yield Layout(
                 candidate.parallel("tensor"),
@@ -172,9 +173,14 @@ def _change(tensor: int, pipeline: int, virtual_pipeline: int, context: int, mic
     }
 
 
-def _passes(checks: tuple[Check, ...], job: Job) -> bool:
-    claims = (claim for each in checks if job.launcher.task in each.tasks for claim in each.rule(job))
+def _passes(checks: tuple[Rule, ...], job: Job) -> bool:
+    claims = (claim for each in checks if job.launcher.task in each.tasks for claim in each.function(job))
     return not any(claim.key.partition(".")[0] in _ITS_KEYS for claim in claims)
+
+
+def _follows(rules: list[ValuesRule], job: Job) -> bool:
+    """Report whether a job keeps to rules, as far as a layout answers for them."""
+    return not any(claim.key.partition(".")[0] in _ITS_KEYS for rule in rules for claim in broken(rule, job))
 
 
 def _rank(layout: Layout, job: Job) -> tuple[Any, ...]:

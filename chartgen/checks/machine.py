@@ -6,17 +6,18 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from chartgen.checks.claim import Check, Claim
+from chartgen.checks.claim import Claim
 from chartgen.checks.compatibility import fragments
 from chartgen.checks.job import Job
+from chartgen.findings import Rule
 from chartgen.kube.quantities import read
 
-_EFA, _GPU = "vpc.amazonaws.com/efa", "nvidia.com/gpu"
+_GPU = "nvidia.com/gpu"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def quantity(text: str) -> Fraction | None:
-    """Return the number that a Kubernetes quantity stands for, such as 2Ti, 191450m or 1e3; None when it is not one."""
+    """Return the number of a Kubernetes quantity, such as 2Ti, 191450m or 1e3; None when it is not one."""
     try:
         return read(text)
     except ValueError:
@@ -55,7 +56,7 @@ def devices_are_whole(job: Job) -> Iterator[Claim]:
             continue
         size, key = quantity(text), _key(job, "requests" if name in requests else "limits", name)
         if "/" in name and size is not None and size % 1:
-            yield Claim(key, f"{name} {text} is no whole number", "use one")
+            yield Claim(key, f"{name} {text} is not a whole number", "use a whole number")
         elif name not in limits or exceeds(limits[name], text):
             yield Claim(key, f"{name} {text} is not its limit", f"set limits to {name}: {text} too")
 
@@ -71,7 +72,7 @@ def requests_of_the_machine(job: Job) -> Iterator[Claim]:
 
 
 def gpus_are_counted_once(job: Job) -> Iterator[Claim]:
-    """The chart asks for the GPUs itself, and what resources say of them is lost."""
+    """The chart asks for the GPUs itself, and their entries in resources are lost."""
     for kind in ("requests", "limits"):
         if _GPU in _asked(job, kind):
             yield Claim(_key(job, kind, _GPU), f"{_GPU} is set by gpusPerNode", "set that, and remove it here")
@@ -102,24 +103,10 @@ def huge_pages_need_cpu_or_memory(job: Job) -> Iterator[Claim]:
     """The API server refuses a pod that asks for huge pages and for neither cpu nor memory."""
     requested = _requested(job)
     own = next((name for name in requested if name.startswith("hugepages-")), "")
-    pages = job.launcher.task != "data" and _network(job).get("hugePages")
-    if (own or pages) and not requested.keys() & {"cpu", "memory"}:
+    if own and not requested.keys() & {"cpu", "memory"}:
         kind = "requests" if own in _asked(job, "requests") else "limits"
-        key = "network.hugePages" if pages else _key(job, kind, own)
         hint = f"set launchers.{job.launcher.name}.resources.requests.memory"
-        yield Claim(key, f"{pages or requested[own]} of huge pages come only with cpu or memory", hint)
-
-
-def efa_adapters(job: Job) -> Iterator[Claim]:
-    """A machine hands out no more EFA adapters than it has, and none is used when the network is said to be TCP."""
-    asked, offered = _network(job).get("adapters"), int(job.machine.capacity.get(_EFA, 0))
-    if "efa" not in fragments(job) or not asked:
-        return
-    if asked > offered:
-        message = f"{asked} is more than the {offered} EFA adapters of {job.machine.name}"
-        yield Claim("network.adapters", message, f"use {offered} or less, or null for all", ("machineType",))
-    if _network(job)["interface"] == "tcp":
-        yield Claim("network.adapters", f"{asked} adapters with network.interface tcp", "use efa, or null adapters")
+        yield Claim(_key(job, kind, own), f"{requested[own]} of huge pages come only with cpu or memory", hint)
 
 
 def provider_of_libfabric(job: Job) -> Iterator[Claim]:
@@ -131,32 +118,7 @@ def provider_of_libfabric(job: Job) -> Iterator[Claim]:
         yield Claim("env.FI_PROVIDER", "efa without EFA adapters falls back to TCP", hint, ("network.interface",))
     elif provider not in ("", "efa") and with_adapters and job.nodes > 1:
         message = f"{provider} leaves the EFA adapters of {job.nodes} machines idle"
-        yield Claim("env.FI_PROVIDER", message, "remove it, or use network.interface tcp to say that it is meant")
-
-
-def infiniband_adapters(job: Job) -> Iterator[Claim]:
-    """A machine hands out no more InfiniBand adapters than it has; a run takes one for each GPU if not told else."""
-    network = _network(job)
-    if "infiniband" in fragments(job) and network["interface"] == "infiniband" and job.nodes > 1:
-        count, resource = network.get("resourceCount") or job.gpus_per_node, network["resource"]
-        offered = job.machine.capacity.get(resource, str(count))
-        if exceeds(str(count), offered):
-            message = f"{count} is more than the {offered} {resource} of {job.machine.name}"
-            yield Claim("network.resourceCount", message, f"use {offered} or less", ("gpusPerNode", "machineType"))
-
-
-def virtual_functions(job: Job) -> Iterator[Claim]:
-    """Not every shape of OCI has virtual functions of its RDMA adapters."""
-    asked = "roce-oke" in fragments(job) and _network(job)["mode"] == "sriov"
-    if asked and not job.machine.fabric.get("virtualFunctions"):
-        yield Claim("network.mode", f"{job.machine.name} has no virtual functions", "use host", ("machineType",))
-
-
-def network_between_machines(job: Job) -> Iterator[Claim]:
-    """Several machines without a network for their GPUs speak TCP, many times slower, and nobody is told."""
-    if job.nodes > 1 and "infiniband" in fragments(job) and _network(job)["interface"] == "none":
-        message = f"with none, {job.nodes} machines would use TCP"
-        yield Claim("network.interface", message, "use infiniband, or tcp to say that it is meant", ("nodes",))
+        yield Claim("env.FI_PROVIDER", message, "remove it, or set network.interface to tcp if you want TCP")
 
 
 def fabric_of_the_target(job: Job) -> Iterator[Claim]:
@@ -164,13 +126,6 @@ def fabric_of_the_target(job: Job) -> Iterator[Claim]:
     if job.nodes > 1 and not any("fabric" in fragment.provides for fragment in job.target.fragments):
         message = f"target {job.target.name} has no fabric: {job.nodes} machines would use TCP"
         yield Claim("nodes", message, "add a fragment that provides one, such as infiniband")
-
-
-def gpus_of_gpudirect(job: Job) -> Iterator[Claim]:
-    """GPUDirect's daemon drives all GPUs of a machine with all its adapters, and NCCL expects the same."""
-    if "gpudirect" in fragments(job) and job.gpus_per_node < job.machine.gpus:
-        message = f"{job.gpus_per_node} of {job.machine.gpus} GPUs, and GPUDirect drives all of a machine"
-        yield Claim("gpusPerNode", message, f"use {job.machine.gpus}, or null")
 
 
 def one_zone(job: Job) -> Iterator[Claim]:
@@ -190,12 +145,12 @@ def _asked(job: Job, kind: str) -> dict[str, str]:
 
 
 def _requested(job: Job) -> dict[str, str]:
-    """Return what the pod requests: a limit counts as a request where there is none."""
+    """Return what the pod requests: a limit counts as a request if no request is set."""
     return {**_asked(job, "limits"), **_asked(job, "requests")}
 
 
 def _key(job: Job, kind: str, name: str) -> str:
-    """Return the key of a resource; names such as nvidia.com/gpu are no part of a dotted key."""
+    """Return the key of a resource; names such as nvidia.com/gpu are not part of a dotted key."""
     key = f"launchers.{job.launcher.name}.resources.{kind}"
     return key if "." in name else f"{key}.{name}"
 
@@ -208,20 +163,57 @@ def _network(job: Job) -> dict[str, Any]:
 _RUNS, _ALL = ("train", "test"), ("train", "data", "test")
 _RESOURCES = "kubernetes.io, Resource Management for Pods and Containers"
 MACHINE = (
-    Check(readable_quantities, "kubernetes/apimachinery, pkg/api/resource/quantity.go", tasks=_ALL),
-    Check(requests_within_limits, _RESOURCES, tasks=_ALL),
-    Check(devices_are_whole, f"{_RESOURCES}, extended resources", tasks=_ALL),
-    Check(requests_of_the_machine, _RESOURCES, tasks=_RUNS),
-    Check(gpus_are_counted_once, "kubernetes.io, Schedule GPUs", "warning", _RUNS),
-    Check(shared_memory_of_the_machine, "Kubernetes API, core/v1 EmptyDirVolumeSource", tasks=_RUNS),
-    Check(programs_without_gpus, "kubernetes.io, Schedule GPUs", tasks=("data",)),
-    Check(huge_pages_need_cpu_or_memory, "kubernetes.io, Manage HugePages", tasks=_ALL),
-    Check(efa_adapters, "aws/karpenter-provider-aws @ 1d92708, docs/reference/instance-types.md", tasks=_RUNS),
-    Check(provider_of_libfabric, "awslabs/ai-on-sagemaker-hyperpod, issue 134", tasks=_RUNS),
-    Check(infiniband_adapters, "NVIDIA Network Operator documentation", tasks=_RUNS),
-    Check(virtual_functions, "oracle-quickstart/oci-hpc-oke @ 61d210a, manifests/nccl-tests/kueue", tasks=_RUNS),
-    Check(network_between_machines, "NCCL documentation, Environment Variables (NCCL_NET)", tasks=_RUNS),
-    Check(fabric_of_the_target, "NCCL documentation, Environment Variables (NCCL_NET)", "warning", _RUNS),
-    Check(gpus_of_gpudirect, "AI-Hypercomputer/gpu-recipes @ 2e1fd5e, src/helm-charts/a3mega/jobset", tasks=_RUNS),
-    Check(one_zone, "docs.aws.amazon.com, EC2, Elastic Fabric Adapter, limitations", tasks=_RUNS),
+    Rule.of(
+        readable_quantities,
+        "kubernetes/apimachinery, pkg/api/resource/quantity.go",
+        tasks=_ALL,
+        remedy="use one such as 64 or 512Gi",
+    ),
+    Rule.of(requests_within_limits, _RESOURCES, tasks=_ALL, remedy="use … or less, or raise the limit"),
+    Rule.of(
+        devices_are_whole,
+        f"{_RESOURCES}, extended resources",
+        tasks=_ALL,
+        remedy="use a whole number; set limits to …: … too",
+    ),
+    Rule.of(requests_of_the_machine, _RESOURCES, tasks=_RUNS, remedy="use less than …"),
+    Rule.of(
+        gpus_are_counted_once,
+        "kubernetes.io, Schedule GPUs",
+        "warning",
+        tasks=_RUNS,
+        remedy="set that, and remove it here",
+    ),
+    Rule.of(
+        shared_memory_of_the_machine,
+        "Kubernetes API, core/v1 EmptyDirVolumeSource",
+        tasks=_RUNS,
+        remedy="`sharedMemory`: use half of … or less; `sharedMemory`: use less, or raise …",
+    ),
+    Rule.of(programs_without_gpus, "kubernetes.io, Schedule GPUs", tasks=("data",), remedy="remove it"),
+    Rule.of(
+        huge_pages_need_cpu_or_memory,
+        "kubernetes.io, Manage HugePages",
+        tasks=_ALL,
+        remedy="set launchers.….resources.requests.memory",
+    ),
+    Rule.of(
+        provider_of_libfabric,
+        "awslabs/ai-on-sagemaker-hyperpod, issue 134",
+        tasks=_RUNS,
+        remedy="`env.FI_PROVIDER`: remove it, or set network.interface to tcp if you want TCP",
+    ),
+    Rule.of(
+        fabric_of_the_target,
+        "NCCL documentation, Environment Variables (NCCL_NET)",
+        "warning",
+        tasks=_RUNS,
+        remedy="`nodes`: add a fragment that provides one, such as infiniband",
+    ),
+    Rule.of(
+        one_zone,
+        "docs.aws.amazon.com, EC2, Elastic Fabric Adapter, limitations",
+        tasks=_RUNS,
+        remedy="`affinity`: set nodeSelector topology.kubernetes.io/zone, or add a term with that key",
+    ),
 )

@@ -1,4 +1,4 @@
-"""Whether a job fits into the memory of its GPUs, and which change of its layout would make it fit."""
+"""Compare a job's memory with that of its GPUs, and find changes of its layout that make it fit."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
-from chartgen.checks.claim import Check, Claim
+from chartgen.checks.claim import Claim
 from chartgen.checks.job import Job, Recompute
 from chartgen.checks.memory import GB, PROGRAMS, Memory, estimate, unestimated
-from chartgen.checks.parallelism import ARITHMETIC
-from chartgen.data.gpus import find_gpu
+from chartgen.checks.parallelism import PARALLELISM
+from chartgen.checks.rules import miscounts
+from chartgen.findings import Rule
 
-# Of what CUDA reports. The estimate is within 5 % where a run was logged; what is left holds the CUDA context and
-# NCCL's buffers. Refused is what does not even fit without the estimate's margin: NVIDIA publishes runs up to 1.06 of
-# the estimate and 0.97 of its least (Llama 3.1 405B in fp8 on 256 GB200).
+# Of the memory that CUDA reports. The estimate is within 5 % of logged runs; the rest is for the CUDA context and
+# NCCL's buffers. A job is rejected if it does not fit even without the estimate's margin: NVIDIA publishes runs up to
+# 1.06 of the estimate and 0.97 of its least (Llama 3.1 405B in fp8 on 256 GB200).
 TIGHT, TOO_MUCH = 0.95, 1.05
 _CAUSES = ("recompute", "batch", "sequenceLength", "gpusPerNode", "nodes", "machineType", "model")
 
@@ -25,11 +26,11 @@ Change: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Load:
-    """A job's estimated memory beside what its GPU has.
+    """A job's estimated memory and the capacity of its GPU.
 
     Args:
-        memory: What the fullest GPU holds.
-        capacity: Bytes that a program can use of the GPU.
+        memory: The estimated memory of the fullest GPU.
+        capacity: Bytes of the GPU that a program can use.
     """
 
     memory: Memory
@@ -37,28 +38,28 @@ class Load:
 
     @property
     def share(self) -> float:
-        """How full the GPU is; above 1 it is too small."""
+        """Return how full the GPU is; above 1 it is too small."""
         return self.memory.total / self.capacity
 
     @property
     def certain(self) -> float:
-        """How full the GPU is at least; above 1.05, which leaves 5 % for the unknown, the run fails."""
+        """Return how full the GPU is at least; above 1.05, which leaves 5 % for the unknown, the run fails."""
         return self.memory.least / self.capacity
 
     @property
     def fits(self) -> bool:
-        """Whether there is room for what the estimate leaves out, too."""
+        """Report whether the GPU also has room for memory outside the estimate."""
         return self.share <= TIGHT
 
 
 def load_of(job: Job) -> Load | None:
-    """Estimate how full a job's GPUs are; None where either side is not known."""
-    gpu, memory = find_gpu(job.machine.gpu), estimate(job)
+    """Estimate how full a job's GPUs are; None if the estimate or the GPU's memory is unknown."""
+    gpu, memory = job.machine.model, estimate(job)
     return Load(memory, gpu.memory * GB) if gpu and memory else None
 
 
 def memory_of_a_gpu(job: Job) -> Iterator[Claim]:
-    """A GPU has to hold its share of weights, optimizer state and activations; else the first step fails."""
+    """A GPU has room for its share of weights, optimizer state and activations; else the first step fails."""
     if (load := _load(job)) and load.certain > TOO_MUCH:
         yield _claim(job, load, "needs about")
 
@@ -83,13 +84,16 @@ def _pretrains(job: Job) -> bool:
 
 
 def _load(job: Job) -> Load | None:
-    """Leave sizes that do not divide each other to the checks that are about them."""
-    wrong = any(True for each in ARITHMETIC if each.severity == "error" for _ in each.rule(job))
-    return None if wrong else load_of(job)
+    """Return the load; sizes that do not divide each other are left to the checks of divisors."""
+    return None if miscounts(job, "error") or any(_unfit(job)) else load_of(job)
+
+
+def _unfit(job: Job) -> Iterator[Claim]:
+    return (claim for check in PARALLELISM for claim in check.function(job))
 
 
 def _claim(job: Job, load: Load, words: str) -> Claim:
-    message = f"a GPU {words} {load.memory} and its {job.machine.gpu} has {load.capacity / GB:.0f} GB"
+    message = f"a GPU {words} {load.memory} but its {job.machine.gpu} has {load.capacity / GB:.0f} GB"
     ways = remedies(job)
     key = next(iter(ways[0]), "nodes") if ways else "nodes"
     fitting = ", or ".join(_words(job, way) for way in ways)
@@ -130,11 +134,11 @@ def changed(job: Job, change: Change) -> Job:
 
 
 def _divides(job: Job) -> bool:
-    return not any(claim for check in ARITHMETIC for claim in check.rule(job))
+    return not miscounts(job, "error", "warning") and not any(_unfit(job))
 
 
 def _changes(job: Job) -> Iterator[Change]:
-    """Return changes, cheapest first: sharing more, smaller pieces, computing twice, more machines."""
+    """Yield changes, cheapest first: more sharding, smaller pieces, recomputation, more machines."""
     shared = [*_sharing(job), *_layouts(job)]
     if job.recompute != Recompute("full"):
         shared += [{**change, "recompute": "full"} for change in ({}, *shared)]
@@ -170,7 +174,7 @@ def _layouts(job: Job) -> Iterator[Change]:
 
 _SOURCE = "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/theoretical_memory_usage.py; arXiv:2205.05198"
 CAPACITY = (
-    Check(memory_of_a_gpu, _SOURCE),
-    Check(little_memory_left, _SOURCE, "warning"),
-    Check(memory_is_not_estimated, _SOURCE, "unchecked"),
+    Rule.of(memory_of_a_gpu, _SOURCE),
+    Rule.of(little_memory_left, _SOURCE, "warning"),
+    Rule.of(memory_is_not_estimated, _SOURCE, "unchecked"),
 )

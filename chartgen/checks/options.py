@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -31,5 +32,6 @@ def _leaves(tree: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield _plain(name), value
 
 
+@lru_cache(maxsize=1024)
 def _plain(name: str) -> str:
     return name.rpartition(".")[2].replace("-", "_").lower()

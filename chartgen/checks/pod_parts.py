@@ -1,6 +1,6 @@
-"""Parts of a pod that charts pass on as they are: what the API server would refuse in them, or what would never start.
+"""Parts of a pod that charts pass on unchanged: find faults that the API server rejects, or that prevent a start.
 
-A JobSet, a PyTorchJob and a Volcano Job are accepted whatever their pods look like, so that nobody else tells.
+Kubernetes accepts a JobSet, a PyTorchJob or a Volcano Job with any pods, so no other check reports these faults.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.claim import Check, Claim
+from chartgen.checks.claim import Claim
 from chartgen.checks.job import Job
+from chartgen.composer.privileges import fault_of
 from chartgen.composer.slots import Segment
 from chartgen.errors import did_you_mean
+from chartgen.findings import Rule
 from chartgen.helm.set_flags import dotted
 from chartgen.helm.yaml import Keys
 
 _START = "/etc/chartgen"
 _CONDITION = re.compile(r'\{\{- if (?:eq )?\.Values\.(?P<keys>[A-Za-z.]+)(?: "(?P<value>\w+)")? \}\}\n')
 _MOUNT_PATH = re.compile(r"^- mountPath: (\S+)$", re.MULTILINE)
-# What workloads/common/templates/_pod.yaml writes by itself.
+# Written by workloads/common/templates/_pod.yaml itself.
 _OWN = {
     "podLabels": ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "run"),
     "podAnnotations": ("kubectl.kubernetes.io/default-container",),
@@ -28,13 +30,13 @@ _LISTS = {"tolerations": "Toleration", "extraVolumes": "Volume", "extraVolumeMou
 
 
 def parts_of_the_pod(job: Job) -> Iterator[Claim]:
-    """Affinity, tolerations, volumes and mounts go into pods as they are, where Kubernetes has rules of its own."""
+    """Affinity, tolerations, volumes and mounts pass into pods unchanged, and Kubernetes has its own rules for them."""
     affinity = job.values["affinity"]
     given: list[tuple[Any, str, Keys]] = [(affinity, "Affinity", ("affinity",))] if affinity else []
     given += [(item, _LISTS[key], (key, index)) for key in _LISTS for index, item in enumerate(job.values[key])]
     if not given:
         return
-    from chartgen.kube.pod_rules import type_faults  # and Kubernetes' types with it
+    from chartgen.kube.pod_rules import type_faults  # this imports Kubernetes' types
 
     for each in given:
         for fault in type_faults(*each):
@@ -42,7 +44,7 @@ def parts_of_the_pod(job: Job) -> Iterator[Claim]:
 
 
 def names_of_volumes(job: Job) -> Iterator[Claim]:
-    """Volumes of a pod have names of their own: the chart's are taken, and so is every name that stands twice."""
+    """Volumes of a pod have unique names: those of the chart are reserved, and a name must not be listed twice."""
     if not job.values["extraVolumes"]:
         return  # reading the slots takes as long as all other checks
     taken = {*_keys(job, "volumes.yaml"), "start", *job.values["storage"]}
@@ -55,7 +57,7 @@ def names_of_volumes(job: Job) -> Iterator[Claim]:
 
 
 def mounts_of_volumes(job: Job) -> Iterator[Claim]:
-    """What is mounted is a volume of the pod, at a path where nothing else is mounted."""
+    """Each mount names a volume of the pod, at a path that has no other mount."""
     if not job.values["extraVolumeMounts"]:
         return
     own = {*_keys(job, "volumes.yaml", always=True), "start", *_stored(job)}
@@ -65,23 +67,34 @@ def mounts_of_volumes(job: Job) -> Iterator[Claim]:
         at, path = ("extraVolumeMounts", index), mount["mountPath"]
         if mount["name"] not in known:
             hint = did_you_mean(mount["name"], known) or "add it to extraVolumes"
-            yield _claim((*at, "name"), f"{mount['name']} is no volume of the pod", hint)
+            yield _claim((*at, "name"), f"the pod has no volume {mount['name']}", hint)
         if path in taken:
-            yield _claim((*at, "mountPath"), f"something else is mounted at {path}", "use another path")
+            yield _claim((*at, "mountPath"), f"another volume is already mounted at {path}", "use another path")
         taken.add(path)
 
 
+def system_folders_of_volumes(job: Job) -> Iterator[Claim]:
+    """Volumes exclude the machine's system folders, such as / or /var/run; pods may read named files below /opt."""
+    writable = {mount["name"] for mount in job.values["extraVolumeMounts"] if mount.get("readOnly") is not True}
+    for index, volume in enumerate(job.values["extraVolumes"]):
+        source = volume.get("hostPath")
+        if not isinstance(source, dict) or ".." in str(source.get("path")):
+            continue  # not a path for Kubernetes either
+        if fault := fault_of(source, writable=volume["name"] in writable):
+            yield _claim(("extraVolumes", index, "hostPath"), *fault)
+
+
 def propagation_of_mounts(job: Job) -> Iterator[Claim]:
-    """Only a privileged container hands its mounts on to its machine."""
+    """Only a privileged container can propagate its mounts to its machine."""
     for index, mount in enumerate(job.values["extraVolumeMounts"]):
         shared = mount.get("mountPropagation") == "Bidirectional"
         if shared and not _is_privileged(job):
-            message = "Bidirectional is for privileged containers, and this one is not"
+            message = "Bidirectional requires a privileged container"
             yield _claim(("extraVolumeMounts", index, "mountPropagation"), message, "use HostToContainer or None")
 
 
 def labels_of_the_chart(job: Job) -> Iterator[Claim]:
-    """Charts find the pods of a run by labels that they set themselves; a name that stands twice is refused by Helm."""
+    """Charts find the pods of a run by labels that they set themselves; Helm rejects a label that is set twice."""
     for key, own in _OWN.items():
         for name in job.values[key]:
             if name in own:
@@ -93,13 +106,13 @@ def _claim(at: Keys, message: str, hint: str) -> Claim:
 
 
 def _stores(job: Job) -> Iterator[str]:
-    """Return the paths where the chart mounts storage."""
+    """Yield the paths where the chart mounts storage."""
     yield from (f"/{role}" for role in job.values["storage"])
     yield from _MOUNT_PATH.findall(job.launcher.parts.get("mounts.yaml", ""))
 
 
 def _stored(job: Job) -> Iterator[str]:
-    """Return the volumes of storage: two roles on one claim share that of the first."""
+    """Yield the volumes of storage: of two roles on one claim, the second shares the volume of the first."""
     storage: dict[str, Any] = job.values["storage"]
     claims: set[str] = set()
     for role in sorted(storage):
@@ -111,10 +124,10 @@ def _stored(job: Job) -> Iterator[str]:
 
 
 def _is_privileged(job: Job) -> bool:
-    """Report whether a fragment makes the program privileged: always, or by the value that its block asks for."""
+    """Report whether a fragment makes the program privileged: always, or by the value in its block's condition."""
     found = [each for each in _segments(job, "securityContext.yaml") if "privileged: true" in each.text]
     asked = [(each.always, _CONDITION.match(each.text)) for each in found]
-    # By a condition of another form it may be.
+    # Conditions of other forms count as true.
     return any(always or not match or _holds(job, match) for always, match in asked)
 
 
@@ -126,7 +139,7 @@ def _holds(job: Job, condition: re.Match[str]) -> bool:
 
 
 def _keys(job: Job, slot: str, *, always: bool = False) -> set[str]:
-    """Return what the fragments of the job's pods define in a slot; `always` leaves out what hangs on other values."""
+    """Return the keys that the fragments of the job's pods define in a slot; with `always`, only unconditional ones."""
     return {key for each in _segments(job, slot) if each.always or not always for key, _ in each.keys}
 
 
@@ -138,9 +151,10 @@ def _segments(job: Job, slot: str) -> list[Segment]:
 _ALL = ("train", "data", "test")
 _VALIDATION = "kubernetes v1.36.3, pkg/apis/core/validation/validation.go"
 PODS = (
-    Check(parts_of_the_pod, _VALIDATION, tasks=_ALL),
-    Check(names_of_volumes, _VALIDATION, tasks=_ALL),
-    Check(mounts_of_volumes, _VALIDATION, tasks=_ALL),
-    Check(propagation_of_mounts, _VALIDATION, tasks=_ALL),
-    Check(labels_of_the_chart, "chartgen/library/workloads/common/templates/_pod.yaml", tasks=_ALL),
+    Rule.of(parts_of_the_pod, _VALIDATION, tasks=_ALL),
+    Rule.of(names_of_volumes, _VALIDATION, tasks=_ALL),
+    Rule.of(mounts_of_volumes, _VALIDATION, tasks=_ALL),
+    Rule.of(system_folders_of_volumes, "Kubernetes, Pod Security Standards (hostPath volumes)", tasks=_ALL),
+    Rule.of(propagation_of_mounts, _VALIDATION, tasks=_ALL),
+    Rule.of(labels_of_the_chart, "chartgen/library/workloads/common/templates/_pod.yaml", tasks=_ALL),
 )

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.claim import Check, Claim
+from chartgen.checks.claim import Claim
 from chartgen.checks.job import Job
 from chartgen.checks.options import options
-from chartgen.data.gpus import find_gpu
+from chartgen.findings import Rule
 
 _CONNECTIONS = "CUDA_DEVICE_MAX_CONNECTIONS"
 # PyTorch reads the first one from 2.9 on, and before it the second one.
@@ -44,7 +44,7 @@ def connections_of_a_gpu(job: Job) -> Iterator[Claim]:
     sizes = [f"{name} {job.parallel(name)}" for name in ("tensor", "context") if job.parallel(name) > 1]
     if sharded and value == "1":
         config = "launchers.megatron-lm.config"
-        message = f"{_option(sharded)} needs more than 1, which is what Megatron-LM gets if nobody says else"
+        message = f"{_option(sharded)} needs more than 1, the default of Megatron-LM"
         yield Claim(f"env.{_CONNECTIONS}", message, f'use env.{_CONNECTIONS}: "32"', (config,))
     elif sizes and not several and value != "1" and _generation(job) < _BLACKWELL:
         message = f"{value or 'nothing'} with {' and '.join(sizes)} stops Megatron-LM on {job.machine.gpu}"
@@ -53,7 +53,7 @@ def connections_of_a_gpu(job: Job) -> Iterator[Claim]:
 
 def _generation(job: Job) -> float:
     """Return the compute capability of the job's GPUs; a GPU that is not known counts as new."""
-    gpu = find_gpu(job.machine.gpu)
+    gpu = job.machine.model
     return float(gpu.compute_capability) if gpu else _BLACKWELL
 
 
@@ -105,7 +105,7 @@ def positions_of_the_sequence(job: Job) -> Iterator[Claim]:
 
 def recipe_of_fp8(job: Job) -> Iterator[Claim]:
     """The blocks of 32 values with a scale of their own, mxfp8, came with Blackwell; so did 4 bits."""
-    gpu, given = find_gpu(job.machine.gpu), dict(options(job))
+    gpu, given = job.machine.model, dict(options(job))
     for name, wanted, format_ in (("fp8_recipe", "mxfp8", "mxfp8"), ("fp4_format", "e2m1", "nvfp4")):
         if gpu and given.get(name) == wanted and format_ not in gpu.precisions:
             key = f"launchers.{job.launcher.name}.config.{_option(name)}"
@@ -132,14 +132,27 @@ def configuration_fits_a_release(job: Job) -> Iterator[Claim]:
 _ARGUMENTS = "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/arguments.py"
 _ALL = ("train", "data", "test")
 SETTINGS = (
-    Check(
+    Rule.of(
         interleaving_of_two_stages,
         f"{_ARGUMENTS}; NVIDIA/NeMo v2.0.0, examples/nlp/language_modeling/conf/megatron_gpt_config.yaml",
     ),
-    Check(connections_of_a_gpu, _ARGUMENTS),
-    Check(expandable_segments, f"{_ARGUMENTS}, megatron/core/distributed/distributed_data_parallel_config.py"),
-    Check(gathering_of_parameters, _ARGUMENTS),
-    Check(positions_of_the_sequence, _ARGUMENTS),
-    Check(recipe_of_fp8, "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix"),
-    Check(configuration_fits_a_release, "kubernetes.io, Secrets, size limit; helm.sh, Storage backends", tasks=_ALL),
+    Rule.of(connections_of_a_gpu, _ARGUMENTS, remedy='`env.…`: use env.…: "32"; `env.…`: remove it, which gives 1'),
+    Rule.of(
+        expandable_segments,
+        f"{_ARGUMENTS}, megatron/core/distributed/distributed_data_parallel_config.py",
+        remedy='`env.…`: remove one of the two; `env.…`: set env.NCCL_GRAPH_REGISTER: "0", or remove it',
+    ),
+    Rule.of(gathering_of_parameters, _ARGUMENTS, remedy="set launchers.megatron-lm.config.overlap-grad-reduce to true"),
+    Rule.of(positions_of_the_sequence, _ARGUMENTS, remedy="remove it, or raise it"),
+    Rule.of(
+        recipe_of_fp8,
+        "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix",
+        remedy="remove it, or use another machineType",
+    ),
+    Rule.of(
+        configuration_fits_a_release,
+        "kubernetes.io, Secrets, size limit; helm.sh, Storage backends",
+        tasks=_ALL,
+        remedy="`….config`: keep large files in storage, and name their paths",
+    ),
 )

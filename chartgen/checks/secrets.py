@@ -1,19 +1,20 @@
-"""Keys and passwords in plain text: values end in the release, in manifests and in logs, where many can read them."""
+"""Keys and passwords in plain text: values end up in the release, manifests and logs, where many can read them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chartgen.checks.claim import Check, Claim
+from chartgen.checks.claim import Claim
 from chartgen.checks.job import Job
+from chartgen.findings import Rule
 from chartgen.masking import KINDS, PASSWORD, RANDOM, SECRET_NAME, WANDB_KEY, WANDB_NAME
 
 _KINDS = {**KINDS, "a password in an address": PASSWORD}
 
 
 class _Text(NamedTuple):
-    """A text among the values: the keys that lead to it, without list indexes, and the name it goes by."""
+    """A text among the values: its keys, without list indexes, and its name."""
 
     keys: tuple[str, ...]
     name: str
@@ -21,22 +22,22 @@ class _Text(NamedTuple):
 
 
 def no_secrets_in_values(job: Job) -> Iterator[Claim]:
-    """Keys, tokens and passwords belong into a Secret: values are kept in the release and shown by many tools."""
+    """Keys, tokens and passwords belong in a Secret: values are stored in the release, and many tools show them."""
     for found in _texts(job.values, (), ""):
         kind = _kind(found)
         if kind:
-            # a key with a dot in it, such as an annotation, is named by the map that holds it
+            # a key with a dot, such as an annotation, is reported by its parent map
             dotted = next((index for index, key in enumerate(found.keys) if "." in key), len(found.keys))
-            yield Claim(".".join(found.keys[:dotted]) or "values", f"holds {kind} in plain text", _hint(found))
+            yield Claim(".".join(found.keys[:dotted]) or "values", f"contains {kind} in plain text", _hint(found))
 
 
 def looks_secret(name: str, text: str) -> bool:
-    """Report whether a text looks like a key, a token or a password, by itself or by the name it goes by."""
+    """Report whether a text resembles a key, a token or a password, by its form or by its name."""
     return bool(_kind(_Text((name,), name, text)))
 
 
 def _kind(found: _Text) -> str:
-    """Say what kind of secret a text holds; nothing when it holds none."""
+    """Return the kind of secret in a text; empty if it contains none."""
     for kind, pattern in _KINDS.items():
         if pattern.search(found.text):
             return kind
@@ -60,16 +61,17 @@ def _texts(value: Any, keys: tuple[str, ...], name: str) -> Iterator[_Text]:
         for key, item in value.items():
             yield from _texts(item, (*keys, str(key)), str(key))
     elif isinstance(value, list):
-        # an option and its value may be two arguments: the one before names the next
+        # an option and its value may be two arguments: the preceding one is the name
         names = [name, *(each if isinstance(each, str) else name for each in value)]
         for before, item in zip(names, value, strict=False):
             yield from _texts(item, keys, before)
 
 
 SECRETS = (
-    Check(
+    Rule.of(
         no_secrets_in_values,
         "kubernetes.io, Good practices for Kubernetes Secrets",
         tasks=("train", "data", "test"),
+        remedy="put it into a Secret, and use secretEnv: {…: {secretName: ..., key: ...}}",
     ),
 )

@@ -1,4 +1,4 @@
-"""Checks the values of a release against its chart, before Helm or a cluster sees them."""
+"""Check the values of a release against its chart, before Helm or a cluster receives them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import Any
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm import schema
 from chartgen.helm.chart import Chart
+from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values, coalesce
 from chartgen.helm.yaml import Document, load, require_map
 
 _KEEP = "leave it out to keep that, or give another value"
+_SUPERSEDED = ("nemo-2", "nemo2")
 
 
 def effective_values(chart: Chart, values: Values) -> dict[str, Any]:
-    """Return what the templates see: the chart's defaults with the user's values over them, as Helm coalesces them."""
+    """Return the values that templates receive: the chart's defaults and the user's values, coalesced as in Helm."""
     return coalesce(require_map(_defaults(chart), "values.yaml"), values.data)
 
 
@@ -29,14 +31,16 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
         chart: The chart; without a values.schema.json anything is valid.
         values: The user's layers.
     """
-    text = chart.files.get("values.schema.json")
+    text = chart.files.get(SCHEMA_FILE)
     if text is None:
         return []
     wanted = _schema(text)
-    found = schema.validate(effective_values(chart, values), wanted, lambda keys: _near(chart, values, keys))
-    deleted = _deleted(values.data, require_map(_defaults(chart), "values.yaml"), wanted, wanted)
+    data = effective_values(chart, values)
+    found = schema.validate(data, wanted, lambda keys: _near(chart, values, keys))
+    deleted = list(_deleted(values.data, require_map(_defaults(chart), "values.yaml"), wanted, wanted))
+    missing = {f"{'.'.join(keys)} is missing" for keys in deleted}
     return [
-        *found,
+        *(_known_elsewhere(problem, data) for problem in found if problem.message not in missing),
         *(
             Problem(f"{'.'.join(keys)}: null deletes the chart's default", *_near(chart, values, keys), hint=_KEEP)
             for keys in deleted
@@ -44,19 +48,36 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
     ]
 
 
+def _known_elsewhere(problem: Problem, data: dict[str, Any]) -> Problem:
+    """Return a problem with a better hint, if another target knows the machine, or a launcher has another name now."""
+    if problem.message.startswith("launcher must be ") and data.get("launcher") in _SUPERSEDED:
+        return problem._replace(hint="NeMo 2 is superseded by Megatron-Bridge: use megatron-bridge")
+    machine = data.get("machineType")
+    if not problem.message.startswith("machineType must be ") or not isinstance(machine, str):
+        return problem
+    from chartgen.composer.library import open_library
+    from chartgen.composer.target import load_target
+
+    library = open_library()
+    targets = [name for name in library.names("target") if machine in load_target(name, library).machines]
+    if not targets:
+        return problem
+    return problem._replace(hint=f"{machine} belongs to target {' and '.join(targets)}")
+
+
 def _schema(text: str) -> dict[str, Any]:
     try:
         wanted = json.loads(text)
     except (ValueError, RecursionError) as error:
-        hint = "mend the schema; the values were not checked against it"
-        raise ChartgenError(Problem(f"is not JSON: {error}", "values.schema.json", 1, hint=hint)) from None
+        hint = "correct the schema; the values were not checked against it"
+        raise ChartgenError(Problem(f"is not JSON: {error}", SCHEMA_FILE, 1, hint=hint)) from None
     return wanted if isinstance(wanted, dict) else {}  # `true` and `false` are schemas too
 
 
 def _deleted(
     data: dict[str, Any], defaults: dict[str, Any], schema: dict[str, Any], root: dict[str, Any]
 ) -> Iterator[tuple[str, ...]]:
-    """Return the keys that a null takes away although the schema names them: templates need all of these."""
+    """Yield the keys that a null removes although the schema names them: templates require all of these."""
     for key, value in data.items():
         named = _maps(_maps(schema, "properties"), key)
         named = _maps(_maps(root, "definitions"), str(named.get("$ref", "")).rpartition("/")[2]) or named
@@ -68,18 +89,18 @@ def _deleted(
 
 
 def _maps(node: dict[str, Any], key: str) -> dict[str, Any]:
-    """Return a part of a schema; nothing where a stranger's schema has no map there."""
+    """Return a part of a schema; empty if a third-party schema does not have a map there."""
     part = node.get(key)
     return part if isinstance(part, dict) else {}
 
 
 def place(chart: Chart, values: Values, keys: Sequence[str | int]) -> tuple[Path | str | None, int, int]:
-    """Return where a value stands: the user's file and line, or the default in the chart."""
+    """Return the place of a value: the user's file and line, or the default in the chart."""
     return values.origin(keys) if values.sets(tuple(keys)) else ("values.yaml", *_defaults(chart).position(tuple(keys)))
 
 
 def _near(chart: Chart, values: Values, keys: Sequence[str | int]) -> tuple[Path | str | None, int, int]:
-    """Return where a value stands, or where the user would have had to write it."""
+    """Return the place of a value, or the place where the user should have written it."""
     origin = values.origin(keys)
     return origin if origin.path else place(chart, values, keys)
 

@@ -1,33 +1,31 @@
-"""What YAML does to a values file without a word: keys and values that Helm reads otherwise than they are written.
+"""Silent changes by YAML in a values file: keys and values that Helm reads differently from their spelling.
 
-Only plain (unquoted) scalars are read that way, by go-yaml v2 (see yamltext), and numbers reach templates as 64-bit
-floats, which Go prints in its own way. Dates and times of day stay text in Helm, so they are no pitfall.
+This affects only plain (unquoted) scalars, read by go-yaml v2 (see yamltext); numbers reach templates as 64-bit
+floats, which Go prints in its own way. Dates and times of day stay text in Helm, so they are not a pitfall.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from chartgen.errors import Problem
-from chartgen.findings import Complaint, Finding, Severity
+from chartgen.findings import Complaint, Finding, Rule
 from chartgen.helm.set_flags import dotted
-from chartgen.helm.yaml import Document, Keys, Plain, resolve_scalar
+from chartgen.helm.yaml import Document, Keys, Plain
 from chartgen.helm.yaml_nodes import Node
+from chartgen.helm.yaml_scalars import resolve_scalar
 from chartgen.masking import HIDDEN, masked_value
 
-Rule: TypeAlias = "Callable[[Scalar], Iterator[Complaint]]"
-
-# Maps of a values file whose values are texts, as the charts' schemas and the Kubernetes API have them.
+# Maps of a values file whose values are texts in the charts' schemas and the Kubernetes API.
 _TEXT_MAPS = frozenset(
     ("env", "labels", "annotations", "podLabels", "podAnnotations", "nodeSelector", "matchLabels", "requests", "limits")
 )
-# A key of this name holds a text, whatever program reads it.
+# The value of a key with this name is text, in every program.
 _VERSION = re.compile(r"(?:^|[_-])(?i:version|tag|image)$|[a-z](?:Version|Tag|Image)$")
-# Permissions of files are octal by custom, in Kubernetes too (defaultMode).
+# File permissions are octal by convention, also in Kubernetes (defaultMode).
 _PERMISSIONS = re.compile(r"(?:mode|umask)$", re.IGNORECASE)
 _WHOLE = re.compile(r"[-+]?[0-9_]+")
 _OCTAL = re.compile(r"[-+]?0[0-9_]+")
@@ -39,9 +37,9 @@ class Scalar:
     """An unquoted key or value that does not stay text.
 
     Args:
-        keys: Its key path; a key's own ends as it is written.
-        text: How it is written.
-        value: What Helm reads.
+        keys: Its key path; for a key, the last part is its spelling.
+        text: Its spelling.
+        value: The value that Helm reads.
         is_key: Whether it is a key of a map.
     """
 
@@ -52,7 +50,7 @@ class Scalar:
 
     @property
     def in_text(self) -> bool:
-        """Whether text is expected: variables, labels, quantities and arguments, not a program's own configuration."""
+        """Report whether text is expected: variables, labels, quantities, arguments; not a program's options."""
         if len(self.keys) < 2 or "config" in self.keys:
             return False
         above = self.keys[-2]
@@ -60,36 +58,23 @@ class Scalar:
 
     @property
     def name(self) -> str:
-        """The last key of its path; empty for an item of a list."""
+        """Return the last key of its path; empty for an item of a list."""
         return str(self.keys[-1]) if self.keys and isinstance(self.keys[-1], str) else ""
 
     @property
     def is_number(self) -> bool:
-        """Whether Helm reads a number."""
+        """Report whether Helm reads a number."""
         return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
 
 
-@dataclass(frozen=True)
-class Pitfall:
-    """One pitfall; its rule's docstring says what it looks for and why."""
-
-    rule: Rule
-    severity: Severity = "error"
-
-    @property
-    def id(self) -> str:
-        """Return the stable id: the rule's name with dashes."""
-        return self.rule.__name__.replace("_", "-")
-
-
 def yaml_key(scalar: Scalar) -> Iterator[Complaint]:
-    """A key such as y, on, 012 or 1.10 without quotes is read as another word, so its value ends up under that name."""
+    """A key such as y, on, 012 or 1.10 without quotes is read as another word, so its value gets that name."""
     if scalar.is_key and (read := _key(scalar.value)) != scalar.text:
         yield Complaint(f"this key without quotes is read as {read}", f'put it in quotes: "{scalar.text}"')
 
 
 def yaml_word(scalar: Scalar) -> Iterator[Complaint]:
-    """Where text is expected, yes, no, on, off, y and n without quotes turn into the words true and false."""
+    """Where text is expected, yes, no, on, off, y and n without quotes become the words true and false."""
     if _is_word(scalar) and scalar.in_text:
         yield Complaint(
             f"{scalar.text} without quotes is read as {_printed(scalar.value)}", f'put it in quotes: "{scalar.text}"'
@@ -97,7 +82,7 @@ def yaml_word(scalar: Scalar) -> Iterator[Complaint]:
 
 
 def yaml_letter(scalar: Scalar) -> Iterator[Complaint]:
-    """The single letters y and n are true and false for Helm but text for editors and for the programs' own readers."""
+    """Helm reads the letters y and n as true and false; editors and the programs' own readers keep them as text."""
     if _is_word(scalar) and not scalar.in_text and len(scalar.text) == 1:
         read = _printed(scalar.value)
         yield Complaint(
@@ -113,7 +98,7 @@ def yaml_number(scalar: Scalar) -> Iterator[Complaint]:
 
 
 def yaml_version(scalar: Scalar) -> Iterator[Complaint]:
-    """A version, tag or image is text: as a number, 25.10 is the same as 25.1, and a commit such as 1e10 is a power."""
+    """A version, tag or image is text: as a number, 25.10 equals 25.1, and a commit such as 1e10 is a power of ten."""
     is_float = isinstance(scalar.value, float) and not scalar.is_key and not scalar.in_text
     if is_float and _VERSION.search(scalar.name) and _printed(scalar.value) != scalar.text:
         message = f"{scalar.text} without quotes is a number, the same as {_printed(scalar.value)}"
@@ -121,7 +106,7 @@ def yaml_version(scalar: Scalar) -> Iterator[Complaint]:
 
 
 def yaml_octal(scalar: Scalar) -> Iterator[Complaint]:
-    """A whole number with a leading 0 is octal in Helm's YAML, so 0100 is 64; only permissions are meant so."""
+    """Helm reads a whole number with a leading 0 as octal, so 0100 is 64; only permissions are meant that way."""
     is_value = not scalar.is_key and not scalar.in_text and not _PERMISSIONS.search(scalar.name)
     if is_value and isinstance(scalar.value, int) and _OCTAL.fullmatch(scalar.text) and scalar.value:
         plain = _decimal(scalar.text)
@@ -132,7 +117,7 @@ def yaml_octal(scalar: Scalar) -> Iterator[Complaint]:
 
 
 def yaml_large_number(scalar: Scalar) -> Iterator[Complaint]:
-    """Helm keeps numbers as 64-bit floats: beyond 9007199254740992 they are rounded, beyond 64 bits they overflow."""
+    """Helm stores numbers as 64-bit floats: beyond 9007199254740992 they are rounded, beyond 64 bits they overflow."""
     if scalar.is_key or scalar.in_text or not scalar.is_number or not _WHOLE.fullmatch(scalar.text):
         return
     exact = _decimal(scalar.text) if isinstance(scalar.value, float) else int(scalar.value or 0)
@@ -148,52 +133,50 @@ def _decimal(text: str) -> int:
 
 
 def yaml_infinity(scalar: Scalar) -> Iterator[Complaint]:
-    """Helm turns values into JSON, which knows neither infinity nor not-a-number, and refuses them without a place."""
+    """Helm converts values to JSON, which has neither infinity nor not-a-number, and rejects them without a place."""
     if not scalar.is_key and isinstance(scalar.value, float) and not math.isfinite(scalar.value):
-        yield Complaint(
-            f"{scalar.text} is no number that Helm knows", f'use a finite number, or "{scalar.text}" in quotes'
-        )
+        yield Complaint(f"{scalar.text} is not a number in Helm", f'use a finite number, or "{scalar.text}" in quotes')
 
 
 PITFALLS = (
-    Pitfall(yaml_key),
-    Pitfall(yaml_word),
-    Pitfall(yaml_letter, "warning"),
-    Pitfall(yaml_number),
-    Pitfall(yaml_version, "warning"),
-    Pitfall(yaml_octal),
-    Pitfall(yaml_large_number),
-    Pitfall(yaml_infinity),
+    Rule.of(yaml_key, remedy='put it in quotes: "…"'),
+    Rule.of(yaml_word, remedy='put it in quotes: "…"'),
+    Rule.of(yaml_letter, severity="warning", remedy='write …, or "…" in quotes'),
+    Rule.of(yaml_number, remedy='put it in quotes: "…"'),
+    Rule.of(yaml_version, severity="warning", remedy='put it in quotes: "…"'),
+    Rule.of(yaml_octal, remedy="leave out the leading 0: …, or write …"),
+    Rule.of(yaml_large_number, remedy="use at most 9007199254740992, or quotes where text is allowed"),
+    Rule.of(yaml_infinity, remedy='use a finite number, or "…" in quotes'),
 )
 
 
 def pitfalls(document: Document) -> list[Finding]:
-    """Find what YAML silently changes in a values file.
+    """Find values that YAML silently changes in a values file.
 
     Args:
         document: The file, as `yamltext.load_file` or `values.load_values` read it.
 
     Returns:
-        A finding for each key or value, in the order of the file; an alias is told once, where its anchor is.
+        A finding for each key or value, in the order of the file; an alias is reported once, at its anchor.
     """
     return [
         Finding(pitfall.id, _problem(document, scalar, complaint, mark), pitfall.severity, dotted(scalar.keys))
         for scalar, mark in _scalars(document.root, document.data, (), None, set())
         for pitfall in PITFALLS
-        for complaint in pitfall.rule(scalar)
+        for complaint in pitfall.function(scalar)
     ]
 
 
 def _problem(document: Document, scalar: Scalar, complaint: Complaint, mark: Node) -> Problem:
     told = complaint.message, complaint.hint
     if masked_value(scalar.text, scalar.keys) == HIDDEN:
-        # the number that YAML made of it tells as much
-        told = "is no text without quotes", "put it in quotes"
+        # the number that YAML made of it would reveal as much
+        told = "is not text without quotes", "put it in quotes"
     return Problem(f"{dotted(scalar.keys)}: {told[0]}", document.path, mark.line + 1, mark.column + 1, told[1])
 
 
 def _scalars(node: Node | None, data: Plain, at: Keys, mark: Node, seen: set[int]) -> Iterator[tuple[Scalar, Node]]:
-    """Walk nodes and data side by side: the data tell what an explicit tag has kept as text."""
+    """Walk nodes and data together: the data show which values stay text because of an explicit tag."""
     if node is None or id(node) in seen:
         return
     if node.id == "scalar":
@@ -230,7 +213,7 @@ def _key(value: Plain) -> str:
 
 
 def _printed(value: Plain) -> str:
-    """Print a value as a Go template does; numbers are floats by then (strconv.FormatFloat with 'g' and -1)."""
+    """Return a value as a Go template prints it; numbers are floats by then (strconv.FormatFloat with 'g' and -1)."""
     if isinstance(value, bool):
         return "true" if value else "false"
     number = float(value) if isinstance(value, (int, float)) else math.nan

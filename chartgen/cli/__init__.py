@@ -1,6 +1,6 @@
-"""The command line: options in, one library call, its result printed. Nothing else is decided here.
+"""The command line: each command parses options, makes one library call and prints its result.
 
-Modules of the library are imported inside the commands that use them, so that `--help` and completion stay instant.
+Commands import library modules only when they run, so that `--help` and completion stay fast.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ import click
 
 from chartgen import __version__
 from chartgen.cli.output import guarded
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.visible import one_line
 
 _EPILOG = """\b
 Examples:
-  chartgen build gke-a3mega
-  chartgen rehearse gke-a3mega -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
-  chartgen install gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+  chartgen init gke-a3mega
+  chartgen check gke-a3mega --preset gpt3-175b -f site.yaml
+  chartgen rehearse gke-a3mega --preset gpt3-175b -f site.yaml
+  chartgen install gke-a3mega my-run --preset gpt3-175b -f site.yaml
 
 \b
 Exit codes: 0 clean, 1 findings or a failed action, 2 usage, 3 a needed tool or cluster is missing.
@@ -28,58 +29,44 @@ Completion: eval "$(_CHARTGEN_COMPLETE=bash_source chartgen)", or zsh_source, fi
 """
 
 
-# Which module holds a command, so that one command does not pay for the others.
-_COMMANDS = {
-    "build": "build",
-    "check": "check",
-    "convert": "convert",
-    "diff": "revisions",
-    "doctor": "doctor",
-    "engines": "engines",
-    "exec": "exec",
-    "fit": "check",
-    "history": "revisions",
-    "install": "install",
-    "lint": "lint",
-    "list": "build",
-    "logs": "follow",
-    "metrics": "metrics",
-    "rehearse": "engines",
-    "render": "render",
-    "rollback": "install",
-    "sandbox": "engines",
-    "show": "build",
-    "status": "follow",
-    "uninstall": "install",
-    "upgrade": "install",
-    "wait": "follow",
-}
-
-
+# Each command has a module of its name, so that a command does not import the others.
+_COMMANDS = (
+    *("build", "check", "convert", "diff", "doctor", "engines", "exec", "fit", "history", "init", "install", "lint"),
+    *("list", "logs", "metrics", "new", "preset", "rehearse", "render", "rollback", "sandbox", "shell", "show"),
+    *("stacks", "status", "top", "uninstall", "upgrade", "wait"),
+)
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
 class _Group(click.Group):
-    """Imports a command when it is asked for; prints chartgen's errors, a line each, with their exit code."""
+    """Imports a command on demand; prints chartgen's errors, one per line, and exits with their exit code."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        return sorted(_COMMANDS)
+        return sorted(_COMMANDS)  # not `list`, which is a module once that command is imported
 
     def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
-        """Find a command by its name."""
+        """Return a command by its name."""
         if name not in _COMMANDS:
             return None
-        commands: tuple[click.Command, ...] = import_module(f"chartgen.cli.{_COMMANDS[name]}").COMMANDS
-        return next(command for command in commands if command.name == name)
+        found = vars(import_module(f"chartgen.cli.{name}")).values()
+        return next(each for each in found if isinstance(each, click.Command) and each.name == name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; suggest the nearest ones for a name that is none."""
+        if args[0] not in _COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"unknown command {args[0]!r}; {did_you_mean(args[0], _COMMANDS) or 'see chartgen --help'}")
+        return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run with both standard streams guarded, so that also usage errors are harmless."""
+        """Run with both standard streams guarded, so that usage errors are harmless too."""
         with guarded():
             return super().main(*args, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; a failure that chartgen foresaw ends it without a traceback."""
+        """Run the command; end it without a traceback on an error of chartgen."""
         try:
             return super().invoke(ctx)
         except ChartgenError as error:
@@ -88,7 +75,7 @@ class _Group(click.Group):
             sys.exit(_INTERRUPTED)
         except BrokenPipeError:
             if _reader_has_gone():
-                raise  # it has seen enough; click ends quietly
+                raise  # the reader has closed the pipe; click exits quietly
             found = ChartgenError("a program that chartgen wrote to has ended")
         except OSError as error:
             found = ChartgenError(Problem(error.strerror or str(error), error.filename))
@@ -98,7 +85,7 @@ class _Group(click.Group):
 
 
 def _reader_has_gone() -> bool:
-    """Report whether nobody reads stdout or stderr any more; another broken pipe is a failure."""
+    """Report whether the reader of stdout or stderr has gone; any other broken pipe is a failure."""
     import select
 
     poller = select.poll()

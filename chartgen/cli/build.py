@@ -1,23 +1,15 @@
-"""`chartgen build`, `list` and `show`: from targets and fragments to charts."""
+"""`chartgen build`: compose charts from targets and fragments."""
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.options import (
-    complete_target,
-    library,
-    output_option,
-    path_option,
-    show_table,
-    target_argument,
-    workload_option,
-)
+from chartgen.cli.completion import complete_target
+from chartgen.cli.options import library, path_option, workload_option
 from chartgen.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--prune", is_flag=True, help="Remove templates in a chart's folder that the chart does not have.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 with a diff when a chart is stale.")
 @workload_option
+@click.option("--launchers", metavar="NAME,...", default="", help="Offer these launchers only; all by default.")
 @click.option(
     "-d",
     "--destination",
@@ -48,6 +41,7 @@ def build(
     prune: bool,
     check: bool,
     workload: str | None,
+    launchers: str,
     destination: Path,
     schemas: Path | None,
     reference: Path | None,
@@ -55,28 +49,30 @@ def build(
 ) -> None:
     """Compose charts and write them below the destination.
 
-    Each target gives its run chart and, where it has anything to set up once, a setup chart.
+    Each target yields a run chart and, if it needs a one-time setup, a setup chart.
 
     \b
     Examples:
       chartgen build gke-a3mega
       chartgen build gke-a3mega --workload job
+      chartgen build gke-a3mega --launchers megatron-lm,download
       chartgen build --all --check
     """
     from chartgen.composer.assembly import compose, compose_setup
-    from chartgen.composer.target import load_target
+    from chartgen.composer.target import load_target, with_launchers
 
     found = library(path)
+    chosen = [name.strip() for name in launchers.split(",") if name.strip()]
     if every == bool(targets):
         raise UsageError("name the targets to build, or use --all; `chartgen list targets` shows them")
     if schemas and not every:
         raise UsageError("--schemas publishes the schemas of all charts; use it with --all")
     charts: list[Chart] = []
     for name in found.names("target") if every else targets:
-        target = load_target(name, found)
+        target = with_launchers(load_target(name, found), chosen)
         charts.append(compose(target, workload))
-        setup = compose_setup(target)
-        if setup and not workload:
+        setup = compose_setup(target, workload)
+        if setup and setup.name == f"{charts[-1].name}-setup":  # other kinds share that of the target's own
             charts.append(setup)
     stale: list[object] = [
         _check(chart, destination) if check else _write(chart, destination, prune=prune) for chart in charts
@@ -102,10 +98,13 @@ def _check(chart: Chart, destination: Path) -> bool:
 
 
 def _generated(charts: list[Chart], schemas: Path | None, reference: Path | None, check: bool) -> list[Path]:
-    """Write what readers and editors need besides the charts, or only say which files of it are stale."""
+    """Write the other generated files for readers and editors, or only return those that are stale."""
+    from chartgen.cli import answers
     from chartgen.linter import catalogue
 
-    wanted = [(schemas, catalogue.schemas(charts))] if schemas else []
+    wanted = []
+    if schemas:
+        wanted = [(schemas, catalogue.schemas(charts)), (schemas / "output", catalogue.marked(answers.schemas()))]
     wanted += [(reference, catalogue.reference())] if reference else []
     stale = [path for folder, files in wanted for path in catalogue.stale(files, folder)]
     gone = [path for folder, files in wanted for path in catalogue.obsolete(files, folder)]
@@ -116,72 +115,3 @@ def _generated(charts: list[Chart], schemas: Path | None, reference: Path | None
     for path in gone:
         click.echo(f"{path}: {'obsolete; run `make charts`' if check else 'removed'}", err=check)
     return [*stale, *gone]
-
-
-@click.command("list")
-@click.argument("kind", type=click.Choice(["targets", "fragments", "launchers", "workloads"]))
-@output_option
-@path_option
-def list_command(kind: str, output: str, path: tuple[Path, ...]) -> None:
-    """List what charts are composed from.
-
-    \b
-    Example:
-      chartgen list targets
-    """
-    from chartgen.helm.yaml import load_file, require_map
-
-    found = library(path)
-    singular = kind.removesuffix("s")
-    rows = []
-    for name in found.names(singular):
-        file = found.find(singular, name)
-        document = load_file(file if singular == "target" else file / f"{singular}.yaml")
-        rows.append({"name": name, "description": str(require_map(document, kind).get("description", ""))})
-    if output == "json":
-        click.echo(json.dumps(rows, indent=2))
-        return
-    show_table([(row["name"], row["description"]) for row in rows])
-
-
-@click.command()
-@target_argument
-@output_option
-@path_option
-def show(target: str, output: str, path: tuple[Path, ...]) -> None:
-    """Show which fragment fills which slot of a target's pods.
-
-    \b
-    Example:
-      chartgen show gke-a3mega
-    """
-    from chartgen.composer.target import load_target
-
-    found = load_target(target, library(path))
-    slots: dict[str, list[str]] = {}
-    for fragment in found.fragments:
-        templates = [
-            *(f"manifests/{name}" for name in fragment.manifests),
-            *(f"setup/{name}" for name in fragment.setup),
-        ]
-        for slot in (*fragment.slots, *templates):
-            slots.setdefault(slot, []).append(fragment.name)
-    if output == "json":
-        facts = {
-            "target": target,
-            "workload": found.workload,
-            "machines": {one.name: {"gpus": one.gpus, "gpu": one.gpu} for one in found.machines.values()},
-            "launchers": [launcher.name for launcher in found.launchers],
-            "slots": slots,
-        }
-        click.echo(json.dumps(facts, indent=2))
-        return
-    click.echo(f"{target}: {found.description}\n")
-    machines = [("machine", f"{machine.name}: {machine.gpus} x {machine.gpu}") for machine in found.machines.values()]
-    launchers = ", ".join(launcher.name for launcher in found.launchers)
-    show_table([*machines, ("workload", found.workload), ("launchers", launchers)])
-    click.echo()
-    show_table([(slot, ", ".join(fragments)) for slot, fragments in sorted(slots.items())])
-
-
-COMMANDS = (build, list_command, show)

@@ -1,4 +1,4 @@
-"""`chartgen convert`: values of charts that people wrote by hand, as chartgen's."""
+"""`chartgen convert`: convert values of hand-written charts into those of chartgen."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _PATH = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("values", type=_PATH)
-@click.option("--from", "source", type=click.Choice(["gpu-recipes"]), required=True, help="Whose values they are.")
-@click.option("--config", type=_PATH, help="The recipe's NeMo configuration, which holds the model.")
+@click.option("--from", "source", type=click.Choice(["gpu-recipes"]), required=True, help="Kind of the values file.")
+@click.option("--config", type=_PATH, help="The recipe's NeMo configuration, which describes the model.")
 @click.option("--launcher", type=_PATH, help="The script that starts its program; default: launcher.sh beside VALUES.")
-@click.option("--set", "set_values", multiple=True, metavar="KEY=VALUE", help="What the recipe's README gives Helm.")
-@click.option("--target", default="", help="Target of the overlay; default: the one that has the recipe's machines.")
-@click.option("--machine", default="", help="Machine type, for recipes that do not say theirs.")
+@click.option("--set", "set_values", multiple=True, metavar="KEY=VALUE", help="A value that the README passes to Helm.")
+@click.option("--target", default="", help="Target of the overlay; default: the target with the recipe's machines.")
+@click.option("--machine", default="", help="Machine type, for recipes that do not name theirs.")
 @click.option("--name", help="Name of the workload; default: the model's, or the folder's.")
 @click.option("-d", "--destination", type=_PATH, default="values", show_default=True, help="Folder of the presets.")
-@click.option("--force", is_flag=True, help="Write over files that are there.")
+@click.option("--force", is_flag=True, help="Overwrite existing files.")
 @path_option
 def convert(
     values: Path, source: str, name: str | None, destination: Path, force: bool, path: tuple[Path, ...], **given: Any
 ) -> None:
-    """Write the preset and the overlay that an older values file stands for, and list what could not be carried over.
+    """Convert an older values file to a preset and an overlay, and list the settings that cannot be converted.
 
-    VALUES is the values.yaml of a training recipe of AI-Hypercomputer/gpu-recipes. What the team's cluster is called
-    (queue, buckets) goes into a file of its own. A recipe whose program, model, image or machine chartgen cannot tell
-    is not converted: exit 1, and each missing thing with what gives it. The result is checked; exit 1 when it cannot
-    run as it is.
+    VALUES is the values.yaml of a training recipe of AI-Hypercomputer/gpu-recipes. The names of the team's cluster
+    (queue, buckets) go into a separate file. A recipe is not converted when chartgen cannot determine its program,
+    model, image or machine: exit 1, with each missing item and the option or file that supplies it. The result is
+    checked; exit 1 when it cannot run unchanged.
 
     \b
     Example:
@@ -68,14 +68,14 @@ def convert(
 
 
 def _write(folder: Path, target: str, name: str, texts: list[str], source: str, *, force: bool) -> list[Path]:
-    """Write what is not empty of preset, overlay and site, all or nothing; return the files."""
+    """Write the non-empty ones of preset, overlay and site, all or nothing; return the files."""
     from chartgen.errors import ChartgenError, Problem
     from chartgen.files import write_whole
     from chartgen.linter.recipes.convert import paths
 
     parts = [(path, text) for path, text in zip(paths(folder, target, name), texts, strict=True) if text]
     if there := [path for path, _ in parts if path.exists() and not force]:
-        raise ChartgenError(Problem("is there already", path, hint="use --force, or another --name") for path in there)
+        raise ChartgenError(Problem("already exists", path, hint="use --force, or another --name") for path in there)
     for path, text in parts:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, f"# Converted from {source}\n{text}")
@@ -85,6 +85,3 @@ def _write(folder: Path, target: str, name: str, texts: list[str], source: str, 
 
 def _tell(severity: str, text: str) -> None:
     click.echo(f"{click.style(severity, fg='red' if severity == 'error' else 'yellow')}: {one_line(text)}", err=True)
-
-
-COMMANDS = (convert,)

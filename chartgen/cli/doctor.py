@@ -1,17 +1,15 @@
-"""`chartgen doctor`: whether a live cluster has what a release needs."""
+"""`chartgen doctor`: check whether a live cluster meets the requirements of a release."""
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.completion import complete_target
 from chartgen.cli.options import (
-    complete_target,
     context_option,
     find_chart,
     namespace_option,
@@ -22,6 +20,7 @@ from chartgen.cli.options import (
     values_options,
     workload_option,
 )
+from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
     from chartgen.kube import Cluster
@@ -40,15 +39,15 @@ _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red"}
 @output_option
 @path_option
 def doctor(target: str | None, namespace: str, context: str | None, output: str, **options: Any) -> None:
-    """Look up in a live cluster whether it has what a release needs, and explain how to fix what is missing.
+    """Check whether a live cluster meets the requirements of a release, and explain how to fix problems.
 
-    Versions, permissions, controllers, queue and quota, machines, claims, secrets, networks, privileges, and what
-    earlier releases left behind. Nothing is changed. Without a target it says what the cluster has. `install` and
-    `upgrade` look at the same first. Exit 1 when anything fails; warnings are only shown.
+    Checks versions, permissions, controllers, queue and quota, machines, claims, secrets, networks, privileges, and
+    leftovers of earlier releases. Nothing is changed. Without a target it checks the cluster alone.
+    `install` and `upgrade` run the same checks first. Exit 1 when a check fails; warnings are only shown.
 
     \b
     Examples:
-      chartgen doctor gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+      chartgen doctor gke-a3mega my-run --preset gpt3-175b -f site.yaml
       chartgen doctor --context my-cluster
     """
     from chartgen.releases.preflight import examine_cluster
@@ -83,10 +82,8 @@ def _release(
 
 
 def _show(found: list[Diagnosis], output: str) -> None:
-    from chartgen.masking import masked_value
-
     if output == "json":
-        click.echo(json.dumps([masked_value(asdict(each)) for each in found], indent=2))
+        show_answer("diagnoses/v1", {"diagnoses": found})
     else:
         show_diagnoses(found)
     counts = {status: sum(each.status == status for each in found) for status in _COLOURS}
@@ -94,11 +91,11 @@ def _show(found: list[Diagnosis], output: str) -> None:
 
 
 def show_diagnoses(found: list[Diagnosis], *, err: bool = False) -> None:
-    """Print diagnoses as a table, each fix below what it cures.
+    """Print diagnoses as a table, each fix below its problem.
 
     Args:
         found: The diagnoses.
-        err: Print them apart from a command's result.
+        err: Print to stderr, apart from a command's result.
     """
     from chartgen.masking import masked
 
@@ -109,6 +106,3 @@ def show_diagnoses(found: list[Diagnosis], *, err: bool = False) -> None:
         )
         if each.fix:
             click.echo(f"{'':{width + 6}}  fix: {masked(each.fix)}", err=err)
-
-
-COMMANDS = (doctor,)

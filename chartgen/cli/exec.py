@@ -1,8 +1,7 @@
-"""`chartgen exec`: the program of a rendered pod, run on this machine."""
+"""`chartgen exec`: run the program of a rendered pod on this machine."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from chartgen.cli.options import (
     values_options,
     workload_option,
 )
-from chartgen.cli.output import emit
+from chartgen.cli.output import emit, show_answer
 from chartgen.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Folder for the mounts, such as DIR/outputs; programs in DIR/bin win. Default: a new temporary one, kept.",
 )
-@click.option("--env", "overrides", multiple=True, metavar="NAME=VALUE", help="A variable that wins over the pod's.")
+@click.option("--env", "overrides", multiple=True, metavar="NAME=VALUE", help="A variable that overrides the pod's.")
 @click.option("--dry-run", is_flag=True, help="Only show what would run.")
 @workload_option
 @output_option
@@ -56,11 +55,11 @@ def execute(
     path: tuple[Path, ...],
     **options: Any,
 ) -> None:
-    """Run the program of a pod on this machine, as the kubelet would: its variables, files, mounts and signals.
+    """Run the program of a pod on this machine like the kubelet: with its variables, files, mounts and signals.
 
-    The machine stands for the image, so it needs what the program needs. SIGTERM reaches the program, which gets the
-    pod's grace period; its exit code is this command's. Init containers, sidecars and limits are left out. Several
-    pods of a run can share a machine: MASTER_ADDR is this machine unless --env says otherwise.
+    The machine replaces the image, so it must have the dependencies of the program. SIGTERM is passed to the program,
+    which then has the pod's grace period to end; this command exits with its exit code. Init containers, sidecars and
+    limits are left out. Several pods of a run can share a machine: MASTER_ADDR is this machine unless --env sets it.
 
     \b
     Examples:
@@ -81,7 +80,10 @@ def execute(
         root = Path(temporary)
     planned = plan_execution(found, root.absolute(), rank=rank, overrides=dict(map(_pair, overrides)))
     if dry_run:
-        emit(_json(planned) if output == "json" else _text(planned), nl=False)
+        if output == "json":
+            show_answer("execution/v1", planned, secrets=True)
+        else:
+            emit(_text(planned), nl=False)
         return
     prepare(planned)
     say(f"mounts below {planned.root}")
@@ -95,19 +97,6 @@ def _pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _json(planned: Execution) -> str:
-    facts = {
-        "argv": planned.argv,
-        "environment": planned.environment,
-        "outside": planned.outside,
-        "folders": [str(folder) for folder in planned.folders],
-        "files": {str(path): text for path, text in planned.files.items()},
-        "lacking": {str(path): source for path, source in planned.lacking.items()},
-        "gracePeriodSeconds": planned.grace,
-    }
-    return json.dumps(facts, indent=2) + "\n"
-
-
 def _text(planned: Execution) -> str:
     import shlex
 
@@ -117,6 +106,3 @@ def _text(planned: Execution) -> str:
     lines += [f"# {name} comes from {source}: set it in the environment" for name, source in planned.outside.items()]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in planned.environment.items()]
     return "\n".join([*lines, shlex.join(planned.argv)]) + "\n"
-
-
-COMMANDS = (execute,)

@@ -1,4 +1,4 @@
-"""`chartgen lint`: whether charts are sound, for people and for CI."""
+"""`chartgen lint`: check charts, for people and for CI."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chartgen.cli.options import complete_target, path_option, read_values, say, values_options, workload_option
-from chartgen.cli.output import emit
+from chartgen.cli.completion import complete_target
+from chartgen.cli.options import layer_options, path_option, read_values, say, workload_option
+from chartgen.cli.output import emit, show_answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,34 +25,35 @@ _PATH = click.Path(path_type=Path)
 
 @click.command()
 @click.argument("charts", nargs=-1, metavar="[PATH|ARCHIVE|oci://CHART|TARGET]...", shell_complete=complete_target)
-@values_options
+@layer_options
 @click.option("--presets", type=_PATH, help="Folder of presets, overlays and example sites; default: values.")
 @click.option("--output", type=click.Choice(_FORMS), default="text", show_default=True, help="Form of the findings.")
-@click.option("--output-file", type=_PATH, help="File to write the findings to, instead of the standard output.")
-@click.option("--level", type=click.Choice(_LEVELS), help="What breaks, or good practice too; see below.")
+@click.option("--output-file", type=_PATH, help="File for the findings, instead of the standard output.")
+@click.option("--level", type=click.Choice(_LEVELS), help="Only what breaks, or good practice too; see below.")
 @click.option("--list", "listed", is_flag=True, help="List all rules with their levels, and check nothing.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
-@click.option("--select", multiple=True, metavar="ID,...", help="Rules that count; default: all.")
-@click.option("--ignore", multiple=True, metavar="ID,...", help="Rules that do not count.")
-@click.option("--baseline", type=_PATH, help="File with the findings that are known already; only others count.")
-@click.option("--write-baseline", type=_PATH, help="Write all findings into such a file, and succeed.")
+@click.option("--select", multiple=True, metavar="ID,...", help="Rules to check; default: all.")
+@click.option("--ignore", multiple=True, metavar="ID,...", help="Rules to ignore.")
+@click.option("--baseline", type=_PATH, help="File of known findings; report only new ones.")
+@click.option("--write-baseline", type=_PATH, help="Write all findings to such a file, and exit 0.")
 @click.option("--kubernetes", multiple=True, metavar="X.Y", help="Kubernetes versions; default: oldest and newest.")
 @click.option("--limit", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds for one chart.")
-@click.option("--cache/--no-cache", default=True, help="Take what is known of charts that have not changed.")
+@click.option("--cache/--no-cache", default=True, help="Reuse the findings of unchanged charts.")
 @click.option("--plain-http", is_flag=True, help="Ask the registry of an oci:// chart without TLS.")
 @workload_option
 @path_option
 def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **options: Any) -> None:
-    """Check charts, of chartgen or of others: files, values, structure, determinism, Helm, schemas, policy, scripts.
+    """Check charts, of chartgen or third-party: files, values, structure, determinism, Helm, schemas, policy, scripts.
 
-    Each chart is checked with the values given, or else with none and with every preset of its target, for the oldest
-    and the newest Kubernetes that it takes. Without an argument, the charts of the configuration, of ./charts or the
-    one here. A packaged chart (.tgz) is unpacked first; one of a registry (oci://) or a web server (https://) is
-    fetched by your Helm, with what that is logged in to. A values file of a chart that people wrote by hand is checked
-    for what is known of such charts. Exit 1 when there is an error, with --strict when there is anything.
+    Each chart is checked with the given values, or else with none and with every preset of its target, for the oldest
+    and the newest Kubernetes that it supports. Presets are those of --presets, and of values/ in the folders of --path.
+    The example of a site file replaces the defaults of a chart that refuses them. The default is the charts of the
+    configuration, of ./charts or the one in the current folder. A packaged chart (.tgz) is unpacked first; your Helm,
+    with its logins, fetches a chart of a registry (oci://) or a web server (https://). A values file of a hand-written
+    chart is checked against the rules known for such charts. Exit 1 on an error, with --strict on any finding.
 
-    Rules have two levels: what breaks, which is reported of every chart, and good practice (style), which is reported
-    of charts of chartgen, and of others with --level style. A rule that --select names is reported in any case.
+    Rules have two levels: defects (breaks), reported for every chart, and good practice (style), reported for charts of
+    chartgen and, with --level style, for third-party charts. A rule that --select names is always reported.
 
     Settings: [tool.chartgen.lint] in pyproject.toml or [lint] in chartgen.toml: charts, presets, select, ignore,
     kubernetes, level, strict, baseline. Exceptions: a comment `# chartgen: ignore[ID] reason`.
@@ -103,32 +105,31 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _steps(name: str, done: Outcome) -> None:
-    """Report how long each step of a chart took, and what is not shown of what was found."""
+    """Report the duration of each step of a chart, and the number of hidden findings."""
     steps = ["unchanged"] if done.steps is None else [f"{step.name} {step.seconds:.2f} s" for step in done.steps]
     more = f"; {done.hidden} of good practice not shown, --level style shows them" if done.hidden else ""
     say(f"{name}: {', '.join(steps)}{more}")
 
 
 def _list(form: str) -> None:
-    """Print all rules of lint: id, level, severity and what is looked for."""
+    """Print all rules of lint: id, level, severity and description."""
     from chartgen.linter.catalogue import rules_of_lint
+    from chartgen.linter.rules import level_of
 
     entries = rules_of_lint()
     if form == "json":
-        import json
-
         rows = [
-            {"rule": each.id, "level": each.level, "severity": each.severity, "meaning": each.meaning}
+            {"rule": each.id, "level": level_of(each.id), "severity": each.severity, "meaning": each.meaning}
             for each in entries
         ]
-        emit(json.dumps(rows, indent=2))
+        show_answer("rules/v1", {"rules": rows})
         return
     for each in entries:
-        click.echo(f"{each.id:<32}  {each.level:<6}  {each.severity:<9}  {each.meaning}")
+        click.echo(f"{each.id:<32}  {level_of(each.id):<6}  {each.severity:<9}  {each.meaning}")
 
 
 def _show(findings: Sequence[Finding]) -> None:
-    """Print findings below the file that they stand in, and how many there are."""
+    """Print findings below their file, and their number."""
     from chartgen.linter.reports import counts, line_of, place_of
 
     last = None
@@ -159,6 +160,3 @@ def _write_baseline(findings: Sequence[Finding], file: Path) -> None:
     known = [each for each in findings if each.rule not in NEVER]
     _write(baseline_text(known, file.parent), file)
     say(f"{file} knows {len(known)} findings")
-
-
-COMMANDS = (lint,)

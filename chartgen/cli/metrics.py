@@ -1,4 +1,4 @@
-"""`chartgen metrics`: how fast a run is, from its logs."""
+"""`chartgen metrics`: report the speed of a run from its logs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ from chartgen.cli.options import (
     say,
     values_options,
 )
-from chartgen.cli.output import emit
+from chartgen.cli.output import emit, show_answer
 from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
 
 if TYPE_CHECKING:
-    from chartgen.metrics.read.log import Log
+    from chartgen.checks.line_patterns import LinePatterns
+    from chartgen.helm.values import Values
+    from chartgen.metrics.read.collect import Log
     from chartgen.metrics.report_data import Readout, Wanted
     from chartgen.metrics.show.compare import Comparison
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
-# Option -> fact that it tells.
+# Option -> fact that it sets.
 _FACTS = {
     "batch": "batch",
     "sequence": "sequenceLength",
@@ -51,7 +53,7 @@ _COUNT = click.IntRange(min=1)
 @click.option("--gpu", help="GPU model, such as h100 or b200-180gb.")
 @click.option("--machines", type=_COUNT, help="Machines of the run, for the cost.")
 @click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"]), help="Precision.")
-@click.option("--window", default="", metavar="FIRST:LAST", help="Steps to look at, both included, or all.")
+@click.option("--window", default="", metavar="FIRST:LAST", help="Steps to evaluate, both included, or all.")
 @click.option("--run", type=_COUNT, metavar="N", help="Of several runs in a log the Nth; default: the last.")
 @click.option(
     "--attention",
@@ -80,11 +82,11 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
     """Report step time, tokens/s, TFLOPS, MFU, goodput and cost of a run from its logs.
 
     LOG is a file (gzip too), a folder of files, or - for the standard input: logs of NeMo 1 and 2, DLLogger,
-    Megatron-LM and its forks, Megatron-Bridge, Automodel, torchtitan and MLPerf, and TensorBoard event files; of
-    launcher nccl-test and of nccl-tests it reports, and draws, the bus bandwidth. RELEASE is a release of the
-    cluster, whose values and logs are read there. The model, the batch and the GPUs come from the release, from values
-    (-f), from options, or from the configuration in the log. Where two of these contradict one another, that is said,
-    and the exit code is 1. The first steps of each start are left out as warm-up, unless --window says otherwise.
+    Megatron-LM and its forks, Megatron-Bridge, Automodel, torchtitan and MLPerf, and TensorBoard event files. For
+    launcher nccl-test and for nccl-tests it reports, and draws, the bus bandwidth. RELEASE is a release of the
+    cluster; its values and logs are read from there. The model, the batch and the GPUs come from the release, from
+    values (-f), from options, or from the configuration in the log. Contradictions between these are reported, with
+    exit code 1. The first steps of each start are left out as warm-up, unless --window includes them.
 
     \b
     Examples:
@@ -99,11 +101,12 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
     fail_below, baseline = options["fail_below"], options["baseline"]
     if fail_below is not None and not baseline:
         raise UsageError(Problem("--fail-below compares with a baseline", hint="give --baseline too"))
-    log, facts = _open_release(logs[0], options) if _is_release(logs) else (read_logs(logs), [])
+    values = read_values(options)
+    log, facts = _open_release(logs[0], options) if _is_release(logs) else (read_logs(logs, _patterns(values)), [])
     if not len(log.track):
         _show_bandwidths(log, "prometheus" if prometheus else output, options)
         return
-    wanted = _wanted(options, facts)
+    wanted = _wanted(options, facts, values)
     found = read_out(log, wanted)
     compared = _compare(found, baseline, wanted) if baseline else None
     labels = {"release": logs[0]} if _is_release(logs) else {}
@@ -122,9 +125,9 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
 
 
 def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
-    """Report what a test of the network measured."""
+    """Report the bandwidths that a network test measured."""
     rows = log.bandwidths
-    from chartgen.metrics.show.bandwidth import bandwidth_dict, bandwidth_lines, plot_bandwidths
+    from chartgen.metrics.show.bandwidth import bandwidth_lines, best, plot_bandwidths
 
     refused = [f"--{name}" for name in ("report", "baseline", "run") if options[name]]
     refused += [f"--{form}" if form == "prometheus" else f"--output {form}"] if form not in ("text", "json") else []
@@ -132,9 +135,7 @@ def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
         problem = f"a test of the network has no {', '.join(refused)}"
         raise UsageError(Problem(problem, hint="--output json has all rows, --plot draws them"))
     if form == "json":
-        import json
-
-        click.echo(json.dumps(bandwidth_dict(rows), indent=2))
+        show_answer("bandwidths/v1", {"best": best(rows), "rows": rows})
     else:
         for line in bandwidth_lines(rows):
             click.echo(line)
@@ -144,7 +145,7 @@ def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
 
 
 def _is_release(logs: tuple[str, ...]) -> bool:
-    """Report whether a name is meant for a release: one word that is no file and does not look like one."""
+    """Report whether a name is meant for a release: one word that is not a file and does not look like one."""
     name = logs[0]
     return len(logs) == 1 and name != "-" and not Path(name).exists() and "/" not in name and "." not in name
 
@@ -158,12 +159,12 @@ def _open_release(release: str, options: dict[str, Any]) -> tuple[Log, list[tupl
         with open_place(options["context"], options["namespace"]) as (cluster, place):
             log, facts = read_release(cluster, release, place.namespace, progress=say)
     except MissingToolError:
-        say(f"there is no file {release}, so it was taken for a release")
+        say(f"no file {release}; reading the log of release {release}")
         raise
     return log, [(f"release {release}", facts)]
 
 
-def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]]) -> Wanted:
+def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], values: Values) -> Wanted:
     from chartgen.metrics.report_data import Wanted
 
     given = {fact: options[name] for name, fact in _FACTS.items() if options[name] is not None}
@@ -176,16 +177,15 @@ def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]]) -> Wanted:
         from chartgen.metrics.figures.published import find_model
 
         name, model = find_model(options["model"])
-        # its sequence length is the published one, which a run may change
+        # the sequence length is the published one, which a run may change
         sources.append((name, {key: value for key, value in model.items() if key != "sequenceLength"}))
-    if any(options[name] for name in ("files", "set_values", "set_strings", "set_json", "set_files")):
-        sources.append(("the values", _values(options)))
+    if values.layers:
+        sources.append(("the values", _facts_of(values, options)))
     keys = ("window", "attention", "peak", "price", "run")
     return Wanted(**{key: options[key] for key in keys}, facts=sources)
 
 
-def _values(options: dict[str, Any]) -> Any:
-    values = read_values(options)
+def _facts_of(values: Values, options: dict[str, Any]) -> Any:
     if options["target"]:
         from chartgen.metrics.figures.jobs import facts_of_release
 
@@ -193,6 +193,15 @@ def _values(options: dict[str, Any]) -> Any:
     from chartgen.metrics.figures.facts import facts_of_values
 
     return facts_of_values(values.data)
+
+
+def _patterns(values: Values) -> LinePatterns | None:
+    """Return the expressions for lines of a program that only the values describe."""
+    if not values.layers:
+        return None
+    from chartgen.metrics.read.readers.own import patterns_of
+
+    return patterns_of(values.data)
 
 
 def _compare(found: Readout, baseline: str, wanted: Wanted) -> Comparison:
@@ -212,13 +221,9 @@ def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[
         for line in csv_lines(found):
             emit(line)
     elif form == "json":
-        import json
-        from dataclasses import asdict
+        from chartgen.metrics.show.export import NAME, as_dict
 
-        from chartgen.metrics.show.export import as_dict, finite
-
-        data = as_dict(found) | {"baseline": finite(asdict(compared)) if compared else None}
-        click.echo(json.dumps(data, indent=2, allow_nan=False))
+        show_answer(NAME, {**as_dict(found), "baseline": compared})
     else:
         from chartgen.metrics.show.text import lines
 
@@ -250,6 +255,3 @@ def _draw(found: Readout, run: str, options: dict[str, Any]) -> None:
         written = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
         write_whole(options["report"], page(found, run=run, written=written))
         say(f"wrote {options['report']}")
-
-
-COMMANDS = (metrics,)

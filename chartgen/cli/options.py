@@ -1,7 +1,8 @@
-"""Options and arguments that several commands share."""
+"""Shared options and arguments of commands."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from chartgen.errors import ChartgenError
+from chartgen.cli.completion import complete_key, complete_preset, complete_release, complete_target, complete_workload
 from chartgen.visible import one_line
 
 if TYPE_CHECKING:
@@ -25,20 +26,40 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 _PATH = click.Path(path_type=Path)
+_FETCH = 60.0  # seconds for a chart of a registry
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def complete_target(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-    """Complete the name of a target; nothing when the folders of the command line are wrong, which the command says."""
-    from chartgen.composer.library import open_library
+class Duration(click.ParamType[float]):
+    """A time span such as 90s, 10m or 2h, as seconds."""
 
-    try:
-        names = open_library(ctx.params.get("path") or ()).names("target")
-    except ChartgenError:
-        return []
-    return [name for name in names if name.startswith(incomplete)]
+    name = "time"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse a time span."""
+        if isinstance(value, float):
+            return value
+        match = re.fullmatch(r"(\d+)([smhd])", value)
+        if match is None:
+            self.fail(f"{value!r} is not a time span such as 90s, 10m or 2h", param, ctx)
+        return float(int(match[1]) * _UNITS[match[2]])
+
+
+class ValuesFile(click.Path):
+    """A values file of this machine; `-` is the standard input, as in Helm."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the file's path."""
+        if re.match(r"https?://", str(value)):
+            self.fail(f"{value} is not on this machine; download it, and keep the copy with the run", param, ctx)
+        return super().convert("/dev/stdin" if value == "-" else value, param, ctx)
 
 
 target_argument = click.argument("target", shell_complete=complete_target)
+release_argument = click.argument("release", shell_complete=complete_release)
 path_option = click.option(
     "--path",
     multiple=True,
@@ -50,29 +71,101 @@ output_option = click.option(
 )
 namespace_option = click.option("-n", "--namespace", default="", help="Namespace; default: the context's.")
 context_option = click.option("--context", default=None, help="Kubeconfig context; default: the current one.")
-workload_option = click.option("--workload", help="Another workload kind than the target's, such as job or jobset.")
+workload_option = click.option(
+    "--workload",
+    shell_complete=complete_workload,
+    help="Another workload kind than the target's, such as job or jobset.",
+)
 
 
-def values_options(command: F) -> F:
-    """Add `-f` and the `--set` family, with Helm's meaning."""
-    options = [
-        click.option("-f", "--values", "files", multiple=True, type=_PATH, help="Values file; later ones win."),
-        click.option("--set", "set_values", multiple=True, metavar="KEY=VALUE", help="One value, as in Helm."),
-        click.option("--set-string", "set_strings", multiple=True, metavar="KEY=TEXT", help="One value as text."),
-        click.option("--set-json", multiple=True, metavar="KEY=JSON", help="One value as JSON."),
-        click.option("--set-file", "set_files", multiple=True, metavar="KEY=FILE", help="One value from a file."),
-    ]
-    for option in reversed(options):
+_PRESET = click.option(
+    "--preset",
+    "preset_names",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_preset,
+    help="Preset with its overlay for the target, below each -f; see `chartgen list presets`.",
+)
+_LAYERS = (
+    click.option(
+        "-f",
+        "--values",
+        "files",
+        multiple=True,
+        type=ValuesFile(),
+        help="Values file, or - for the standard input; later ones win.",
+    ),
+    click.option(
+        "--set",
+        "set_values",
+        multiple=True,
+        shell_complete=complete_key,
+        metavar="KEY=VALUE",
+        help="One value, as in Helm.",
+    ),
+    click.option(
+        "--set-string",
+        "set_strings",
+        multiple=True,
+        shell_complete=complete_key,
+        metavar="KEY=TEXT",
+        help="One value as text.",
+    ),
+    click.option(
+        "--set-json", multiple=True, shell_complete=complete_key, metavar="KEY=JSON", help="One value as JSON."
+    ),
+    click.option(
+        "--set-file",
+        "set_files",
+        multiple=True,
+        shell_complete=complete_key,
+        metavar="KEY=FILE",
+        help="One value from a file.",
+    ),
+)
+_NAMES = ("preset_names", "files", "set_values", "set_strings", "set_json", "set_files")
+
+
+def layer_options(command: F) -> F:
+    """Add `-f` and the `--set` options, with Helm's meaning."""
+    for option in reversed(_LAYERS):
         command = option(command)
     return command
 
 
-def read_values(options: dict[str, Any]) -> Values:
-    """Take the values options out of a command's options and layer them."""
+def values_options(command: F) -> F:
+    """Add `--preset`, `-f` and the `--set` options to a command with a target."""
+    return _PRESET(layer_options(command))
+
+
+def read_values(options: dict[str, Any], target: str = "") -> Values:
+    """Remove the values options from a command's options and return them as layers.
+
+    Args:
+        options: The options; those of values are removed.
+        target: The target or chart folder of the presets; default the command's own.
+    """
     from chartgen.helm.values import load_values
 
-    names = ("files", "set_values", "set_strings", "set_json", "set_files")
-    return load_values(**{name: options.pop(name) for name in names})
+    given = {name: options.pop(name, ()) for name in _NAMES}
+    return load_values([*_preset_layers(given.pop("preset_names"), target), *given.pop("files")], **given)
+
+
+def _preset_layers(names: tuple[str, ...], target: str) -> list[Path]:
+    if not names:
+        return []
+    from chartgen.composer.origin import origin_of
+    from chartgen.composer.presets import preset_layers
+    from chartgen.errors import Problem, UsageError
+
+    params = click.get_current_context().params
+    target = target or params.get("target") or ""
+    if chart := _read_chart(target):
+        target = origin_of(chart).name
+    if not target:
+        raise UsageError(Problem("--preset needs a target", hint="add --target, or pass the preset's file with -f"))
+    opened = library(params.get("path") or ())
+    return [file for name in names for file in preset_layers(name, target, opened)]
 
 
 def library(path: tuple[Path, ...]) -> Library:
@@ -83,21 +176,45 @@ def library(path: tuple[Path, ...]) -> Library:
 
 
 def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *, values_only: bool = False) -> Chart:
-    """Return the chart of a folder, or compose that of a target, or only what its values can be."""
+    """Return a chart, or compose that of a target; with `values_only` only its values interface.
+
+    Args:
+        name: A target, a chart's folder or archive, or its address in a registry or on a web server.
+        path: The folders of `--path`.
+        workload: Another kind of job than the target's.
+        values_only: Whether templates are not needed.
+    """
     from chartgen.composer.assembly import compose, compose_interface
     from chartgen.composer.origin import identified
     from chartgen.composer.target import load_target
-    from chartgen.helm.chart import Chart
 
-    if (Path(name) / "Chart.yaml").is_file():
-        return identified(Chart.read(Path(name)), library(path))
+    if chart := _read_chart(name):
+        return identified(chart, library(path))
     make = compose_interface if values_only else compose
     return make(load_target(name, library(path)), workload)
 
 
+def _read_chart(name: str) -> Chart | None:
+    """Read the chart of a folder, an archive or an address; None for a target."""
+    import tempfile
+
+    from chartgen.helm.chart import Chart
+    from chartgen.linter.packages import fetched, is_archive, is_remote, unpacked
+
+    if (Path(name) / "Chart.yaml").is_file():
+        return Chart.read(Path(name))
+    if not is_remote(name) and not is_archive(Path(name)):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "fetched")
+        place.mkdir()
+        archive = fetched(name, place, limit=_FETCH) if is_remote(name) else Path(name)
+        return Chart.read(unpacked(archive, name, Path(folder)))
+
+
 @contextmanager
 def open_place(context: str | None, namespace: str) -> Iterator[tuple[Cluster, Place]]:
-    """Connect to the cluster of --context, and give its place for Helm; the namespace is the context's by default."""
+    """Connect to the cluster of --context, and yield it with its place for Helm; default the context's namespace."""
     from chartgen.kube import connect
     from chartgen.releases.helm_release import Place
 
@@ -106,19 +223,19 @@ def open_place(context: str | None, namespace: str) -> Iterator[tuple[Cluster, P
 
 
 def say(line: str) -> None:
-    """Print a line of progress, apart from the result."""
+    """Print a line of progress to stderr."""
     click.echo(f"{click.style('>', fg='cyan')} {one_line(line)}", err=True)
 
 
 def show_warnings(found: Iterable[Finding]) -> None:
-    """Print the warnings among findings, and what could not be checked, apart from the result."""
+    """Print warnings and failed checks among findings to stderr."""
     for each in found:
         if each.severity != "error":
             click.echo(f"{click.style(each.severity, fg='yellow')}: {one_line(str(each))}", err=True)
 
 
 def show_plan(plan: Plan) -> None:
-    """Print a plan, apart from the command's result."""
+    """Print a plan to stderr."""
     from chartgen.releases.plan import describe
 
     click.echo("Plan", err=True)
@@ -127,7 +244,7 @@ def show_plan(plan: Plan) -> None:
 
 
 def show_table(rows: list[tuple[str, str]]) -> None:
-    """Print rows of name and text, wrapped to the terminal but not at the hyphens of names, which people copy."""
+    """Print rows of name and text, wrapped to the terminal but not at hyphens of names, so that they can be copied."""
     import shutil
     import textwrap
 

@@ -1,27 +1,31 @@
-"""The one way out: what commands print passes a guard that makes it harmless; data for programs passes it by."""
+"""Output of all commands: a guard makes text for people harmless; data for programs bypasses it.
+
+`show_answer` prints every JSON answer.
+"""
 
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
 from chartgen.visible import harmless
 
-# What click writes for the colours and weights of chartgen's own words; whoever forges them can only colour.
+# Codes that click writes for chartgen's own colours and weights; forged ones can only colour text.
 _STYLE = re.compile(r"(\x1b\[(?:0|1|31|32|33|36)m)")
 
 
 class Guard(io.TextIOBase):
-    """A stream for people: nothing that is written to it steers a terminal or a CI runner.
+    """A text stream for people: neutralizes text that would control a terminal or a CI runner.
 
     Args:
-        stream: Where it goes.
+        stream: The underlying stream.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -29,12 +33,12 @@ class Guard(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """Encoding of the stream."""
+        """Return the encoding of the stream."""
         return self.stream.encoding or "utf-8"
 
     @property
     def errors(self) -> str:  # type: ignore[override]
-        """How the stream treats what its encoding lacks."""
+        """Return the stream's handling of encoding errors."""
         return self.stream.errors or "strict"
 
     def write(self, text: str | bytes, /) -> int:
@@ -50,7 +54,7 @@ class Guard(io.TextIOBase):
         self.stream.flush()
 
     def isatty(self) -> bool:
-        """Report whether it is a terminal."""
+        """Report whether the stream is a terminal."""
         return self.stream.isatty()
 
     def fileno(self) -> int:
@@ -58,7 +62,7 @@ class Guard(io.TextIOBase):
         return self.stream.fileno()
 
     def writable(self) -> bool:
-        """Report that it can be written to."""
+        """Report that the stream is writable."""
         return True
 
 
@@ -74,11 +78,28 @@ def guarded() -> Iterator[None]:
 
 
 def emit(text: str, *, nl: bool = True) -> None:
-    """Print what another program reads, byte for byte, to everything but a terminal."""
+    """Print data for programs, unchanged unless stdout is a terminal."""
     if sys.stdout.isatty():
         click.echo(text, nl=nl)
     else:
-        click.echo(text, nl=nl, file=_past_the_guard(), color=True)  # else click takes colours out
+        click.echo(text, nl=nl, file=_past_the_guard(), color=True)  # else click removes colours
+
+
+def show_answer(schema: str, facts: Any, *, stream: bool = False, secrets: bool = False) -> None:
+    """Print a JSON answer.
+
+    Args:
+        schema: Name and version of its form, such as `status/v1`; see `chartgen.cli.answers`.
+        facts: A record or a dictionary.
+        stream: Whether it is one of several, each on a line of its own.
+        secrets: Whether it keeps its secrets, because a program runs with them.
+    """
+    from chartgen.answers import answer
+    from chartgen.masking import masked_value
+
+    data = answer(schema, facts)
+    text = json.dumps(data if secrets else masked_value(data), indent=None if stream else 2, allow_nan=False)
+    emit(harmless(text))  # the same data: escapes are written as JSON escapes
 
 
 def steer(codes: str) -> None:

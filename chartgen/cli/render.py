@@ -1,4 +1,4 @@
-"""`chartgen render`: what a chart renders to."""
+"""`chartgen render`: print the manifests of a chart."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def render(
 
     \b
     Example:
-      chartgen render gke-a3mega my-run -f values/gpt3-175b.yaml -f values/gke-a3mega/gpt3-175b.yaml -f site.yaml
+      chartgen render gke-a3mega my-run --preset gpt3-175b -f site.yaml
     """
     from chartgen.checks import validate
     from chartgen.helm.manifests import render as render_chart
@@ -36,6 +36,3 @@ def render(
     chart = find_chart(target, path, workload)
     validate(chart, values)
     emit(render_chart(chart, release, namespace, values.data), nl=False)
-
-
-COMMANDS = (render,)

@@ -1,1 +1,1 @@
-"""Composes charts: targets, fragments, launchers and workload kinds into one chart for each target."""
+"""Compose targets, fragments, launchers and workload kinds into one chart for each target."""

@@ -1,47 +1,39 @@
 """Composes a chart: fragments' slot texts into the skeleton of a workload kind, values and schemas into one each.
 
-The skeleton and the fragments are Helm text; jinja2 with `<% %>` only joins them, so that their Go templates, comments
-and order survive. Nothing is written here.
+Nothing is written here.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
-from chartgen import __version__
+from chartgen.composer.chart_tags import COMMON, DEFINE, Tags, joined
 from chartgen.composer.fragment import Fragment, check_combination
-from chartgen.composer.kube_linter import exceptions
-from chartgen.composer.launcher import Launcher
+from chartgen.composer.interface import interface_of
+from chartgen.composer.kube_linter import FILE as KUBE_LINTER
+from chartgen.composer.kube_linter import WITHOUT_TTL, configuration
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed
 from chartgen.composer.provenance import Marks, Source
-from chartgen.composer.schema import chart_schema, schema_text
-from chartgen.composer.slots import SLOTS, Segment, SlotText, resolve
-from chartgen.composer.tags import fill
-from chartgen.composer.target import Target
+from chartgen.composer.rule_lines import rule_lines
+from chartgen.composer.rules import rules_of
+from chartgen.composer.target import Target, of_kind
 from chartgen.composer.value_docs import Row
-from chartgen.composer.values import Part, check_parts, join_parts, place_of, with_defaults
 from chartgen.composer.workload import Workload, load_workload
-from chartgen.data.compatibility import lock, queue_needs
-from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
+from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.chart import Chart
-from chartgen.helm.schema import validate
-from chartgen.helm.yaml import load, read_text, require_map
+from chartgen.helm.schema import SCHEMA_FILE
+from chartgen.helm.yaml import read_text
 
-COMMON = BUILTIN / "workloads" / "common"
 SETUP = BUILTIN / "workloads" / "setup"
-_PROGRAMS = ("transport.py",)
-_MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
-_DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
-# A fact of the target or the launcher and nothing else, as most files that do have a tag.
-_FACT = re.compile(r"<%= (target|launcher)\.([a-z_.]+) %>")
 _INCLUDE = re.compile(r'\binclude\s+"([^"]+)"')
-_COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
+_GET = re.compile(r'\.Files\.Get "files/([^"]+)"')
+_SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its object's spec
+_COMMON_IN_SETUP = ("_helpers.tpl", "_launchers.tpl", "_settings.tpl")
 
 
 def compose(target: Target, workload: str | None = None) -> Chart:
@@ -56,13 +48,13 @@ def compose(target: Target, workload: str | None = None) -> Chart:
 
     Raises:
         UsageError: Unknown workload kind.
-        ChartgenError: Fragments that cannot stand together, slots that clash, text that does not render.
+        ChartgenError: Fragments that exclude each other, slots that clash, text that does not render.
     """
     return _Composer(target, _workload(target, workload or target.workload)).run_chart()
 
 
 def compose_interface(target: Target, workload: str | None = None) -> Chart:
-    """Compose only what says which values a run chart takes: enough to check values, in a fraction of the time.
+    """Compose only the schema and the values of a run chart: enough to check values, in a fraction of the time.
 
     Returns:
         A chart without templates: values.yaml and values.schema.json.
@@ -70,11 +62,18 @@ def compose_interface(target: Target, workload: str | None = None) -> Chart:
     return _Composer(target, _workload(target, workload or target.workload)).interface()
 
 
-def compose_setup(target: Target) -> Chart | None:
-    """Compose the setup chart of a target, which takes the same values; None when no fragment has setup templates."""
-    if not any(fragment.setup for fragment in target.fragments):
+def compose_setup(target: Target, workload: str | None = None) -> Chart | None:
+    """Compose the setup chart of a target, which takes the same values; None when no fragment has setup templates.
+
+    Args:
+        target: The target.
+        workload: Another workload kind; it has a setup chart of its own only when other fragments fill it.
+    """
+    usual, found = of_kind(target, target.workload), of_kind(target, workload or target.workload)
+    kind = workload if workload and found.fragments != usual.fragments else target.workload
+    if not any(fragment.setup for fragment in found.fragments):
         return None
-    return _Composer(target, _workload(target, target.workload)).setup_chart()
+    return _Composer(target, _workload(target, kind), setup=True).setup_chart()
 
 
 def compose_sources(composed: Composed) -> dict[str, list[tuple[str, Source | None]]]:
@@ -84,35 +83,56 @@ def compose_sources(composed: Composed) -> dict[str, list[tuple[str, Source | No
         ChartgenError: As `compose`.
     """
     marks = Marks()
-    composer = _Composer(composed.target, _workload(composed.target, composed.workload), marks)
+    workload = _workload(composed.target, composed.workload)
+    composer = _Composer(composed.target, workload, marks, setup=composed.setup)
     files = composer.setup_templates() if composed.setup else composer.run_templates()
     return {path: marks.read(_tidy(text)) for path, text in files.items()}
 
 
 class _Composer:
-    def __init__(self, target: Target, workload: Workload, marks: Marks | None = None) -> None:
-        self.target, self.workload, self.marks = target, workload, marks
+    def __init__(self, target: Target, workload: Workload, marks: Marks | None = None, *, setup: bool = False) -> None:
+        target = of_kind(target, workload.name)
+        self.target, self.workload, self.marks, self.setup = target, workload, marks, setup
         check_combination(target.fragments, target.document, workload.name, workload.requires)
-        self.chart = target.name if workload.name == target.workload else f"{target.name}-{workload.name}"
-        self.guarded = True
+        kind = "" if workload.name == target.workload else f"-{workload.name}"
+        self.chart = f"{target.name}{kind}{'-setup' if setup else ''}"
+        self.tags = Tags(target, workload, self.chart, setup=setup, marks=marks, rules=self._rules)
         self.sources: dict[str, Path] = {}
 
     def run_chart(self) -> Chart:
         """Compose the chart of runs."""
-        return self._finish(self.run_templates(), COMMON / "README.md", f"Training on {self.target.description}")
+        files = {**self.run_templates(), KUBE_LINTER: configuration(self.target.fragments)}
+        common = {f"templates/{self.workload.name}.yaml", "templates/job.yaml", "templates/_launch.tpl"}
+        others = [
+            f"`{path}`"
+            for path in sorted(files)
+            if path.startswith("templates/") and path not in common and self._is_special(path)
+        ]
+        description = f"Training on {self.target.description}"
+        return self._finish(files, COMMON / "README.md", description, others=", ".join(others))
+
+    def _is_special(self, path: str) -> bool:
+        """Whether a template is of a fragment or a workload kind, and not of every chart."""
+        return path in ("templates/_hydra.tpl", "templates/_rendezvous.tpl") or not self.sources[path].is_relative_to(
+            COMMON
+        )
 
     def run_templates(self) -> dict[str, str]:
         """Compose the templates of the chart of runs."""
         # a kind's own file replaces the common one of its name
-        for folder in (COMMON / "templates", self.workload.path / "templates"):
-            self.sources |= {_template_name(file): file for file in sorted(folder.iterdir())}
-        files = {name: self._render(read_text(file), file) for name, file in self.sources.items()}
+        for folder in (COMMON, *self.workload.folders):
+            self.sources |= {_template_name(file): file for file in sorted((folder / "templates").iterdir())}
+        files = {name: self.tags.render(read_text(file), file) for name, file in self.sources.items()}
+        files = self._objects(files) | self._launchers()
         for fragment in self.target.fragments:
             for name, text in fragment.manifests.items():
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        return files
+        files = _without_unused(files, self.sources)
+        taken = {name for text in files.values() for name in _GET.findall(text)}
+        scripts = {f"files/{name}": self.tags.script(name) for name in sorted(taken & self.tags.scripts.keys())}
+        return files | scripts | self.tags.plain
 
     def setup_chart(self) -> Chart:
         """Compose the chart of what is installed once."""
@@ -121,11 +141,8 @@ class _Composer:
 
     def setup_templates(self) -> dict[str, str]:
         """Compose the templates of the chart of what is installed once."""
-        self.chart = f"{self.chart}-setup"
-        # the setup chart has no launcher to ask whether GPUs are in use: its objects are for runs that use them
-        self.guarded = False
-        files = {f"templates/{name}": self._common(f"templates/{name}") for name in _COMMON_IN_SETUP}
-        files["templates/NOTES.txt"] = self._render(
+        files = {f"templates/{name}": self.tags.common(f"templates/{name}") for name in _COMMON_IN_SETUP}
+        files["templates/NOTES.txt"] = self.tags.render(
             read_text(SETUP / "templates/NOTES.txt"), SETUP / "templates/NOTES.txt"
         )
         for fragment in self.target.fragments:
@@ -136,40 +153,33 @@ class _Composer:
 
     def interface(self) -> Chart:
         """Compose the values and their schema."""
-        files, _ = self._interface()
-        return Chart(self.chart, files, self._origin)
+        return Chart(self.chart, self._interface[0], self._origin)
 
+    @cached_property
     def _interface(self) -> tuple[dict[str, str], list[Row]]:
-        """Compose values.yaml and its schema, and give a row for each value."""
-        folders = [COMMON, self.workload.path, *(fragment.path for fragment in self.target.fragments)]
-        parts = [self._values_of(folder) for folder in folders if (folder / "values.yaml").is_file()]
-        check_parts(parts)
-        text, table = with_defaults(self._values(parts), self.target.document, self.target.values)
-        schema = chart_schema(self.target, folders, table)
-        self._check_defaults(text, schema, parts)
-        return {"values.yaml": _MODELINE + text, "values.schema.json": schema_text(schema) + "\n"}, table
+        """The values and their schema as files, and a row for each value."""
+        return interface_of(self.tags)
 
-    def _finish(self, files: dict[str, str], readme: Path, description: str) -> Chart:
-        interface, table = self._interface()
+    def _finish(self, files: dict[str, str], readme: Path, description: str, others: str = "") -> Chart:
+        interface, table = self._interface
         files |= {
-            "Chart.yaml": self._common("Chart.yaml", description=description),
+            "Chart.yaml": self.tags.common("Chart.yaml", description=description),
             "LICENSE": read_text(COMMON / "LICENSE"),
             ".helmignore": read_text(COMMON / "helmignore"),
-            "README.md": self._render(read_text(readme), readme, description=description, values_table=table),
+            "README.md": self.tags.render(
+                read_text(readme), readme, description=description, others=others, values_table=table
+            ),
             **interface,
         }
         return Chart(self.chart, {path: _tidy(files[path]) for path in sorted(files)}, self._origin)
 
     @property
     def _origin(self) -> Composed:
-        return Composed(self.target, self.workload.name, setup=not self.guarded)
-
-    def _common(self, name: str, **more: object) -> str:
-        return self._render(read_text(COMMON / name), COMMON / name, **more)
+        return Composed(self.target, self.workload.name, setup=self.setup)
 
     def _helpers(self, fragment: Fragment) -> dict[str, str]:
         slot = fragment.slots.get("helpers.tpl")
-        return self._template(f"_{fragment.name}.tpl", _text(slot.segments), slot.path) if slot else {}
+        return self._template(f"_{fragment.name}.tpl", joined(slot.segments), slot.path) if slot else {}
 
     def _add_helpers(self, files: dict[str, str]) -> None:
         """Add the helpers that the files include, and those that these include in turn."""
@@ -185,7 +195,7 @@ class _Composer:
 
     def _defined(self, fragment: Fragment) -> set[str]:
         slot = fragment.slots["helpers.tpl"]
-        return set(_DEFINE.findall(self._render(_text(slot.segments), slot.path)))
+        return set(DEFINE.findall(self.tags.render(joined(slot.segments), slot.path)))
 
     def _template(self, name: str, text: str, path: Path) -> dict[str, str]:
         name = f"templates/{name}"
@@ -195,117 +205,58 @@ class _Composer:
                 Problem(f"{name} of the chart already comes from {self.sources[name]}", path, hint=hint)
             )
         self.sources[name] = path
-        return {name: self._render(text, path)}
+        return {name: self.tags.render(text, path)}
 
-    # -- slots
+    def _objects(self, files: dict[str, str]) -> dict[str, str]:
+        """Give the object of a run a file of its kind's name, with its spec below it, and leave out empty files."""
+        kind, gpu = self.workload, f'include "{self.chart}.gpu" .'
+        spec = files.pop(_SPEC)
+        self.sources.pop(_SPEC)
+        own = "objectSpec" if "objectSpec" in self.tags.defined_by_kind else "kindSpec"
+        if self.tags.has_other_job:
+            made = {
+                kind.name: self._object(kind.api, kind.kind, own, gpu, spec, gpus=True),
+                "job": self._object("batch/v1", "Job", "job", f"not ({gpu})", self.tags.common("job.tpl"), gpus=False),
+            }
+        else:
+            made = {kind.name: self._object(kind.api, kind.kind, own, "", spec)}
+        objects = {f"templates/{name}.yaml": text for name, text in made.items()}
+        self.sources |= dict.fromkeys(objects, COMMON / "object.yaml")
+        return objects | {name: text for name, text in files.items() if text.strip()}
 
-    def _slot(self, name: str, indent: int, provides: str = "") -> str:
-        """Join what the fragments put into a slot, or only those that provide a capability."""
-        if name not in SLOTS:
-            raise ValueError(f"unknown slot {name!r}; {did_you_mean(name, SLOTS)}")
-        chunks, guard_open = [], False
-        for text, segments in self._resolved(name, provides):
-            guard = self.guarded and text.gpu_only
-            if guard != guard_open:
-                chunks.append(self._guard(opens=guard))
-                guard_open = guard
-            if not name.endswith((".sh", ".tpl")):
-                chunks.append(f"{{{{- /* {text.fragment} */}}}}\n")
-            lines = _text(segments)
-            if self.marks:
-                lines = "".join(self.marks.marked(each.text, text.path, each.line) for each in segments)
-            chunks.append(self._render(lines, text.path, indent=indent))
-        if guard_open:
-            chunks.append(self._guard(opens=False))
-        return _indent("".join(chunks), indent).rstrip("\n")
-
-    def _guard(self, *, opens: bool) -> str:
-        return f'{{{{- if include "{self.chart}.gpu" . }}}}\n' if opens else "{{- end }}\n"
-
-    def _resolved(self, name: str, provides: str) -> list[tuple[SlotText, list[Segment]]]:
-        filling = [fragment for fragment in self.target.fragments if name in fragment.slots]
-        texts = [fragment.slots[name] for fragment in filling if not provides or provides in fragment.provides]
-        return [(text, segments) for text, segments in resolve(texts) if segments]
-
-    def _part(self, launcher: Launcher, name: str) -> str:
-        return self._render(launcher.parts.get(name, ""), launcher.path / name, launcher=launcher).rstrip("\n")
-
-    def _devices(self, fragment: Fragment) -> str:
-        contract = fragment.contract
-        return self._render(contract.devices, fragment.path / "fragment.yaml") if contract else ""
-
-    # -- values
-
-    def _values_of(self, folder: Path) -> Part:
-        path = folder / "values.yaml"
-        source = read_text(path)
-        return Part(path, source, self._render(source, path))
-
-    def _values(self, parts: list[Part]) -> str:
-        """Join values.yaml from the common, the fragments' and the launchers'."""
-        text = join_parts(parts) + "\nlaunchers:\n"
-        for launcher in self.target.launchers:
-            text += f"  {launcher.name}:\n" + _indent(self._launcher_values(launcher), 4)
-        return text
-
-    def _check_defaults(self, text: str, schema: dict[str, Any], parts: list[Part]) -> None:
-        """Check a user's defaults against the chart's schema; chartgen's own are checked by its tests."""
-        if self.target.library.is_builtin(self.target.path):
-            return
-        from chartgen.helm.values import coalesce
-
-        data = coalesce(require_map(load(text, "values.yaml"), "values.yaml"), {})
-        problems = validate(data, schema, lambda keys: place_of(tuple(keys), parts, self.target.document))
-        if problems:
-            raise ChartgenError(problems)
-
-    def _launcher_values(self, launcher: Launcher) -> str:
-        paths = [BUILTIN / "launchers" / "values.yaml", launcher.path / "values.yaml"]
-        return "".join(self._render(read_text(path), path, launcher=launcher) for path in paths if path.is_file())
-
-    # -- jinja2
-
-    def _render(self, text: str, path: Path, **more: object) -> str:
-        if self.marks and path.name != "fragment.yaml":
-            text = self.marks.marked(text, path)
-        # by far the most frequent tag; most files hold no other, and jinja2 takes a millisecond to compile one
-        text = text.replace("<%= chart %>", self.chart)
-        if "<%" not in text:
-            return text
-        context, trusted = {**self._context, **more}, self.target.library.is_builtin(path)
-        if trusted:
-            text = _FACT.sub(lambda fact: _told(fact, context), text)
-        return fill(text, path, context, trusted=trusted) if "<%" in text else text
-
-    def _queue_needs(self) -> list[str]:
-        if "kueue" not in {fragment.name for fragment in self.target.fragments}:
-            return []
-        claims = any("resourceClaims.yaml" in fragment.slots for fragment in self.target.fragments)
-        return queue_needs(self.workload.name, claims=claims)
-
-    @cached_property
-    def _context(self) -> dict[str, object]:
-        return {
-            "chart": self.chart,
-            "target": self.target,
-            "workload": self.workload.name,
-            "container": self.workload.container,
-            "kind": self.workload,
-            "setup": not self.guarded,
-            "version": __version__,
-            "compat": lock,
-            "queue_needs": self._queue_needs(),
-            "exceptions": exceptions(self.target.fragments),
-            "slot": self._slot,
-            "part": self._part,
-            "common": _program,
-            "devices": self._devices,
-            "workload_validate": self._workload_validate,
+    def _object(
+        self, api: str, name: str, spec: str, condition: str, definitions: str, *, gpus: bool | None = None
+    ) -> str:
+        facts = {
+            "api": api,
+            "object_kind": name,
+            "spec": spec,
+            "condition": condition,
+            "definitions": definitions.strip(),
         }
+        self.tags.gpus = gpus
+        made = self.tags.common("object.yaml", without_ttl=WITHOUT_TTL, **facts)
+        self.tags.gpus = None
+        return made
 
-    def _workload_validate(self) -> str:
-        path = self.workload.path / "validate.tpl"
-        return self._render(read_text(path), path).rstrip("\n") if path.is_file() else ""
+    def _launchers(self) -> dict[str, str]:
+        """Compose a template for each launcher, of the parts that Helm fills in."""
+        path = COMMON / "launcher.tpl"
+        files = {
+            f"templates/launchers/_{launcher.name}.tpl": self.tags.render(read_text(path), path, launcher=launcher)
+            for launcher in self.target.launchers
+            if launcher.definitions
+        }
+        self.sources |= dict.fromkeys(files, path)
+        return files
+
+    def _rules(self) -> str:
+        tasks = {launcher.name: launcher.task for launcher in self.target.launchers}
+        unmarked = _Composer(self.target, self.workload) if self.marks else self
+        schema = json.loads(unmarked.interface().files[SCHEMA_FILE])
+        lines = rule_lines(self.chart, rules_of(self.target, self.workload.folders), schema, tasks)
+        marks = self.marks
+        return "\n".join(marks.marked(*line) if marks else line.text for line in lines)
 
 
 def _workload(target: Target, name: str) -> Workload:
@@ -328,7 +279,7 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
     first: dict[str, str] = {}
     problems = []
     for name, text in files.items():
-        for match in _DEFINE.finditer(text):
+        for match in DEFINE.finditer(text):
             if match[1] in first:
                 line = text.count("\n", 0, match.start()) + 1
                 message = f"template {match[1]!r} is already defined in {sources[first[match[1]]]}"
@@ -338,27 +289,16 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
         raise ChartgenError(problems)
 
 
-def _program(name: str) -> str:
-    """Return a program that every run needs. A stranger's tag can name no other file."""
-    if name not in _PROGRAMS:
-        raise ValueError(f"common({name!r}): there is no such program; known: {', '.join(_PROGRAMS)}")
-    return read_text(COMMON / name)
-
-
-def _told(fact: re.Match[str], context: Mapping[str, object]) -> str:
-    """Fill in a fact; a name that the context lacks is a loop's, and jinja2's to fill."""
-    return str(attrgetter(fact[2])(context[fact[1]])) if fact[1] in context else fact[0]
-
-
-def _text(segments: Sequence[Segment]) -> str:
-    return "".join(segment.text for segment in segments)
-
-
-def _indent(text: str, indent: int) -> str:
-    pad = " " * indent
-    return "\n".join(pad + line if line.strip() else line for line in text.split("\n"))
+def _without_unused(files: dict[str, str], sources: Mapping[str, Path]) -> dict[str, str]:
+    """Leave out chartgen's own helpers that nothing includes, such as what only an absent launcher needs."""
+    for name, text in files.items():
+        others = [other for path, other in files.items() if path != name]
+        used = any(f'"{each}"' in other for each in DEFINE.findall(text) for other in others)
+        if name.startswith("templates/_") and not used and sources[name].is_relative_to(BUILTIN):
+            return _without_unused({path: other for path, other in files.items() if path != name}, sources)
+    return files
 
 
 def _tidy(text: str) -> str:
-    """End a file in one newline; what stands inside is the author's."""
+    """End a file in one newline; the rest is the author's."""
     return text.strip("\n") + "\n"

@@ -1,11 +1,12 @@
-"""Definition files (`target.yaml`, `fragment.yaml`, `launcher.yaml`, `workload.yaml`): which keys each may hold.
+"""Definition files (`target.yaml`, `fragment.yaml`, `launcher.yaml`, `workload.yaml`) and their allowed keys.
 
-One table per kind of file is the only place that knows its keys: it checks the file, and `json_schema` publishes it
-for editors under `schemas/`.
+Each kind of file has one table of its keys: it checks the file, and `json_schema` publishes it for editors under
+`schemas/`.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,8 @@ from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm.set_flags import dotted
 from chartgen.helm.yaml import Document, Keys, Plain, load_file, require_map, type_name
 
-_TYPES: dict[str, tuple[type, str]] = {
+_TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
+    "number": ((int, float), "a number"),
     "string": (str, "text"),
     "integer": (int, "a whole number"),
     "object": (dict, "a map"),
@@ -28,9 +30,10 @@ class Field:
 
     Args:
         type: A JSON Schema type name.
-        description: What it is for, shown by editors.
-        required: Whether the file must have it; a list or map must then not be empty.
-        enum: The words it may be, when they are few.
+        description: Its purpose, shown by editors.
+        required: Whether the file must have it; a required list or map must not be empty.
+        enum: The allowed words, if they are few.
+        pattern: A regular expression that a text must match as a whole, and what it allows.
         of: Type name of a list's items or a map's values; empty = anything.
         items: The keys of each value of an object whose keys are free, such as the machines of a target.
         keys: The keys of an object.
@@ -40,27 +43,28 @@ class Field:
     description: str
     required: bool = False
     enum: tuple[str, ...] = ()
+    pattern: tuple[str, str] | None = None
     of: str = ""
     items: Mapping[str, Field] | None = None
     keys: Mapping[str, Field] | None = None
 
 
 def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, dict[str, Plain]]:
-    """Read a definition file and check it against its table; texts of several lines are joined into one.
+    """Read a definition file and check it against its table; join texts of several lines into one.
 
     Raises:
         ChartgenError: All unknown keys, wrong types and missing keys at once, each with its place.
     """
     document = load_file(path)
     data = require_map(document, path.name)
-    problems = list(_check(document, data, fields, ()))
+    problems = list(check_fields(document, data, fields, ()))
     if problems:
         raise ChartgenError(problems)
     return document, {key: " ".join(value.split()) if isinstance(value, str) else value for key, value in data.items()}
 
 
 def json_schema(title: str, fields: Mapping[str, Field]) -> dict[str, object]:
-    """Publish a table as a closed draft-07 JSON Schema."""
+    """Return a table as a closed draft-07 JSON Schema."""
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title}
     return {**schema, **_object_schema(fields)}
 
@@ -76,6 +80,8 @@ def _field_schema(field: Field) -> dict[str, object]:
     schema: dict[str, object] = {"type": field.type, "description": field.description}
     if field.enum:
         schema["enum"] = list(field.enum)
+    if field.pattern:
+        schema["pattern"] = f"^{field.pattern[0]}$"
     if field.items:
         schema["additionalProperties"] = _object_schema(field.items)
     if field.keys:
@@ -87,7 +93,10 @@ def _field_schema(field: Field) -> dict[str, object]:
     return schema
 
 
-def _check(document: Document, data: Mapping[str, Plain], fields: Mapping[str, Field], at: Keys) -> Iterator[Problem]:
+def check_fields(
+    document: Document, data: Mapping[str, Plain], fields: Mapping[str, Field], at: Keys
+) -> Iterator[Problem]:
+    """Check a map against a table: unknown keys, wrong types and missing keys, each with its place."""
     for key, value in data.items():
         if key in fields:
             yield from _check_field(document, value, fields[key], (*at, key))
@@ -100,17 +109,18 @@ def _check(document: Document, data: Mapping[str, Plain], fields: Mapping[str, F
 
 
 def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> Iterator[Problem]:
-    name = dotted(at)
     if not _is(value, field.type):
-        message = f"{name} must be {_TYPES[field.type][1]}, not {type_name(value)}"
+        message = f"{dotted(at)} must be {_TYPES[field.type][1]}, not {type_name(value)}"
         yield document.problem(message, at)
     elif field.enum and value not in field.enum:
-        yield document.problem(f"unknown {name} {value!r}", at, did_you_mean(str(value), field.enum))
+        yield document.problem(f"unknown {dotted(at)} {value!r}", at, did_you_mean(str(value), field.enum))
+    elif field.pattern and not re.fullmatch(field.pattern[0], str(value)):
+        yield document.problem(f"{dotted(at)} {value!r} must be {field.pattern[1]}", at)
     elif field.required and value in ("", [], {}):
-        yield document.problem(f"{name} must not be empty", at)
+        yield document.problem(f"{dotted(at)} must not be empty", at)
     children: list[tuple[str | int, Plain]] = []
     if isinstance(value, dict) and field.keys is not None:
-        yield from _check(document, value, field.keys, at)
+        yield from check_fields(document, value, field.keys, at)
     elif isinstance(value, dict):
         children = list(value.items())
     elif isinstance(value, list):
@@ -120,15 +130,14 @@ def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> It
 
 
 def _check_child(document: Document, child: Plain, field: Field, at: Keys) -> Iterator[Problem]:
-    name = dotted(at)
     if field.items is not None:
         if isinstance(child, dict):
-            yield from _check(document, child, field.items, at)
+            yield from check_fields(document, child, field.items, at)
         else:
-            yield document.problem(f"{name} must be a map, not {type_name(child)}", at)
+            yield document.problem(f"{dotted(at)} must be a map, not {type_name(child)}", at)
     elif field.of and not _is(child, field.of):
         hint = "put it in quotes" if field.of == "string" and isinstance(child, bool | int | float) else ""
-        yield document.problem(f"{name} must be {_TYPES[field.of][1]}, not {type_name(child)}", at, hint)
+        yield document.problem(f"{dotted(at)} must be {_TYPES[field.of][1]}, not {type_name(child)}", at, hint)
 
 
 def _is(value: Plain, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Fragments: one folder of small files, each named after the Kubernetes API field that it fills."""
+"""Fragments: folders of small files, each with the name of the Kubernetes API field that it fills."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.definition import Field, read_definition
+from chartgen.composer.expressions import ExpressionError, parse
+from chartgen.composer.host_volumes import faults_of_volumes
 from chartgen.composer.library import BUILTIN
-from chartgen.composer.privileges import read_privilege
-from chartgen.composer.slots import SLOTS, SlotText, parse_slot
+from chartgen.composer.privileges import PRIVILEGES, read_privileges
+from chartgen.composer.slot_kinds import SLOTS
+from chartgen.composer.slots import SlotText, parse_slot
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm import gotemplate
+from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys, read_text
 
 LINKS = ("IB", "RoCE")
@@ -27,13 +31,13 @@ CONTRACT_FIELDS = {
     ),
     "device": Field(
         "string",
-        "what finds adapters in the log of another plugin: regular expression of which each different text is one, or"
-        " whose group `count` is their number; without links and device the log does not tell",
+        "finds adapters in the log of another plugin: a regular expression of which each different match is one, or"
+        " whose group `count` is their number; without links and device the adapters are not counted",
     ),
     "devices": Field(
         "string", "Helm text: the adapters that NCCL must find on a machine; 0 = promises none", required=True
     ),
-    "why": Field("string", "regular expression of the lines that say why NCCL does not use it"),
+    "why": Field("string", "regular expression of the lines that show why NCCL does not use it"),
     "refutedBy": Field(
         "string",
         "regular expression of the lines that prove that NCCL does not use it, although `reports` is met in part",
@@ -46,34 +50,37 @@ FIELDS = {
     "conflicts": Field("array", "fragments or capabilities that must not be listed beside it", of="string"),
     "workloads": Field("array", "the workload kinds that it works with; absent = all", of="string"),
     "appliesTo": Field("string", "`gpu`: only in pods that use GPUs; `always`: in every pod", enum=("gpu", "always")),
+    "when": Field(
+        "string", "expression of values and the machine: without it the fragment adds nothing; absent = always"
+    ),
     "transport": Field("string", "the NCCL transport that it promises, for people, such as TCPXO (FasTrak)"),
     "nccl": Field(
         "object", "what NCCL must report when it has that transport; checked before training", keys=CONTRACT_FIELDS
     ),
-    "privileges": Field(
-        "object",
-        "each privilege that its containers hold, and the reason: `hostNetwork`, `privileged in CONTAINER`,"
-        " `root in CONTAINER`, `CAPABILITY in CONTAINER`, `hostPath FOLDER in CONTAINER`;"
-        " CONTAINER `program` is the program's own",
+    "privileges": PRIVILEGES,
+    "subPaths": Field(
+        "array",
+        "storage schemes whose volumes contain many directories: in SCHEME://volume/path the path is a sub-path of"
+        " the volume, and roles on one volume share it",
         of="string",
     ),
     "sources": Field("array", "the vendor documents that its values come from", required=True, of="string"),
 }
-_FILES = {"fragment.yaml", "values.yaml", "values.schema.json", *SLOTS}
+_FILES = {"fragment.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *SLOTS}
 _FOLDERS = ("manifests", "setup")
 
 
 @dataclass(frozen=True)
 class Contract:
-    """What NCCL must report before a run of several machines trains.
+    """Reports that NCCL must give before a run of several machines trains.
 
     Args:
         reports: Regular expressions; each must match a line of NCCL's log.
-        links: `IB` and `RoCE`: the adapters of NCCL's own list that count; empty = `device` finds them.
-        device: Regular expression that finds adapters in it, or their number as the group `count`; empty = untold.
-        devices: Helm text that gives the number of adapters of a machine; 0 = these values promise none.
-        why: Regular expression of the lines that say why NCCL does not use the transport; empty = none do.
-        refuted_by: Regular expression of the lines that prove that it does not; empty = none do.
+        links: `IB` and `RoCE`: the counted adapters in NCCL's own list; empty = `device` finds them.
+        device: Regular expression that finds adapters in it, or their number as the group `count`; empty = unknown.
+        devices: Helm text with the number of adapters of a machine; 0 = these values promise none.
+        why: Regular expression of the lines with the reason why NCCL does not use the transport; empty = none exist.
+        refuted_by: Regular expression of the lines that prove that NCCL does not use it; empty = none exist.
     """
 
     reports: tuple[str, ...]
@@ -86,20 +93,22 @@ class Contract:
 
 @dataclass(frozen=True)
 class Fragment:
-    """One fragment, read and checked.
+    """One fragment after reading and checks.
 
     Args:
         name: Its folder's name.
         path: Its folder.
         description: One sentence.
-        provides: Capabilities, its own name included.
-        requires: Names or capabilities that it needs.
-        conflicts: Names or capabilities that it excludes.
-        workloads: Workload kinds that it works with; empty = all.
+        provides: Capabilities, including its own name.
+        requires: Required names or capabilities.
+        conflicts: Excluded names or capabilities.
+        workloads: Supported workload kinds; empty = all.
         gpu_only: Whether it applies only to pods that use GPUs.
-        transport: The NCCL transport that it promises; empty = none.
-        contract: What NCCL must report when it has it; None = nothing is checked.
+        when: Expression of values, as in rules: when it adds anything; empty = always.
+        transport: The promised NCCL transport; empty = none.
+        contract: Reports that NCCL must give with this fragment; None = no check.
         privileges: Privilege -> reason.
+        sub_paths: Storage schemes whose path is a sub-path of the volume.
         sources: Vendor documents.
     """
 
@@ -111,24 +120,26 @@ class Fragment:
     conflicts: tuple[str, ...]
     workloads: tuple[str, ...]
     gpu_only: bool
+    when: str
     transport: str
     contract: Contract | None
     privileges: dict[str, str]
+    sub_paths: tuple[str, ...]
     sources: tuple[str, ...]
 
     @cached_property
     def slots(self) -> dict[str, SlotText]:
-        """Slot file name -> its text."""
+        """Return the text of each slot file, by file name."""
         return _read_slots(self.path, gpu_only=self.gpu_only)
 
     @cached_property
     def manifests(self) -> dict[str, str]:
-        """File name -> template of the run chart."""
+        """Return the templates of the run chart, by file name."""
         return _read_folder(self.path / "manifests")
 
     @cached_property
     def setup(self) -> dict[str, str]:
-        """File name -> template of the setup chart."""
+        """Return the templates of the setup chart, by file name."""
         return _read_folder(self.path / "setup")
 
 
@@ -149,27 +160,31 @@ def load_fragment(path: Path) -> Fragment:
         conflicts=tuple(meta.get("conflicts", [])),
         workloads=tuple(meta.get("workloads", [])),
         gpu_only=meta.get("appliesTo") == "gpu",
+        when=_condition(document, meta),
         transport=meta.get("transport", ""),
         contract=_contract(document, meta),
-        privileges=_privileges(document, meta),
+        privileges=read_privileges(document, meta),
+        sub_paths=tuple(meta.get("subPaths", [])),
         sources=tuple(meta["sources"]),
     )
-    # Chartgen's own texts are checked by its tests, and read when a chart needs them: a check of values does not.
+    # chartgen's tests check its own texts, which are read when a chart uses them: a check of values does not.
     if not path.is_relative_to(BUILTIN):
         _ = (fragment.slots, fragment.manifests, fragment.setup)
+        if faults := list(faults_of_volumes(path, fragment.privileges)):
+            raise ChartgenError(faults)
     return fragment
 
 
 def check_combination(
     fragments: Sequence[Fragment], target: Document, workload: str, requires: Sequence[str] = ()
 ) -> None:
-    """Check that the fragments of a target can stand together.
+    """Check that the fragments of a target can be combined.
 
     Args:
         fragments: The target's fragments.
         target: The target's file, for messages.
         workload: The workload kind.
-        requires: What the workload kind itself needs.
+        requires: Requirements of the workload kind itself.
 
     Raises:
         ChartgenError: A missing requirement, a conflict, or a workload kind that a fragment does not support.
@@ -181,8 +196,10 @@ def check_combination(
         for need in requires
         if need not in provided
     ]
-    for index, fragment in enumerate(fragments):
-        place = ("fragments", index)
+    meta: Any = target.data
+    listed: list[str] = meta["fragments"]  # with those for other workload kinds
+    for fragment in fragments:
+        place = ("fragments", listed.index(fragment.name))
         offered = {name: other.name for other in fragments if other is not fragment for name in other.provides}
         where = f"fragment {fragment.name!r}"
         lacking = [need for need in fragment.requires if need not in offered]
@@ -197,7 +214,8 @@ def check_combination(
     promising = [index for index, fragment in enumerate(fragments) if fragment.contract]
     for index in promising[1:]:
         message = f"fragment {fragments[index].name!r} and {fragments[promising[0]].name!r} both promise a transport"
-        problems.append(target.problem(message, ("fragments", index), "list only one of the two"))
+        place = ("fragments", listed.index(fragments[index].name))
+        problems.append(target.problem(message, place, "list only one of the two"))
     if problems:
         raise ChartgenError(problems)
 
@@ -213,17 +231,17 @@ def _contract(document: Document, meta: dict[str, Any]) -> Contract | None:
         try:
             re.compile(text)
         except re.error as error:
-            problems.append(document.problem(f"is no regular expression: {error}", place))
+            problems.append(document.problem(f"is not a regular expression: {error}", place))
     links: list[str] = nccl.get("links", [])
     for index, link in enumerate(links):
         if link not in LINKS:
             problems.append(
-                document.problem(f"{link!r} is no link", ("nccl", "links", index), f"use {' or '.join(LINKS)}")
+                document.problem(f"{link!r} is not a link", ("nccl", "links", index), f"use {' or '.join(LINKS)}")
             )
     if links and "device" in nccl:
         message = "counts the adapters a second time"
         problems.append(
-            document.problem(message, ("nccl", "device"), "take links for NCCL's own list, device for others")
+            document.problem(message, ("nccl", "device"), "use links for NCCL's own list, device for another plugin's")
         )
     if problems:
         raise ChartgenError(problems)
@@ -231,18 +249,14 @@ def _contract(document: Document, meta: dict[str, Any]) -> Contract | None:
     return Contract(tuple(nccl["reports"]), tuple(links), *found)
 
 
-def _privileges(document: Document, meta: dict[str, Any]) -> dict[str, str]:
-    stated: dict[str, str] = meta.get("privileges", {})
-    problems = []
-    for text in stated:
-        try:
-            read_privilege(text)
-        except ValueError as error:
-            hint = "write it as in `NET_ADMIN in program` or `hostPath /dev/infiniband in program`"
-            problems.append(document.problem(str(error), ("privileges", text), hint))
-    if problems:
-        raise ChartgenError(problems)
-    return stated
+def _condition(document: Document, meta: dict[str, Any]) -> str:
+    text: str = meta.get("when", "")
+    try:
+        if text:
+            parse(text)
+    except ExpressionError as error:
+        raise ChartgenError(document.problem(error.message, ("when",), error.hint)) from None
+    return text
 
 
 def _read_slots(path: Path, *, gpu_only: bool) -> dict[str, SlotText]:
@@ -258,7 +272,7 @@ def _read_slots(path: Path, *, gpu_only: bool) -> dict[str, SlotText]:
         elif file.name in _FOLDERS:
             problems += [] if file.is_dir() else [Problem("must be a folder of templates", file)]
         elif file.name not in _FILES:
-            hint = did_you_mean(file.name, [*_FILES, *_FOLDERS]) or "a slot file is named after a Kubernetes field"
+            hint = did_you_mean(file.name, [*_FILES, *_FOLDERS]) or "`chartgen list slots` lists the slots"
             problems.append(Problem("is not a slot that fragments can fill", file, hint=hint))
         elif file.is_dir():
             problems.append(Problem("is a folder, not a file", file))

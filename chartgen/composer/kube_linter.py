@@ -1,4 +1,4 @@
-"""Exceptions for kube-linter: what it stops at in the Jobs of a chart, allowed for the reasons that fragments state."""
+"""Exceptions for kube-linter: its checks that reject Jobs of a chart, allowed for reasons stated by fragments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from chartgen.composer.fragment import Fragment
 from chartgen.composer.privileges import read_privilege
 
-# Privilege -> the checks that stop at it: stackrox/kube-linter @ 905fb08 (after 0.7.6), pkg/builtinchecks/yamls.
+FILE = ".kube-linter.yaml"  # kube-linter reads it from its working directory
+WITHOUT_TTL = "an upgrade without a change would run again what a time to live removed"
+
+# Privilege -> the checks that reject it: stackrox/kube-linter @ 905fb08 (after 0.7.6), pkg/builtinchecks/yamls.
 CHECKS = {
     "privileged": ("privileged-container", "privilege-escalation-container"),
     "hostNetwork": ("host-network",),
@@ -19,7 +22,7 @@ CHECKS = {
 
 
 def exceptions(fragments: Iterable[Fragment]) -> dict[str, str]:
-    """Return the checks that a chart is excepted from.
+    """Return the kube-linter checks that do not apply to a chart.
 
     Args:
         fragments: The fragments of its target.
@@ -33,3 +36,10 @@ def exceptions(fragments: Iterable[Fragment]) -> dict[str, str]:
             for check in CHECKS.get(read_privilege(privilege).name, ()):
                 found.setdefault(check, []).append(reason)
     return {check: "; ".join(dict.fromkeys(found[check])) for check in sorted(found)}
+
+
+def configuration(fragments: Iterable[Fragment]) -> str:
+    """Return kube-linter's configuration file with these exceptions, each with its reason."""
+    left_out = {"job-ttl-seconds-after-finished": WITHOUT_TTL, **exceptions(fragments)}
+    lines = [f"    # {' '.join(reason.split())}\n    - {check}\n" for check, reason in left_out.items()]
+    return "# For `kube-linter lint .` in this folder.\nchecks:\n  exclude:\n" + "".join(lines)

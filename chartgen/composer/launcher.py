@@ -1,7 +1,8 @@
-"""Launchers: how one program is started on the machines that a chart asks for."""
+"""Launchers: how to start one program on the machines of a chart."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -11,17 +12,21 @@ from chartgen.composer.definition import Field, read_definition
 from chartgen.composer.library import BUILTIN
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm import gotemplate
+from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, load, read_text
 
 FIELDS = {
     "description": Field("string", "one sentence: which program, in which framework", required=True),
     "task": Field(
-        "string", "what it does; `data` uses no GPU and no queue", required=True, enum=("train", "data", "test")
+        "string", "its purpose; `data` uses no GPU and no queue", required=True, enum=("train", "data", "test")
     ),
     "processes": Field(
         "string", "how many processes: one a GPU, workers, or one", required=True, enum=("gpu", "workers", "one")
     ),
-    "program": Field("string", "default path of the program in the image; left out when the folder holds the program"),
+    "program": Field(
+        "string",
+        "default path of the program in the image; unset when the folder contains it, empty when users name it",
+    ),
     "image": Field("string", "default image with its tag; empty when users build their own"),
     "sameAs": Field("string", "the launcher whose image it uses, instead of `image`"),
     "precisions": Field("array", "the values of `precision` that it can train in", of="string"),
@@ -31,29 +36,43 @@ FIELDS = {
     "defaults": Field(
         "object", "portable key -> what null means: the value that the launcher or its program takes then"
     ),
+    "sets": Field(
+        "object",
+        "reason -> {option: value} that the launcher sets besides the values, for the chart's README; text for values "
+        "that differ between runs",
+        of="object",
+    ),
+    "ownModel": Field(
+        "string",
+        "the key below launchers.<name> that names a program or recipe with a model of its own: where it is set, the "
+        "values of `model` describe nothing",
+    ),
     "sources": Field("array", "the documents that its options come from", required=True, of="string"),
 }
-# args, env and beforeLaunch become named templates of the chart; config is the native configuration that portable
-# values make, before the user's own `config` is merged over it.
-# beforeLaunch runs once on each machine, beforeRank in each process; a program is one that no image holds, and other
-# Python files beside program.py are its modules.
+# args, env and beforeLaunch become named templates of the chart; config is the native configuration made from
+# portable values, before the user's own `config` is merged over it.
+# beforeLaunch runs once on each machine, beforeRank in each process; launch changes how the processes are started, and
+# files are the user's own, name -> text. A program here is one that the images lack, and other Python files beside
+# program.py are its modules.
 PROGRAMS = ("program.sh", "program.py")
 PARTS = (
     "args.yaml",
     "config.yaml",
     "env.yaml",
     "mounts.yaml",
+    "files.yaml",
     "beforeLaunch.sh",
+    "launch.sh",
     "beforeRank.sh",
     "validate.tpl",
     *PROGRAMS,
 )
-_FILES = {"launcher.yaml", "values.yaml", "values.schema.json", *PARTS}
+_FILES = {"launcher.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *PARTS}
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """One launcher, read and checked."""
+    """One launcher after reading and checks."""
 
     name: str
     path: Path
@@ -66,26 +85,48 @@ class Launcher:
     precisions: tuple[str, ...]
     owns: dict[str, list[str]]
     defaults: dict[str, Any]
+    sets: dict[str, dict[str, Any]]
+    own_model: str
     sources: tuple[str, ...]
 
     @cached_property
     def parts(self) -> dict[str, str]:
-        """File name -> its template text."""
+        """Return the template text of each part, by file name."""
         return _read_parts(self.path)
 
     @property
+    def settings(self) -> dict[str, list[str]]:
+        """Return what it sets besides the values, as option=value, by reason."""
+        return {
+            reason: [
+                f"{name}={value if isinstance(value, str) else json.dumps(value)}" for name, value in given.items()
+            ]
+            for reason, given in self.sets.items()
+        }
+
+    @property
     def own_program(self) -> str:
-        """File name of the program that its folder holds; empty when the image has it."""
+        """Return the file name of the program in its folder; empty when the image has it."""
         return next((name for name in PROGRAMS if (self.path / name).is_file()), "")
 
     @property
     def modules(self) -> list[str]:
-        """File names of what program.py imports from beside it."""
+        """Return the file names of the modules beside program.py."""
         return [name for name in self.parts if name.endswith(".py") and name != self.own_program]
 
     @property
+    def definitions(self) -> dict[str, str]:
+        """Return the name of each templated part's definition in the chart, by file name.
+
+        Scripts and programs without template syntax are files of the chart instead.
+        """
+        found = [name for name, text in self.parts.items() if name.endswith(".yaml") or "{{" in text]
+        names = {name: name if name in self.modules else name.partition(".")[0] for name in found}
+        return {name: named for name, named in names.items() if name != "validate.tpl"}
+
+    @property
     def default_image(self) -> str:
-        """What runs when no value says an image, in words."""
+        """Return the default image as a phrase for messages."""
         return self.image or (f"that of {self.same_as}" if self.same_as else "none: build your own")
 
 
@@ -105,12 +146,14 @@ def load_launcher(path: Path) -> Launcher:
         description=meta["description"],
         task=meta["task"],
         processes=meta["processes"],
-        program=meta.get("program") or f"/etc/chartgen/{programs[0]}",
+        program=f"/etc/chartgen/{programs[0]}" if programs else meta["program"],
         image=meta.get("image", ""),
         same_as=meta.get("sameAs", ""),
         precisions=tuple(meta.get("precisions", [])),
         owns={key: [native] if isinstance(native, str) else native for key, native in meta.get("owns", {}).items()},
         defaults=meta.get("defaults", {}),
+        sets=meta.get("sets", {}),
+        own_model=meta.get("ownModel", ""),
         sources=tuple(meta["sources"]),
     )
     if not path.is_relative_to(BUILTIN):
@@ -119,7 +162,7 @@ def load_launcher(path: Path) -> Launcher:
 
 
 def _check_source(document: Document, meta: dict[str, Any], programs: list[str]) -> None:
-    """Refuse a launcher that does not say, or says twice, where its program and its image come from."""
+    """Reject a launcher whose program or image has no source, or two."""
     if len(programs) + ("program" in meta) != 1:
         hint = "name the program's path in the image, or put one program.sh or program.py into the folder"
         raise ChartgenError(document.problem("needs exactly one program", ("program",), hint))
@@ -129,10 +172,10 @@ def _check_source(document: Document, meta: dict[str, Any], programs: list[str])
 
 @lru_cache(maxsize=256)
 def check_part(text: str, path: Path) -> None:
-    """Check the text of one part; chartgen's own are checked by its tests, since that takes longer than a build may.
+    """Check the text of one part; chartgen's tests check its own parts, because that is too slow for a build.
 
     Raises:
-        ChartgenError: Blocks that do not close, or what is no YAML.
+        ChartgenError: Unclosed blocks, or invalid YAML.
     """
     if problems := gotemplate.check_blocks(text, path):
         raise ChartgenError(problems)

@@ -1,4 +1,4 @@
-"""Where targets, fragments, workload kinds and launchers are found: chartgen's own folder, then the user's."""
+"""Find targets, fragments, workload kinds and launchers: in chartgen's own folder, then in the user's."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ BUILTIN = Path(__file__).parent.parent / "library"
 KINDS = {"target": "targets", "fragment": "fragments", "workload": "workloads", "launcher": "launchers"}
 ENTRY_POINT_GROUP = "chartgen.library"
 # Names become parts of file names, template names and Kubernetes names.
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
+NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
 
 
 @dataclass(frozen=True)
 class Library:
-    """An ordered set of folders, each with any of the sub-folders `targets`, `fragments`, `workloads`, `launchers`.
+    """An ordered set of folders with any of the sub-folders `targets`, `fragments`, `workloads`, `launchers`.
 
     Args:
         roots: The folders; chartgen's own comes first.
@@ -35,14 +35,14 @@ class Library:
             name: Its name: the file name of a target without `.yaml`, the folder name of the others.
 
         Raises:
-            UsageError: No folder has it; near names are given.
-            ChartgenError: It has an unfit name or lacks its own file, or two folders have it, so that it is unclear
-                which one is meant.
+            UsageError: The folders do not contain it; the hint lists similar names.
+            ChartgenError: Its name is invalid, its own file is missing, or two folders contain it, so the choice is
+                ambiguous.
         """
         found = self.search(kind, name) or _installed(self.roots).search(kind, name)
         if not found:
             raise self._unknown(kind, name)
-        if not _NAME.fullmatch(name):
+        if not NAME.fullmatch(name):
             hint = "use at most 53 lower-case letters, digits and '-'"
             raise ChartgenError(Problem(f"{name!r} cannot be the name of a {kind}", found[0], hint=hint))
         if len(found) > 1:
@@ -61,22 +61,25 @@ class Library:
         return sorted(name for name in names if not name.startswith("."))
 
     def folders(self) -> tuple[Path, ...]:
-        """Return every folder that definitions are read from beside chartgen's own, installed packages' included."""
+        """Return every folder with definitions other than chartgen's own, including installed packages."""
         return tuple(root for root in _installed(self.roots).roots if root != BUILTIN)
 
     def is_builtin(self, path: Path) -> bool:
-        """Report whether a file is chartgen's own; all others are rendered in a sandbox."""
+        """Report whether a file is chartgen's own; all other files are rendered in a sandbox."""
         return path.is_relative_to(BUILTIN)
 
     def search(self, kind: str, name: str) -> list[Path]:
-        """List every definition of a name in the folders, without those of installed packages."""
+        """List every definition of a name in the folders, excluding installed packages."""
         if "/" in name or "\0" in name or name.startswith(".") or not name:
             return []
         paths = [root / KINDS[kind] / (f"{name}.yaml" if kind == "target" else name) for root in self.roots]
         return [path for path in paths if (path if kind == "target" else path / f"{kind}.yaml").is_file()]
 
     def _unknown(self, kind: str, name: str) -> ChartgenError:
-        for folder in (root / KINDS[kind] / name for root in self.roots[1:] if re.match(r"[^./]", name)):
+        if "/" in name.strip("/.") and kind == "target":
+            message = f"unknown target {name!r}, and the folder contains no chart"
+            return UsageError(Problem(message, hint="build the chart first"))
+        for folder in (root / KINDS[kind] / name for root in self.roots[1:] if re.fullmatch(r"[^./\0][^/\0]*", name)):
             if folder.is_dir() and kind != "target":
                 return ChartgenError(Problem(f"{kind} {name!r} has no {kind}.yaml", folder, hint="add that file"))
             if (file := folder.with_name(f"{name}.yml")).is_file():
@@ -85,7 +88,7 @@ class Library:
 
 
 def open_library(paths: Sequence[Path] = ()) -> Library:
-    """Open chartgen's own definitions, those of `CHARTGEN_PATH` and those of the given folders.
+    """Open chartgen's own definitions, those of `CHARTGEN_PATH` and those in the given folders.
 
     Raises:
         UsageError: A folder does not exist or has none of the four sub-folders.
@@ -95,9 +98,9 @@ def open_library(paths: Sequence[Path] = ()) -> Library:
     problems = []
     for root in roots:
         if not root.is_dir():
-            problems.append(Problem("no such folder", root, hint="--path takes a folder"))
+            problems.append(Problem("no such folder", root, hint="--path and CHARTGEN_PATH name folders"))
         elif not any((root / folder).is_dir() for folder in KINDS.values()):
-            hint = "it must hold one of " + ", ".join(KINDS.values())
+            hint = "it must contain one of " + ", ".join(KINDS.values())
             problems.append(Problem("is not a chartgen library", root, hint=hint))
     if problems:
         raise UsageError(problems)
@@ -105,10 +108,10 @@ def open_library(paths: Sequence[Path] = ()) -> Library:
 
 
 def _refuse_links_out(path: Path, root: Path) -> None:
-    """Refuse links that lead out of a folder of definitions: what they name would be read into a chart."""
+    """Reject links that lead out of a folder of definitions: their targets would be copied into a chart."""
     real = Path(os.path.realpath(root))
     inner = [Path(folder, name) for folder, folders, names in os.walk(path) for name in (*folders, *names)]
-    hint = "copy what it stands for into the folder"
+    hint = "replace the link by a copy"
     problems = [
         Problem(f"is a link out of {root}", each, hint=hint)
         for each in (path, *inner)
@@ -119,7 +122,7 @@ def _refuse_links_out(path: Path, root: Path) -> None:
 
 
 def _installed(roots: tuple[Path, ...]) -> Library:
-    """Add the folders of installed packages; looked up only when a name is not found, since it takes 20 ms."""
+    """Add the folders of installed packages; only after a failed lookup, since it takes 20 ms."""
     from importlib.metadata import entry_points
     from importlib.util import find_spec
 

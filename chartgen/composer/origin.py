@@ -1,6 +1,6 @@
-"""What a chart was composed from: a target that is known here, one that no folder has, or nothing of chartgen's.
+"""The origin of a chart: a known target, an unknown target, or not chartgen.
 
-A build writes it into the annotations of Chart.yaml, so that a chart says the same by name and by folder.
+A build writes the origin into the annotations of Chart.yaml, so that it is the same by name and by folder.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from chartgen.errors import UsageError
 from chartgen.helm.yaml import load, require_map
 
 if TYPE_CHECKING:
@@ -15,15 +16,17 @@ if TYPE_CHECKING:
     from chartgen.composer.target import Target
     from chartgen.helm.chart import Chart
 
-# Annotations of Chart.yaml: the target's name, the workload kind of a run chart, and the mark of a setup chart.
+# Annotations of Chart.yaml: the target's name, the workload kind of a run chart, the mark of a setup chart,
+# and the launchers of a chart that excludes others.
 TARGET = "chartgen/target"
 WORKLOAD = "chartgen/workload"
 SETUP = "chartgen/setup"
+LAUNCHERS = "chartgen/launchers"
 
 
 @dataclass(frozen=True)
 class Composed:
-    """A chart of a target that is known here.
+    """A chart of a known target.
 
     Args:
         target: The target.
@@ -37,13 +40,13 @@ class Composed:
 
     @property
     def name(self) -> str:
-        """The target's name."""
+        """Return the target's name."""
         return self.target.name
 
 
 @dataclass(frozen=True)
 class Unknown:
-    """A chart of a target that no folder here holds: nobody can tell what its values ask for.
+    """A chart of a target that is in no folder: chartgen cannot interpret its values.
 
     Args:
         name: The target's name.
@@ -56,7 +59,7 @@ class Unknown:
 
 @dataclass(frozen=True)
 class Foreign:
-    """A chart that chartgen has not composed."""
+    """A chart that chartgen did not compose."""
 
     name: str = ""
     setup: bool = False
@@ -66,24 +69,24 @@ Origin: TypeAlias = Composed | Unknown | Foreign
 
 
 def identified(chart: Chart, library: Library) -> Chart:
-    """Return a chart with what it was composed from, looked up in a library."""
+    """Return a chart with its origin, looked up in a library."""
     return replace(chart, origin=origin_of(chart, library))
 
 
 def origin_of(chart: Chart, library: Library | None = None) -> Origin:
-    """Return what a chart was composed from.
+    """Return the origin of a chart.
 
     Args:
         chart: A composed chart, or one that was read.
-        library: Where targets are looked for; chartgen's own and CHARTGEN_PATH when None.
+        library: Where to find targets; chartgen's own and CHARTGEN_PATH when None.
 
     Raises:
-        ChartgenError: The target is there and has a defect.
+        ChartgenError: The target exists and has a defect.
     """
     if chart.origin is not None:
         return chart.origin
     from chartgen.composer.library import open_library
-    from chartgen.composer.target import load_target
+    from chartgen.composer.target import load_target, of_kind, with_launchers
 
     notes = annotations_of(chart)
     name, setup = str(notes.get(TARGET, "")), str(notes.get(SETUP, "")) == "true"
@@ -93,10 +96,15 @@ def origin_of(chart: Chart, library: Library | None = None) -> Origin:
     if name not in library.names("target"):
         return Unknown(name, setup)
     target = load_target(name, library)
-    return Composed(target, str(notes.get(WORKLOAD) or target.workload), setup)
+    try:
+        target = with_launchers(target, str(notes.get(LAUNCHERS) or "").split())
+    except UsageError:
+        return Unknown(name, setup)
+    kind = str(notes.get(WORKLOAD) or target.workload)
+    return Composed(of_kind(target, kind), kind, setup)
 
 
 def annotations_of(chart: Chart) -> dict[str, Any]:
-    """Return the annotations of Chart.yaml; empty where there are none."""
+    """Return the annotations of Chart.yaml; empty if it has none."""
     notes = require_map(load(chart.files.get("Chart.yaml", ""), "Chart.yaml"), "Chart.yaml").get("annotations")
     return notes if isinstance(notes, dict) else {}

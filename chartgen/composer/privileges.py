@@ -1,40 +1,60 @@
-"""Privileges as fragments state them: one capability or folder of the machine, for the containers that need it.
+"""Privileges of fragments and workload kinds: one capability or folder of the machine, for the containers that use it.
 
 hostNetwork                                the pod
-privileged in program                      the container of the program, whatever its workload kind calls it
-root in program                            it runs as root, or as whom its image says
-default capabilities in tcpx-daemon        it keeps those that a container has by default: they are not all dropped
+privileged in program                      the program container, with any name that its workload kind gives it
+root in program                            it runs as root, or as the user of its image
+default capabilities in tcpx-daemon        it keeps the default capabilities of a container: not all are dropped
 NET_ADMIN in tcpx-daemon, tcpxo-daemon     a capability of these containers
 hostPath /dev/infiniband in program        a folder of the machine, mounted by this container
 hostPath .Values.localDisk in program      the same, named by a value
+hostPath /opt/vendor/topo.xml in program   a vendor's file, which the mounts can only read
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from chartgen.composer.definition import Field
+from chartgen.errors import ChartgenError
+from chartgen.helm.yaml import Document
+
+PRIVILEGES = Field(
+    "object",
+    "each privilege of its containers, and the reason: `hostNetwork`, `privileged in CONTAINER`,"
+    " `root in CONTAINER`, `CAPABILITY in CONTAINER`, `hostPath FOLDER in CONTAINER` with the folder that is mounted,"
+    " not one above it; CONTAINER `program` is the program's own",
+    of="string",
+)
 PROGRAM = "program"
 VALUE = ".Values."
-# All but those that a container drops.
+# The default capabilities, except those that a container drops.
 DEFAULTS = "default capabilities"
-# Of the pod: its namespaces, and what only kube-linter asks a reason for.
+# Of the pod: its namespaces, and privileges that only kube-linter checks.
 _OF_THE_POD = ("hostNetwork", "hostPID", "hostIPC", "unlimited")
 _FORM = re.compile(
     rf"(?P<name>host[A-Z][A-Za-z]+|unlimited|privileged|root|{DEFAULTS}|[A-Z_]+)(?: (?P<path>[/.]\S*))?"
     r"(?: in (?P<containers>[a-z0-9][a-z0-9-]*(?:, [a-z0-9][a-z0-9-]*)*))?"
 )
-# A path that is what it looks like, and no socket of a container runtime.
+# A normalized path that is not a socket of a container runtime.
 _PLAIN = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+(?<!\.sock)")
-# Folders of the machine's own system: what can write there, or read secrets there, owns the machine. /var holds the
+# System folders of the machine: writing there, or reading secrets there, controls the machine. /var contains the
 # kubelet, container runtimes and cron tables, /run and /var/run their sockets, /opt the programs of the CNI.
 SYSTEM = (
     *("bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin"),
     *("sys", "usr", "var"),
 )
-# Of these, a fragment may state what is inside: devices, the driver that GKE keeps in /home/kubernetes, and the two
-# folders that Google's manifests mount into the receive daemon of GPUDirect.
+# Inside these, a fragment may state folders: devices, the driver that GKE keeps in /home/kubernetes, and two folders
+# that Google's manifests mount into the receive daemon of GPUDirect.
 _OPEN = ("/dev/", "/home/", "/proc/sys", "/sys")
+# Here, for reading alone: what vendors add to their machines, such as Azure's /opt/microsoft/ndv5-topo.xml. /opt is for
+# added programs, /etc for settings (Filesystem Hierarchy Standard 3.0), some of them secret: only Crusoe's folder.
+_READABLE = ("/opt/", "/etc/crusoe/nccl_topo")
+SYSTEM_FOLDER = "belongs to the machine's own system"
+FORBIDDEN_HINT = "put its files into an image or a ConfigMap, or into a folder such as /mnt/settings or /opt/VENDOR"
+_READ_HINT = "set `type: File` or `Directory` in the volume, and `readOnly: true` in each of its mounts"
 # Container-Optimized OS keeps /var, /home and /etc beside the local disks of GKE's machines
 # (cloud.google.com/container-optimized-os/docs/concepts/disks-and-filesystem).
 _STATEFUL, _DISKS = "/mnt/stateful_partition", "/mnt/stateful_partition/kube-ephemeral-ssd"
@@ -46,8 +66,8 @@ class Privilege:
 
     Args:
         name: `privileged`, `hostPath`, `hostNetwork`, a capability, ...
-        path: The folder of a hostPath, or the value that names it as `.Values.KEY`; empty for others.
-        containers: The containers that need it; empty for the pod.
+        path: The folder of a hostPath, or the value with its name as `.Values.KEY`; empty for other privileges.
+        containers: The containers that use it; empty for the pod.
     """
 
     name: str
@@ -59,11 +79,11 @@ def read_privilege(text: str) -> Privilege:
     """Read one privilege of a fragment.
 
     Raises:
-        ValueError: It names no container or folder, or a folder that no reason allows.
+        ValueError: It lacks a container or folder, or names a folder that no reason allows.
     """
     match = _FORM.fullmatch(text)
     if not match:
-        raise ValueError(f"{text!r} is no privilege")
+        raise ValueError(f"{text!r} is not a privilege")
     name, path = match["name"], match["path"] or ""
     containers = tuple(match["containers"].split(", ")) if match["containers"] else ()
     if bool(path) != (name == "hostPath"):
@@ -71,21 +91,66 @@ def read_privilege(text: str) -> Privilege:
     if bool(containers) == (name in _OF_THE_POD):
         raise ValueError(f"{text!r}: {name} is the whole pod's" if containers else f"{text!r} names no container")
     if path.startswith("/") and is_forbidden(path):
-        raise ValueError(f"{path} is a folder of the machine's own system, which no reason allows")
+        raise ValueError(f"{path} {SYSTEM_FOLDER}, which no reason allows")
     return Privilege(name, path, containers)
 
 
+def read_privileges(document: Document, meta: Mapping[str, Any]) -> dict[str, str]:
+    """Return the stated privileges of a definition, each with its reason.
+
+    Raises:
+        ChartgenError: All that are none, each with its place.
+    """
+    stated: dict[str, str] = meta.get("privileges", {})
+    problems = []
+    for text in stated:
+        try:
+            read_privilege(text)
+        except ValueError as error:
+            hint = "write it as in `NET_ADMIN in program` or `hostPath /dev/infiniband in program`"
+            if SYSTEM_FOLDER in str(error):
+                hint = FORBIDDEN_HINT
+            problems.append(document.problem(str(error), ("privileges", text), hint))
+    if problems:
+        raise ChartgenError(problems)
+    return stated
+
+
 def is_system(path: str) -> bool:
-    """Return whether a folder belongs to the machine's own system, or is written so that nobody can say."""
-    if not _PLAIN.fullmatch(path) or path == "/mnt":  # which holds the next
+    """Report whether a folder belongs to the machine's own system, or its path is ambiguous."""
+    if not _PLAIN.fullmatch(path) or path == "/mnt":  # which contains the next
         return True
     stateful = f"{path}/".startswith(f"{_STATEFUL}/") and not f"{path}/".startswith(f"{_DISKS}/")
     return stateful or path.split("/")[1] in SYSTEM
 
 
 def is_forbidden(path: str) -> bool:
-    """Return whether no reason allows a pod this folder of the machine."""
-    stated = bool(_PLAIN.fullmatch(path)) and any(
-        path == each if each[-1] != "/" else path.startswith(each) for each in _OPEN
+    """Report whether no reason allows a pod to mount this file or folder of the machine."""
+    return is_system(path) and not _inside(path, _OPEN) and not only_read(path)
+
+
+def only_read(path: str) -> bool:
+    """Report whether a reason allows a pod to mount this file or folder of the machine for reading alone."""
+    return _inside(path, _READABLE)
+
+
+def fault_of(host_path: Mapping[str, Any], *, writable: bool) -> tuple[str, str] | None:
+    """Return why no reason allows a volume of the machine, and what to do instead; None if a reason can.
+
+    Args:
+        host_path: The volume's `hostPath`.
+        writable: Whether a container mounts it without `readOnly`.
+    """
+    path = str(host_path.get("path") or "")
+    if path and is_forbidden(path):
+        return f"{path} {SYSTEM_FOLDER}", FORBIDDEN_HINT
+    # without a type, or with FileOrCreate, the machine gets what it lacks
+    if only_read(path) and (writable or host_path.get("type") not in ("File", "Directory")):
+        return f"{path} {SYSTEM_FOLDER}, and pods may only read it", _READ_HINT
+    return None
+
+
+def _inside(path: str, places: Iterable[str]) -> bool:
+    return bool(_PLAIN.fullmatch(path)) and any(
+        path == each if each[-1] != "/" else path.startswith(each) for each in places
     )
-    return is_system(path) and not stated

@@ -1,4 +1,4 @@
-"""Where each line of a composed chart comes from: lines of sources are marked, composed, and read again."""
+"""The source of each line of a composed chart: mark lines of sources, compose, and read the marks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-# A character that no source has: YAML and Go templates refuse it. Stripped before anybody but the composer sees it.
+# A character that is not in any source: YAML and Go templates reject it. Only the composer sees it.
 _MARK = re.compile("\x01([0-9]+)\x01")
 
 
@@ -27,9 +27,9 @@ class Marks:
         """Mark the lines of a text.
 
         Args:
-            text: The text; a line of the composer's own blocks stays as it is, since what follows them is cut off.
+            text: The text; lines of the composer's own blocks are not marked, since text after them is cut off.
             path: Its file.
-            first: 1-based line of the file that it begins with.
+            first: 1-based line of the text's start in the file.
         """
         lines, inside = text.split("\n"), False
         for index, line in enumerate(lines):
@@ -41,7 +41,7 @@ class Marks:
         return "\n".join(lines)
 
     def read(self, text: str) -> list[tuple[str, Source | None]]:
-        """Return the lines of a composed text, each with its source; None for what the composer made itself."""
+        """Return the lines of a composed text, each with its source; None for lines that the composer wrote."""
         return [(_MARK.sub("", line), self._source(line)) for line in text.split("\n")]
 
     def _source(self, line: str) -> Source | None:

@@ -1,4 +1,4 @@
-"""The values.schema.json of a chart: the common one, the fragments' and the launchers', merged and closed."""
+"""The values.schema.json of a chart: merge and close the common, the fragments' and the launchers' schemas."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from chartgen.composer.library import BUILTIN
 from chartgen.composer.target import Target
 from chartgen.composer.value_docs import ENCODE, Row, describe
 from chartgen.errors import ChartgenError, Problem
-from chartgen.helm.schema import check_sound, closed, merge_schemas
+from chartgen.helm.schema import SCHEMA_FILE, check_sound, closed, merge_schemas
 from chartgen.helm.yaml import read_text, type_name
-
-FILE = "values.schema.json"
 
 
 def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) -> dict[str, Any]:
     """Merge the schema of a target's charts.
 
     Args:
-        target: The target, whose launchers and machine types are the only ones allowed.
-        folders: The folders that may hold a schema, the common one first.
+        target: The target; only its launchers and machine types are allowed.
+        folders: The folders that may contain a schema, the common one first.
         table: The chart's values, whose meanings become descriptions.
 
     Raises:
-        ChartgenError: A schema that is not sound, or two that say different things about one value.
+        ChartgenError: An invalid schema, or two that contradict each other about one value.
     """
-    paths = [folder / FILE for folder in folders]
+    paths = [folder / SCHEMA_FILE for folder in folders]
     parts = [(str(path), _sound(path, target)) for path in paths if path.is_file()]
+    _check_schemes(parts)
     for launcher in target.launchers:
-        own = launcher.path / FILE
-        properties = read_schema(BUILTIN / "launchers" / FILE) | (read_schema(own) if own.is_file() else {})
+        own = launcher.path / SCHEMA_FILE
+        properties = read_schema(BUILTIN / "launchers" / SCHEMA_FILE) | (read_schema(own) if own.is_file() else {})
         parts.append((str(own), _nested("launchers", launcher.name, {"type": "object", "properties": properties})))
     enums = {"launcher": [launcher.name for launcher in target.launchers], "machineType": list(target.machines)}
     parts.append((str(target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
@@ -42,8 +41,18 @@ def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) 
     return schema
 
 
+def _check_schemes(parts: Iterable[tuple[str, dict[str, Any]]]) -> None:
+    """Reject a storage scheme that is not an alternative: it would exclude the schemes of all other fragments."""
+    for path, schema in parts:
+        address = schema.get("definitions", {}).get("store", {}).get("properties", {}).get("from", {})
+        if address.keys() - {"anyOf", "type"}:
+            message = "definitions.store.properties.from excludes the storage schemes of other fragments"
+            hint = 'write {"anyOf": [{"pattern": ..., "title": ...}]}, which adds one'
+            raise ChartgenError(Problem(message, path, hint=hint))
+
+
 def schema_text(schema: Any, indent: int = 0) -> str:
-    """Write a schema with one line for each part that holds no other, so that people can read it and its diffs."""
+    """Return a schema with one line for each innermost part, so that people can read it and its diffs."""
     if not isinstance(schema, dict) or not any(isinstance(value, dict) for value in schema.values()):
         return ENCODE(schema)
     pad = " " * (indent + 2)
@@ -55,7 +64,7 @@ def read_schema(path: Path) -> dict[str, Any]:
     """Read a JSON object from a file.
 
     Raises:
-        ChartgenError: It is no JSON, or no object.
+        ChartgenError: It is not JSON, or not an object.
     """
     return _parse(read_text(path), path)
 
@@ -69,7 +78,7 @@ def _nested(*keys_and_schema: Any) -> dict[str, Any]:
 
 
 def _sound(path: Path, target: Target) -> dict[str, Any]:
-    """Read a schema, and check a user's; chartgen's own are checked by its tests."""
+    """Read a schema, and check a user's; chartgen's tests check its own."""
     schema = read_schema(path)
     if not target.library.is_builtin(path) and (faults := check_sound(schema)):
         raise ChartgenError(Problem(fault, path) for fault in faults)
@@ -85,5 +94,5 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
     except RecursionError:
         raise ChartgenError(Problem("is nested too deeply", path)) from None
     if not isinstance(data, dict):
-        raise ChartgenError(Problem(f"must hold an object, not {type_name(data)}", path, 1, 1))
+        raise ChartgenError(Problem(f"must be an object, not {type_name(data)}", path, 1, 1))
     return data

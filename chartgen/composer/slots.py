@@ -1,8 +1,4 @@
-"""Slot files: what may stand in each, how its items are told apart, and how several fragments share one slot.
-
-A slot file is named after the Kubernetes API field that it fills. Its identity key is the field's `patchMergeKey` in
-the Kubernetes API (k8s.io/api core/v1 types), so that two fragments clash exactly where kubectl would merge.
-"""
+"""Slot files: their allowed content, the identity of their items, and how fragments share a slot."""
 
 from __future__ import annotations
 
@@ -14,53 +10,22 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from chartgen.composer.slot_kinds import SLOTS, SlotKind
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm import gotemplate
 from chartgen.helm.yaml import Document, Plain, load, type_name
 
 
 @dataclass(frozen=True)
-class SlotKind:
-    """What a slot file holds: shape `list`, `map`, `shell` or `template`, and the key that tells list items apart."""
-
-    shape: str
-    key: str = ""
-
-
-SLOTS: dict[str, SlotKind] = {
-    "volumes.yaml": SlotKind("list", "name"),
-    "initContainers.yaml": SlotKind("list", "name"),
-    "containers.yaml": SlotKind("list", "name"),
-    "resourceClaims.yaml": SlotKind("list", "name"),
-    "tolerations.yaml": SlotKind("list"),
-    "affinity.yaml": SlotKind("map"),
-    "nodeSelector.yaml": SlotKind("map"),
-    "podAnnotations.yaml": SlotKind("map"),
-    "podLabels.yaml": SlotKind("map"),
-    "podSpec.yaml": SlotKind("map"),
-    "env.yaml": SlotKind("list", "name"),
-    "volumeMounts.yaml": SlotKind("list", "mountPath"),
-    "resourceLimits.yaml": SlotKind("map"),
-    "securityContext.yaml": SlotKind("map"),
-    "beforeLaunch.sh": SlotKind("shell"),
-    "labels.yaml": SlotKind("map"),
-    "annotations.yaml": SlotKind("map"),
-    "workloadSpec.yaml": SlotKind("map"),
-    "validate.tpl": SlotKind("template"),
-    "helpers.tpl": SlotKind("template"),
-}
-
-
-@dataclass(frozen=True)
 class Segment:
-    """A stretch of a slot file that stands or falls as a whole: an item, or a Go block with all items in it.
+    """A part of a slot file that is kept or dropped as a whole: an item, or a Go block with all its items.
 
     Args:
         text: Its lines, ending in a newline.
-        line: 1-based line where it begins.
+        line: 1-based line of its start.
         keys: (identity, line) of each item whose identity is known before Helm runs.
         always: Whether it is an item outside of any Go block.
-        meaning: What it defines, equal for equal definitions: data, or the text where only Helm knows the data.
+        meaning: Its definition, equal for equal definitions: data, or the text if only Helm knows the data.
     """
 
     text: str
@@ -83,7 +48,7 @@ class SlotText:
 
 @lru_cache(maxsize=1024)
 def parse_slot(slot: str, fragment: str, path: Path, text: str, *, gpu_only: bool = False) -> SlotText:
-    """Check one slot file and cut it into segments.
+    """Check one slot file and split it into segments.
 
     Args:
         slot: The slot, a key of `SLOTS`.
@@ -116,7 +81,7 @@ def parse_slot(slot: str, fragment: str, path: Path, text: str, *, gpu_only: boo
 
 
 def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
-    """Share one slot among fragments: equal definitions collapse into the first, different ones are an error.
+    """Share one slot among fragments: equal definitions are merged into the first, different ones are an error.
 
     Raises:
         ChartgenError: Two fragments define one key differently; both places are named.
@@ -132,7 +97,7 @@ def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
             if rivals and all(rival.segment.meaning == segment.meaning for rival in rivals):
                 if text.gpu_only or not rivals[0].text.gpu_only:
                     continue
-                # the first one is there only with GPUs, this one always
+                # the first applies only with GPUs, this one always
                 rivals[0].kept.remove(rivals[0].segment)
                 owners |= {key: _Owner(text, segment, segments, line) for key, line in segment.keys}
             problems += [
@@ -147,7 +112,7 @@ def resolve(texts: Iterable[SlotText]) -> list[tuple[SlotText, list[Segment]]]:
 
 
 class _Owner(NamedTuple):
-    """The first definition of a key: its file, its segment, the list that the segment was kept in, its line."""
+    """The first definition of a key: its file, its segment, the list that contains the segment, its line."""
 
     text: SlotText
     segment: Segment
@@ -181,7 +146,7 @@ def _check_markers(text: str, path: Path) -> list[Problem]:
 
 
 def _check_indents(text: str, path: Path) -> list[Problem]:
-    """Find actions that print several lines of YAML into a column that is not the composer's."""
+    """Find actions that print several lines of YAML at another indentation than the composer's."""
     hint = "end it in '| nindent <%= indent + N %>', N being the column in this file"
     problems = []
     for action in gotemplate.actions(text):
@@ -200,7 +165,7 @@ def _check_shape(kind: SlotKind, slot: str, document: Document) -> list[Problem]
     wanted: type = list if kind.shape == "list" else dict
     if not isinstance(data, wanted):
         name = "a list of items" if wanted is list else "a map of keys"
-        return [document.problem(f"{slot} must hold {name}, not {type_name(data)}")]
+        return [document.problem(f"{slot} must be {name}, not {type_name(data)}")]
     if root.flow_style:
         return [
             document.problem(
@@ -217,7 +182,7 @@ def _check_shape(kind: SlotKind, slot: str, document: Document) -> list[Problem]
 
 def _check_key(key: str, document: Document, index: int, item: Plain) -> Iterator[Problem]:
     if not isinstance(item, dict) or key not in item:
-        yield document.problem(f"the item has no {key!r}", (index,), f"{key!r} tells items apart: add it")
+        yield document.problem(f"the item has no {key!r}", (index,), f"add {key!r}, which distinguishes items")
     elif not isinstance(value := item[key], str) or not value:
         found = "empty" if value == "" else type_name(value)
         yield document.problem(f"{key} must be text, not {found}", (index, key))
@@ -241,7 +206,7 @@ def _segments(kind: SlotKind, text: str, document: Document) -> Iterator[Segment
 
 
 def _items(kind: SlotKind, lines: list[str], document: Document) -> Iterator[tuple[str, int, Plain]]:
-    """Return identity, line and data of each item; a list item's line is that of its dash."""
+    """Yield identity, line and data of each item; a list item's line is that of its dash."""
     if isinstance(document.data, dict):
         yield from ((key, document.position((key,))[0], value) for key, value in document.data.items())
         return
@@ -263,14 +228,14 @@ def _openings(text: str) -> set[int]:
 
 
 def _starts(lines: list[str], depths: list[int], candidates: set[int]) -> list[int]:
-    """Return the lines where a segment begins: an item, or the opening of a block, outside of any block."""
+    """Return the start lines of segments: an item, or the opening of a block, outside of any block."""
     starts = [1]
     for line in range(2, len(lines)):
         if depths[line - 1] or line not in candidates:
             continue
         # a comment, or an assignment that the item uses, belongs to the item below it
         while line > starts[-1] and lines[line - 2].strip().startswith(("#", "{{/*", "{{- /*", "{{- $")):
-            line -= 1  # noqa: PLW2901  the search goes upwards from here
+            line -= 1  # noqa: PLW2901  search upwards from here
         if line > starts[-1]:
             starts.append(line)
     return starts

@@ -1,4 +1,4 @@
-"""The composer's own tags, `<% %>`, `<%= %>` and `<%# %>`, filled in with jinja2; Go templates pass through."""
+"""Fill in the composer's own tags, `<% %>`, `<%= %>` and `<%# %>`, with jinja2; Go templates are unchanged."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def fill(text: str, path: Path, context: Mapping[str, object], *, trusted: bool)
     Args:
         text: The text.
         path: Its file, for messages.
-        context: The names that tags may use.
-        trusted: Whether the text is chartgen's own; all others are filled in inside a sandbox.
+        context: The names available to tags.
+        trusted: Whether the text is chartgen's own; all other texts are filled in inside a sandbox.
 
     Raises:
-        ChartgenError: A tag that is malformed, fails, or reaches for what the sandbox does not give.
+        ChartgenError: A tag is malformed, fails, or accesses something outside the sandbox.
     """
     if "<%" not in text:
         return text
@@ -36,7 +36,7 @@ def fill(text: str, path: Path, context: Mapping[str, object], *, trusted: bool)
         raise
     except TemplateSyntaxError as error:
         raise ChartgenError(Problem(_sentence(error), path, error.lineno)) from None
-    except Exception as error:  # noqa: BLE001  an expression can fail with any of Python's
+    except Exception as error:  # noqa: BLE001  an expression can raise any Python error
         raise ChartgenError(Problem(_sentence(error), path, _line(error))) from None
 
 
@@ -46,7 +46,7 @@ def _environment(*, trusted: bool) -> Environment:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     class Sandbox(ImmutableSandboxedEnvironment):
-        """Lets a user's text read the target's facts, and reach neither files nor Python's insides."""
+        """Lets a user's text read the target's facts, but not files or Python internals."""
 
         def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
             unsafe = isinstance(value, Path) or type(value).__name__ in ("Library", "Document")
@@ -83,7 +83,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _line(error: Exception) -> int:
-    """Find the line of the text where an error arose; jinja2 puts it into the traceback as if it were Python's."""
+    """Return the line of the text with an error; jinja2 adds it to the traceback like a line of Python."""
     line, frame = 0, error.__traceback__
     while frame is not None:
         if frame.tb_frame.f_code.co_filename == "<template>":

@@ -1,45 +1,100 @@
-"""Targets: one YAML file that names a cloud's machines, a workload kind, fragments, launchers and default values."""
+"""Targets: YAML files that name a cloud's machines, a workload kind, fragments, launchers and default values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from chartgen.composer.definition import Field, read_definition
 from chartgen.composer.fragment import Fragment, load_fragment
 from chartgen.composer.launcher import Launcher, load_launcher
 from chartgen.composer.library import Library, open_library
-from chartgen.errors import ChartgenError, did_you_mean
+from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.helm.yaml import Document
+
+if TYPE_CHECKING:
+    from chartgen.data.gpus import Gpu
 
 MACHINE_FIELDS = {
     "gpus": Field("integer", "GPUs of one machine", required=True),
-    "gpu": Field("string", "GPU model, such as h100-80gb", required=True),
+    "gpu": Field("string", "GPU model, such as h100-80gb: one that chartgen knows, or one of `gpus`", required=True),
     "capacity": Field(
-        "object", "what a node of this type offers: resource name -> quantity, quoted", required=True, of="string"
+        "object",
+        "what a node of this type offers: resource name -> quantity, quoted; for the queue, rules and rehearsals",
+        required=True,
+        of="string",
     ),
-    "labels": Field("object", "labels of such a node beyond the instance type", of="string"),
-    "taints": Field("array", "taints of such a node", of="object"),
-    "fabric": Field("object", "what the target's fabric fragment must know of this type, such as its network adapters"),
+    "labels": Field(
+        "object",
+        "labels of such a node beyond the instance type, for rehearsals; `{index}` in a value is the machine's"
+        " number, `kubernetes.io/arch: arm64` replaces amd64",
+        of="string",
+    ),
+    "taints": Field(
+        "array",
+        "taints of such a node, each with key, value and effect, for rehearsals; a fragment's tolerations.yaml must"
+        " tolerate them",
+        of="object",
+    ),
+    "fabric": Field(
+        "object",
+        "what the target's fabric fragment must know of this type, such as its network adapters: any keys, read as"
+        " machine.fabric in rules and $machine.fabric in templates",
+    ),
+}
+GPU_FIELDS = {
+    "memory": Field("number", "GB (10^9 bytes) that CUDA reports to a program", required=True),
+    "tflops": Field(
+        "object",
+        "peak of dense matrix multiplication in TFLOPS, by number format: bf16, fp8, fp4",
+        required=True,
+        of="number",
+    ),
+    "computeCapability": Field(
+        "string", "CUDA compute capability, quoted", required=True, pattern=(r"\d+\.\d+", "a version such as '9.0'")
+    ),
+    "nvlink": Field("integer", "GPUs that NVLink connects; 1 = none", required=True),
+    "precisions": Field("array", "values of `precision` that it supports for training", required=True, of="string"),
+    "sources": Field("array", "sources of the numbers", required=True, of="string"),
 }
 FIELDS = {
     "description": Field("string", "one sentence: which machines of which cloud", required=True),
-    "platform": Field("string", "the cloud", required=True, enum=("gke", "oke", "eks", "onprem")),
+    "platform": Field(
+        "string",
+        "the cloud, such as gke, aks or onprem: a keyword of the chart",
+        required=True,
+        pattern=("[a-z0-9]([a-z0-9-]*[a-z0-9])?", "one lower-case word, such as aks"),
+    ),
     "workload": Field("string", "the default workload kind", required=True),
-    "machines": Field("object", "machine type -> what it offers", required=True, items=MACHINE_FIELDS),
+    "machines": Field(
+        "object", "machine type -> what it offers; the first is the default", required=True, items=MACHINE_FIELDS
+    ),
+    "gpus": Field("object", "GPU models that chartgen does not know, by the names in `machines`", items=GPU_FIELDS),
     "fragments": Field("array", "fragments in the order in which they fill a slot", required=True, of="string"),
     "launchers": Field(
-        "array", "launchers that the chart offers; the first is the default", required=True, of="string"
+        "array", "launchers that the chart offers, the first as default; without it all of chartgen's", of="string"
     ),
-    "values": Field("object", "default values that differ from the fragments' own"),
+    "kubernetes": Field("string", "the first version of Kubernetes that its defaults work with, such as '1.34'"),
+    "values": Field("object", "default values that differ from the fragments' own, as in a values file"),
     "sources": Field("array", "the vendor documents that its values come from", required=True, of="string"),
 }
+# The launchers of a target that names none.
+LAUNCHERS = (
+    *("megatron-lm", "megatron-bridge", "nemo-1", "automodel", "torchtitan", "torchrun", "mlperf-llama2-lora"),
+    *("mlperf-preprocess", "download", "megatron-preprocess", "pile-dataprep", "nccl-test"),
+)
+# The first version in which init containers that keep running are on by default.
+_NATIVE_SIDECARS = "1.29"
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine type: GPUs per machine, GPU model, what Kubernetes sees of a node of it, facts of its fabric."""
+    """One machine type: GPUs per machine, GPU model, its node resources in Kubernetes, and facts of its fabric.
+
+    `described` is the GPU by the target's own row; None for a model that chartgen knows.
+    """
 
     name: str
     gpus: int
@@ -48,11 +103,24 @@ class Machine:
     labels: dict[str, str]
     taints: list[dict[str, str]]
     fabric: dict[str, Any]
+    described: Gpu | None = None
+
+    @property
+    def model(self) -> Gpu | None:
+        """Return what is known of the GPU; data/gpus.yaml is read only for those who ask."""
+        from chartgen.data.gpus import find_gpu
+
+        return self.described or find_gpu(self.gpu)
 
 
 @dataclass(frozen=True)
 class Target:
-    """One target with its fragments and launchers, read and checked."""
+    """One target with its fragments and launchers, after reading and checks.
+
+    `chosen` names the launchers of a chart that excludes others; empty for all. `fragments` are those of its list,
+    `listed`, that are for its workload kind: see `of_kind`. `kubernetes` is the first version of Kubernetes that its
+    charts install on.
+    """
 
     name: str
     description: str
@@ -65,29 +133,32 @@ class Target:
     sources: tuple[str, ...]
     document: Document
     library: Library
+    kubernetes: str
+    chosen: tuple[str, ...] = ()
+    listed: tuple[Fragment, ...] = ()
 
     @property
     def path(self) -> Path:
-        """The target's file."""
+        """Return the target's file."""
         return Path(self.document.path)
 
     @property
     def default_launcher(self) -> Launcher:
-        """The first launcher of the file."""
+        """Return the first launcher of the file."""
         return self.launchers[0]
 
     @property
     def default_machine(self) -> Machine:
-        """The first machine type of the file."""
+        """Return the first machine type of the file."""
         return next(iter(self.machines.values()))
 
 
 def load_target(name: str, library: Library | None = None) -> Target:
-    """Read a target and everything that it names.
+    """Read a target and all definitions that it names.
 
     Args:
         name: The target's name.
-        library: Where to look; chartgen's own definitions and CHARTGEN_PATH when None.
+        library: Where to find them; chartgen's own definitions and CHARTGEN_PATH when None.
 
     Raises:
         UsageError: Unknown target, fragment, launcher.
@@ -97,23 +168,85 @@ def load_target(name: str, library: Library | None = None) -> Target:
     path = library.find("target", name)
     document, data = read_definition(path, FIELDS)
     meta: dict[str, Any] = data
-    launchers = tuple(map(load_launcher, _find_all(document, library, "launcher", meta["launchers"])))
+    offered = meta.get("launchers", LAUNCHERS)
+    if not offered:
+        raise ChartgenError(document.problem("launchers must not be empty", ("launchers",)))
+    launchers = tuple(map(load_launcher, _find_all(document, library, "launcher", offered)))
     _check_same_as(document, launchers)
-    if not library.is_builtin(path):
-        _check_gpus(document, meta["machines"])
+    own = "gpus" in meta or not library.is_builtin(path)  # models of chartgen's targets are checked by its tests
+    gpus = _own_gpus(document, meta) if own else {}
+    listed = tuple(map(load_fragment, _find_all(document, library, "fragment", meta["fragments"])))
     return Target(
         name=name,
         description=meta["description"],
         platform=meta["platform"],
         workload=meta["workload"],
-        machines={key: _machine(key, machine) for key, machine in meta["machines"].items()},
-        fragments=tuple(map(load_fragment, _find_all(document, library, "fragment", meta["fragments"]))),
+        machines={key: _machine(key, machine, gpus) for key, machine in meta["machines"].items()},
+        fragments=_fragments_of(listed, meta["workload"]),
+        listed=listed,
         launchers=launchers,
         values=meta.get("values", {}),
         sources=tuple(meta["sources"]),
         document=document,
         library=library,
+        kubernetes=meta.get("kubernetes", _NATIVE_SIDECARS),
     )
+
+
+def of_kind(target: Target, workload: str) -> Target:
+    """Return a target with the fragments of its list that are for a workload kind.
+
+    A fragment for other kinds is left out where another one provides the same: Kueue replaces Volcano's queue.
+    """
+    return replace(target, fragments=_fragments_of(target.listed, workload))
+
+
+def _fragments_of(listed: Sequence[Fragment], workload: str) -> tuple[Fragment, ...]:
+    unfit = [each for each in listed if each.workloads and workload not in each.workloads]
+    provided = {name for each in listed if each not in unfit for name in each.provides}
+    # only capabilities count: each fragment also provides its own name
+    replaced = [each for each in unfit if set() < each.provides - {each.name} <= provided]
+    return tuple(each for each in listed if each not in replaced)
+
+
+def with_launchers(target: Target, names: Sequence[str]) -> Target:
+    """Return a target with only some of its launchers, in its own order.
+
+    Args:
+        target: The target.
+        names: The launchers to keep; none for all.
+
+    Raises:
+        UsageError: A launcher is not in the target or uses the image of an excluded one, or the default launcher is
+            excluded.
+    """
+    if not names:
+        return target
+    known = [launcher.name for launcher in target.launchers]
+    default = target.values.get("launcher", target.default_launcher.name)
+    problems = [
+        Problem(f"target {target.name} has no launcher {name!r}", hint=f"it lists {', '.join(known)}")
+        for name in dict.fromkeys(names)
+        if name not in known
+    ]
+    if not problems and default not in names:
+        message = f"launcher {default!r} is the default of target {target.name} and cannot be left out"
+        problems = [Problem(message, hint=f"use --launchers {','.join([default, *names])}")]
+    problems += [
+        Problem(
+            f"launcher {launcher.name!r} uses the image of {launcher.same_as!r}", hint=f"name {launcher.same_as} too"
+        )
+        for launcher in target.launchers
+        if launcher.name in names and launcher.same_as and launcher.same_as not in names
+    ]
+    if problems:
+        raise UsageError(problems)
+    kept = tuple(launcher for launcher in target.launchers if launcher.name in names)
+    own = {name: value for name, value in target.values.get("launchers", {}).items() if name in names}
+    values = (
+        {**target.values, "launchers": own} if own else {k: v for k, v in target.values.items() if k != "launchers"}
+    )
+    return replace(target, launchers=kept, values=values, chosen=tuple(launcher.name for launcher in kept))
 
 
 def _find_all(document: Document, library: Library, kind: str, names: list[str]) -> list[Path]:
@@ -139,23 +272,51 @@ def _check_same_as(document: Document, launchers: tuple[Launcher, ...]) -> None:
             raise ChartgenError(document.problem(message, ("launchers", index), f"list {launcher.same_as!r} too"))
 
 
-def _check_gpus(document: Document, machines: dict[str, dict[str, Any]]) -> None:
-    """Refuse GPU models without a row in data/gpus.yaml: nothing could be said of a job's memory and formats."""
-    from chartgen.data.gpus import all_gpus
+def _own_gpus(document: Document, meta: dict[str, Any]) -> dict[str, Gpu]:
+    """Return the GPU models that a target describes, by name.
 
+    Raises:
+        ChartgenError: A machine names another model, or a model has two descriptions.
+    """
+    from chartgen.data.gpus import all_gpus, gpu_of
+
+    own = {model: gpu_of(model, row) for model, row in meta.get("gpus", {}).items()}
+    known = {**all_gpus(), **own}
     problems = [
+        document.problem(f"chartgen already knows the GPU model {model!r}", ("gpus", model), "give yours another name")
+        for model in own
+        if model in all_gpus()
+    ]
+    for key in ("tflops", "precisions"):
+        words = dict.fromkeys(word for gpu in all_gpus().values() for word in getattr(gpu, key))
+        problems += [
+            document.problem(f"unknown format {word!r}", ("gpus", model, key), did_you_mean(str(word), words))
+            for model, row in meta.get("gpus", {}).items()
+            for word in row[key]
+            if word not in words
+        ]
+    problems += [
         document.problem(
             f"unknown GPU model {machine['gpu']!r} of {name}",
             ("machines", name, "gpu"),
-            did_you_mean(machine["gpu"], all_gpus()),
+            f"describe it in gpus; {did_you_mean(machine['gpu'], known)}",
         )
-        for name, machine in machines.items()
-        if machine["gpu"] not in all_gpus()
+        for name, machine in meta["machines"].items()
+        if machine["gpu"] not in known
     ]
     if problems:
         raise ChartgenError(problems)
+    return own
 
 
-def _machine(name: str, data: dict[str, Any]) -> Machine:
-    labels, taints = data.get("labels", {}), data.get("taints", [])
-    return Machine(name, data["gpus"], data["gpu"], data["capacity"], labels, taints, data.get("fabric", {}))
+def _machine(name: str, data: dict[str, Any], gpus: dict[str, Gpu]) -> Machine:
+    return Machine(
+        name=name,
+        gpus=data["gpus"],
+        gpu=data["gpu"],
+        capacity=data["capacity"],
+        labels=data.get("labels", {}),
+        taints=data.get("taints", []),
+        fabric=data.get("fabric", {}),
+        described=gpus.get(data["gpu"]),
+    )

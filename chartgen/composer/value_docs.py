@@ -1,4 +1,4 @@
-"""Values files as documentation: the `# --` comment above each key describes it, in the README and in the schema."""
+"""Documentation of values: the `# --` comment above each key describes it, in the README and in the schema."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from chartgen.helm.yaml import Document, Keys, Plain
 
-# One encoder for a chart's hundreds of values: json.dumps makes one for each call.
+# One encoder for a chart's hundreds of values: json.dumps creates one for each call.
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True)
 class Row:
-    """One value: its dotted key, its default as one line of JSON, and what it means."""
+    """One value: its dotted key, its default as one line of JSON, and its description."""
 
     key: str
     default: str
@@ -24,11 +24,11 @@ class Row:
 
 
 def rows(text: str, document: Document) -> Iterator[Row]:
-    """Walk all values of a values file in its own order.
+    """Yield all values of a values file in its own order.
 
     Args:
         text: The file.
-        document: The same file, read.
+        document: The same file, parsed.
     """
     lines = text.split("\n")
     for keys, value, line in document.leaves():
@@ -36,7 +36,7 @@ def rows(text: str, document: Document) -> Iterator[Row]:
 
 
 def describe(schema: dict[str, Any], table: Iterable[Row]) -> None:
-    """Put each value's meaning into its schema, where editors show it; a description that is there stays."""
+    """Add each value's description to its schema, where editors show it; an existing description is kept."""
     for row in table:
         node = schema
         for key in row.keys:

@@ -1,4 +1,4 @@
-"""The values.yaml of a chart: the texts of its parts joined, with the target's own defaults written over them."""
+"""The values.yaml of a chart: join the texts of its parts, and write the target's own defaults over them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from chartgen.composer.schema import FILE as SCHEMA_FILE
 from chartgen.composer.schema import read_schema
 from chartgen.composer.value_docs import ENCODE, Row, rows
 from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.helm import gotemplate
+from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys, Plain, load, require_map
 
 _TOP_LEVEL = re.compile(r"^(?:#.*\n|\n)*(?P<key>[A-Za-z][\w-]*):", re.MULTILINE)
@@ -20,11 +20,11 @@ _TOP_LEVEL = re.compile(r"^(?:#.*\n|\n)*(?P<key>[A-Za-z][\w-]*):", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Part:
-    """One values.yaml of those that a chart's is joined from.
+    """One of the values files that are joined into a chart's values.yaml.
 
     Args:
         path: The file.
-        source: Its text as written, whose lines messages name.
+        source: Its text as written, for line numbers in messages.
         text: Its text with the composer's tags filled in.
     """
 
@@ -34,12 +34,12 @@ class Part:
 
     @property
     def document(self) -> Document:
-        """The file's data; keys that a tag writes are placeholders."""
+        """Return the file's data; keys that a tag writes are placeholders."""
         return _read(self.source, self.path)
 
 
 def join_parts(parts: Sequence[Part]) -> str:
-    """Join values files in their order; a map that several of them give keys to stands where the first has it."""
+    """Join values files in their order; keys of a shared map are merged into its first place."""
     blocks: dict[str, str] = {}
     for part in parts:
         for key, text in _blocks(part.text):
@@ -48,7 +48,7 @@ def join_parts(parts: Sequence[Part]) -> str:
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Cut a values file at its top-level keys; the comments above a key belong to it."""
+    """Split a values file at its top-level keys; the comments above a key belong to it."""
     found = list(_TOP_LEVEL.finditer(text))
     ends = [match.start() for match in found[1:]] + [len(text)]
     for match, end in zip(found, ends, strict=True):
@@ -58,13 +58,13 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 def check_parts(parts: Sequence[Part]) -> None:
     """Check that each key has one owner, and that the schema beside its file describes it.
 
-    Maps at the top level, such as `setup`, may get keys from several parts; each of those keys has one owner.
+    Several parts may add keys to a top-level map, such as `setup`; each of those keys has one owner.
 
     Args:
         parts: The values files.
 
     Raises:
-        ChartgenError: A key of two owners, or one that no schema describes.
+        ChartgenError: A key has two owners, or no schema describes it.
     """
     owners: dict[Keys, Path] = {}
     maps: dict[str | int, Path] = {}
@@ -90,18 +90,18 @@ def check_parts(parts: Sequence[Part]) -> None:
 
 
 def _owned(data: dict[str, Plain]) -> Iterator[Keys]:
-    """Return the keys that a values file owns: those of its top-level maps, and its other top-level keys."""
+    """Yield the keys that a values file owns: those of its top-level maps, and its other top-level keys."""
     for key, value in data.items():
         yield from ((key, inner) for inner in value) if isinstance(value, dict) and value else [(key,)]
 
 
 def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tuple[str, list[Row]]:
-    """Write a target's default values over the parts' own, keeping comments and order.
+    """Write a target's default values over the parts' own, and keep comments and order.
 
     Args:
         text: The joined values.yaml.
         target: The target's file, for messages.
-        values: What it says under `values`.
+        values: The content of its `values` key.
 
     Returns:
         The new text, and a row for each value.
@@ -139,7 +139,7 @@ def place_of(keys: Keys, parts: Sequence[Part], target: Document) -> tuple[Path 
 
 
 def _settings(values: Plain, table: dict[Keys, Row], at: Keys = ()) -> Iterator[tuple[Keys, Plain]]:
-    """Walk a target's values down to the keys that the chart has; a map that the chart leaves empty is set whole."""
+    """Walk a target's values down to the keys of the chart; a map that is empty in the chart is set whole."""
     if isinstance(values, dict) and at not in table:
         for key, value in values.items():
             yield from _settings(value, table, (*at, key))

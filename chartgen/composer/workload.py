@@ -1,4 +1,4 @@
-"""Workload kinds: the skeleton that holds a pod, such as a JobSet or an Indexed Job."""
+"""Workload kinds: the template around a pod, such as a JobSet or an Indexed Job."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.definition import Field, read_definition
+from chartgen.composer.library import BUILTIN
+from chartgen.composer.privileges import PRIVILEGES, read_privileges
 
 FIELDS = {
     "description": Field("string", "one sentence: what the kind is for", required=True),
@@ -15,6 +17,12 @@ FIELDS = {
     "kind": Field("string", "kind of its object", required=True),
     "rankLabel": Field("string", "the pod label that numbers the machines from 0", required=True),
     "port": Field("string", "name of the rendezvous port; `rendezvous` when left out"),
+    "extends": Field(
+        "string",
+        "files, values and rules that the kind starts from: `jobset`, or `mpi`, where mpirun starts the processes",
+        enum=("mpi", "jobset"),
+    ),
+    "privileges": PRIVILEGES,
     "requires": Field("array", "fragments or capabilities that every target of the kind must list", of="string"),
     "sources": Field("array", "the documents that its fields come from", required=True, of="string"),
 }
@@ -22,7 +30,7 @@ FIELDS = {
 
 @dataclass(frozen=True)
 class Workload:
-    """One workload kind, read and checked.
+    """One workload kind after reading and checks.
 
     Args:
         name: Its folder's name.
@@ -33,6 +41,8 @@ class Workload:
         rank_label: The pod label that numbers the machines from 0.
         port: Name of the rendezvous port.
         requires: Names or capabilities that every target of the kind must list.
+        extends: Name of the folder beside chartgen's own kinds that it starts from; empty = none.
+        privileges: Privilege -> reason.
     """
 
     name: str
@@ -43,6 +53,13 @@ class Workload:
     rank_label: str
     port: str
     requires: tuple[str, ...]
+    extends: str
+    privileges: dict[str, str]
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Return the folders of its files; a file replaces those of its name in earlier ones."""
+        return (*((BUILTIN / "workloads" / self.extends,) if self.extends else ()), self.path)
 
 
 def load_workload(path: Path) -> Workload:
@@ -51,7 +68,8 @@ def load_workload(path: Path) -> Workload:
     Raises:
         ChartgenError: All problems of its definition at once.
     """
-    meta: dict[str, Any] = read_definition(path / "workload.yaml", FIELDS)[1]
+    document, found = read_definition(path / "workload.yaml", FIELDS)
+    meta: dict[str, Any] = found
     return Workload(
         name=path.name,
         path=path,
@@ -61,4 +79,6 @@ def load_workload(path: Path) -> Workload:
         rank_label=meta["rankLabel"],
         port=meta.get("port", "rendezvous"),
         requires=tuple(meta.get("requires", [])),
+        extends=meta.get("extends", ""),
+        privileges=read_privileges(document, meta),
     )

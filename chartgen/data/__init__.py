@@ -1,1 +1,1 @@
-"""Packed facts, each row with its source, and their loaders."""
+"""Packaged data tables, each row with its source, and their loaders."""

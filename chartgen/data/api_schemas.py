@@ -1,6 +1,6 @@
-"""The types of the Kubernetes API and of custom resources, offline, as the projects' own sources have them.
+"""The types of the Kubernetes API and of custom resources, offline, from the projects' own sources.
 
-They are packed, with their versions, from `chartgen/data/schemas.yaml`.
+`chartgen/data/schemas.yaml` lists the packed sources and their versions.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _BELOW = re.compile(r"<\s*v?(\d+\.\d+)")
 
 
 def kubernetes_versions(wanted: str = "") -> list[str]:
-    """Return the Kubernetes versions that there are schemas of, oldest first.
+    """Return the Kubernetes versions with schemas, oldest first.
 
     Args:
-        wanted: The `kubeVersion` of a chart; only versions that it takes. What is no simple range takes all.
+        wanted: The `kubeVersion` of a chart, to return only matching versions. Anything but a simple range matches all.
     """
     found = [path.name.removeprefix(_KUBERNETES).partition(".json")[0] for path in _FOLDER.glob(f"{_KUBERNETES}*")]
     least, below = _LEAST.search(wanted), _BELOW.search(wanted)
@@ -37,7 +37,7 @@ def kubernetes_versions(wanted: str = "") -> list[str]:
 
 
 def kind_schema(name: str, kubernetes: str) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-    """Return the schema of a kind, named `<apiVersion>/<kind>`, and the definitions that it refers to."""
+    """Return the schema of a kind, named `<apiVersion>/<kind>`, and its referenced definitions."""
     core = _read(f"{_KUBERNETES}{kubernetes}")
     return core["kinds"].get(name) or custom_kinds().get(name), core["definitions"]
 
@@ -50,7 +50,7 @@ def type_definitions(kubernetes: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=8)
 def served_groups(kubernetes: str) -> frozenset[str]:
-    """Return the API groups that there are schemas of; Kubernetes' core group is the empty text."""
+    """Return the API groups with schemas; Kubernetes' core group is the empty text."""
     kinds = [*_read(f"{_KUBERNETES}{kubernetes}")["kinds"], *custom_kinds()]
     return frozenset(name.rpartition("/")[0].rpartition("/")[0] for name in kinds)
 

@@ -1,4 +1,4 @@
-"""The compatibility lock: which versions go together, for checks and for the fragments that refuse the others."""
+"""The compatibility lock: compatible versions, for checks and for fragments that reject other versions."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from chartgen.helm.yaml import load_file, require_map
 
-# What is left of a measured figure as a floor: NVIDIA/aicr @ bc05c6b, validators/performance, tolerates a tenth too.
+# A floor as a share of a measured figure: NVIDIA/aicr @ bc05c6b, validators/performance, tolerates a tenth too.
 _MARGIN = 0.9
 _LOCK = Path(__file__).parent / "compat.yaml"
 
 
 @lru_cache(maxsize=1)
 def lock() -> dict[str, Any]:
-    """Return the compatibility lock: plugins, settings, images, floors, kubernetes, apis, integrations, deviceClasses.
+    """Return the compatibility lock; chartgen/data/compat.yaml describes its parts.
 
-    Each floor also has `busbw`, the GB/s that it asks for, and `basis`, what that is and where it comes from.
+    Each floor also has `busbw`, the required GB/s, and `basis`, its meaning and source.
     """
     found: dict[str, Any] = dict(require_map(load_file(_LOCK), "the compatibility lock"))
     found["floors"] = [{**row, **_floor(row)} for row in found["floors"]]
@@ -35,7 +35,7 @@ def _floor(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def queue_needs(workload: str, *, claims: bool) -> list[str]:
-    """Return what Kueue's own configuration has to say for runs of a chart, one sentence for each.
+    """Return the settings that Kueue's configuration needs for runs of a chart, one sentence each.
 
     Args:
         workload: The workload kind.
@@ -49,19 +49,19 @@ def queue_needs(workload: str, *, claims: bool) -> list[str]:
         if row["workload"] == workload
     ]
     return needs + [
-        f"{row['of']} {row['from']} and newer admit no run whose device claims are of a class that"
-        f" resources.deviceClassMappings {where} does not map."
+        f"{row['of']} {row['from']} and newer count device claims, with Kubernetes {row['kubernetes']} or newer, and"
+        f" admit no run with a class that resources.deviceClassMappings {where} does not map."
         for row in lock()["deviceClasses"]
         if claims
     ]
 
 
 def version(text: str) -> tuple[int, ...]:
-    """Return a version as numbers that compare: v1.0.13_1 is behind v1.0.13, whatever stands between the digits."""
+    """Return a version as numbers that compare: v1.0.13_1 follows v1.0.13, whatever separates the digits."""
     return tuple(map(int, re.findall(r"\d+", text)))
 
 
 def within(row: dict[str, str], text: str) -> bool:
-    """Report whether a version is in a row's range: `from` is the first that is, `below` the first that is not."""
+    """Report whether a version is in a row's range: `from` is the first version inside, `below` the first after it."""
     after_from = version(text) >= version(row.get("from", ""))
     return after_from and ("below" not in row or version(text) < version(row["below"]))

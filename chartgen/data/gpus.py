@@ -1,4 +1,4 @@
-"""GPU models: their memory, speed and number formats, from data/gpus.yaml, where each row has its source."""
+"""GPU models: their memory, speed and number formats, from data/gpus.yaml, with the source of each row."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Gpu:
         memory: GB (10^9 bytes) that a program can use.
         tflops: Peak of dense matrix multiplication in TFLOPS, by number format: bf16, fp8, fp4.
         compute_capability: CUDA compute capability, such as 9.0.
-        nvlink: GPUs that NVLink joins; 1 = none.
-        precisions: Values of `precision` that it can train in.
-        sources: Where the numbers come from.
+        nvlink: Number of GPUs that NVLink connects; 1 = none.
+        precisions: Values of `precision` that it supports for training.
+        sources: Sources of the numbers.
     """
 
     model: str
@@ -37,7 +37,7 @@ class Gpu:
 
 
 def find_gpu(model: str) -> Gpu | None:
-    """Return a GPU model; None for one that is not known here, as a target of the user's own may name."""
+    """Return a GPU model of data/gpus.yaml; None for another."""
     return all_gpus().get(model)
 
 
@@ -45,10 +45,11 @@ def find_gpu(model: str) -> Gpu | None:
 def all_gpus() -> Mapping[str, Gpu]:
     """Read all GPU models."""
     data: dict[str, Any] = require_map(load_file(_FILE), _FILE.name)
-    return {model: _gpu(model, row) for model, row in data["gpus"].items()}
+    return {model: gpu_of(model, row) for model, row in data["gpus"].items()}
 
 
-def _gpu(model: str, row: dict[str, Any]) -> Gpu:
+def gpu_of(model: str, row: dict[str, Any]) -> Gpu:
+    """Return a GPU model from a row of data/gpus.yaml, or of a target's `gpus`."""
     return Gpu(
         model=model,
         memory=row["memory"],

@@ -1,4 +1,4 @@
-"""The options that a launcher's program takes, by the release of the image that holds it: data/options.yaml."""
+"""The options of a launcher's program, by the release of its image, from data/options.yaml."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ _FILE = Path(__file__).parent / "options.yaml"
 
 @dataclass(frozen=True)
 class Options:
-    """What one program takes.
+    """The options of one program.
 
     Args:
-        releases: The releases of nvidia/nemo that are known, oldest first.
-        spans: Maps of `names`, a text, with the first release that has them and the first that has not.
+        releases: The known releases of nvidia/nemo, oldest first.
+        spans: Maps of `names`, a text, with the first release that has them and the first that does not.
     """
 
     releases: tuple[str, ...]
     spans: tuple[dict[str, str], ...]
 
     def of(self, release: str) -> frozenset[str]:
-        """Return the options of one release; none where it is not known."""
+        """Return the options of one release; empty for an unknown release."""
         found = [span for span in self.spans if release in self.releases and within(span, release)]
         return frozenset(name for span in found for name in span["names"].split())
 
     @property
     def ever(self) -> frozenset[str]:
-        """Options that at least one known release has."""
+        """Return the options that at least one known release has."""
         return frozenset(name for span in self.spans for name in span["names"].split())
 
     @property
     def always(self) -> frozenset[str]:
-        """Options that all known releases have."""
+        """Return the options that all known releases have."""
         return frozenset.intersection(*map(self.of, self.releases))
 
 
 @lru_cache(maxsize=8)
 def options_of(launcher: str) -> Options | None:
-    """Return what the program of a launcher takes; None for programs that nobody has read."""
+    """Return the options of a launcher's program; None for an unknown program."""
     found: Any = _data().get(launcher)
     if not found:
         return None

@@ -1,1 +1,1 @@
-"""Whatever has to behave exactly as Helm does: values, `--set`, YAML, schemas, charts, and the program itself."""
+"""Parts that must behave exactly like Helm: values, `--set`, YAML, schemas, charts, and the Helm program."""

@@ -1,4 +1,4 @@
-"""A chart in memory, path -> text; written as a whole or not at all."""
+"""A chart in memory, path -> text, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.files import whole_folder
-from chartgen.helm.yaml import read_text
+from chartgen.helm.chart_folder import read_folder
 
 if TYPE_CHECKING:
     from chartgen.composer.origin import Origin
 
 
-_TEXTS = {("Chart.yaml",), ("values.yaml",), ("values.schema.json",)}  # beside templates/, what chartgen itself reads
+_BUILT = ("templates", "files")  # folders that a build fills and clears of an earlier build's files
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Chart:
     """A Helm chart.
 
     Args:
-        name: The chart's name, which is also its folder's.
+        name: The name of the chart and of its folder.
         files: Relative path -> text, sorted by path.
-        origin: What it was composed from; None while nobody has looked it up, as in a chart that was read.
+        origin: The sources that it was composed from; None when unknown, as for a chart read from a folder.
     """
 
     name: str
@@ -35,36 +35,38 @@ class Chart:
 
     @classmethod
     def read(cls, directory: Path) -> Chart:
-        """Read a chart from a folder.
-
-        Packaged subcharts and other data keep their bytes; bytes that are not UTF-8 are lone surrogates of the text.
+        """Read a chart from a folder, as Helm reads it; bytes outside UTF-8 become lone surrogates.
 
         Raises:
-            ChartgenError: The folder is not a chart, or one of its templates or YAML files is not text.
+            ChartgenError: The folder is not a chart, or Helm cannot read it.
         """
-        if not (directory / "Chart.yaml").is_file():
-            raise ChartgenError(Problem("is not a chart: it has no Chart.yaml", directory))
-        paths = sorted(path for path in directory.rglob("*") if path.is_file())
-        return cls(directory.name, {path.relative_to(directory).as_posix(): _read(path, directory) for path in paths})
+        try:
+            read = read_folder(directory, links_out=True)
+        except OSError as error:
+            raise ChartgenError(Problem(f"cannot be read: {error.strerror}", error.filename or directory)) from None
+        if read.problems:
+            raise ChartgenError(each._replace(path=directory / str(each.path)) for each in read.problems)
+        data = {path: content.decode("utf-8", "surrogateescape") for path, content in read.data.items()}
+        return cls(read.name, dict(sorted((read.texts | data).items())))
 
     def write(self, directory: Path, *, prune: bool = False) -> bool:
-        """Write the chart into a folder of its own, replacing what is there in one step.
+        """Write the chart into a separate folder; replace the existing content in one step.
 
         Args:
             directory: The chart's folder, usually named like the chart.
-            prune: Whether templates that the chart does not have are removed, as earlier builds may have left them.
+            prune: Whether to remove templates and files that are not in the chart, such as those of earlier builds.
 
         Returns:
             Whether anything changed on disk.
 
         Raises:
-            ChartgenError: The folder cannot be written, or holds what no build has made; it is left as it was.
+            ChartgenError: The folder is not writable, or contains files that a build did not make; it stays unchanged.
         """
         _refuse_leaving(self.files, directory)
-        directory = Path(os.path.realpath(directory))  # what a link stands for is replaced, not the link
+        directory = Path(os.path.realpath(directory))  # replace the target of a link, not the link
         self._refuse_foreign(directory, prune=prune)
         try:
-            if (directory / "Chart.yaml").is_file() and Chart.read(directory).files == self.files:
+            if _files(directory) == self.files:
                 return False
             with whole_folder(directory) as draft:
                 for path, text in self.files.items():
@@ -77,10 +79,10 @@ class Chart:
         return True
 
     def diff(self, directory: Path) -> str:
-        """Compare with a folder: a unified diff from what is there to this chart, empty when they are equal."""
+        """Return a unified diff from a folder's content to this chart; empty when they are equal."""
         import difflib
 
-        there = Chart.read(directory).files if (directory / "Chart.yaml").is_file() else {}
+        there = _files(directory)
         lines: list[str] = []
         for path in sorted(there.keys() | self.files.keys()):
             old, new = there.get(path), self.files.get(path)
@@ -91,7 +93,7 @@ class Chart:
         return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
 
     def _refuse_foreign(self, directory: Path, *, prune: bool) -> None:
-        """Stop before a file is lost that is not in the chart: nobody can tell whether an earlier build made it."""
+        """Raise an error for files outside the chart before they are lost: an earlier build may not have made them."""
         hint = "nothing was written; move it, or choose another folder"
         if directory.exists() and not directory.is_dir():
             raise ChartgenError(Problem("is not a folder", directory, hint=hint))
@@ -99,17 +101,17 @@ class Chart:
             return
         there = sorted(path.relative_to(directory) for path in directory.rglob("*") if not path.is_dir())
         foreign = [path for path in there if path.as_posix() not in self.files]
-        foreign = [path for path in foreign if not prune or path.parts[0] != "templates"]
+        foreign = [path for path in foreign if not prune or path.parts[0] not in _BUILT]
         if foreign:
-            hint += ", or --prune to remove it" if foreign[0].parts[0] == "templates" else ""
+            hint += ", or --prune to remove it" if foreign[0].parts[0] in _BUILT else ""
             more = f" and {len(foreign) - 1} more" if foreign[1:] else ""
-            raise ChartgenError(Problem(f"holds {foreign[0]}{more}, not part of the chart", directory, hint=hint))
+            raise ChartgenError(Problem(f"contains {foreign[0]}{more}, not part of the chart", directory, hint=hint))
         if there and Path("Chart.yaml") not in there:
-            raise ChartgenError(Problem("holds files that are not a chart", directory, hint=hint))
+            raise ChartgenError(Problem("contains files that are not a chart", directory, hint=hint))
 
 
 def _refuse_leaving(paths: Iterable[str], directory: Path) -> None:
-    """Stop before a file is written elsewhere: the paths of a chart that a cluster has kept are what somebody wrote."""
+    """Raise an error for paths that lead out of the folder: those of a chart stored in a cluster are not trusted."""
     for path in paths:
         parts = PurePosixPath(path).parts
         if not parts or ".." in parts or path.startswith("/") or "\0" in path:
@@ -117,8 +119,7 @@ def _refuse_leaving(paths: Iterable[str], directory: Path) -> None:
             raise ChartgenError(Problem(f"the chart's file {path!r} leads out of its folder", directory, hint=hint))
 
 
-def _read(path: Path, directory: Path) -> str:
-    place = path.relative_to(directory).parts
-    if place[0] == "templates" or place in _TEXTS:
-        return read_text(path)
-    return path.read_bytes().decode("utf-8", "surrogateescape")
+def _files(directory: Path) -> dict[str, str]:
+    """Return all files of a folder as a build compares them, including those that `.helmignore` excludes."""
+    paths = sorted(path for path in directory.rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): path.read_text("utf-8", "surrogateescape") for path in paths}

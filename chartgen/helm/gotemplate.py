@@ -1,6 +1,6 @@
-"""Go template text seen from outside: masked so that YAML can parse it, checked block by block, cut into segments.
+"""The text of Go templates: masked so that YAML can parse it, checked block by block, cut into segments.
 
-Nothing here evaluates a template; Helm does that. Composer tags (`<%= indent %>`) are masked like Go actions.
+This module does not evaluate templates; Helm does. Composer tags (`<%= indent %>`) are masked like Go actions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from chartgen.errors import Problem
 
-# The parts of an action. Matched one after another, so that a text of nothing but `{{` costs no more than any other.
+# The parts of an action, matched one after another, so that a text of only `{{` does not cost more than any other.
 _OPEN = re.compile(r"(?P<comment>\{\{-?\s*/\*)|\{\{|<%")
 _COMMENT_END = re.compile(r"\*/\s*-?\}\}")
 _BODY = re.compile(r"""(?: `[^`]*` | "(?:\\.|[^"\\\n])*" | [^`"}]+ | \}(?!\}) )*""", re.VERBOSE)
@@ -30,7 +30,7 @@ class Action:
         start: Offset of its first character.
         line: 1-based line of its first character.
         column: 1-based column of its first character.
-        word: `if`, `range`, `else`, `end`, ... for control actions, `""` for those that print.
+        word: `if`, `range`, `else`, `end`, ... for control actions, `""` for printing actions.
     """
 
     text: str
@@ -41,7 +41,7 @@ class Action:
 
 
 def actions(text: str) -> Iterator[Action]:
-    """Find all actions of a text in order."""
+    """Yield all actions of a text in order."""
     line, last = 1, 0
     for start, end in _spans(text):
         line += text.count("\n", last, start)
@@ -51,7 +51,7 @@ def actions(text: str) -> Iterator[Action]:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Find where actions begin and end. What opens and does not close is no action, up to where it went wrong."""
+    """Yield start and end of each action. An unclosed opening is not an action, up to the place of the fault."""
     at, last_tag = 0, None
     while opened := _OPEN.search(text, at):
         start = opened.start()
@@ -64,7 +64,7 @@ def _spans(text: str) -> Iterator[tuple[int, int]]:
                 continue
             at = text.index("%>", start + 2) + 2
         else:
-            end = _BODY.match(text, start + 2).end()  # type: ignore[union-attr]  # it matches any text, if only nothing
+            end = _BODY.match(text, start + 2).end()  # type: ignore[union-attr]  # it matches any text, at least the empty one
             if not text.startswith("}}", end):
                 at = max(end, start + 2)
                 continue
@@ -94,11 +94,11 @@ def _control_word(action: str) -> str:
 
 
 def mask(text: str) -> str:
-    """Replace actions so that the rest parses as YAML, keeping every line where it is.
+    """Replace actions so that the rest parses as YAML; every line keeps its number.
 
-    A line of control actions, comments or nothing but actions becomes blank; an action within a line becomes a
-    placeholder word, a different one each time so that two templated keys are never taken for duplicates. Of an
-    `{{ if }}a{{ else }}b{{ end }}` within a line only the first branch stays.
+    A line of control actions, comments or only actions becomes blank. An action within a line becomes a placeholder
+    word, a different one each time, so that two templated keys never count as duplicates. From
+    `{{ if }}a{{ else }}b{{ end }}` within a line, only the first branch stays.
     """
     count = 0
 
@@ -117,7 +117,7 @@ def mask(text: str) -> str:
 
 
 def _first_branches(line: str) -> str:
-    """Drop the marks of a masked line, and what lies between an else and its end."""
+    """Drop the marks of a masked line, and the text between an else and its end."""
     parts = re.split(r"\0([en])\0", line)
     marks, last_end = parts[1::2], max((i for i, mark in enumerate(parts[1::2]) if mark == "n"), default=-1)
     kept, dropping = [parts[0]], False
@@ -128,12 +128,12 @@ def _first_branches(line: str) -> str:
 
 
 def is_placeholder(value: object) -> bool:
-    """Report whether a masked value holds something that only Helm knows."""
+    """Report whether a masked value contains a part that only Helm knows."""
     return isinstance(value, str) and re.search(r"_go\d+_", value) is not None
 
 
 def check_blocks(text: str, path: Path | str) -> list[Problem]:
-    """Find blocks that do not open and close inside the text."""
+    """Return a problem for each block that does not open and close inside the text."""
     problems, stack = [], []
     for action in actions(text):
         if action.word in _OPENERS:
@@ -171,7 +171,7 @@ def last_stage(action: Action) -> str:
 
 
 def depths(text: str) -> list[int]:
-    """Return for each line of a text how many blocks are open where it begins."""
+    """Return the number of open blocks at the start of each line."""
     opened = [0] * (text.count("\n") + 2)
     for action in actions(text):
         end = action.line + action.text.count("\n")

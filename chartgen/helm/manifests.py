@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from chartgen.helm.chart import Chart
 
-# Without a cluster Helm invents a Kubernetes version: its own client library's, or 1.20 in builds without release
-# flags, which the charts' kubeVersion refuses. A fixed one keeps renders equal between Helms.
+# Without a cluster, Helm uses the Kubernetes version of its client library, or 1.20 in builds without release flags,
+# which the charts' kubeVersion rejects. A fixed version keeps renders equal between Helm versions.
 KUBE_VERSION = "1.36.0"
 
 _SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
@@ -32,7 +32,7 @@ class Manifest:
     """One rendered object.
 
     Args:
-        source: The template that made it, `<chart>/templates/<file>`; empty when Helm does not say.
+        source: The template that made it, `<chart>/templates/<file>`; empty when Helm does not report it.
         document: Its YAML, with positions.
         text: Its YAML as Helm printed it, comments included; positions count from its first line.
     """
@@ -43,12 +43,12 @@ class Manifest:
 
     @property
     def template(self) -> str:
-        """The template that made it, relative to the chart's folder."""
+        """Return the template that made it, relative to the chart's folder."""
         return self.source.partition("/")[2]
 
     @property
     def data(self) -> dict[str, Any]:
-        """The object."""
+        """Return the object."""
         return require_map(self.document, "a manifest")
 
 
@@ -64,13 +64,13 @@ def render(
     Args:
         chart: The chart.
         release: The release name that the templates see.
-        namespace: The namespace that they see.
+        namespace: The namespace that the templates see.
         values: Merged values, as `load_values(...).data`.
-        kube_version: The Kubernetes version that they see; default `KUBE_VERSION`.
+        kube_version: The Kubernetes version that the templates see; default `KUBE_VERSION`.
 
     Raises:
-        ChartgenError: The chart refuses the values, or a template is wrong.
-        MissingToolError: There is no fitting Helm.
+        ChartgenError: The chart rejects the values, or a template is wrong.
+        MissingToolError: A suitable Helm is missing.
     """
     helm = find_helm()
     with written(chart) as folder:
@@ -80,7 +80,7 @@ def render(
 
 @contextmanager
 def written(chart: Chart) -> Iterator[Path]:
-    """Write a chart into a temporary folder of its own name, as Helm expects it, for the time of a `with` block."""
+    """Write a chart into a temporary folder with the chart's name, as Helm expects; a context manager."""
     if chart.name in ("", ".", "..") or "/" in chart.name or "\0" in chart.name:
         raise ChartgenError(Problem(f"{chart.name!r} cannot be a chart's name", "Chart.yaml", hint="rename the chart"))
     with tempfile.TemporaryDirectory(prefix="chartgen-") as folder:
@@ -92,16 +92,26 @@ def written(chart: Chart) -> Iterator[Path]:
 def manifests(text: str) -> list[Manifest]:
     """Split the output of `helm template` into its objects, each with the template that made it.
 
-    Cutting at lines of `---` is safe: in YAML such a line ends a document wherever it stands at column 0.
+    Cutting at lines of `---` is safe: in YAML such a line at column 0 always ends a document.
     """
     parts = [part for part in _SEPARATOR.split(text) if part.strip()]
-    found = [_manifest(part) for part in parts]
+    found = [manifest for part in parts for manifest in _items(_manifest(part))]
     return [manifest for manifest in found if manifest.document.data is not None]
 
 
 def objects(text: str) -> list[dict[str, Any]]:
-    """Read the objects in the output of `helm template`, with scalars resolved as Helm does."""
+    """Read the objects in the output of `helm template`; resolve scalars as Helm does."""
     return [manifest.data for manifest in manifests(text)]
+
+
+def _items(manifest: Manifest) -> list[Manifest]:
+    """Return the objects of a list, as Helm creates them, or the one object that is none."""
+    data = manifest.document.data
+    if not (isinstance(data, dict) and (data.get("apiVersion"), data.get("kind")) == ("v1", "List")):
+        return [manifest]
+    items = data.get("items")
+    count = len(items) if isinstance(items, list) else 0
+    return [replace(manifest, document=manifest.document.part(("items", at))) for at in range(count)]
 
 
 def _manifest(part: str) -> Manifest:

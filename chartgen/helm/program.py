@@ -1,8 +1,8 @@
-"""Helm, run through pyhelm3: found, checked for its version, and its errors reduced to what a user can act on.
+"""Find Helm, check its version, and run it through pyhelm3.
 
-Only pyhelm3's `Command.run` is used. Its `Client` refuses every Helm that was built without release flags (they report
-`v4.3`, not strict SemVer), concatenates lists where Helm replaces them, and knows no `helm lint`, no plain text of
-`helm template`, and no install that refuses an existing release (pyhelm3 0.5.8, client.py and command.py).
+Only pyhelm3's `Command.run` is used. Its `Client` rejects every Helm that was built without release flags (they report
+`v4.3`, not strict SemVer) and concatenates lists where Helm replaces them. It lacks `helm lint`, the plain text of
+`helm template`, and an install that rejects an existing release (pyhelm3 0.5.8, client.py and command.py).
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.files import write_whole
+from chartgen.helm.program_errors import PREFIX, TELLING, UNREACHABLE, HelmError, bounded, unreachable
 from chartgen.programs import cache_dir, find_tool
 
 if TYPE_CHECKING:
@@ -24,62 +25,31 @@ if TYPE_CHECKING:
 
     from pyhelm3 import Command  # type: ignore[import-untyped]
 
-# The oldest Helm whose `--output json`, schema validator and job hooks are those that the charts are tested with.
+# The oldest Helm with the `--output json`, schema validator and job hooks that the charts are tested with.
 MINIMUM_VERSION = (3, 18)
 _TOO_NEW = (5,)
-
 _VERSIONS = "helm-versions.json"
 _KEPT = 20  # states of Helm programs whose versions are remembered
-# What Helm sees of the user's environment where it needs no cluster: nothing. Nothing lies below these folders.
+# Helm ends before Go's garbage collector earns its time: without it, a render takes half of the processor time. From
+# 1 GiB on, it collects.
+_GO = {"GOGC": "off", "GOMEMLIMIT": "1GiB"}
+_AS_WORDS = [f"{name}={value}" for name, value in _GO.items()]
+# Helm gets this missing folder instead of the user's folders when it does not need a cluster.
 _NOWHERE = "/nonexistent"
-_ALONE = {"HOME": _NOWHERE, "KUBECONFIG": _NOWHERE} | {
+_ALONE = {"HOME": _NOWHERE, "KUBECONFIG": _NOWHERE, **_GO} | {
     f"HELM_{what}_HOME": _NOWHERE for what in ("CACHE", "CONFIG", "DATA")
 }
-# A second wall behind the search of schemas for references: what Helm fetches by http goes to a port that nothing has.
+# A second safeguard after the check of schemas for references: HTTP requests of Helm go to a port without a server.
 _ALONE |= {f"{what}_PROXY": "http://127.0.0.1:0" for what in ("HTTP", "HTTPS")}
-# Of an error stream without an end, the start and the end are read: the cause stands last.
-_TELLING = 100_000
-_UNREACHABLE = re.compile(
-    r"cluster unreachable|connection refused|no such host|i/o timeout|network is unreachable|no configuration has been"
-    r"|context [^\n]{0,300} does not exist|certificate signed by unknown|tls handshake|etcdserver",
-    re.IGNORECASE,
-)
-# Words that Helm puts before the sentence that matters.
-_PREFIX = re.compile(
-    r"^(Error: |(INSTALLATION|UPGRADE) FAILED: |uninstall: |cluster reachability check failed: "
-    r"|failed to render chart: |rendering template: )+"
-)
-_CHART_FAIL = re.compile(r"^execution error at \((?P<at>[^()]+)\):\s*(?P<text>.*)", re.DOTALL)
-_TEMPLATE_PLACE = re.compile(r"^(?P<path>\S+?\.(?:yaml|yml|tpl|txt)):(?P<line>\d+)(?::(?P<column>\d+))?:?$")
-_PARSE_ERROR = re.compile(r"^parse error at \((?P<at>[^()]+)\): (?P<text>.*)")
-_TEMPLATE_LINE = re.compile(r"^template: (?P<at>\S+?:\d+(?::\d+)?): (?P<text>.*)", re.DOTALL)  # Helm 3: one long line
-# Helm 3 writes all frames into it, each with its place.
-_FRAME = re.compile(r"(?:^|: )template: (?P<at>[^\s:]{1,300}:\d{1,9}(?::\d{1,9})?): ")
-_YAML_ERROR = re.compile(r"^YAML parse error on (?P<path>[^\s:]+): (?P<text>.*)", re.DOTALL)
-_SCHEMA_ERROR = re.compile(r"^\s*- at '(?P<pointer>[^']*)': (?P<text>.*)")
-_NOISE = re.compile(r"^(level=|Use --debug flag|WARNING: |I\d{4} |W\d{4} |coalesce\.go|\s*$)")
-
-
-class HelmError(ChartgenError):
-    """Helm said no; the problems hold its useful lines.
-
-    Args:
-        stderr: All that Helm wrote to its error stream.
-        stdout: What it wrote to its output, where `helm lint` reports.
-    """
-
-    def __init__(self, stderr: str, stdout: str = "") -> None:
-        self.stderr, self.stdout = stderr, stdout
-        super().__init__(explain(stderr) or [Problem("helm failed without a message")])
 
 
 @dataclass(frozen=True)
 class Helm:
-    """A Helm program of a known version, and the cluster that it talks to.
+    """A Helm program of a known version, and its cluster.
 
     Args:
         executable: The program.
-        version: Major, minor and patch; a build without release flags reports no patch, which reads as 0.
+        version: Major, minor and patch; a build without release flags does not report a patch, which counts as 0.
         kubeconfig: The kubeconfig file; None for Helm's own choice.
         context: The kubeconfig context; None for the current one.
     """
@@ -90,7 +60,7 @@ class Helm:
     context: str | None = None
 
     def run(self, arguments: Sequence[str], stdin: str | None = None) -> str:
-        """Run Helm and give what it wrote to its output.
+        """Run Helm and return its output.
 
         Args:
             arguments: The command and its arguments, without the program.
@@ -103,27 +73,27 @@ class Helm:
         from pyhelm3 import Command, Error
 
         _silence("pyhelm3")
-        # `exec` replaces the shell that pyhelm3 starts, so that a cancelled command terminates Helm and not a shell.
-        command = Command(executable="exec", kubeconfig=self.kubeconfig, kubecontext=self.context)
+        # Words of the shell that pyhelm3 starts; `exec` replaces it, so that a cancelled command terminates Helm.
+        command = Command(executable=_AS_WORDS[0], kubeconfig=self.kubeconfig, kubecontext=self.context)
         try:
-            return _wait(command, [str(self.executable), *arguments], stdin)
+            return _wait(command, [*_AS_WORDS[1:], "exec", str(self.executable), *arguments], stdin)
         except Error as error:
             stderr = error.stderr.decode(errors="replace")
-            # A webhook that does not answer is a fault inside a cluster that does.
-            if (match := _UNREACHABLE.search(stderr)) and "webhook" not in stderr:
-                raise MissingToolError(_unreachable(stderr, match)) from None
+            # A webhook that does not answer is a fault inside a cluster that is reachable.
+            if (match := UNREACHABLE.search(stderr)) and "webhook" not in stderr:
+                raise MissingToolError(unreachable(stderr, match)) from None
             raise HelmError(stderr, error.stdout.decode(errors="replace")) from None
 
     def render(self, arguments: Sequence[str], stdin: str, limit: float) -> str:
-        """Run a command of Helm that needs no cluster, and end it when it takes too long.
+        """Run a Helm command without a cluster, and end it when it takes too long.
 
-        Templates can loop for hours. Not through pyhelm3, which ends Helm with a signal that a render does not heed.
-        Helm gets no kubeconfig, no home, no plugins and no proxy of the user's: a stranger's chart is rendered too.
+        Templates can loop for hours. This does not use pyhelm3, because a render ignores the signal that pyhelm3 sends.
+        Charts may be untrusted, so Helm does not get the user's kubeconfig, home, plugins or proxy.
 
         Args:
-            arguments: The command and its arguments, without the program; paths stand behind `--`.
+            arguments: The command and its arguments, without the program; paths follow `--`.
             stdin: Text for its input, such as values for `--values -`.
-            limit: Seconds that it may take.
+            limit: Time limit in seconds.
 
         Raises:
             HelmError: Helm failed, or took too long.
@@ -137,22 +107,22 @@ class Helm:
             )
         except subprocess.TimeoutExpired:
             raise HelmError(f"helm {arguments[0]} did not end within {limit:g} s") from None
-        stdout, stderr = ran.stdout.decode(errors="replace"), _bounded(ran.stderr).decode(errors="replace")
-        if ran.returncode < 0 or "cannot allocate memory" in stderr[:_TELLING]:
+        stdout, stderr = ran.stdout.decode(errors="replace"), bounded(ran.stderr).decode(errors="replace")
+        if ran.returncode < 0 or "cannot allocate memory" in stderr[:TELLING]:
             raise HelmError(f"helm {arguments[0]} was ended: it took more memory or processor time than it may")
         if ran.returncode:
             raise HelmError(stderr, stdout)
         return stdout
 
     def pull(self, arguments: Sequence[str], limit: float, largest: int) -> None:
-        """Run `helm pull` with the user's own environment, and so with the registries that he is logged in to.
+        """Run `helm pull` with the user's environment, and so with the user's registry logins.
 
-        For a process of its own: the size of the files that it and its children may write stays bounded.
+        Call it in a separate process: it limits the size of files that the process and its children can write.
 
         Args:
             arguments: Flags, `--`, and the chart's address.
-            limit: Seconds that it may take.
-            largest: Bytes that the archive may have.
+            limit: Time limit in seconds.
+            largest: Size limit of the archive in bytes.
 
         Raises:
             MissingToolError: The server cannot be reached.
@@ -168,9 +138,9 @@ class Helm:
             ran = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
         except subprocess.TimeoutExpired:
             raise HelmError(f"{arguments[-1]} was not fetched within {limit:g} s") from None
-        stderr = _bounded(ran.stderr).decode(errors="replace")
-        if ran.returncode and _UNREACHABLE.search(stderr):
-            raise MissingToolError(f"{arguments[-1]} cannot be reached: {' '.join(_PREFIX.sub('', stderr).split())}")
+        stderr = bounded(ran.stderr).decode(errors="replace")
+        if ran.returncode and UNREACHABLE.search(stderr):
+            raise MissingToolError(f"{arguments[-1]} cannot be reached: {' '.join(PREFIX.sub('', stderr).split())}")
         if ran.returncode:
             raise HelmError(stderr or f"helm pull ended with {ran.returncode}")
 
@@ -179,16 +149,14 @@ def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Hel
     """Find Helm; see `find_program`.
 
     Raises:
-        MissingToolError: There is none, it does not run, or it is older than 3.18.
+        MissingToolError: Helm is missing, does not run, or is older than 3.18.
     """
     import shutil
 
     unfit = shutil.which("helm")
     executable = find_program() or (Path(unfit) if unfit else None)
     if executable is None:
-        raise MissingToolError(
-            "helm is not installed; install Helm 3.18 or newer, or run `chartgen engines build helm`"
-        )
+        raise MissingToolError("helm is not installed; install Helm 3.18 or newer, or run `chartgen engines get helm`")
     version = _version(executable)
     if version[:2] < MINIMUM_VERSION:
         found, needed = ".".join(map(str, version)), ".".join(map(str, MINIMUM_VERSION))
@@ -197,72 +165,18 @@ def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Hel
 
 
 def find_program() -> Path | None:
-    """Find the Helm that is used: `$CHARTGEN_HELM`, one on PATH that will do, or the one of `chartgen engines build`.
+    """Find the Helm to use: `$CHARTGEN_HELM`, a suitable one on PATH, or the one of `chartgen engines get`.
 
     Raises:
-        MissingToolError: The variable is set but names no program.
+        MissingToolError: The variable is set but does not name a program.
     """
     return find_tool("helm", _fits)
 
 
 def parse_version(text: str) -> tuple[int, int, int] | None:
-    """Read what `helm version` reports; builds without release flags report `v4.3`, which reads as 4.3.0."""
+    """Parse the output of `helm version`; builds without release flags report `v4.3`, which counts as 4.3.0."""
     match = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?", text.strip())
     return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
-
-
-def explain(stderr: str) -> list[Problem]:
-    """Reduce what Helm wrote to its error stream to one problem for each thing that is wrong."""
-    lines = [line.rstrip() for line in stderr.splitlines() if not _NOISE.match(line)]
-    if not lines:
-        lines = [line for line in stderr.splitlines() if line.strip()][-1:]
-    text = _PREFIX.sub("", "\n".join(lines))
-    if "meet the specifications of the schema" in text:
-        return _schema_problems(text)
-    if match := _CHART_FAIL.match(text):
-        return [Problem(line.strip()) for line in match["text"].splitlines() if line.strip()]
-    if match := _YAML_ERROR.match(text):
-        return [Problem(" ".join(match["text"].split()), match["path"])]
-    if match := _PARSE_ERROR.match(text) or _TEMPLATE_LINE.match(text):
-        *trail, inner = [frame["at"] for frame in _FRAME.finditer(text)] or [match["at"]]
-        return [_placed(inner, " ".join(match["text"].split()), trail)]
-    return [_template_problem(text)] if text else []
-
-
-def _bounded(stream: bytes) -> bytes:
-    return stream if len(stream) <= 2 * _TELLING else stream[:_TELLING] + b"\n" + stream[-_TELLING:]
-
-
-def _template_problem(text: str) -> Problem:
-    """Join the frames of a Go template error: the innermost place, then the cause, which stands last."""
-    places = [match for line in text.splitlines() if (match := _TEMPLATE_PLACE.match(line.strip()))]
-    if not places:
-        return Problem(" ".join(text.split()))
-    cause = " ".join(line.strip() for line in text.splitlines()[-2:])
-    *trail, inner = [place[0].rstrip(":") for place in places]
-    return _placed(inner, cause, trail)
-
-
-def _placed(place: str, message: str, trail: Sequence[str] = ()) -> Problem:
-    path, *numbers = place.split(":")
-    line, column = ([int(number) for number in numbers if number.isdecimal()] + [0, 0])[:2]
-    return Problem(message, path, line, column, trail=tuple(trail))
-
-
-def _schema_problems(text: str) -> list[Problem]:
-    problems = []
-    for line in text.splitlines():
-        if match := _SCHEMA_ERROR.match(line):
-            keys = match["pointer"].strip("/").replace("/", ".")
-            problems.append(Problem(f"{keys}: {match['text']}" if keys else match["text"]))
-    return problems or [Problem(" ".join(text.split()))]
-
-
-def _unreachable(stderr: str, match: re.Match[str]) -> str:
-    line = next(line for line in reversed(stderr.splitlines()) if match[0] in line)
-    cause = line.rpartition("unreachable: ")[2].rpartition('msg="')[2]
-    cause = " ".join(_PREFIX.sub("", cause).split())
-    return f"the Kubernetes cluster cannot be reached: {cause}; check the kubeconfig and its current context"
 
 
 def _fits(executable: Path) -> bool:
@@ -279,7 +193,7 @@ def _version(executable: Path) -> tuple[int, int, int]:
 
 @lru_cache(maxsize=8)
 def _version_of(executable: Path, changed_ns: int, size: int) -> tuple[int, int, int]:
-    """Return a Helm's version, asked once for each state of the file: a question takes as long as a small render."""
+    """Return a Helm's version; query it once per state of the file, since a query takes as long as a small render."""
     key = f"{executable} {changed_ns} {size}"
     known = _known_versions()
     version = parse_version(str(known.get(key, "")))
@@ -299,7 +213,7 @@ def _known_versions() -> dict[str, str]:
 
 
 def _remember(known: dict[str, str]) -> None:
-    """Write the versions down; where that is not possible they are asked for again."""
+    """Write the versions to the cache; when that fails, they are queried again."""
     folder = cache_dir()
     with suppress(OSError, ChartgenError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -319,7 +233,7 @@ def _ask_version(executable: Path) -> tuple[int, int, int]:
 
 
 def _silence(name: str) -> None:
-    """Keep a library's warnings off stderr: what went wrong is in the error that is raised."""
+    """Keep a library's warnings off stderr: the raised error contains the fault."""
     import logging
 
     logger = logging.getLogger(name)
@@ -328,7 +242,7 @@ def _silence(name: str) -> None:
 
 
 def _wait(command: Command, arguments: list[str], stdin: str | None) -> str:
-    """Run pyhelm3's coroutine to its end; in a thread when the caller (a notebook) already runs an event loop."""
+    """Run pyhelm3's coroutine; use a thread when the caller (a notebook) already runs an event loop."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
 

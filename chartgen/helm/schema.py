@@ -1,6 +1,6 @@
-"""JSON Schemas of values: merged from fragments, closed, and applied so that every problem is one readable line.
+"""JSON Schemas of values: merge fragments, close them, and report each problem of the values in one readable line.
 
-The schemas are draft-07, because that is what every Helm from 3.18 on validates alike.
+The schemas are draft-07, because every Helm from 3.18 on validates that draft in the same way.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ if TYPE_CHECKING:
 
     from jsonschema import Draft7Validator, ValidationError
 
-    from chartgen.helm.schema_messages import Fault, Json, Told
+    from chartgen.findings import Complaint
+    from chartgen.helm.schema_messages import Fault, Json
 
 Schema: TypeAlias = "dict[str, Json]"
 Locate: TypeAlias = "Callable[[Sequence[str | int]], tuple[Path | str | None, int, int]]"
 
-# Applicators whose subschemas look at the same object as their parent: closing one would forbid the parent's keys.
+SCHEMA_FILE = "values.schema.json"  # its name in a chart, a fragment and a launcher
+
+# Applicators whose subschemas apply to the same object as their parent: closing one would forbid the parent's keys.
 _SAME_OBJECT = ("if", "then", "else", "not", "allOf", "dependencies")
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf")
 _MAPS_OF_SCHEMAS = ("properties", "patternProperties", "definitions")
 _SCHEMAS = ("items", "additionalProperties", "contains", "propertyNames")
 
-# What only one of Python's `re` and Go's RE2 knows, or what they read differently.
+# Syntax that only one of Python's `re` and Go's RE2 supports, or that they read differently.
 _UNPORTABLE = {
     "look-around": r"\(\?(?:[=!]|<[=!])",
     "an atomic group or a conditional": r"\(\?(?:>|\()",
@@ -42,13 +45,13 @@ _RE2_MAX_REPEAT = 1000
 
 
 def merge_schemas(parts: Sequence[tuple[str, Schema]]) -> Schema:
-    """Merge schema fragments: maps merge, lists unite in order without duplicates, equal scalars collapse.
+    """Merge schema fragments: maps merge, lists join in order without duplicates, equal scalars collapse.
 
     Args:
-        parts: Each fragment's source (its path, for messages) and content; the first has the first place in lists.
+        parts: Each fragment's source (its path, for messages) and content; items of the first come first in lists.
 
     Raises:
-        ChartgenError: Two fragments say different things in one place; every such place is named with both sources.
+        ChartgenError: Two fragments contradict each other; every conflict is reported with both sources.
     """
     merger = _Merger()
     merged: Schema = {}
@@ -60,7 +63,7 @@ def merge_schemas(parts: Sequence[tuple[str, Schema]]) -> Schema:
 
 
 def closed(schema: Schema) -> Schema:
-    """Return a copy in which every object that lists its properties refuses others, unless it says otherwise.
+    """Return a copy in which every object that lists its properties rejects others, unless it allows them explicitly.
 
     The root allows `global`, which Helm puts into the values of subcharts.
     """
@@ -71,31 +74,31 @@ def closed(schema: Schema) -> Schema:
 
 
 def validate(data: Json, schema: Schema, locate: Locate) -> list[Problem]:
-    """Validate values and say in one line each what is wrong.
+    """Validate values and describe each problem in one line.
 
     Args:
         data: The chart's defaults with the values over them, as `values.coalesce` gives.
-        schema: The chart's values.schema.json. What a `$ref` names outside of it is not fetched.
-        locate: Gives file, line and column of a key path.
+        schema: The chart's values.schema.json. A `$ref` to another document is not fetched.
+        locate: Returns file, line and column of a key path.
 
     Returns:
-        All problems, sorted by place; an empty list when the values fit.
+        All problems, sorted by place; empty when the values are valid.
 
     Raises:
-        ChartgenError: The schema is no sound one.
+        ChartgenError: The schema is not sound.
     """
     from referencing import Registry
 
     try:
         told = _told(_validator_class()(schema, registry=Registry()).iter_errors(data), schema)
-    except Exception as error:  # noqa: BLE001 - the ways in which a stranger's schema can break the validator are not to be listed
+    except Exception as error:  # noqa: BLE001 - a third-party schema can break the validator in many ways
         raise ChartgenError(_unsound(schema, error)) from None
-    problems = {Problem(each.message, *locate(each.keys), each.hint) for each in told}
+    problems = {Problem(each.message, *locate(each.at), each.hint) for each in told}
     return sorted(problems, key=lambda p: (str(p.path or ""), p.line, p.column, p.message))
 
 
-def _told(errors: Iterator[ValidationError], schema: Schema) -> list[Told]:
-    """Put errors in words, for which all of the schema is looked at, not only what the validator has applied."""
+def _told(errors: Iterator[ValidationError], schema: Schema) -> list[Complaint]:
+    """Describe errors; this uses the whole schema, not only the part that the validator has applied."""
     found = list(errors)
     if not found:
         return []
@@ -105,10 +108,10 @@ def _told(errors: Iterator[ValidationError], schema: Schema) -> list[Told]:
 
 
 def _unsound(schema: Json, error: Exception) -> list[Problem]:
-    """Say why the validator failed: what the metaschema finds, or else what the validator raised."""
+    """Return the reason why the validator failed: the metaschema's errors, or else the validator's exception."""
     found = _metaschema_errors(schema) or [f"{type(error).__name__}: {error}"]
-    hint = "mend the schema; the values were not checked against it"
-    return [Problem(f"is not a sound JSON Schema: {each[:300]}", "values.schema.json", 1, hint=hint) for each in found]
+    hint = "correct the schema; the values were not checked against it"
+    return [Problem(f"is not a sound JSON Schema: {each[:300]}", SCHEMA_FILE, 1, hint=hint) for each in found]
 
 
 def _metaschema_errors(schema: Json) -> list[str]:
@@ -119,12 +122,12 @@ def _metaschema_errors(schema: Json) -> list[str]:
 
 
 def check_sound(schema: Schema) -> list[str]:
-    """Name what keeps a schema from being sound draft-07 that Python and Go read alike; empty when it is."""
+    """Return the faults of a schema; empty when it is sound draft-07 that Python and Go read alike."""
     return _metaschema_errors(schema) or check_patterns(schema)
 
 
 def check_patterns(schema: Schema) -> list[str]:
-    """Name the patterns of a schema that Python and Go's RE2 would read differently; tests keep this empty."""
+    """Return the patterns of a schema that Python and Go's RE2 read differently; tests keep this empty."""
     findings = []
     for path, pattern in _patterns(schema, "#"):
         reasons = [what for what, regex in _UNPORTABLE.items() if re.search(regex, pattern)]
@@ -165,7 +168,7 @@ def _python_complaints(pattern: str) -> list[str]:
 
 
 class _Merger:
-    """Merges maps and remembers which source set each scalar first, to name it in a conflict."""
+    """Merges maps and records which source set each scalar first, to name it in a conflict."""
 
     def __init__(self) -> None:
         self.problems: list[Problem] = []
@@ -212,7 +215,7 @@ def _close(schema: Json, *, same_object: bool = False) -> Json:
 
 
 def _is_partial(key: str, branch: Json) -> bool:
-    """Report whether an alternative only adds a condition to its parent instead of describing a whole object."""
+    """Report whether an alternative only adds a condition to its parent and does not describe a whole object."""
     return key in ("anyOf", "oneOf") and isinstance(branch, dict) and branch.get("type") != "object"
 
 
@@ -232,7 +235,7 @@ def _patterns(schema: Json, path: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def _validator_class() -> type[Draft7Validator]:
-    """Return the draft-07 validator with Go's reading of patterns, which is what Helm will apply."""
+    """Return the draft-07 validator with Go's reading of patterns, as Helm applies it."""
     from jsonschema import Draft7Validator, ValidationError
     from jsonschema.validators import extend
 
@@ -246,6 +249,6 @@ def _validator_class() -> type[Draft7Validator]:
 
 @lru_cache(maxsize=512)
 def _compiled(regex: str) -> re.Pattern[str]:
-    r"""Compile as RE2 reads it: `$` is the end of the text only, `\d`, `\s` and `\w` are ASCII."""
+    r"""Compile as RE2 reads it: `$` matches only the end of the text, `\d`, `\s` and `\w` match ASCII."""
     portable = re.sub(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$", lambda m: r"\Z" if m[0] == "$" else m[0], regex)
     return re.compile(portable, re.ASCII)

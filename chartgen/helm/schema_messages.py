@@ -1,13 +1,14 @@
-"""Schema errors in plain words: what a value must be, what it is, and which name was probably meant."""
+"""Schema errors as plain text: the required value, the given value, and the name that was probably meant."""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chartgen.errors import did_you_mean
+from chartgen.findings import Complaint
 from chartgen.helm.set_flags import dotted
 from chartgen.masking import masked_value
 
@@ -16,10 +17,12 @@ if TYPE_CHECKING:
 
     from chartgen.helm.yaml import Keys
 
-# A schema that refers to itself has no end; values are never this deep.
+# A keyword of our schemas: names of a key in other programs. Validators and editors pass over it.
+OTHER_NAMES = "x-otherNames"
+# A schema that refers to itself is infinite; values are never this deep.
 _DEEPEST = 12
 
-# Any JSON value, of a schema or of the values it judges.
+# Any JSON value, of a schema or of the validated values.
 Json: TypeAlias = Any
 
 _TYPES = {
@@ -31,7 +34,7 @@ _TYPES = {
     "object": "a map",
     "null": "null",
 }
-# Keywords whose failure says that the value is not what is wanted: the wanted thing is described as a whole.
+# Keywords whose failure means a wrong kind of value: the message describes the required value as a whole.
 _OF_VALUE = frozenset(
     (
         "type",
@@ -54,11 +57,11 @@ class Fault:
     Args:
         keyword: The schema keyword that failed.
         asked: The keyword's value.
-        value: The value that failed it.
-        schema: The schema that holds the keyword.
+        value: The value that failed.
+        schema: The schema that contains the keyword.
         keys: The key path of the value.
-        message: The validator's own words.
-        depth: For an error inside an alternative, how far below the alternative's own value it is.
+        message: The validator's message.
+        depth: For an error inside an alternative, its depth below the alternative's own value.
         branch: For an error inside an alternative, the number of its branch.
         inner: For alternatives, the errors of all branches.
     """
@@ -74,46 +77,32 @@ class Fault:
     inner: tuple[Fault, ...] = ()
 
 
-class Told(NamedTuple):
-    """One schema error in words.
+def explain(fault: Fault, root: dict[str, Json]) -> Iterator[Complaint]:
+    """Describe one error; an alternative (`anyOf`) yields the errors of its nearest branch.
 
     Args:
-        keys: The key path that it is about.
-        message: What is wrong, with the path in it.
-        hint: What was probably meant, or empty.
-    """
-
-    keys: tuple[str | int, ...]
-    message: str
-    hint: str = ""
-
-
-def explain(fault: Fault, root: dict[str, Json]) -> Iterator[Told]:
-    """Put one error in words; an alternative (`anyOf`) gives the errors of its nearest branch.
-
-    Args:
-        fault: What the validator found.
+        fault: The error that the validator found.
         root: The whole schema, to find a key that was put in the wrong place.
     """
     if fault.keyword == "additionalProperties":
         yield from _unknown_keys(fault, root)
     elif fault.keyword == "required":
         missing = [key for key in fault.asked if key not in fault.value]
-        yield from (Told(fault.keys, f"{dotted([*fault.keys, key])} is missing") for key in missing)
+        yield from (Complaint(f"{dotted([*fault.keys, key])} is missing", at=fault.keys) for key in missing)
     elif fault.keyword in ("anyOf", "oneOf") and fault.inner:
         yield from _alternatives(fault, root)
     elif fault.keyword == "enum":
         yield _outside(fault)
     elif fault.keyword == "pattern" or (fault.keyword == "not" and "title" in fault.schema):
-        yield Told(fault.keys, f"{_name(fault)} is {_given(fault)}, but must be: {_form(fault.schema)}")
+        yield Complaint(f"{_name(fault)} is {_given(fault)}, but must be: {_form(fault.schema)}", at=fault.keys)
     elif fault.keyword in _OF_VALUE:
         yield _misfit(fault, [wanted(fault.schema, root)])
     else:
-        yield Told(fault.keys, f"{_name(fault)} {_other(fault)}")
+        yield Complaint(f"{_name(fault)} {_other(fault)}", at=fault.keys)
 
 
 def wanted(schema: dict[str, Json], root: dict[str, Json]) -> str:
-    """Say in words what a schema asks of a value: `a whole number of at least 1`."""
+    """Describe the value that a schema requires: `a whole number of at least 1`."""
     schema = _resolved(schema, root)
     if "const" in schema:
         return _show(schema["const"])
@@ -155,27 +144,29 @@ def _name(fault: Fault) -> str:
     return dotted(fault.keys) or "the values"
 
 
-def _outside(fault: Fault) -> Told:
-    """Word a value outside its list; the hint leaves the list out, because the message has it."""
+def _outside(fault: Fault) -> Complaint:
+    """Describe a value outside its list; the hint omits the list, because the message contains it."""
     hint = did_you_mean(str(fault.value), [word for word in fault.asked if isinstance(word, str)])
     message = f"{_name(fault)} must be {_choice(fault.asked)}, not {_given(fault)}"
-    return Told(fault.keys, message, hint if hint.startswith("did") else "")
+    return Complaint(message, hint if hint.startswith("did") else "", fault.keys)
 
 
-def _unknown_keys(fault: Fault, root: dict[str, Json]) -> Iterator[Told]:
+def _unknown_keys(fault: Fault, root: dict[str, Json]) -> Iterator[Complaint]:
     properties = fault.schema.get("properties", {})
     patterns = fault.schema.get("patternProperties", {})
     where = f" in {dotted(fault.keys)}" if fault.keys else ""
     for key in fault.value:
         if key not in properties and not any(re.search(pattern, key) for pattern in patterns):
-            yield Told((*fault.keys, key), f"unknown key {json.dumps(key)}{where}", _meant(key, properties, root))
+            yield Complaint(f"unknown key {json.dumps(key)}{where}", _meant(key, properties, root), (*fault.keys, key))
 
 
 def _meant(key: str, siblings: Iterable[str], root: dict[str, Json]) -> str:
-    """Guess the key: a sibling of nearly that name, unless a key elsewhere is nearer; else say what is known here."""
+    """Guess the key: a sibling with a similar name, unless a key elsewhere is nearer; else list the known keys."""
     known = [name for name in siblings if name != "global" or siblings is not root.get("properties")]
     places: dict[str, list[str]] = {}
-    for path in dict.fromkeys(_paths(root, root)):
+    for path, schema in dict(_paths(root, root)).items():
+        if key in schema.get(OTHER_NAMES, ()):
+            return f"did you mean {dotted(path)}?"
         places.setdefault(path[-1], []).append(dotted(path))
     near = _nearest(key, places, 0.8)
     if near and _likeness(key, near) > _likeness(key, _nearest(key, known, 0.6)):
@@ -195,19 +186,21 @@ def _likeness(one: str, other: str) -> float:
     return SequenceMatcher(None, one, other).ratio()
 
 
-def _paths(schema: Json, root: dict[str, Json], at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def _paths(
+    schema: Json, root: dict[str, Json], at: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], dict[str, Json]]]:
     if not isinstance(schema, dict) or len(at) > _DEEPEST:
         return
     schema = _resolved(schema, root)
     for name, child in schema.get("properties", {}).items():
-        yield (*at, name)
+        yield (*at, name), child if isinstance(child, dict) else {}
         yield from _paths(child, root, (*at, name))
     for branch in (*schema.get("anyOf", ()), *schema.get("oneOf", ()), *schema.get("allOf", ())):
         yield from _paths(branch, root, at)
 
 
 def _resolved(schema: dict[str, Json], root: dict[str, Json]) -> dict[str, Json]:
-    """Follow a reference into the schema's own definitions; draft-07 ignores what stands beside it."""
+    """Follow a reference into the schema's own definitions; draft-07 ignores its siblings."""
     for _ in range(_DEEPEST):
         if "$ref" not in schema:
             break
@@ -218,8 +211,8 @@ def _resolved(schema: dict[str, Json], root: dict[str, Json]) -> dict[str, Json]
     return schema
 
 
-def _alternatives(fault: Fault, root: dict[str, Json]) -> Iterator[Told]:
-    """Choose the branch that the user meant: the one whose type fits, then the one that got deepest."""
+def _alternatives(fault: Fault, root: dict[str, Json]) -> Iterator[Complaint]:
+    """Choose the branch that the user meant: the one whose type matches, then the deepest match."""
     branches: dict[int, list[Fault]] = {}
     for inner in fault.inner:
         branches.setdefault(inner.branch, []).append(inner)
@@ -232,19 +225,19 @@ def _alternatives(fault: Fault, root: dict[str, Json]) -> Iterator[Told]:
 
 
 def _misses_type(fault: Fault) -> bool:
-    """Report whether an alternative fails because it wants another kind of value altogether."""
+    """Report whether an alternative fails because it requires another type of value."""
     return fault.depth == 0 and fault.keyword in ("type", "const")
 
 
-def _misfit(fault: Fault, forms: list[str]) -> Told:
-    """Say what is wanted; forms that are sentences or addresses read better behind a colon."""
+def _misfit(fault: Fault, forms: list[str]) -> Complaint:
+    """Describe the required value; forms that are sentences or addresses follow a colon."""
     if any("," in form or ":" in form for form in forms):
-        return Told(fault.keys, f"{_name(fault)} is {_given(fault)}, but must be: {' or '.join(forms)}")
-    return Told(fault.keys, f"{_name(fault)} must be {' or '.join(forms)}, not {_given(fault)}")
+        return Complaint(f"{_name(fault)} is {_given(fault)}, but must be: {' or '.join(forms)}", at=fault.keys)
+    return Complaint(f"{_name(fault)} must be {' or '.join(forms)}, not {_given(fault)}", at=fault.keys)
 
 
 def _form(schema: dict[str, Json]) -> str:
-    """Return a text's form in words: the schema's title, since its description says what the value means."""
+    """Describe a text's form: by the schema's title, since its description explains the value's meaning."""
     return schema.get("title") or f"text that matches {schema['pattern']}"
 
 
@@ -254,12 +247,12 @@ def _choice(values: Sequence[Json]) -> str:
 
 
 def _given(fault: Fault) -> str:
-    """Show the value at fault; a secret is masked before it is cut."""
+    """Return the faulty value for display; mask a secret before cutting it."""
     return _show(masked_value(fault.value, tuple(fault.keys)))
 
 
 def _show(value: Json) -> str:
-    """Show a value as YAML users write it, cut to one short line."""
+    """Format a value as YAML, cut to one short line."""
     if isinstance(value, dict):
         return "a map"
     if isinstance(value, list):
@@ -269,7 +262,7 @@ def _show(value: Json) -> str:
 
 
 def _other(fault: Fault) -> str:
-    """Word the keywords that count things, and fall back on the validator's own message."""
+    """Describe the failure of a counting keyword; fall back on the validator's message."""
     size = len(fault.value) if isinstance(fault.value, (list, dict)) else 0
     sentences = {
         "minItems": f"must have at least {fault.asked} items, not {size}",

@@ -1,8 +1,8 @@
 """The grammar of Helm's `--set` flags: text to assignments, and assignments to plain data.
 
 The rules are those of Helm's strvals package (pkg/strvals/parser.go at v4.3.1; tests run v3.22.0 and v4.3.1 against
-it). The result is never another one than Helm's. Where Helm drops an unfinished flag without a word, such as `a[0` or
-`.a=1`, this parser refuses it.
+it). The result always equals Helm's. Helm silently drops an unfinished flag such as `a[0` or `.a=1`; this parser
+rejects it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WORDS: dict[str, Plain] = {"true": True, "false": False, "null": None, "0": 0}
 
 
 class MalformedError(ValueError):
-    """A flag's argument breaks the grammar, or goes through something that is not a map or list."""
+    """A flag's argument breaks the grammar, or its keys pass through a value that is not a map or list."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Assignment:
 
     Args:
         keys: Where the value goes; numbers are list indexes.
-        value: The value, typed as the flag types it.
-        dangling: The flag ended at its `=`. Helm stores such an empty text, but not in a list item that is new.
+        value: The value, with the type that the flag gives it.
+        dangling: The flag ended at its `=`. Helm stores such an empty text, but not in a new list item.
     """
 
     keys: Keys
@@ -52,9 +52,9 @@ def parse(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assign
     """Read the argument of one flag.
 
     Args:
-        flag: Its name, which decides how values are typed.
+        flag: Its name, which determines the type of values.
         text: Its argument, `a.b=c,d[0]=e`.
-        read_file: Gives the text of a file that `--set-file` names.
+        read_file: Returns the text of a file that `--set-file` names.
 
     Raises:
         ChartgenError: The argument is malformed or unfinished; the problem's path is the flag itself.
@@ -71,13 +71,13 @@ def parse(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assign
 
 
 def label(flag: Flag, text: str) -> str:
-    """Name a flag in messages, shortened to one readable line, without what is meant to be secret."""
+    """Return a flag's name for messages, shortened to one readable line, without secrets."""
     line = masked(" ".join(text.split()))
     return f"{flag} {line if len(line) <= 60 else line[:57] + '...'}"
 
 
 def typed(text: str) -> Plain:
-    """Return the value that `--set` makes of a text: true, false, null, a 64-bit integer, or the text itself."""
+    """Return the value of a text in `--set`: true, false, null, a 64-bit integer, or the text itself."""
     word = text.casefold()
     if word in _WORDS:
         return _WORDS[word]
@@ -87,7 +87,7 @@ def typed(text: str) -> Plain:
 
 
 def decode_json(text: str, start: int = 0) -> tuple[Plain, int]:
-    """Decode the JSON value at an offset as Go does, without NaN and infinities; give it and the offset behind it."""
+    """Decode the JSON value at an offset as Go does, without NaN and infinities; return it and the offset after it."""
     import json
 
     try:
@@ -101,7 +101,7 @@ def assign(data: dict[str, Plain], assignment: Assignment) -> dict[str, Plain]:
     """Return a copy of the data with one assignment made; unchanged parts are shared.
 
     Raises:
-        MalformedError: The keys go through something that is not a map or list, or the flag is unfinished.
+        MalformedError: The keys pass through a value that is not a map or list, or the flag is unfinished.
     """
     if assignment.dangling and _makes_item(data, assignment.keys):
         raise MalformedError("ends without a value, and Helm would drop it; end it with a comma to set an empty text")
@@ -109,7 +109,7 @@ def assign(data: dict[str, Plain], assignment: Assignment) -> dict[str, Plain]:
 
 
 def dotted(keys: Sequence[str | int]) -> str:
-    """Write a key path as users of `--set` do: `a.b[0].c`, with dots inside a key escaped."""
+    """Format a key path for `--set`: `a.b[0].c`, with dots inside a key escaped."""
     text = ""
     for key in keys:
         text += f"[{key}]" if isinstance(key, int) else "." * bool(text) + key.replace(".", r"\.")
@@ -117,7 +117,7 @@ def dotted(keys: Sequence[str | int]) -> str:
 
 
 class _Parser:
-    """Reads one flag from left to right; every fault is a MalformedError."""
+    """Reads one flag from left to right; every fault raises a MalformedError."""
 
     def __init__(self, text: str, convert: Callable[[str], Plain], *, is_json: bool) -> None:
         self._text, self._at = text, 0
@@ -185,7 +185,7 @@ class _Parser:
         return value
 
     def _skip_gap(self) -> bool:
-        """Skip blanks and one comma; tell whether nothing else stood before the comma or the end."""
+        """Skip blanks and one comma; report whether nothing else preceded the comma or the end."""
         while self._at < len(self._text):
             character = self._text[self._at]
             if character != "," and not character.isspace():
@@ -196,7 +196,7 @@ class _Parser:
         return True
 
     def _until(self, stops: str) -> tuple[str, str]:
-        """Read to one of the stop characters, undoing backslashes; the stop is empty at the end of the text."""
+        """Read to a stop character, removing backslashes; the stop is empty at the end of the text."""
         found: list[str] = []
         while self._at < len(self._text):
             character = self._text[self._at]
@@ -226,7 +226,7 @@ def _put(node: Plain, keys: Keys, value: Plain, at: Keys) -> Plain:
 
 
 def _container(node: dict[str, Plain], key: str, rest: Keys, here: Keys) -> Plain:
-    """Return what stands under a key, an empty map or list when it is absent; Helm refuses a null or scalar there."""
+    """Return the map or list at a key, an empty one when it is absent; Helm rejects a null or scalar there."""
     if not rest:
         return None
     wanted = dict if isinstance(rest[0], str) else list
@@ -238,7 +238,7 @@ def _container(node: dict[str, Plain], key: str, rest: Keys, here: Keys) -> Plai
 
 
 def _item(child: Plain, rest: Keys, here: Keys) -> Plain:
-    """Return what stands at an index; Helm replaces an item that is not a map, but not one that is not a list."""
+    """Return the item at an index; Helm replaces an item that is not a map, but not one that is not a list."""
     if not rest:
         return None
     if isinstance(rest[0], str):

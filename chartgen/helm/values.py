@@ -1,4 +1,4 @@
-"""Values as Helm layers them, with the file, line or flag that each one came from."""
+"""Values as Helm layers them, each with its file and line or its flag."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm import set_flags
 from chartgen.helm.yaml import Document, Keys, Plain, load_file, read_text, require_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-# What YAML takes for a line break or refuses inside quotes although JSON allows it there.
+# Characters that YAML reads as a line break or rejects inside quotes, although JSON allows them there.
 _UNSAFE_IN_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 
 
@@ -28,7 +28,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Layer:
-    """One values file or flag, kept to find the origin of a value.
+    """One values file or flag, with which to find the origin of a value.
 
     Args:
         source: The file, or the flag as typed.
@@ -41,13 +41,13 @@ class Layer:
     assigned: tuple[Keys, ...] = ()
 
     def holds(self, keys: Keys) -> bool:
-        """Report whether this layer sets the key path or something inside or around it."""
+        """Report whether this layer sets the key path, or a path inside or around it."""
         if self.document is None:
             return any(keys[: len(path)] == path or path[: len(keys)] == keys for path in self.assigned)
         return _exists(self.document.data, keys)
 
     def origin(self, keys: Keys) -> Origin:
-        """Return the place of a key path that this layer holds."""
+        """Return the place of a key path that this layer sets."""
         line, column = self.document.position(keys) if self.document else (0, 0)
         return Origin(self.source, line, column)
 
@@ -57,7 +57,7 @@ class Values:
     """The user's values, merged.
 
     Args:
-        data: What Helm must be given; a null stays, because in Helm it deletes the chart's default.
+        data: The values to pass to Helm; a null stays, because in Helm it deletes the chart's default.
         layers: The files and flags, lowest first.
     """
 
@@ -69,11 +69,11 @@ class Values:
         return any(layer.holds(keys) for layer in self.layers)
 
     def depth(self, keys: Keys) -> int:
-        """Return how many layers lie below and at the last one that sets a key path; 0 when none does."""
+        """Return the number, from 1, of the last layer that sets a key path; 0 when none does."""
         return max((number for number, layer in enumerate(self.layers, 1) if layer.holds(keys)), default=0)
 
     def origin(self, keys: Sequence[str | int] = ()) -> Origin:
-        """Return where the value at a key path came from; its nearest parent's place when nothing sets it."""
+        """Return the origin of the value at a key path; its nearest parent's origin when nothing sets it."""
         for depth in range(len(keys), -1, -1):
             path = tuple(keys[:depth])
             for layer in reversed(self.layers):
@@ -92,8 +92,8 @@ def load_values(
 ) -> Values:
     """Layer values files and flags exactly as Helm does: maps merge, lists replace, a null stays to delete a default.
 
-    As in Helm the kinds of flags are applied in a fixed order, that of the arguments here, and not in the order of the
-    command line.
+    As in Helm, the kinds of flags apply in a fixed order, that of the arguments below, not in the order of the command
+    line.
 
     Args:
         files: YAML files, lowest layer first.
@@ -103,7 +103,8 @@ def load_values(
         set_files: Arguments of `--set-file`, where every value is the text of a file.
 
     Raises:
-        ChartgenError: Every file that cannot be read or is no map, or the first flag that is malformed.
+        UsageError: A file does not exist.
+        ChartgenError: Every file that is unreadable or not a map, or the first malformed flag.
     """
     layers, data = _load_files(files)
     flags: list[tuple[set_flags.Flag, Iterable[str]]] = [
@@ -119,8 +120,14 @@ def load_values(
     return Values(data, tuple(layers))
 
 
+def override(values: Values, flag: set_flags.Flag, text: str) -> Values:
+    """Return values with one more flag of Helm above all layers."""
+    data, layer = _apply_flag(values.data, flag, text)
+    return Values(data, (*values.layers, layer))
+
+
 def merge(base: dict[str, Plain], over: dict[str, Plain]) -> dict[str, Plain]:
-    """Lay one map over another as Helm lays values files: maps merge, everything else is replaced, nulls stay."""
+    """Merge one map over another as Helm merges values files: maps merge, everything else is replaced, nulls stay."""
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
@@ -129,7 +136,7 @@ def merge(base: dict[str, Plain], over: dict[str, Plain]) -> dict[str, Plain]:
 
 
 def coalesce(defaults: dict[str, Plain], values: dict[str, Plain]) -> dict[str, Plain]:
-    """Lay values over a chart's defaults as Helm does before it validates and renders.
+    """Merge values over a chart's defaults as Helm does before it validates and renders.
 
     A null in the values deletes the default; a null among the defaults counts as absent (Helm 4, and the source of
     pkg/chart/common/util/coalesce.go at v4.3.1).
@@ -151,7 +158,7 @@ def to_json(data: dict[str, Plain]) -> str:
     """Write values as the JSON document that Helm reads on stdin; Helm reads it as YAML, so it is valid in both.
 
     Raises:
-        ChartgenError: An infinity or not-a-number, which neither JSON nor Helm knows.
+        ChartgenError: A value is infinite or NaN, which neither JSON nor Helm supports.
     """
     import json
 
@@ -159,14 +166,15 @@ def to_json(data: dict[str, Plain]) -> str:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False)
         text.encode()
     except UnicodeEncodeError:
-        raise ChartgenError("the values hold text that is not UTF-8") from None
+        raise ChartgenError("the values contain text that is not UTF-8") from None
     except ValueError:
-        raise ChartgenError("the values hold .inf or .nan, which Helm refuses") from None
+        raise ChartgenError("the values contain .inf or .nan, which Helm refuses") from None
     return re.sub(_UNSAFE_IN_YAML, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _load_files(files: Iterable[Path]) -> tuple[list[Layer], dict[str, Plain]]:
     problems: list[Problem] = []
+    kind = ChartgenError
     layers: list[Layer] = []
     data: dict[str, Plain] = {}
     for path in files:
@@ -176,8 +184,9 @@ def _load_files(files: Iterable[Path]) -> tuple[list[Layer], dict[str, Plain]]:
             layers.append(Layer(path, document))
         except ChartgenError as error:
             problems += error.problems
+            kind = UsageError if isinstance(error, UsageError) else kind
     if problems:
-        raise ChartgenError(problems)
+        raise kind(problems)
     return layers, data
 
 
@@ -212,7 +221,7 @@ def _leaf_paths(data: dict[str, Plain], at: Keys = ()) -> Iterable[Keys]:
 
 
 def _file_text(name: str) -> str:
-    """Read the file of a `--set-file` unchanged; `read_text` alone would mend its line ends, but says why it fails."""
+    """Read the file of a `--set-file` unchanged; `read_text` converts line ends but reports why reading fails."""
     read_text(Path(name))
     return Path(name).read_bytes().decode()
 

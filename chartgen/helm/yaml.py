@@ -1,84 +1,40 @@
 """YAML text to plain data, read as Helm reads it, with the place of every key.
 
 Helm reads YAML through sigs.k8s.io/yaml, a fork of go-yaml v2: `no` is a boolean, `012` is octal, `1e3` is a number
-and a date is a string. Python's readers differ in each (its resolve.go), so this module takes only the node tree
+and a date is a string. Python's readers differ in each case (its resolve.go), so this module takes only the node tree
 from ruamel.yaml and resolves plain scalars by go-yaml's own table.
 """
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, Union
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.yaml_nodes import MAX_DEPTH, Node, compose, too_deep
+from chartgen.helm.yaml_scalars import resolve_scalar
 
 Plain: TypeAlias = Union[bool, int, float, str, "list[Plain]", "dict[str, Plain]", None]
 Keys: TypeAlias = tuple[str | int, ...]
-
-# go-yaml v2 resolve.go: the words that are not strings when they stand unquoted.
-_WORDS: dict[str, bool | float | None] = {
-    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"), True),
-    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF", "false", "False", "FALSE"), False),
-    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), float("inf")),
-    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), float("-inf")),
-    **dict.fromkeys((".nan", ".NaN", ".NAN"), float("nan")),
-}
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|([1-9][0-9]*|0))")
-_BASES = (16, 2, 8, 10)
-_NUMERIC_START = frozenset("+-.0123456789")
-# go-yaml v2 decode.go (alias_ratio_range_low): what all aliases together may grow to.
+# go-yaml v2 decode.go (alias_ratio_range_low): the limit for the expansion of all aliases.
 _MAX_EXPANDED = 400_000
-# Far beyond any values file; the Secret that Helm keeps a release in holds 1 MiB.
+# Far beyond any values file; the Secret in which Helm stores a release is limited to 1 MiB.
 _LARGEST = 10_000_000
 _STR = "tag:yaml.org,2002:str"
 
 
-def resolve_scalar(text: str) -> bool | int | float | str | None:
-    """Return the value of an unquoted scalar as go-yaml v2 resolves it.
-
-    Args:
-        text: The scalar as written, without quotes.
-
-    Returns:
-        None, a bool, an int within 64 bits, a float or the text itself. Dates stay text, as in Helm.
-    """
-    if text in _WORDS:
-        return _WORDS[text]
-    if text[0] not in _NUMERIC_START:
-        return text
-    digits = text.replace("_", "")
-    if (match := _INTEGER.fullmatch(digits)) and (number := _integer(match)) is not None:
-        return number
-    real = float(digits) if _FLOAT.fullmatch(digits) else math.inf
-    return real if math.isfinite(real) else text
-
-
-def _integer(match: re.Match[str]) -> int | None:
-    """Return a whole number within 64 bits; None for a larger one, which Go reads as a float or as text."""
-    group, base = next(each for each in zip(match.groups()[1:], _BASES, strict=True) if each[0])
-    if len(group.lstrip("0")) > 64:  # more digits than any base needs, and more than Python reads in time
-        return None
-    number = int(group, base) * (-1 if match[1] == "-" else 1)
-    return number if -(2**63) <= number < 2**64 else None
-
-
 @dataclass(frozen=True)
 class Document:
-    """One YAML document: its data, and where each key of it stands.
+    """One YAML document: its data, and the place of each key.
 
     Args:
         data: Plain Python data; mapping keys are strings, as in JSON.
-        path: The file it came from, for messages.
+        path: Its file, for messages.
         root: The node tree; None for an empty document.
-        overwritten: Where a key stands a second time with another value, which counts; only of documents that were
-            loaded with duplicates.
+        overwritten: Places where a key occurs again with another value, which wins; only for documents loaded with
+            duplicates.
     """
 
     data: Plain
@@ -87,7 +43,7 @@ class Document:
     overwritten: Sequence[Problem] = ()
 
     def position(self, keys: Keys) -> tuple[int, int]:
-        """Return the 1-based (line, column) of a key path; the nearest parent's when a key came from a merge."""
+        """Return the 1-based (line, column) of a key path; the nearest parent's when the key comes from a merge."""
         node, mark = self.root, getattr(self.root, "start_mark", None)
         for key in keys:
             step = _child(node, key)
@@ -96,12 +52,19 @@ class Document:
             node, mark = step
         return (mark.line + 1, mark.column + 1) if mark else (0, 0)
 
+    def part(self, keys: Keys) -> Document:
+        """Return the document of a value inside this one, with places in the same file."""
+        data, node = self.data, self.root
+        for key in keys:
+            data, node = data[key], (_child(node, key) or (None, None))[0]  # type: ignore[index]
+        return Document(data, self.path, node)
+
     def leaves(self) -> Iterator[tuple[Keys, Plain, int]]:
-        """Walk all scalars, empty maps and lists with their key path and the 1-based line of their key."""
+        """Yield all scalars, empty maps and lists with their key path and the 1-based line of their key."""
         return _leaf_lines(self.root, self.data, (), 0)
 
     def span(self, keys: Keys) -> tuple[int, int] | None:
-        """Return the offsets of a value's text, or None when there is no such key."""
+        """Return the offsets of a value's text, or None when the key is missing."""
         node = self.root
         for key in keys:
             step = _child(node, key)
@@ -110,8 +73,17 @@ class Document:
             node = step[0]
         return (node.start_mark.index, node.end_mark.index) if node is not None else None
 
+    def text_position(self, keys: Keys, offset: int) -> tuple[int, int]:
+        """Return the 1-based (line, column) of a character of a text, or of its key where it has several lines."""
+        node = self.root
+        for key in keys:
+            node = (_child(node, key) or (None, None))[0]
+        if node is None or node.style in ("|", ">") or node.start_mark.line != node.end_mark.line:
+            return self.position(keys)
+        return node.start_mark.line + 1, node.start_mark.column + 1 + bool(node.style) + offset
+
     def problem(self, message: str, keys: Keys = (), hint: str = "") -> Problem:
-        """Make a Problem at the place of a key path."""
+        """Build a Problem at the place of a key path."""
         return Problem(message, self.path, *self.position(keys), hint)
 
 
@@ -121,8 +93,8 @@ def load(text: str, path: Path | str, *, allow_duplicates: bool = False) -> Docu
     Args:
         text: YAML.
         path: Its file, for messages.
-        allow_duplicates: Let the last of two equal keys win, as Helm does. For masked templates, whose branches repeat
-            a key, and for what charts of others render to.
+        allow_duplicates: Let the last of two equal keys win, as Helm does; for masked templates, whose branches repeat
+            a key, and for the output of third-party charts.
 
     Raises:
         ChartgenError: Syntax error, duplicate key, several documents, or a key that is not a scalar.
@@ -143,11 +115,11 @@ def load_file(path: Path) -> Document:
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file, with one clear line for every way in which that can fail."""
+    """Read a UTF-8 file; every failure raises an error of one clear line."""
     try:
         text = _content(path).decode("utf-8").removeprefix("\ufeff")
     except FileNotFoundError:
-        raise ChartgenError(Problem("no such file", path, hint="check the path")) from None
+        raise UsageError(Problem("no such file", path, hint="check the path")) from None
     except IsADirectoryError:
         raise ChartgenError(Problem("is a folder, not a file", path)) from None
     except UnicodeDecodeError as error:
@@ -156,25 +128,25 @@ def read_text(path: Path) -> str:
         raise ChartgenError(Problem(f"cannot be read: {error.strerror}", path)) from None
     if "\0" in text:
         raise ChartgenError(
-            Problem("is not text: it holds a NUL character", path, text[: text.index("\0")].count("\n") + 1)
+            Problem("is not text: it contains a NUL character", path, text[: text.index("\0")].count("\n") + 1)
         )
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _content(path: Path) -> bytes:
-    """Read a file in bounded time and memory: no waiting for the writer of a pipe, no endless device."""
-    # What a shell makes of <(command) lies there, and has a writer.
+    """Read a file in bounded time and memory: do not wait for the writer of a pipe or read an endless device."""
+    # The pipe that a shell opens for <(command) is there, and has a writer.
     if path.is_fifo() and not path.is_relative_to("/dev") and not path.is_relative_to("/proc"):
         raise ChartgenError(Problem("is a pipe, not a file", path, hint="write its content to a file"))
     with path.open("rb") as file:
         content = file.read(_LARGEST + 1)
     if len(content) > _LARGEST:
-        raise ChartgenError(Problem("is larger than 10 MB", path, hint="keep data out of it; a release holds 1 MB"))
+        raise ChartgenError(Problem("is larger than 10 MB", path, hint="keep data out of it; a release may have 1 MB"))
     return content
 
 
 def require_map(document: Document, what: str) -> dict[str, Plain]:
-    """Return a document's top-level map, an empty one for an empty document."""
+    """Return a document's top-level map; an empty map for an empty document."""
     if document.data is None:
         return {}
     if not isinstance(document.data, dict):
@@ -183,7 +155,7 @@ def require_map(document: Document, what: str) -> dict[str, Plain]:
 
 
 def type_name(value: object) -> str:
-    """Name a value's type in the words of YAML users."""
+    """Return the name of a value's type in YAML."""
     names = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
     return names.get(type(value), "empty")
 
@@ -211,7 +183,7 @@ def _key_text(node: Node) -> str:
 
 
 class _Builder:
-    """Builds plain data from nodes; a node that is referred to twice is built once, so aliases cannot explode."""
+    """Builds plain data from nodes; a node with two references is built once, so aliases cannot explode."""
 
     def __init__(self, text: str, path: Path | str, *, allow_duplicates: bool) -> None:
         self._text, self._path, self._allow_duplicates = text, path, allow_duplicates
@@ -225,7 +197,7 @@ class _Builder:
         """Return a node's data.
 
         Raises:
-            ChartgenError: It is nested too deeply, or its aliases stand for too much.
+            ChartgenError: It is nested too deeply, or its aliases expand to too much data.
         """
         self._size += 1
         if node.id == "scalar":
@@ -234,10 +206,10 @@ class _Builder:
         if key in self._built:
             self._size += self._sizes.get(key, 0)
         else:
-            self._built[key] = None  # a node that contains itself reads as null instead of recursing for ever
+            self._built[key] = None  # a node that contains itself reads as null, which prevents infinite recursion
             self._build_collection(node, key)
         if self._size > _MAX_EXPANDED and self._size > 10 * len(self._text):
-            raise ChartgenError(Problem("its aliases stand for too much data", self._path))
+            raise ChartgenError(Problem("its aliases expand to too much data", self._path))
         return self._built[key]
 
     def _build_collection(self, node: Node, key: int) -> None:

@@ -1,4 +1,4 @@
-"""YAML text to a tree of nodes with their places, by the rules that Helm's reader keeps to, and in bounded time."""
+"""YAML text to a tree of nodes with their places, by the rules of Helm's reader and in bounded time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, TypeAlias
 
 from chartgen.errors import ChartgenError, Problem
 
-# A node of ruamel.yaml, whose own types leave out half of what nodes have.
+# A node of ruamel.yaml, whose type hints omit half of a node's attributes.
 Node: TypeAlias = Any
 
-# Far beyond any values file, far below where recursion over plain data ends.
+# Far beyond any values file, far below Python's recursion limit.
 MAX_DEPTH = 100
-# What the C parser, and no other, says of `{from: gs://bucket}`: it is older than YAML's permission to write that.
+# The message of only the C parser for `{from: gs://bucket}`, which it rejects because it is older than that syntax.
 _OLD_RULE = "found unexpected ':'"
-# What may be nested deeply enough to end the C parser's recursion: brackets, or one line of indentation and dashes.
+# Text that may be nested too deeply for the C parser's recursion: brackets, or one line of indentation and dashes.
 _DEEP_LINE = re.compile(r"^[ \t?:-]{1000}", re.MULTILINE)
 
 
@@ -63,10 +63,10 @@ def _tree(text: str) -> Node | None:
 
 
 def _syntax(error: Any, text: str) -> str:
-    """Word a syntax error; what it calls the context is where the damaged part begins."""
+    """Describe a syntax error; its context is the start of the damaged part."""
     mark, begin = error.problem_mark, error.context_mark
     if "expected a single document" in str(error.context):
-        return "holds more than one YAML document"
+        return "contains more than one YAML document"
     if mark and text[mark.index : mark.index + 1] == "\t":
         return "a tab cannot indent YAML; use spaces"
     since = f" that begins in line {begin.line + 1}" if mark and begin and begin.line != mark.line else ""
@@ -74,7 +74,7 @@ def _syntax(error: Any, text: str) -> str:
 
 
 def _compose_slowly(text: str) -> Node | None:
-    """Parse in Python, by the rules of YAML 1.1 that go-yaml keeps to."""
+    """Parse in Python, by the rules of YAML 1.1, as go-yaml does."""
     import warnings
 
     from ruamel.yaml import YAML
@@ -82,21 +82,21 @@ def _compose_slowly(text: str) -> Node | None:
     yaml = YAML(typ="safe", pure=True)
     yaml.version = (1, 1)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an anchor may be given anew
+        warnings.simplefilter("ignore")  # an anchor may be defined again
         return yaml.compose(text)
 
 
 @lru_cache(maxsize=1)
 def _parser() -> Callable[[str], Node | None]:
-    """Return the C parser without what ruamel.yaml adds to it: plug-ins, and tags that nobody reads."""
+    """Return the C parser without ruamel.yaml's additions: plug-ins and unused tags."""
     try:
         from _ruamel_yaml import CParser  # type: ignore[import-not-found]
-    except ImportError:  # a machine that has no wheel of the C parser
+    except ImportError:  # no wheel of the C parser on this machine
         return _compose_slowly
 
     class Parser(CParser):  # type: ignore[misc]
         def resolve(self, _kind: object, _value: object, _implicit: object) -> None:
-            """Leave a node without a tag of its own untagged."""
+            """Return no tag for a node without its own tag."""
 
         def descend_resolver(self, _parent: object, _index: object) -> None:
             """Keep no path."""
@@ -108,12 +108,12 @@ def _parser() -> Callable[[str], Node | None]:
 
 
 def _refuse_depth(text: str, path: Path | str) -> None:
-    """Measure the depth from the parser's events, which do not recurse: composing a too deep tree ends the process."""
+    """Raise an error for too deep nesting, by the parser's events: composing a too deep tree ends the process."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError
 
     depth = 0
-    with suppress(MarkedYAMLError):  # composing meets it too, and tells it better
+    with suppress(MarkedYAMLError):  # composing finds the error too, and reports it better
         for event in YAML(typ="safe").parse(text):
             kind = type(event).__name__
             depth += kind in ("SequenceStartEvent", "MappingStartEvent")
@@ -123,6 +123,6 @@ def _refuse_depth(text: str, path: Path | str) -> None:
 
 
 def too_deep(place: Any, path: Path | str) -> ChartgenError:
-    """Make the error of a node or event that is nested too deeply."""
+    """Return the error for a node or event that is nested too deeply."""
     mark = place.start_mark
     return ChartgenError(Problem(f"is nested deeper than {MAX_DEPTH} levels", path, mark.line + 1, mark.column + 1))

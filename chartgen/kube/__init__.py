@@ -1,14 +1,14 @@
-"""Talking to a Kubernetes API server, in plain data.
+"""Access to a Kubernetes API server, in plain data.
 
-The Kubernetes client library (lightkube) reads kubeconfig files and authenticates; requests and answers are the JSON
-of the API as dicts, so that a custom resource needs no class. It is imported at the first connection.
+The Kubernetes client library (lightkube) reads kubeconfig files and authenticates; requests and answers are the API's
+JSON as dicts, so that a custom resource does not need a class. It is imported at the first connection.
 """
 
 from __future__ import annotations
 
 from chartgen.kube.cluster import Cluster, wait_for
 from chartgen.kube.connection import connect
-from chartgen.kube.http import ClusterError, Streams
+from chartgen.kube.http import ClusterError, Streams, is_passing
 from chartgen.kube.kinds import (
     CLAIM,
     CLUSTER_QUEUE,
@@ -20,6 +20,7 @@ from chartgen.kube.kinds import (
     JOBSET,
     LEASE,
     LOCAL_QUEUE,
+    MPIJOB,
     NAMESPACE,
     NODE,
     POD,
@@ -28,6 +29,8 @@ from chartgen.kube.kinds import (
     QUEUE_LABEL,
     SECRET,
     STORAGE_CLASS,
+    TRAINING_RUNTIME,
+    TRAINJOB,
     VOLCANO_JOB,
     VOLCANO_QUEUE,
     WORKLOAD,
@@ -47,6 +50,7 @@ __all__ = [
     "JOBSET",
     "LEASE",
     "LOCAL_QUEUE",
+    "MPIJOB",
     "NAMESPACE",
     "NODE",
     "POD",
@@ -55,6 +59,8 @@ __all__ = [
     "QUEUE_LABEL",
     "SECRET",
     "STORAGE_CLASS",
+    "TRAINING_RUNTIME",
+    "TRAINJOB",
     "VOLCANO_JOB",
     "VOLCANO_QUEUE",
     "WORKLOAD",
@@ -65,5 +71,6 @@ __all__ = [
     "Object",
     "Streams",
     "connect",
+    "is_passing",
     "wait_for",
 ]

@@ -1,4 +1,4 @@
-"""One connection to an API server: objects are read, applied, changed and deleted as plain data."""
+"""One connection to an API server: read, apply, change and delete objects as plain data."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FIELD_MANAGER = "chartgen"
-_PAGE = 500  # objects of one answer, as kubectl asks for (its --chunk-size), so that memory stays bounded
-_CRD_SECONDS = 10.0  # how long a kind whose CRD was just created may stay unknown
-_FIRST = {"Namespace": 0, "CustomResourceDefinition": 1}  # what other objects of one `apply` may need
+_PAGE = 500  # objects per answer, like kubectl's --chunk-size, to limit memory
+_CRD_SECONDS = 10.0  # how long a kind may stay unknown after the creation of its CRD
+_FIRST = {"Namespace": 0, "CustomResourceDefinition": 1}  # other objects of one `apply` may need these
 
 
 class Cluster(Transport):
@@ -46,7 +46,7 @@ class Cluster(Transport):
         self.close()
 
     def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
-        """Return an object, or None when it, or its kind, does not exist."""
+        """Return an object; None when it or its kind does not exist."""
         try:
             found: Object = self._send("GET", kind.path(self._scope(kind, namespace), name))
         except ClusterError as error:
@@ -58,18 +58,18 @@ class Cluster(Transport):
     def list(
         self, kind: Kind, *, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = ""
     ) -> list[Object]:
-        """List objects; none when the kind does not exist. See `each` for the arguments."""
+        """Return objects; an empty list when the kind does not exist. See `each` for the arguments."""
         return [*self.each(kind, namespace=namespace, labels=labels, fields=fields)]
 
     def each(
         self, kind: Kind, *, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = ""
     ) -> Iterator[Object]:
-        """Return objects one by one, read in pages; none when the kind does not exist.
+        """Yield objects one by one, read in pages; nothing when the kind does not exist.
 
         Args:
             kind: Their kind.
-            namespace: Only this one; empty for all.
-            labels: Labels that they carry; an empty value means that the label exists.
+            namespace: Their namespace; empty for all.
+            labels: Their labels; an empty value matches any value of the label.
             fields: A field selector, such as `type=Warning`.
         """
         selector = ",".join(f"{key}={value}" if value else key for key, value in (labels or {}).items())
@@ -83,8 +83,8 @@ class Cluster(Transport):
                     return
                 if error.status != 410 or not error.resume or error.resume == params.get("continue"):
                     raise
-                # The first page's state is compacted after five minutes; the server offers to go on behind the last
-                # object with what is there now (k8s.io/apiserver, pkg/storage/continue.go). Nothing comes twice.
+                # The first page's state is compacted after five minutes; the server offers to continue after the last
+                # object with the current state (k8s.io/apiserver, pkg/storage/continue.go). No object repeats.
                 params["continue"] = error.resume
                 continue
             yield from answer["items"]
@@ -103,19 +103,19 @@ class Cluster(Transport):
         idle: float,
         streams: Streams | None = None,
     ) -> Iterator[str]:
-        """Return the lines of a subresource, such as a pod's log, as they come, until it ends or falls silent.
+        """Yield the lines of a subresource, such as a pod's log, as they arrive, until it ends or is silent.
 
         Args:
             kind: Kind of the object.
             name: Its name.
             namespace: Its namespace; default the context's.
-            subresource: Such as log.
-            params: What the API takes with it.
-            idle: Seconds without a byte after which it is left: the other end may be gone without a word.
-            streams: Ends it from another thread.
+            subresource: Its name, such as log.
+            params: Query parameters.
+            idle: Seconds without a byte after which to stop: the other end may have disappeared.
+            streams: Ends the stream from another thread.
 
         Raises:
-            ClusterError: The server refuses it.
+            ClusterError: The server rejects the request.
             MissingToolError: The connection is lost.
         """
         return self._stream(
@@ -131,16 +131,16 @@ class Cluster(Transport):
     def apply(
         self, objects: Iterable[Object], *, namespace: str = "", dry_run: bool = False, manager: str = ""
     ) -> None:
-        """Apply objects server-side, namespaces and CRDs first; unknown fields are refused.
+        """Apply objects server-side, namespaces and CRDs first; reject unknown fields.
 
         Args:
             objects: Manifests of any kinds.
-            namespace: For those that name none; default the context's.
-            dry_run: Let the server check them and change nothing.
-            manager: Apply as this field manager, and take no field from another one; default: as chartgen, by force.
+            namespace: For objects without a namespace; default the context's.
+            dry_run: Let the server check the objects without changing anything.
+            manager: Apply as this field manager, and do not take fields from others; default: as chartgen, by force.
 
         Raises:
-            ClusterError: The server refused one; those before it stay applied.
+            ClusterError: The server rejected an object; the earlier ones stay applied.
         """
         params = {"fieldManager": manager or FIELD_MANAGER, "force": str(not manager).lower()}
         params["fieldValidation"] = "Strict"
@@ -153,7 +153,7 @@ class Cluster(Transport):
             self._send("PATCH", path, params, item, content_type="application/apply-patch+yaml")
 
     def patch(self, kind: Kind, name: str, change: Object, *, namespace: str = "", subresource: str = "") -> Object:
-        """Change an object by a JSON merge patch."""
+        """Change an object with a JSON merge patch."""
         path = kind.path(self._scope(kind, namespace), name, subresource)
         changed: Object = self._send("PATCH", path, None, change, content_type="application/merge-patch+json")
         return changed
@@ -165,7 +165,7 @@ class Cluster(Transport):
             kind: Its kind.
             name: Its name.
             namespace: Default the context's.
-            foreground: Keep it until all objects that it owns are gone.
+            foreground: Keep it until all objects that it owns are deleted.
 
         Returns:
             False when it did not exist.
@@ -186,10 +186,10 @@ class Cluster(Transport):
         return self.delete(kind, metadata["name"], metadata.get("namespace") or namespace, foreground=foreground)
 
     def kind(self, api_version: str, name: str) -> Kind:
-        """Return a kind as the server knows it.
+        """Return a kind as the server defines it.
 
         Raises:
-            ClusterError: It does not know it, also after the seconds that a new CRD may take.
+            ClusterError: The server does not know the kind, even after the time that a new CRD may take.
         """
         deadline = time.monotonic() + _CRD_SECONDS
         while (api_version, name) not in self._kinds:
@@ -202,7 +202,7 @@ class Cluster(Transport):
         return self._kinds[api_version, name]
 
     def serves(self, kind: Kind) -> bool:
-        """Report whether the server knows a kind; unlike `list` this needs no permission for it."""
+        """Report whether the server knows a kind; unlike `list`, this does not need permission for it."""
         key = (kind.api_version, kind.name)
         if key not in self._kinds:
             self._kinds.update({(kind.api_version, found.name): found for found in self._discover(kind.api_version)})
@@ -222,13 +222,13 @@ class Cluster(Transport):
         ]
 
     def _expects(self, api_version: str) -> bool:
-        """Report whether a CRD of this group exists, or may exist, so that its kinds will be served in a moment."""
+        """Report whether a CRD of this group exists, or may exist, so that the server will soon know its kinds."""
         if "/" not in api_version:
             return False  # the core group has no CRDs
         try:
             crds = self.list(CRD)
         except ClusterError as error:
-            if error.status == 403:  # users of a namespace mostly may not list them: wait as for one that exists
+            if error.status == 403:  # most users of a namespace may not list CRDs: wait as if it exists
                 return True
             raise
         return any(crd["spec"]["group"] == api_version.partition("/")[0] for crd in crds)
@@ -238,16 +238,16 @@ class Cluster(Transport):
 
 
 def wait_for(check: Callable[[], T | None], *, what: str, timeout: float, interval: float = 0.2) -> T:
-    """Poll until a check gives something.
+    """Poll until a check succeeds.
 
     Args:
-        check: Gives a true value when it is satisfied.
-        what: What is waited for, for the message.
+        check: Returns a true value on success.
+        what: The awaited condition, for the message.
         timeout: Seconds.
         interval: Seconds between two checks.
 
     Raises:
-        ChartgenError: It was not satisfied in time.
+        ChartgenError: The check did not succeed in time.
     """
     deadline = time.monotonic() + timeout
     while True:

@@ -1,4 +1,4 @@
-"""From a kubeconfig file to a connection; the one place, with client.py, that uses the Kubernetes client library."""
+"""From a kubeconfig file to a connection; only this module and client.py use the Kubernetes client library."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 def connect(*, kubeconfig: Path | str | None = None, context: str | None = None, timeout: float = 10.0) -> Cluster:
-    """Connect to a cluster and ask for its version.
+    """Connect to a cluster and query its version.
 
     Args:
         kubeconfig: A kubeconfig file, or several as in $KUBECONFIG; default $KUBECONFIG, ~/.kube/config, or the service
             account inside a pod.
-        context: A context of it; default its current one.
+        context: A context in it; default its current one.
         timeout: Seconds for one request.
 
     Raises:
-        UsageError: There is no such context.
-        MissingToolError: lightkube is not installed, there is no configuration, or the cluster does not answer.
+        UsageError: The context does not exist.
+        MissingToolError: lightkube or the configuration is missing, or the cluster does not answer.
     """
     try:
         from lightkube.config import client_adapter
@@ -66,18 +66,18 @@ def _load_config(kubeconfig: Path | str | None, context: str | None) -> SingleCo
         inside = None
     if inside is None:
         hint = "name one with --context and KUBECONFIG, or try `chartgen sandbox up`"
-        raise MissingToolError(Problem(f"there is no kubeconfig at {paths[0]}", hint=hint))
+        raise MissingToolError(Problem(f"no kubeconfig at {paths[0]}", hint=hint))
     return inside
 
 
 def _select(merged: Merged, context: str | None, file: Path) -> SingleConfig:
-    """Return one context with its cluster and user; all else in the files may be broken."""
+    """Return one context with its cluster and user; the rest of the files may be broken."""
     from lightkube.config.kubeconfig import KubeConfig
 
     wanted = context or merged.current
     if wanted not in merged.contexts:
         hint = did_you_mean(wanted, merged.contexts)
-        problem = f"there is no context {wanted!r}" if wanted else "no context is named, and none is the current one"
+        problem = f"no context named {wanted!r}" if wanted else "no context is named, and none is current"
         raise UsageError(Problem(problem, file, hint=hint))
     chosen = merged.contexts[wanted]
     data: dict[str, Any] = {"current-context": wanted, "contexts": [{"name": wanted, "context": chosen}]}
@@ -88,7 +88,7 @@ def _select(merged: Merged, context: str | None, file: Path) -> SingleConfig:
         data[f"{kind}s"] = [{"name": name, kind: table[name]}] if name else []
     try:
         found = KubeConfig.from_dict(data, fname=file).get()
-    except (ValueError, KeyError, TypeError) as error:  # msgspec's errors are of ValueError
+    except (ValueError, KeyError, TypeError) as error:  # msgspec's errors derive from ValueError
         problem = f"context {wanted!r} cannot be used: {' '.join(str(error).split())}"
         raise MissingToolError(Problem(problem, file)) from None
     assert found is not None  # noqa: S101 - the context is in the data

@@ -1,4 +1,4 @@
-"""The controllers of runs and queues: what each serves, where its installer puts it, and how to look at it."""
+"""The controllers of runs and queues: their API groups, their namespaces, and the commands that inspect them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Controller:
-    """A controller as its installer leaves it.
+    """A controller as its installer sets it up.
 
     Args:
-        name: What people call it; its webhook configurations have it in their names.
-        title: What it is called in a sentence.
-        groups: API groups that it serves.
-        namespace: Where its installer puts it.
+        name: Its usual name, which is also part of the names of its webhook configurations.
+        title: Its name in a sentence.
+        groups: API groups that it serves, with the version of a group that it shares.
+        namespace: The namespace that its installer uses.
         images: Names of the images of its Deployments, without registry and tag.
-        install: Where its installation is described; empty for a part of Kubernetes.
+        install: Address of its installation guide; empty for a part of Kubernetes.
+        through: The controller whose objects it makes of its own; None = it makes pods or Jobs.
+        since: Its first version that runs the charts; empty = any that serves its groups.
     """
 
     name: str
@@ -24,11 +26,22 @@ class Controller:
     namespace: str
     images: tuple[str, ...] = ()
     install: str = ""
+    through: Controller | None = None
+    since: str = ""
+
+    def serves(self, api_version: str) -> bool:
+        """Report whether it serves an API version, such as kubeflow.org/v2beta1."""
+        return api_version in self.groups or group_of(api_version) in self.groups
 
     @property
     def command(self) -> str:
-        """The command that shows whether it runs."""
+        """Return the command that shows whether it runs."""
         return f"kubectl get pods --namespace {self.namespace}"
+
+
+def group_of(api_version: str) -> str:
+    """Return the API group of an API version; empty for the core group."""
+    return api_version.rpartition("/")[0]
 
 
 JOB_CONTROLLER = Controller("Job", "kube-controller-manager", ("batch",), "kube-system")
@@ -54,10 +67,28 @@ VOLCANO = Controller(
 TRAINING_OPERATOR = Controller(
     "training-operator",
     "the training operator",
-    ("kubeflow.org",),
+    ("kubeflow.org/v1",),
     "kubeflow",
     ("training-operator",),
     "https://github.com/kubeflow/trainer/tree/release-1.9#installation",
 )
-# Those that a team installs; the one of Jobs is Kubernetes' own.
-INSTALLED = (JOBSET_CONTROLLER, KUEUE, VOLCANO, TRAINING_OPERATOR)
+MPI_OPERATOR = Controller(
+    "mpi-operator",
+    "the MPI operator",
+    ("kubeflow.org/v2beta1",),
+    "mpi-operator",
+    ("mpi-operator",),
+    "https://github.com/kubeflow/mpi-operator#installation",
+)
+TRAINER = Controller(
+    "trainer",
+    "Kubeflow Trainer",
+    ("trainer.kubeflow.org",),
+    "kubeflow-system",
+    ("trainer-controller-manager",),
+    "https://trainer.kubeflow.org/en/latest/operator-guides/installation.html",
+    JOBSET_CONTROLLER,
+    "2.2",  # kubeflow/trainer v2.2.1, runtimePatches, where Kueue 0.19 writes
+)
+# Controllers that a team installs; the Job controller is part of Kubernetes.
+INSTALLED = (JOBSET_CONTROLLER, KUEUE, VOLCANO, TRAINING_OPERATOR, MPI_OPERATOR, TRAINER)

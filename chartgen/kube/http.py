@@ -1,4 +1,4 @@
-"""HTTP to one API server: requests with their retries, streams of lines, and errors in plain words."""
+"""HTTP to one API server: requests with retries, streams of lines, and readable errors."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     import httpx2
     from lightkube.config.kubeconfig import SingleConfig
 
-_RETRIES = 3  # of reads, once the cluster has answered: a poll of minutes survives a lost connection
-_BUSY = 429  # Too Many Requests: the server has not begun with the request, so that it may be sent again
-_PAUSE = 0.5  # seconds, at the least, between two attempts
-_LONGEST_LINE = 2**20  # bytes; a longer line comes in pieces, so that no program's output fills the memory
-_PATIENCE = 30.0  # seconds in all that a request waits because the server asks it to
+_RETRIES = 3  # of reads, after the first answer: a long poll survives a lost connection
+_BUSY = 429  # Too Many Requests: the server has not started the request, so it may be sent again
+_PAUSE = 0.5  # minimum of seconds between two attempts
+_LONGEST_LINE = 2**20  # bytes; a longer line is split, so that a program's output cannot fill the memory
+_PATIENCE = 30.0  # total seconds that a request waits at the server's request
 
 
 class ClusterError(ChartgenError):
-    """The API server refused a request.
+    """The API server rejected a request.
 
     Args:
-        problem: What it said.
+        problem: The server's message.
         status: HTTP status code, such as 404 or 409.
-        resume: Where a list that has expired (410) can be gone on with; empty when the server does not say.
+        resume: Where to continue an expired list (410); empty when the server does not report it.
     """
 
     def __init__(self, problem: str | Problem, status: int, resume: str = "") -> None:
@@ -47,7 +47,7 @@ class Streams:
         self._is_cut = False
 
     def cut(self) -> None:
-        """End all streams at once, and every later one at its first line."""
+        """End all streams immediately, and every later one at its first line."""
         with self._lock:
             self._is_cut = True
             for each in self._sockets:
@@ -56,7 +56,7 @@ class Streams:
 
     @contextmanager
     def holding(self, reply: httpx2.Response) -> Iterator[None]:
-        """Hold the connection of an answer while it is read."""
+        """Register the connection of an answer while it is read."""
         wire: socket.socket = reply.extensions["network_stream"].get_extra_info("socket")
         with self._lock:
             self._sockets.add(wire)
@@ -100,7 +100,7 @@ class Transport:
         *,
         content_type: str = "application/json",
     ) -> Any:
-        # some bodies are read as YAML, which knows no pairs of surrogates
+        # some bodies are read as YAML, which does not support surrogate pairs
         content = None if body is None else to_json(body)
         headers = {"Accept": "application/json", **({"Content-Type": content_type} if content else {})}
         reply = self._patiently(method, path, params=params, content=content, headers=headers)
@@ -110,7 +110,7 @@ class Transport:
         raise self._refusal(method, path, reply)
 
     def _patiently(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
-        """Send a request, again while the server is too busy and says when to come back."""
+        """Send a request; repeat it while the server is too busy and reports when to retry."""
         deadline = time.monotonic() + _PATIENCE
         while True:
             reply = self._request(method, path, **arguments)
@@ -130,14 +130,14 @@ class Transport:
                 if tries_left == 0:
                     raise self._unreachable(error) from None
                 time.sleep(_PAUSE)
-            except (ConfigError, OSError) as error:  # a credential plugin that is missing or fails
+            except (ConfigError, OSError) as error:  # a credential plugin is missing or fails
                 raise self._unreachable(error) from None
         raise AssertionError("unreachable")
 
     def _stream(self, path: str, params: Mapping[str, str], idle: float, streams: Streams) -> Iterator[str]:
-        """Return the lines of an endless answer as they come, until it ends or is silent for `idle` seconds.
+        """Yield the lines of an endless answer as they arrive, until it ends or is silent for `idle` seconds.
 
-        A line ends in LF alone, since programs print CR too.
+        Only LF ends a line, since programs also print CR.
         """
         import httpx2
 
@@ -151,7 +151,7 @@ class Transport:
                 with streams.holding(reply):
                     yield from _lines(reply.iter_bytes())
         except httpx2.ReadTimeout:
-            return  # silence, which is no fault of a program that has nothing to say
+            return  # silence is not a fault: a program may print nothing
         except (httpx2.TransportError, httpx2.StreamError) as error:
             raise self._unreachable(error) from None
 
@@ -185,3 +185,8 @@ def _lines(blocks: Iterable[bytes]) -> Iterator[str]:
             rest = b""
     if rest:
         yield rest.decode("utf-8", "replace")
+
+
+def is_passing(error: ChartgenError) -> bool:
+    """Report whether a failed request may succeed later: no answer, too many requests, or a server error."""
+    return not isinstance(error, ClusterError) or error.status == 429 or error.status >= 500

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 Object: TypeAlias = dict[str, Any]
 
-INSTANCE_LABEL = "app.kubernetes.io/instance"  # of everything that a release makes: the release's name
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # of a run that asks for a queue of Kueue
+INSTANCE_LABEL = "app.kubernetes.io/instance"  # on every object of a release: the release's name
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"  # on a run: the Kueue queue that it requests
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,10 @@ class Kind:
     """One kind of the API.
 
     Args:
-        api_version: Such as v1 or batch/v1.
-        name: Such as Pod.
+        api_version: Its API version, such as v1 or batch/v1.
+        name: Its name, such as Pod.
         plural: Its name in paths, such as pods.
-        namespaced: Whether its objects live in namespaces.
+        namespaced: Whether its objects belong to namespaces.
     """
 
     api_version: str
@@ -28,7 +28,7 @@ class Kind:
     namespaced: bool = True
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Return the path of an object, or of a collection (of all namespaces when `namespace` is empty)."""
+        """Return the path of an object, or of a collection (in all namespaces when `namespace` is empty)."""
         root = "apis" if "/" in self.api_version else "api"
         scope = f"namespaces/{namespace}" if self.namespaced and namespace else ""
         return "/".join(filter(None, (root, self.api_version, scope, self.plural, name, subresource)))
@@ -45,10 +45,13 @@ STORAGE_CLASS = Kind("storage.k8s.io/v1", "StorageClass", "storageclasses", name
 NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False)
 JOB = Kind("batch/v1", "Job", "jobs")
 PYTORCHJOB = Kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs")
+MPIJOB = Kind("kubeflow.org/v2beta1", "MPIJob", "mpijobs")
 VOLCANO_JOB = Kind("batch.volcano.sh/v1alpha1", "Job", "jobs")
 POD_GROUP = Kind("scheduling.volcano.sh/v1beta1", "PodGroup", "podgroups")
 VOLCANO_QUEUE = Kind("scheduling.volcano.sh/v1beta1", "Queue", "queues", namespaced=False)
 JOBSET = Kind("jobset.x-k8s.io/v1alpha2", "JobSet", "jobsets")
+TRAINJOB = Kind("trainer.kubeflow.org/v1alpha1", "TrainJob", "trainjobs")
+TRAINING_RUNTIME = Kind("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", "trainingruntimes")
 WORKLOAD = Kind("kueue.x-k8s.io/v1beta2", "Workload", "workloads")
 CRD = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False)
 WORKLOAD_V1BETA1 = Kind("kueue.x-k8s.io/v1beta1", "Workload", "workloads")  # of Kueue before 0.15

@@ -12,7 +12,7 @@ from chartgen.helm.yaml import load_file, require_map, type_name
 
 Entry = dict[str, Any]
 
-# Lists of a kubeconfig, with the key of their entries, and what in these is a file relative to the kubeconfig's folder
+# Lists of a kubeconfig, with the key of their entries, and the fields with files relative to the kubeconfig's folder
 # (k8s.io/client-go, tools/clientcmd/loader.go: GetClusterFileReferences, GetAuthInfoFileReferences).
 _LISTS = {
     "clusters": ("cluster", ("certificate-authority",)),
@@ -23,7 +23,7 @@ _LISTS = {
 
 @dataclass
 class Merged:
-    """What several kubeconfig files say together.
+    """The merged content of several kubeconfig files.
 
     Args:
         current: The current context; empty for none.
@@ -39,12 +39,12 @@ class Merged:
 
 
 def merge(files: Iterable[Path]) -> Merged:
-    """Merge kubeconfig files: of a name in several, the first file's entry counts as a whole.
+    """Merge kubeconfig files: for a name in several files, the whole entry of the first file wins.
 
     A file may lack any of the keys, and may be empty.
 
     Raises:
-        MissingToolError: A file is no kubeconfig.
+        MissingToolError: A file is not a kubeconfig.
     """
     merged = Merged()
     for file in files:
@@ -52,7 +52,7 @@ def merge(files: Iterable[Path]) -> Merged:
             _add(merged, file)
         except ChartgenError as error:
             first = error.problems[0]
-            problem = Problem(f"is no kubeconfig: {first.message}", first.path, first.line, first.column, first.hint)
+            problem = Problem(f"is not a kubeconfig: {first.message}", first.path, first.line, first.column, first.hint)
             raise MissingToolError(problem) from None
     return merged
 
@@ -74,7 +74,7 @@ def _add(merged: Merged, file: Path) -> None:
 
 
 def _absolute(entry: Entry, paths: Iterable[str], folder: Path) -> Entry:
-    """Resolve the paths of an entry, and the path of a credential plugin that is not looked up on PATH."""
+    """Resolve the paths of an entry, and the path of a credential plugin that is given as a path."""
     for path in paths:
         if entry.get(path):
             entry[path] = str(folder / entry[path])

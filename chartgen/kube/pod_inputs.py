@@ -1,6 +1,6 @@
-"""What a pod's container reads of other objects: its variables, and the files of its mounts.
+"""The inputs of a pod's container from other objects: its variables, and the files of its mounts.
 
-Objects that the chart makes are read; for all others it is said which object it would be.
+Objects of the chart are read; all others are only named.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from chartgen.errors import UsageError
-from chartgen.kube.workers import Workers
+from chartgen.kube.workloads import Workers
 
 _REFERENCE = re.compile(r"\$(?:\$|\(([A-Za-z_][A-Za-z0-9_.-]*)\))")
 _METADATA = re.compile(r"metadata\.(labels|annotations)\['(.+)'\]")
@@ -29,7 +29,7 @@ ConfigMaps = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class Variables:
-    """The variables of a container: those that are known, and what each of the others comes from."""
+    """The variables of a container: the known ones, and the sources of the others."""
 
     known: dict[str, str] = field(default_factory=dict)
     outside: dict[str, str] = field(default_factory=dict)
@@ -37,9 +37,9 @@ class Variables:
 
 @dataclass(frozen=True)
 class Files:
-    """The files of a mount by their path below it, the empty path being the mount itself.
+    """The files of a mount by their path below it; the empty path is the mount itself.
 
-    `outside` says what they come from when the chart does not make it.
+    `outside` names their source when it is not part of the chart.
     """
 
     texts: dict[str, str] = field(default_factory=dict)
@@ -66,7 +66,7 @@ def read_variables(container: dict[str, Any], workers: Workers, rank: int, maps:
 
 
 def read_files(volume: dict[str, Any], mount: dict[str, Any], maps: ConfigMaps) -> Files | None:
-    """Return the files of a mount; None when the volume holds files of no object, but storage."""
+    """Return the files of a mount; None when the volume is storage, not the files of an object."""
     if "configMap" in volume:
         found = _files_of_map(volume["configMap"], mount.get("subPath", ""), maps)
         return Files() if volume["configMap"].get("optional") and found.outside else found
@@ -83,10 +83,10 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
 
 
 def find_volume(pod: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the volume of a pod that a mount names.
+    """Return the pod's volume for a mount.
 
     Raises:
-        UsageError: It has none of that name.
+        UsageError: The pod does not have a volume with that name.
     """
     found = (volume for volume in pod["spec"].get("volumes", ()) if volume["name"] == name)
     volume: dict[str, Any] | None = next(found, None)
@@ -123,7 +123,7 @@ def _from(source: dict[str, Any], workers: Workers, rank: int, maps: ConfigMaps)
 
 
 def _field(path: str, workers: Workers, rank: int) -> str | None:
-    """Return a field of the pod as it would be; a label that the chart does not set is the pod's number."""
+    """Return the expected value of a pod's field; a label that the chart does not set is the pod's number."""
     metadata = workers.pod.get("metadata", {})
     if found := _METADATA.fullmatch(path):
         kind, key = found.groups()

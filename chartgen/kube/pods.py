@@ -1,4 +1,4 @@
-"""The pods of rendered objects: how many of each sort, and what one of them asks a machine for."""
+"""The pods of rendered objects: the number of each sort, and the resources that one pod requests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from chartgen.kube import Object
 from chartgen.kube.quantities import Quantities, add, read_all, show
-from chartgen.kube.run_kinds import run_kind
+from chartgen.kube.run_kinds import run_kind, with_runtimes
 
 
 @dataclass(frozen=True)
@@ -18,11 +18,11 @@ class Pods:
     """Pods of one template.
 
     Args:
-        owner: Kind and name of the object that asks for them.
-        role: What they are called in that object, such as a replicated job or a task; empty when it has only one sort.
-        count: How many.
-        metadata: Of their template.
-        spec: Of their template.
+        owner: Kind and name of the object that requests them.
+        role: Their name in that object, such as a replicated job or a task; empty when it has only one sort.
+        count: Number of pods.
+        metadata: Metadata of their template.
+        spec: Spec of their template.
     """
 
     owner: str
@@ -33,7 +33,7 @@ class Pods:
 
     @cached_property
     def requests(self) -> Quantities:
-        """What the scheduler reserves for one pod; sidecars run beside the containers, other init containers before."""
+        """Return the requests of one pod: sidecars run beside the containers, other init containers before them."""
         beside: list[Quantities] = []
         most: Quantities = {}
         for container in self.spec.get("initContainers", ()):
@@ -45,22 +45,22 @@ class Pods:
 
     @property
     def total(self) -> Quantities:
-        """What all of them ask for."""
+        """Return the requests of all pods together."""
         return {name: amount * self.count for name, amount in self.requests.items()}
 
     @property
     def devices(self) -> Quantities:
-        """The devices of one pod, such as GPUs and network adapters: resources with a domain in their name."""
+        """Return the devices of one pod, such as GPUs and network adapters: resources with a domain in their name."""
         return {name: amount for name, amount in self.requests.items() if "/" in name}
 
     @property
     def containers(self) -> list[dict[str, Any]]:
-        """All containers, those of the start included."""
+        """Return all containers, including init containers."""
         return [*self.spec.get("initContainers", ()), *self.spec["containers"]]
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Their annotations."""
+        """Return their annotations."""
         return self.metadata.get("annotations") or {}
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Pods:
 
 def pods_of(objects: Iterable[Object]) -> list[Pods]:
     """Return the pods of all objects."""
-    return [pods for item in objects for pods in _pods(item)]
+    return [pods for item in with_runtimes(objects) for pods in _pods(item)]
 
 
 def _pods(item: Object) -> Iterator[Pods]:

@@ -1,4 +1,4 @@
-"""Quantities of the Kubernetes API, such as 8, 500m, 1938410Mi: read, compared and added without rounding."""
+"""Quantities of the Kubernetes API, such as 8, 500m, 1938410Mi: read, compare and add them without rounding."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SUFFIXES = {
 
 @lru_cache(maxsize=4096)  # the pods of a large cluster repeat a few quantities thousands of times
 def read(text: str | float) -> Fraction:
-    """Read a quantity, which YAML may also have made a number of.
+    """Read a quantity, which YAML may already have converted to a number.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is not a quantity.
     """
     match = _QUANTITY.fullmatch(str(text))
     if match is None or (match["suffix"] or "") not in _SUFFIXES:
@@ -42,7 +42,7 @@ def read_all(table: Mapping[str, Any]) -> Quantities:
 
 
 def add(tables: Iterable[Mapping[str, Fraction]]) -> Quantities:
-    """Add tables up, resource by resource."""
+    """Return the sum of tables, resource by resource."""
     total: Quantities = {}
     for table in tables:
         for name, amount in table.items():
@@ -51,7 +51,7 @@ def add(tables: Iterable[Mapping[str, Fraction]]) -> Quantities:
 
 
 def show(amount: Fraction, resource: str) -> str:
-    """Write an amount of a resource as people read it: bytes in Gi or Mi, all else as a number."""
+    """Format an amount of a resource: bytes in Gi or Mi, anything else as a number."""
     if resource.endswith(("memory", "storage")) and amount:
         unit, name = (2**30, "Gi") if abs(amount) >= 2**30 else (2**20, "Mi")
         return f"{float(amount / unit):.10g}{name}" if amount % unit == 0 else f"{float(amount / unit):.1f}{name}"

@@ -1,16 +1,37 @@
-"""What a run is: one row for each kind of job, with its pods, its end, its controller and the field that holds it back.
+"""The kinds of runs: one row per kind of job, with its pods, its end, its controller and the field that suspends it.
 
-A new workload kind is one row here, beside its folder of templates.
+A new workload kind needs one row here, besides its folder of templates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.kube.controllers import JOB_CONTROLLER, JOBSET_CONTROLLER, TRAINING_OPERATOR, VOLCANO, Controller
-from chartgen.kube.kinds import JOB, JOBSET, PYTORCHJOB, QUEUE_LABEL, VOLCANO_JOB, Kind, Object
+from chartgen.kube.controllers import (
+    JOB_CONTROLLER,
+    JOBSET_CONTROLLER,
+    MPI_OPERATOR,
+    TRAINER,
+    TRAINING_OPERATOR,
+    VOLCANO,
+    Controller,
+    group_of,
+)
+from chartgen.kube.kinds import (
+    JOB,
+    JOBSET,
+    MPIJOB,
+    PYTORCHJOB,
+    QUEUE_LABEL,
+    TRAINING_RUNTIME,
+    TRAINJOB,
+    VOLCANO_JOB,
+    Kind,
+    Object,
+)
 
 
 @dataclass(frozen=True)
@@ -18,9 +39,9 @@ class Role:
     """A sort of pods in a run.
 
     Args:
-        name: What the object calls them, such as a replicated job or a task; empty when it has one sort only.
+        name: Their name in the object, such as a replicated job or a task; empty when it has only one sort.
         template: Their pod template.
-        count: How many there are at a time.
+        count: Number of pods at a time.
         works: Whether they run the program on the machines.
     """
 
@@ -31,7 +52,7 @@ class Role:
 
 
 class Conditions:
-    """How a run ends that has conditions: a Job, a JobSet, a PyTorchJob."""
+    """The end of a run with conditions: a Job, a JobSet, a PyTorchJob, an MPIJob, a TrainJob."""
 
     _FINISHED = frozenset(("Complete", "Completed", "Succeeded"))
     _ENDED = _FINISHED | {"Failed"}
@@ -46,7 +67,7 @@ class Conditions:
         return any(each["type"] in self._FINISHED for each in _true(run))
 
     def ends(self, run: Object) -> Iterator[str]:
-        """Return the times at which a run has ended."""
+        """Yield the times at which a run ended."""
         return (each["lastTransitionTime"] for each in _true(run) if each["type"] in self._ENDED)
 
     def restarts(self, run: Object) -> int:
@@ -59,9 +80,9 @@ class Conditions:
 
 
 class Phases:
-    """How a Volcano Job ends, which has a phase."""
+    """The end of a Volcano Job, which has a phase."""
 
-    _FAILED = frozenset(("Failed", "Aborted", "Terminated"))  # the final ones beside Completed
+    _FAILED = frozenset(("Failed", "Aborted", "Terminated"))  # the final phases besides Completed
 
     def failure(self, run: Object) -> str | None:
         """Return why a run has failed; None when it has not."""
@@ -74,7 +95,7 @@ class Phases:
         return bool(run.get("status", {}).get("state", {}).get("phase") == "Completed")
 
     def ends(self, run: Object) -> Iterator[str]:
-        """Return the times at which a run has ended, for one that has."""
+        """Yield the times at which a finished run ended."""
         yield run["status"]["state"]["lastTransitionTime"]
 
     def restarts(self, run: Object) -> int:
@@ -94,14 +115,15 @@ class RunKind:
     """A kind of run.
 
     Args:
-        kind: Of the API.
-        name: What people call it.
+        kind: Its kind in the API.
+        name: Its usual name.
         roles: Takes the spec of an object, returns its sorts of pods.
-        controller: Whose it is.
-        status: How it ends.
-        suspend: Path to the map with the field `suspend`, by which Kueue holds a run back at creation (Kueue,
+        controller: Its controller.
+        status: Its end.
+        suspend: Path to the map with the field `suspend`, with which Kueue suspends a run at creation (Kueue,
             pkg/controller/jobs).
-        owns_pods: Whether its pods name it as their owner; those of a JobSet name its Jobs.
+        owns_pods: Whether its pods name it as their owner; those of a JobSet, also of a TrainJob's, name its Jobs.
+        by_mpirun: Whether mpirun starts the processes of chartgen's charts, from a pod of its own.
     """
 
     kind: Kind
@@ -111,25 +133,49 @@ class RunKind:
     status: Conditions | Phases
     suspend: tuple[str, ...] = ()
     owns_pods: bool = True
+    by_mpirun: bool = False
 
 
 def run_kind(item: Object) -> RunKind | None:
-    """Return the kind of a run; None for an object that is none. Two kinds are called Job, so the API group decides."""
-    return _BY_GROUP.get((str(item["apiVersion"]).rpartition("/")[0], item["kind"]))
+    """Return the kind of a run; None for other objects. Two kinds are called Job, so the API group decides."""
+    return _BY_GROUP.get((group_of(str(item["apiVersion"])), item["kind"]))
 
 
 def kind_of(run: Object) -> RunKind:
     """Return the kind of an object that is a run."""
     found = run_kind(run)
-    assert found, f"{run['apiVersion']} {run['kind']} is no run"  # noqa: S101 callers have asked for runs
+    assert found, f"{run['apiVersion']} {run['kind']} is not a run"  # noqa: S101 callers pass only runs
     return found
 
 
 def queue_of(run: Object) -> str:
-    """Return the queue that a run asks for; empty when it asks for none."""
+    """Return the queue that a run requests; empty without one."""
     if kind_of(run).controller is VOLCANO:
         return str(run["spec"].get("queue", ""))
     return str(run["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
+
+
+def with_runtimes(items: Iterable[Object]) -> list[Object]:
+    """Return objects in which each TrainJob has the spec of the JobSet that a TrainingRuntime among them describes."""
+    items = list(items)
+    specs = {
+        item["metadata"]["name"]: item["spec"]["template"]["spec"]
+        for item in items
+        if (item["apiVersion"], item["kind"]) == (TRAINING_RUNTIME.api_version, TRAINING_RUNTIME.name)
+    }
+    return [_with_runtime(item, specs) if specs and item["kind"] == TRAINJOB.name else item for item in items]
+
+
+def _with_runtime(run: Object, specs: Mapping[str, dict[str, Any]]) -> Object:
+    return {**run, "spec": {**specs.get(run["spec"]["runtimeRef"]["name"], {}), **run["spec"]}}
+
+
+def lacks_runtime(answer: str) -> bool:
+    """Report whether a TrainJob was refused only because its TrainingRuntime does not exist yet.
+
+    Trainer, pkg/runtime/core/trainingruntime.go; Kueue, pkg/controller/jobs/trainjob.
+    """
+    return bool(re.search(r"must be created before the TrainJob|runtime '[^']+' not found", answer))
 
 
 def _true(run: Object) -> Iterator[dict[str, Any]]:
@@ -147,7 +193,8 @@ def _job(spec: Mapping[str, Any]) -> list[Role]:
 
 
 def _jobset(spec: Mapping[str, Any]) -> list[Role]:
-    jobs = [(job, job["template"]["spec"]) for job in spec["replicatedJobs"]]
+    """Return its replicated jobs; none of a TrainJob whose runtime is unknown."""
+    jobs = [(job, job["template"]["spec"]) for job in spec.get("replicatedJobs", ())]
     return [
         Role(job["name"] * (len(jobs) > 1), of["template"], int(job.get("replicas", 1)) * _parallelism(of), not at)
         for at, (job, of) in enumerate(jobs)
@@ -155,8 +202,15 @@ def _jobset(spec: Mapping[str, Any]) -> list[Role]:
 
 
 def _pytorch_job(spec: Mapping[str, Any]) -> list[Role]:
-    """Return its replicas; a master works alone where there are no workers."""
-    replicas = spec["pytorchReplicaSpecs"]
+    return _replicas(spec["pytorchReplicaSpecs"])
+
+
+def _mpi_job(spec: Mapping[str, Any]) -> list[Role]:
+    return _replicas(spec["mpiReplicaSpecs"])
+
+
+def _replicas(replicas: Mapping[str, Any]) -> list[Role]:
+    """Return the replicas of a Kubeflow job; a master without workers does the work."""
     working = "Worker" if "Worker" in replicas else next(iter(replicas))
     return [
         Role(name.lower() * (len(replicas) > 1), each["template"], int(each.get("replicas", 1)), name == working)
@@ -165,7 +219,7 @@ def _pytorch_job(spec: Mapping[str, Any]) -> list[Role]:
 
 
 def _volcano_job(spec: Mapping[str, Any]) -> list[Role]:
-    """Return its tasks; a master, which only starts the others, is the first."""
+    """Return its tasks; the first may be a master, which only starts the others."""
     tasks = spec["tasks"]
     return [Role(task["name"], task["template"], int(task.get("replicas", 1)), task is tasks[-1]) for task in tasks]
 
@@ -173,10 +227,13 @@ def _volcano_job(spec: Mapping[str, Any]) -> list[Role]:
 RUN_KINDS = (
     RunKind(JOBSET, "JobSet", _jobset, JOBSET_CONTROLLER, Conditions(), owns_pods=False),
     RunKind(PYTORCHJOB, "PyTorchJob", _pytorch_job, TRAINING_OPERATOR, Conditions(), suspend=("runPolicy",)),
-    RunKind(VOLCANO_JOB, "Volcano Job", _volcano_job, VOLCANO, Phases()),
+    RunKind(VOLCANO_JOB, "Volcano Job", _volcano_job, VOLCANO, Phases(), by_mpirun=True),
+    RunKind(MPIJOB, "MPIJob", _mpi_job, MPI_OPERATOR, Conditions(), suspend=("runPolicy",), by_mpirun=True),
+    RunKind(TRAINJOB, "TrainJob", _jobset, TRAINER, Conditions(), owns_pods=False),
     RunKind(JOB, "Job", _job, JOB_CONTROLLER, Conditions()),
 )
-_BY_GROUP = {(each.kind.api_version.rpartition("/")[0], each.kind.name): each for each in RUN_KINDS}
+_BY_GROUP = {(group_of(each.kind.api_version), each.kind.name): each for each in RUN_KINDS}
 API_KINDS = tuple(each.kind for each in RUN_KINDS)
-# The names of their objects; two kinds share one.
+MPI_NAMES = frozenset(each.name for each in RUN_KINDS if each.by_mpirun)
+# The kinds of their objects; two share the name Job.
 RUN_NAMES = frozenset(each.kind.name for each in RUN_KINDS)

@@ -1,15 +1,17 @@
-"""Which machines a pod may be placed on: labels that it selects, room that it needs."""
+"""Machines that fit a pod: labels that it selects, taints that it tolerates, resources that it requests."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chartgen.kube import Object
 from chartgen.kube.quantities import Quantities, read_all
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_KEEPS_OFF = {"NoSchedule", "NoExecute"}  # PreferNoSchedule only makes other machines preferable
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
 
 
 def is_selected(node: Object, spec: Mapping[str, Any]) -> bool:
@@ -22,7 +24,7 @@ def is_selected(node: Object, spec: Mapping[str, Any]) -> bool:
 
 
 def is_matched(item: Object, selector: Mapping[str, Any] | None) -> bool:
-    """Report whether an object has the labels of a label selector; none at all matches nothing, an empty one all."""
+    """Report whether an object matches a label selector; None matches nothing, an empty selector everything."""
     if selector is None:
         return False
     labels = _labels(item)
@@ -31,7 +33,7 @@ def is_matched(item: Object, selector: Mapping[str, Any] | None) -> bool:
 
 
 def wanted_labels(spec: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return each label that a pod asks for: as people read it -> the rule, as node affinity writes it."""
+    """Return each label that a pod requires: readable text -> the rule as in node affinity."""
     selector = (spec.get("nodeSelector") or {}).items()
     named = [{"key": key, "operator": "In", "values": [value]} for key, value in selector]
     rules = [rule for term in _terms(spec) for rule in term.get("matchExpressions", ())]
@@ -44,7 +46,7 @@ def has_label(node: Object, rule: Mapping[str, Any]) -> bool:
 
 
 def why_unusable(node: Object) -> str:
-    """Say why the scheduler leaves a machine out; empty when it does not."""
+    """Return why the scheduler excludes a machine; empty when it does not."""
     if node["spec"].get("unschedulable"):
         return "is cordoned"
     conditions = node.get("status", {}).get("conditions", ())
@@ -53,12 +55,12 @@ def why_unusable(node: Object) -> str:
 
 
 def offers(node: Object) -> Quantities:
-    """Return what a machine offers to pods."""
+    """Return the resources that a machine offers to pods."""
     return read_all(node.get("status", {}).get("allocatable", {}))
 
 
 def room(offered: Quantities, requests: Quantities) -> int:
-    """Count the pods with these requests that fit into what is offered; one when they ask for nothing."""
+    """Return how many pods with these requests fit; one when they request nothing."""
     return max(0, min((int(offered.get(name, 0) // amount) for name, amount in requests.items()), default=1))
 
 
@@ -74,7 +76,7 @@ def _terms(spec: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _meets_term(node: Object, term: Mapping[str, Any]) -> bool:
-    """Report whether a machine meets a term; an empty one matches nothing (core/v1, NodeSelectorTerm)."""
+    """Report whether a machine matches a term; an empty term matches nothing (core/v1, NodeSelectorTerm)."""
     if not term.get("matchExpressions") and not term.get("matchFields"):
         return False
     labels, name = _labels(node), {"metadata.name": node["metadata"]["name"]}
@@ -99,7 +101,7 @@ def _meets(labels: Mapping[str, str], rule: Mapping[str, Any]) -> bool:
 
 
 def _integer(text: str | None) -> int | None:
-    """Return an integer of 64 bits, else None, which matches nothing (k8s.io/apimachinery, pkg/labels/selector.go)."""
+    """Return a 64-bit integer, else None, which matches nothing (k8s.io/apimachinery, pkg/labels/selector.go)."""
     number = int(text) if text and _INTEGER.fullmatch(text) else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
@@ -109,3 +111,43 @@ def _show_rule(rule: Mapping[str, Any]) -> str:
     if rule["operator"] == "In" and len(values) == 1:
         return f"{rule['key']}={values[0]}"
     return f"{rule['key']} {rule['operator']}" + (f" {', '.join(values)}" if values else "")
+
+
+def untolerated(node: Object, tolerations: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the taints of a machine that exclude pods with these tolerations, as kubectl writes them."""
+    tolerations = list(tolerations)
+    taints = [taint for taint in node["spec"].get("taints") or () if taint["effect"] in _KEEPS_OFF]
+    return [show_taint(taint) for taint in taints if not any(tolerates(each, taint) for each in tolerations)]
+
+
+def tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+    """Report whether a toleration matches a taint.
+
+    The rules are those of Toleration.ToleratesTaint (kubernetes v1.36, staging/src/k8s.io/api/core/v1/toleration.go). A
+    missing key or effect equals an empty one, and matches every key or effect, whatever the operator. `Lt` and `Gt`
+    need the feature gate TaintTolerationComparisonOperators; without it, the API server rejects pods with them, so a
+    pod that has one is on a cluster that compares.
+    """
+    for name in ("effect", "key"):
+        if toleration.get(name) and toleration[name] != taint.get(name):
+            return False
+    operator, value, found = toleration.get("operator") or "Equal", toleration.get("value") or "", taint.get("value")
+    if operator in {"Lt", "Gt"}:
+        return _compares(str(value), operator, str(found or ""))
+    return operator == "Exists" or (operator == "Equal" and value == (found or ""))
+
+
+def show_taint(taint: Mapping[str, Any]) -> str:
+    """Format a taint as kubectl does."""
+    value = f"={taint['value']}" if taint.get("value") else ""
+    return f"{taint['key']}{value}:{taint['effect']}"
+
+
+def _compares(value: str, operator: str, found: str) -> bool:
+    """Compare a taint's value with a toleration's; anything but a plain 64-bit integer matches nothing."""
+    if not (_DECIMAL.fullmatch(value) and _DECIMAL.fullmatch(found)):
+        return False
+    wanted, number = int(value), int(found)
+    if not all(-(2**63) <= each < 2**63 for each in (wanted, number)):
+        return False
+    return number < wanted if operator == "Lt" else number > wanted

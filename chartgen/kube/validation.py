@@ -1,16 +1,18 @@
-"""Validation by Kubernetes' structural schemas, strictly: a field that a schema does not name is a fault.
+"""Strict validation by Kubernetes' structural schemas: a field that a schema does not name is a fault.
 
-Not jsonschema: the API server's own reading differs from it (a null is a missing field, numbers pass for quantities,
-an object without properties takes anything), and an object of 400 lines takes 2 ms here.
+This does not use jsonschema: the API server differs from it (a null is a missing field, numbers pass as quantities,
+an object without properties accepts anything), and an object of 400 lines takes 2 ms here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 from chartgen.errors import did_you_mean
+from chartgen.findings import Complaint
 from chartgen.helm.yaml import Keys
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -24,16 +26,8 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _KEEP = "x-kubernetes-preserve-unknown-fields"
 
 
-class Fault(NamedTuple):
-    """A place of an object that does not fit."""
-
-    at: Keys
-    message: str
-    hint: str = ""
-
-
-# What the fields of one type must be to one another: takes an object that fits, and yields faults with places in it.
-Relation: TypeAlias = "Callable[[dict[str, Any]], Iterator[Fault]]"
+# A rule for the relations between fields of one type: takes a valid object, and yields faults with places in it.
+Relation: TypeAlias = "Callable[[dict[str, Any]], Iterator[Complaint]]"
 _NO_RELATIONS: Mapping[str, Relation] = {}
 
 
@@ -43,45 +37,45 @@ def faults(
     definitions: dict[str, Any],
     at: Keys = (),
     relations: Mapping[str, Relation] = _NO_RELATIONS,
-) -> Iterator[Fault]:
-    """Find where data does not fit a schema.
+) -> Iterator[Complaint]:
+    """Yield the faults of data by a schema.
 
     Args:
         data: Plain data.
-        schema: A structural schema; `$ref` holds a name of `definitions`.
+        schema: A structural schema; `$ref` contains a name of `definitions`.
         definitions: Name -> schema.
-        at: Where the data stand.
-        relations: Name of a definition -> what its fields must be to one another, looked at once each of them fits.
+        at: Key path of the data.
+        relations: Name of a definition -> the rule for relations between its fields, applied when each is valid.
     """
     asked = []
     while "$ref" in schema:
         asked += [relations[schema["$ref"]]] if schema["$ref"] in relations else []
         schema = definitions[schema["$ref"]]
-    if data is None:  # Kubernetes reads a null as a field that is left out
+    if data is None:  # Kubernetes reads a null as a missing field
         return
     if not _fits_type(data, schema):
-        yield Fault(at, f"must be {_told(schema['type'])}, not {_kind(data)}", _use(schema))
+        yield Complaint(f"must be {_told(schema['type'])}, not {_kind(data)}", _use(schema), at)
         return
     found = [*_bounds(data, schema, at), *_below(data, schema, definitions, at, relations)]
     yield from found
     for relation in asked if not found else ():
-        yield from (fault._replace(at=(*at, *fault.at)) for fault in relation(data))
+        yield from (replace(fault, at=(*at, *fault.at)) for fault in relation(data))
 
 
 def _below(
     data: Any, schema: dict[str, Any], definitions: dict[str, Any], at: Keys, relations: Mapping[str, Relation]
-) -> Iterator[Fault]:
+) -> Iterator[Complaint]:
     if isinstance(data, dict):
         yield from _fields(data, schema, definitions, at, relations)
     elif isinstance(data, list) and "items" in schema:
         for index, item in enumerate(data):
             if item is None:
-                yield Fault((*at, index), "is null", "remove it")
+                yield Complaint("is null", "remove it", (*at, index))
             yield from faults(item, schema["items"], definitions, (*at, index), relations)
 
 
 def spelled(at: Keys) -> str:
-    """Write a key path as Kubernetes does: spec.containers[0].image."""
+    """Format a key path as Kubernetes does: spec.containers[0].image."""
     return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in at).lstrip(".") or "the object"
 
 
@@ -91,11 +85,11 @@ def _fields(
     definitions: dict[str, Any],
     at: Keys,
     relations: Mapping[str, Relation],
-) -> Iterator[Fault]:
+) -> Iterator[Complaint]:
     named, others = schema.get("properties", {}), schema.get("additionalProperties")
     for key in schema.get("required", ()):
         if data.get(key) is None:
-            yield Fault(at, f"lacks the field {key}", "add it")
+            yield Complaint(f"lacks the field {key}", "add it", at)
     for key, value in data.items():
         if "propertyNames" in schema:
             yield from _bounds(key, schema["propertyNames"], (*at, key))
@@ -104,7 +98,7 @@ def _fields(
         elif isinstance(others, dict):
             yield from faults(value, others, definitions, (*at, key), relations)
         elif named and others is None and not schema.get(_KEEP):
-            yield Fault((*at, key), "is no field of the API", did_you_mean(key, named) or "remove it")
+            yield Complaint("is not a field of the API", did_you_mean(key, named) or "remove it", (*at, key))
 
 
 def _fits_type(data: Any, schema: dict[str, Any]) -> bool:
@@ -116,26 +110,26 @@ def _fits_type(data: Any, schema: dict[str, Any]) -> bool:
     return not names or whole or any(isinstance(data, _TYPES[name]) for name in names)
 
 
-def _bounds(data: Any, schema: dict[str, Any], at: Keys) -> Iterator[Fault]:
+def _bounds(data: Any, schema: dict[str, Any], at: Keys) -> Iterator[Complaint]:
     if "enum" in schema and data not in schema["enum"]:
-        yield Fault(at, f"is {data!r}", "use " + " or ".join(str(each) for each in schema["enum"] if each != ""))
+        yield Complaint(f"is {data!r}", "use " + " or ".join(str(each) for each in schema["enum"] if each != ""), at)
     if isinstance(data, str) and "pattern" in schema and not _matches(schema["pattern"], data):
         message = f"is {data!r}" if "title" in schema else f"{data!r} does not match {schema['pattern']}"
-        yield Fault(at, message, _use(schema))
+        yield Complaint(message, _use(schema), at)
     for name, (measure, fits) in _LIMITS.items():
         if name in schema and isinstance(data, _MEASURED[name]) and not fits(measure(data), schema[name]):
-            yield Fault(at, f"is beyond {name} {schema[name]}", _use(schema))
+            yield Complaint(f"is beyond {name} {schema[name]}", _use(schema), at)
 
 
 def _use(schema: dict[str, Any]) -> str:
-    """Say what to write instead, where a schema's title tells."""
+    """Return a hint for the correct value from a schema's title; empty without one."""
     return f"use {schema['title']}" if "title" in schema else ""
 
 
 def _matches(pattern: str, text: str) -> bool:
     try:
         return re.search(pattern, text) is not None
-    except re.error:  # Go's dialect; the API server reads it
+    except re.error:  # Go's dialect, which the API server reads
         return True
 
 

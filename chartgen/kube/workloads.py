@@ -1,62 +1,80 @@
-"""The runs of a release, whatever their kind: how many pods they ask for, and how they failed."""
+"""The runs of a release, of any kind, live or rendered: their pods, their program, and their end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from chartgen.kube import INSTANCE_LABEL, POD, Cluster, Object
+from chartgen.kube import INSTANCE_LABEL, POD, TRAINING_RUNTIME, TRAINJOB, Cluster, Kind, Object
 from chartgen.kube.controllers import VOLCANO
-from chartgen.kube.run_kinds import API_KINDS, RUN_KINDS, kind_of
+from chartgen.kube.run_kinds import API_KINDS, RUN_KINDS, kind_of, queue_of, run_kind, with_runtimes
 
-# Kinds that own the pods of a run: a JobSet's belong to its Jobs.
+# Kinds that own the pods of a run: a JobSet's pods belong to its Jobs.
 _POD_OWNERS = frozenset(each.kind.name for each in RUN_KINDS if each.owns_pods)
+# Names the container that runs the program (kubernetes.io, Well-Known Labels, Annotations and Taints). Every pod of
+# chartgen's charts has it; admission webhooks may insert containers before that one.
+_PROGRAM = "kubectl.kubernetes.io/default-container"
+_COMPONENT = "app.kubernetes.io/component"
 
 
 def find_runs(cluster: Cluster, release: str, namespace: str, *, deleting: bool = False) -> list[Object]:
-    """Return the release's own runs, without the Jobs of a JobSet, and without those that are `deleting`."""
-    labels = {INSTANCE_LABEL: release}
-    # The API leaves out kind and version of built-in objects in lists.
+    """Return the release's own runs, without the Jobs of a JobSet; include runs in deletion if `deleting`."""
     found = [
-        {"kind": kind.name, "apiVersion": kind.api_version, **item}
-        for kind in API_KINDS
-        if cluster.serves(kind)
-        for item in cluster.list(kind, namespace=namespace, labels=labels)
+        item for kind in API_KINDS if cluster.serves(kind) for item in _of_release(cluster, kind, release, namespace)
     ]
-    return [item for item in found if not owners(item) and (deleting or "deletionTimestamp" not in item["metadata"])]
+    runs = [item for item in found if not owners(item) and (deleting or "deletionTimestamp" not in item["metadata"])]
+    if not any(run["kind"] == TRAINJOB.name for run in runs):
+        return runs
+    restarts = {item["metadata"]["name"]: item.get("status", {}).get("restarts") for item in found if owners(item)}
+    runtimes = _of_release(cluster, TRAINING_RUNTIME, release, namespace)
+    whole = with_runtimes([*runs, *runtimes])[: len(runs)]
+    return [_with_restarts(run, restarts.get(run["metadata"]["name"])) for run in whole]
+
+
+def _of_release(cluster: Cluster, kind: Kind, release: str, namespace: str) -> list[Object]:
+    """Return the objects of a kind; in lists, the API omits kind and version of built-in ones."""
+    found = cluster.list(kind, namespace=namespace, labels={INSTANCE_LABEL: release})
+    return [{"kind": kind.name, "apiVersion": kind.api_version, **item} for item in found]
+
+
+def _with_restarts(run: Object, count: int | None) -> Object:
+    """Return a TrainJob with the restarts that the JobSet of its name counts; other runs count their own."""
+    return {**run, "status": {**run.get("status", {}), "restarts": count}} if count else run
 
 
 def find_pods(cluster: Cluster, release: str, namespace: str) -> list[Object]:
-    """Return the release's pods that a run made and that are not being deleted."""
+    """Return the release's pods that belong to a run and are not being deleted."""
     return [*each_pod(cluster, release, namespace)]
 
 
 def each_pod(
     cluster: Cluster, release: str, namespace: str, labels: Mapping[str, str] | None = None
 ) -> Iterator[Object]:
-    """Return the same pods one by one, or those with some more labels; no more than a page of them is held."""
+    """Yield the same pods one by one, or only those with more labels; keep at most one page in memory."""
     for pod in cluster.each(POD, namespace=namespace, labels={INSTANCE_LABEL: release, **(labels or {})}):
         if _POD_OWNERS & set(owners(pod)) and "deletionTimestamp" not in pod["metadata"]:
             yield pod
 
 
 def is_volcano(run: Object) -> bool:
-    """Distinguish Volcano's Jobs from those of Kubernetes, which have the same kind."""
+    """Report whether a run is a Volcano Job, which has the same kind as a Kubernetes Job."""
     return kind_of(run).controller is VOLCANO
 
 
 def expected_pods(run: Object) -> int:
-    """Count the pods that a run asks for."""
+    """Return the number of pods that a run requests."""
     return sum(role.count for role in kind_of(run).roles(run["spec"]))
 
 
 def why_failed(run: Object) -> str:
-    """Report that a run has failed, and why; empty when it has not."""
+    """Return why a run has failed; empty when it has not."""
     why = kind_of(run).status.failure(run)
     return f"{run['kind']} {run['metadata']['name']} has failed: {why}" if why is not None else ""
 
 
 def outcome(run: Object) -> str:
-    """Report how a run ended: "finished" or "failed"; empty while it waits or runs."""
+    """Return how a run ended: "finished" or "failed"; empty while it is pending or runs."""
     if why_failed(run):
         return "failed"
     return "finished" if kind_of(run).status.has_finished(run) else ""
@@ -65,3 +83,68 @@ def outcome(run: Object) -> str:
 def owners(item: Object) -> list[str]:
     """Return the kinds of an object's owners."""
     return [owner["kind"] for owner in item["metadata"].get("ownerReferences", ())]
+
+
+def program_of(pod: Object) -> dict[str, Any]:
+    """Return the container of a pod that runs the program: the one in its annotation, else the first with GPUs."""
+    containers: list[dict[str, Any]] = pod["spec"]["containers"]
+    named = ((pod.get("metadata") or {}).get("annotations") or {}).get(_PROGRAM)
+    own = [each for each in containers if each["name"] == named]
+    return (own or [each for each in containers if any(str(count) != "0" for count in _gpus(each))] or containers)[0]
+
+
+def gpus(pod: Object) -> int:
+    """Return the number of a pod's GPUs: the limits of all resources named <vendor>/gpu."""
+    return sum(int(count) for container in pod["spec"]["containers"] for count in _gpus(container))
+
+
+def _gpus(container: dict[str, Any]) -> list[Any]:
+    limits = (container.get("resources") or {}).get("limits") or {}
+    return [count for name, count in limits.items() if name.endswith("/gpu")]
+
+
+@dataclass(frozen=True)
+class Workers:
+    """The pods of a run that do the work: the usual name of their kind, one pod, their number, and their queue."""
+
+    name: str
+    kind: str
+    pod: dict[str, Any]
+    count: int
+    queue: str
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Return the plain variables of the program's container."""
+        return {entry["name"]: entry.get("value", "") for entry in program_of(self.pod).get("env", ())}
+
+    def volume(self, path: str) -> dict[str, Any]:
+        """Return the volume that contains a path of the program's container; empty when none does."""
+        mounts = {mount["mountPath"]: mount["name"] for mount in program_of(self.pod).get("volumeMounts", ())}
+        held = [place for place in mounts if path == place or path.startswith(f"{place}/")]
+        name = mounts[max(held, key=len)] if held else ""
+        return next((volume for volume in self.pod["spec"].get("volumes", ()) if volume["name"] == name), {})
+
+    @property
+    def trains(self) -> bool:
+        """Report whether they train, and do not prepare data or test machines."""
+        return bool(self.pod.get("metadata", {}).get("labels", {}).get(_COMPONENT, "train") == "train")
+
+
+def find_workers(rendered: Iterable[dict[str, Any]]) -> Workers | None:
+    """Return the workers of the run among rendered objects; None without a run."""
+    return next(filter(None, map(_workers, with_runtimes(rendered))), None)
+
+
+def _workers(item: dict[str, Any]) -> Workers | None:
+    """Return the workers of an object; None when it is not a run, or its pods are unknown."""
+    kind = run_kind(item)
+    role = next((role for role in kind.roles(item["spec"]) if role.works), None) if kind else None
+    if kind is None or role is None:
+        return None
+    return Workers(item["metadata"]["name"], kind.name, role.template, role.count, queue_of(item))
+
+
+def api_versions(found: Iterable[dict[str, Any]]) -> frozenset[str]:
+    """Return the API versions of rendered objects, which determine the required controllers."""
+    return frozenset(str(item["apiVersion"]) for item in found)

@@ -1,7 +1,6 @@
-"""Strict Kubernetes schemas, offline: rendered objects against the API of a Kubernetes version and of shipped CRDs.
+"""Strict Kubernetes schemas, offline: check rendered objects against a Kubernetes version and the shipped CRDs.
 
-Rules that CRDs and the API server state as code (CEL, defaulting, webhooks) are not part of it; a rehearsal applies
-those.
+Rules that CRDs and the API server state as code (CEL, defaulting, webhooks) are left out; a rehearsal applies them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _METADATA = {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
 
 
 def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[Complaint]:
-    """An object fits the schema of its kind: fields that the API server does not know are dropped or refused.
+    """An object matches the schema of its kind: the API server drops or rejects fields that it does not know.
 
     Args:
         thing: A rendered object.
@@ -40,29 +39,28 @@ def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[Complai
 
 
 def kinds_are_served(thing: Object, kubernetes: str) -> Iterator[Complaint]:
-    """An object's API version is one that Kubernetes serves; the API server refuses others.
+    """Kubernetes serves the object's API version; the API server rejects others.
 
-    A template that asks the cluster what it serves (`.Capabilities`) is believed: Helm, asked without a cluster, says
-    that all versions are served that it has ever known.
+    A template that queries `.Capabilities` is trusted: without a cluster, Helm reports every version that it has ever
+    known as served.
     """
     if not _is_known(thing, kubernetes) and _group(thing) in served_groups(kubernetes):
         yield Complaint(
             f"{thing.get('apiVersion')} {thing.get('kind')} is not served",
-            "use a version of the API that it serves",
-            ("apiVersion",),
+            at=("apiVersion",),
             holds=lambda text: _states(text, str(thing.get("apiVersion"))),
         )
 
 
 def kinds_are_known(thing: Object, kubernetes: str) -> Iterator[Complaint]:
-    """Every object has a kind that lint knows the schema of; what it does not know it has not checked."""
+    """Lint has a schema for the kind of every object; without a schema the object is not checked."""
     if not _is_known(thing, kubernetes) and _group(thing) not in served_groups(kubernetes):
-        message = f"there is no schema for {thing.get('apiVersion')} {thing.get('kind')}, so it was not checked"
-        yield Complaint(message, "rehearse it, or ignore the finding with the reason", ("apiVersion",))
+        message = f"not checked: no schema for {thing.get('apiVersion')} {thing.get('kind')}"
+        yield Complaint(message, at=("apiVersion",))
 
 
 def _is_known(thing: Object, kubernetes: str) -> bool:
-    """Report whether there is a schema of an object's kind, or nothing that a schema could be of."""
+    """Report whether an object's kind has a schema, or cannot have one."""
     names = [name for name in (thing.get("apiVersion"), thing.get("kind")) if isinstance(name, str)]
     return len(names) < 2 or kind_schema("/".join(names), kubernetes)[0] is not None
 
@@ -72,6 +70,8 @@ def _group(thing: Object) -> str:
 
 
 def _states(template: str, version: str) -> bool:
-    """Report whether a template has an API version in so many words, and asks nobody about it."""
-    literal = re.compile(rf"^\s*(?:-\s*)?apiVersion:\s*[\"']?{re.escape(version)}[\"']?\s*(?:#.*)?$", re.MULTILINE)
+    """Report whether a template contains an API version literally and does not query the cluster for it."""
+    literal = re.compile(
+        rf"^[^#\n]*\bapiVersion[\"']?:\s*[\"']?{re.escape(version)}[\"']?\s*(?:[,}}#]|$)", re.MULTILINE
+    )
     return ".Capabilities" not in template and bool(literal.search(template))

@@ -1,7 +1,7 @@
-"""Packaged subcharts, `charts/*.tgz`: how large they are unpacked, and the schemas in them; nothing is unpacked.
+"""Packaged subcharts, `charts/*.tgz`: check their unpacked size and read their schemas, without unpacking them.
 
-Helm reads them too, by Go's rules and its own (helm.sh/helm/v4 pkg/chart/loader/archive). An archive that the two could
-read differently is refused: what lint does not see, Helm must not use.
+Helm reads them too, by Go's rules and its own (helm.sh/helm/v4 pkg/chart/loader/archive). An archive that the two
+could read differently is rejected: Helm must not use content that lint does not see.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from typing import NamedTuple
 
 from chartgen.errors import Problem
 from chartgen.findings import Finding
-from chartgen.linter.schema_references import NAME
+from chartgen.helm.schema import SCHEMA_FILE
 
 UNREADABLE = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError)
-# All subcharts of a chart together; Helm bounds each of them by that (pkg/chart/loader/archive), and reads them all.
+# All subcharts of a chart together; Helm applies the limit to each (pkg/chart/loader/archive), and reads them all.
 LARGEST = 100 * 1024 * 1024
-_DEEPEST = 10  # archives within archives; `helm package` writes none, other tools one
-_COMMENT = "comment"  # what `git archive` writes for all members
+_DEEPEST = 10  # nested archives; `helm package` writes none, other tools one level
+_COMMENT = "comment"  # pax header that `git archive` writes for all members
 
 
 class Archives(NamedTuple):
-    """What is known of a chart's packaged subcharts.
+    """Content of a chart's packaged subcharts.
 
     Args:
-        schemas: Path in the chart, with the path in the archive behind it -> text of a schema.
-        findings: Archives that cannot be read, and more than fits.
+        schemas: Path in the chart, followed by the path in the archive -> text of a schema.
+        findings: Archives that cannot be read, or exceed the limits.
     """
 
     schemas: dict[str, str]
@@ -40,14 +40,14 @@ class Archives(NamedTuple):
 
 
 class _TooMuchError(Exception):
-    """The archives unpack to more than may be."""
+    """The archives exceed the limit when unpacked."""
 
 
 def read_archives(folder: Path) -> Archives:
-    """Read the packaged subcharts of a chart's folder and of the subcharts in it, as much as may be.
+    """Read the packaged subcharts of a chart's folder and of its subcharts, up to the limits.
 
     Args:
-        folder: The chart's folder; its files are no links out of it.
+        folder: The chart's folder; its files must not be links out of it.
     """
     schemas: dict[str, str] = {}
     room = LARGEST
@@ -56,28 +56,32 @@ def read_archives(folder: Path) -> Archives:
         try:
             room = _read(path.read_bytes(), name, schemas, room)
         except _TooMuchError:
-            message = f"the packaged subcharts hold more than {LARGEST / 1e6:.0f} MB, all of which Helm reads at once"
+            message = (
+                f"the packaged subcharts contain more than {LARGEST / 1e6:.0f} MB, all of which Helm reads at once"
+            )
             problem = Problem(message, name, hint="remove what the chart does not need")
             return Archives(schemas, [Finding("chart-files", problem)])
         except UNREADABLE as error:
-            problem = Problem(f"is no archive of a chart: {error}"[:200], name, hint="run helm dependency build again")
+            problem = Problem(
+                f"is not an archive of a chart: {error}"[:200], name, hint="run helm dependency build again"
+            )
             return Archives(schemas, [Finding("chart-files", problem)])
     return Archives(schemas, [])
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[tarfile.TarFile]:
-    """Open an archive to be read from front to end, member by member.
+    """Open an archive to read it from front to end, member by member.
 
-    Not with `r|gz`: that cannot read the header that Helm writes (python/cpython, tarfile._Stream._init_read_gz: the
-    extra field is read as if it were compressed), and takes the archive for a broken one.
+    Mode `r|gz` does not work: it cannot read the header that Helm writes (python/cpython,
+    tarfile._Stream._init_read_gz: the extra field is read as if it were compressed), and reports a broken archive.
     """
     with gzip.open(path) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
         yield archive
 
 
 def _read(packed: bytes, name: str, schemas: dict[str, str], room: int, depth: int = 1) -> int:
-    """Read an archive and those in it, take their schemas, and return the room that is left."""
+    """Read an archive and its nested archives, collect their schemas, and return the remaining room."""
     if depth > _DEEPEST:
         raise ValueError(f"more than {_DEEPEST} archives lie in one another")
     with gzip.open(io.BytesIO(packed)) as stream:
@@ -87,7 +91,7 @@ def _read(packed: bytes, name: str, schemas: dict[str, str], room: int, depth: i
         raise _TooMuchError
     for path, content in _members(data):
         file = path.rpartition("/")[2]
-        if file == NAME:
+        if file == SCHEMA_FILE:
             schemas[f"{name}/{path}"] = content.decode("utf-8", "replace").removeprefix("\ufeff")
         elif file.endswith(".tgz"):
             room = _read(content, f"{name}/{path}", schemas, room, depth + 1)
@@ -95,20 +99,20 @@ def _read(packed: bytes, name: str, schemas: dict[str, str], room: int, depth: i
 
 
 def _members(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield path and content of each file of an archive, the path as Helm reads it: with `/`, and without `.` or `..`.
+    """Yield path and content of each file of an archive; paths as Helm reads them: with `/`, and without `.` or `..`.
 
     Raises:
-        ValueError: Go would read another archive.
+        ValueError: Go would read the archive differently.
     """
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
         for member in archive:
             if {*archive.pax_headers} - {_COMMENT}:
-                raise ValueError("it names its members by a header for all of them, which Helm does not heed")
-            # Of a type that nobody knows, both readers take the content for a file's.
+                raise ValueError("it names its members by a header for all of them, which Helm ignores")
+            # For an unknown type, both readers treat the content as that of a file.
             if file := archive.extractfile(member) if member.type not in _LINKS else None:
                 yield posixpath.normpath(member.name.replace("\\", "/")), file.read(len(data))
         if data[archive.offset :].strip(b"\0"):
-            raise ValueError("it holds more behind its end")
+            raise ValueError("it contains data after its end")
 
 
 _LINKS = (tarfile.LNKTYPE, tarfile.SYMTYPE)

@@ -1,4 +1,4 @@
-"""Where a repository ends: what it names in its own settings and links must lie inside it."""
+"""The boundary of a repository: paths in its own settings and links must lie inside it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from chartgen.errors import Problem
 
 _HINT = "name a file or folder of this repository"
-# Far below PATH_MAX, since it is joined with others; NAME_MAX of Linux (limits.h).
+# Far below PATH_MAX, since paths are joined; NAME_MAX of Linux (limits.h).
 _LONGEST, _LONGEST_PART = 1024, 255
 
 
 def escapes(path: Path, root: Path) -> bool:
-    """Report whether a path that lies below a folder by its name leads out of it by a link.
+    """Report whether a path below a folder leads out of it through a link.
 
     Args:
-        path: A path; one that a user wrote as outside of the folder (`../charts`) is the user's choice and no escape.
+        path: A path; one that a user wrote outside of the folder (`../charts`) does not escape.
         root: The folder.
     """
     named = Path(os.path.normpath(Path.cwd() / path))
@@ -25,15 +25,15 @@ def escapes(path: Path, root: Path) -> bool:
 
 
 def fault_of(name: str, root: Path) -> str:
-    """Report why a path that a repository's own settings name is refused; empty when it is taken.
+    """Report why a path in a repository's own settings is rejected; empty when it is accepted.
 
     Args:
-        name: The path as it is written.
+        name: The path as written.
         root: The repository.
     """
     longest = max(len(os.fsencode(part)) for part in name.split("/"))
     if "\0" in name or len(os.fsencode(name)) > _LONGEST or longest > _LONGEST_PART:
-        return f"{name[:60]!r} is no path that a file system takes"
+        return f"{name[:60]!r} is not a path that a file system accepts"
     if "://" in name:
         return f"{name!r} would be fetched from the network, which only an argument of yours may ask for"
     if name.startswith("-"):
@@ -44,5 +44,5 @@ def fault_of(name: str, root: Path) -> str:
 
 
 def refused(name: str, why: str, path: Path | str) -> Problem:
-    """Return the problem of a path that is refused."""
+    """Return the problem of a rejected path."""
     return Problem(f"{name}: {why}", path, hint=_HINT)

@@ -1,4 +1,4 @@
-"""What lint found in a chart, kept until the chart, its values, chartgen or Helm change."""
+"""Cache of a chart's findings, valid until the chart, its values, chartgen or Helm change."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from chartgen.helm.values import Values
 from chartgen.linter.steps import Subject
 from chartgen.programs import cache_dir, find_tool
 
-_OLDEST = 30 * 86400  # seconds since what was found was last asked for
-_LARGEST = 20_000_000  # bytes of all findings; those of one chart take some kilobytes
+_OLDEST = 30 * 86400  # seconds since an entry was last read
+_LARGEST = 20_000_000  # bytes of all findings; one chart has some kilobytes
 
 
 def remembered(key: str) -> list[Finding] | None:
-    """Return what was found under a key; None when nothing is known."""
+    """Return the findings of a key; None when the cache has none."""
     file = _file(key)
     try:
         found = [finding_of(row) for row in json.loads(file.read_text(encoding="utf-8"))]
@@ -36,7 +36,7 @@ def remembered(key: str) -> list[Finding] | None:
 
 
 def remember(key: str, findings: Iterable[Finding]) -> None:
-    """Keep findings under a key. A cache that cannot be written is none."""
+    """Write findings under a key; a cache that cannot be written is ignored."""
     rows = [row_of(each) for each in findings]
     file = _file(key)
     with contextlib.suppress(OSError, ChartgenError):
@@ -46,7 +46,7 @@ def remember(key: str, findings: Iterable[Finding]) -> None:
 
 
 def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
-    """Return the key of a chart and all that its findings depend on.
+    """Return the key of a chart and of everything that its findings depend on.
 
     Args:
         subject: The chart.
@@ -54,7 +54,7 @@ def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
         folders: The folders of targets and fragments that are not chartgen's own.
 
     Raises:
-        MissingToolError: There is no fitting Helm.
+        MissingToolError: No suitable Helm is found.
     """
     parts = [digest, str(subject.folder), str(Path.cwd()), str(subject.bare), *subject.versions, *_values(subject)]
     parts += _stamps([Path(chartgen.__file__).parent, *folders])
@@ -63,7 +63,7 @@ def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
 
 
 def _values(subject: Subject) -> Iterator[str]:
-    for name, preset in subject.presets.items():
+    for name, preset in {**subject.presets, "": [subject.site] if subject.site else []}.items():
         yield name
         if isinstance(preset, Values):
             yield json.dumps(preset.data, sort_keys=True)
@@ -73,17 +73,17 @@ def _values(subject: Subject) -> Iterator[str]:
 
 
 def _stamps(paths: Iterable[Path]) -> Iterator[str]:
-    """Return what changes when a file does, without reading it."""
+    """Return values that change when a file does, without reading it."""
     for path in paths:
         for file in [path] if path.is_file() else sorted(path.rglob("*")):
             if "__pycache__" not in file.parts:
-                with contextlib.suppress(OSError):  # a link to nothing
+                with contextlib.suppress(OSError):  # a broken link
                     stat = file.stat()
                     yield f"{file}\0{stat.st_mtime_ns}\0{stat.st_size}"
 
 
 def _prune(folder: Path) -> None:
-    """Remove what nobody has asked for in a month, and the oldest of what is too much."""
+    """Remove entries that were not read for a month, and the oldest ones beyond the size limit."""
     stats = [(entry.stat(), entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
     total = 0
     for stat, path in sorted(stats, key=lambda each: -each[0].st_mtime_ns):
@@ -97,7 +97,7 @@ def _file(key: str) -> Path:
 
 
 def row_of(finding: Finding) -> dict[str, Any]:
-    """Return a finding as JSON data; `finding_of` reads it again."""
+    """Return a finding as JSON data; `finding_of` reads it back."""
     problem = finding.problem
     place = [None if problem.path is None else str(problem.path), isinstance(problem.path, Path)]
     told = [problem.message, *place, problem.line, problem.column, problem.hint]

@@ -1,4 +1,4 @@
-"""What a repository says about lint: `[tool.chartgen.lint]` in pyproject.toml, or `[lint]` in chartgen.toml."""
+"""Lint settings of a repository: `[tool.chartgen.lint]` in pyproject.toml, or `[lint]` in chartgen.toml."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 @dataclass(frozen=True)
 class Config:
-    """What a repository says about lint; the command line wins over each.
+    """Lint settings of a repository; options of the command line override them.
 
     Args:
-        charts: Folders of charts, folders with charts in them, or targets, when the command line names none.
+        charts: Folders of charts, folders that contain charts, or targets; used when the command line names none.
         presets: Folder of presets.
-        select: Rules that count; empty for all.
-        ignore: Rules that do not.
-        kubernetes: Kubernetes versions to render for; empty for the oldest and newest that a chart takes.
-        strict: Whether warnings fail too.
-        baseline: File with the findings that are known already.
-        level: What is reported: what breaks, or good practice too; None for that of each chart.
+        select: Rules to report; empty for all.
+        ignore: Rules not to report.
+        kubernetes: Kubernetes versions to render for; empty for the oldest and newest that a chart supports.
+        strict: Whether warnings also fail.
+        baseline: File with the known findings.
+        level: Which findings to report: `breaks`, or good practice too; None for the default of each chart.
     """
 
     charts: tuple[str, ...] = ()
@@ -49,10 +49,10 @@ class Config:
 
 
 def read_config(folder: Path) -> Config:
-    """Read the settings of a folder; the defaults where it has none.
+    """Read the settings of a folder; return the defaults if it has none.
 
     Raises:
-        UsageError: A file that is no TOML, or a setting that there is not, or that leads out of the repository.
+        UsageError: A file that is not TOML, an unknown setting, or one that leads out of the repository.
     """
     for name, keys in _FILES.items():
         path = folder / name
@@ -64,17 +64,17 @@ def read_config(folder: Path) -> Config:
 
 
 def _table(path: Path, keys: tuple[str, ...]) -> dict[str, Any] | None:
-    # Python 3.10 has no TOML of its own; the package is the same code.
+    # Python 3.10 has no TOML reader; the package has the same code.
     toml = import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
     text = read_text(path)
     if len(text) > _LARGEST:
         raise UsageError(Problem(f"is larger than {_LARGEST / 1e6:.0f} MB", path, hint="keep data out of it"))
     try:
-        # Both take time that grows with the square of a key's parts.
+        # Both take time quadratic in the number of a key's parts.
         with limited(_PATIENCE) if current_thread() is main_thread() else nullcontext():
             node: Any = toml.loads(text)
     except (ValueError, RecursionError) as error:
-        raise UsageError(Problem(f"is no TOML: {error}", path)) from None
+        raise UsageError(Problem(f"is not TOML: {error}", path)) from None
     except OutOfTimeError:
         hint = "write tables instead of keys of many parts"
         raise UsageError(Problem(f"could not be read within {_PATIENCE} s", path, hint=hint)) from None
@@ -117,7 +117,7 @@ def _wrong(key: str, wanted: str, value: Any) -> str:
 
 
 def _outside(key: str, values: list[str], path: Path) -> Problem | None:
-    """Refuse a path that a stranger's settings lead elsewhere with: lint reads what is in the repository only."""
+    """Reject a path in the settings that leads out of the repository: lint reads only files inside it."""
     named = values if key in ("charts", "presets", "baseline") else []
     faults = (why for name in named if (why := fault_of(name, path.parent)))
     return next((refused(key, why, path) for why in faults), None)

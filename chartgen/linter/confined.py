@@ -1,7 +1,7 @@
-"""One chart's lint in a process of its own, so that a stranger's chart costs a bounded time and memory.
+"""Lint one chart in its own process, so that a third-party chart takes bounded time and memory.
 
 A chart, its values and its schema come from whoever opened the pull request. A pattern that backtracks for years, a
-template that fills the memory or a file that no reader foresaw ends here as a finding, and the next chart is linted.
+template that fills the memory or an unexpected file becomes a finding here, and lint continues with the next chart.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _ENDED = {"missing": MissingToolError, "usage": UsageError}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the lint of one chart gave.
+    """Result of the lint of one chart.
 
     Args:
-        findings: What was found.
-        steps: The steps that were done; None when nothing has changed since the last lint.
-        hidden: How many findings of good practice are left out, since nobody asked for them.
+        findings: The findings.
+        steps: The completed steps; None when nothing has changed since the last lint.
+        hidden: Number of findings of good practice that are left out because they were not requested.
     """
 
     findings: list[Finding]
@@ -42,23 +42,23 @@ class Outcome:
 
 
 def confined(name: str, work: Callable[[], Outcome], limits: Limits) -> Outcome:
-    """Do the lint of one chart in a child process with limits.
+    """Lint one chart in a child process with limits.
 
     Args:
         name: The chart, for messages.
-        work: Lints it; runs in the child, so it changes nothing here.
-        limits: What it may take.
+        work: Lints it; runs in the child, so it changes nothing in this process.
+        limits: Limits of the child.
 
     Returns:
-        Its outcome; a finding of `lint-finishes` where it did not end by itself.
+        Its outcome; a finding of `lint-finishes` if it did not finish.
 
     Raises:
-        MissingToolError: There is no fitting Helm.
-        UsageError: What is linted does not exist.
+        MissingToolError: No suitable Helm is found.
+        UsageError: The chart to lint does not exist.
     """
     reader, writer = os.pipe()
     with warnings.catch_warnings():
-        # From Python 3.12 on a fork beside threads warns; the child runs none of theirs and leaves by _exit.
+        # From Python 3.12 on, a fork beside threads warns; the child runs none of them and leaves by _exit.
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if not child:
@@ -75,7 +75,7 @@ def confined(name: str, work: Callable[[], Outcome], limits: Limits) -> Outcome:
 
 
 def _answer(writer: int, work: Callable[[], Outcome], limits: Limits) -> NoReturn:
-    """Do the work and write its outcome; the end of the child process."""
+    """Do the work and write its outcome; this ends the child process."""
     status = 1
     try:
         _confine(limits)
@@ -83,7 +83,7 @@ def _answer(writer: int, work: Callable[[], Outcome], limits: Limits) -> NoRetur
         with os.fdopen(writer, "wb") as pipe:
             pipe.write(text)
         status = 0
-    except BaseException:  # noqa: BLE001, S110 - whatever it is, it must not run the parent's code; it is a finding there
+    except BaseException:  # noqa: BLE001, S110 - it must not run the parent's code; there it is a finding
         pass
     finally:
         os._exit(status)
@@ -95,27 +95,27 @@ def _told(work: Callable[[], Outcome]) -> dict[str, Any]:
     except ChartgenError as error:
         kind = "missing" if isinstance(error, MissingToolError) else "usage" if isinstance(error, UsageError) else ""
         return {"raised": kind, "findings": [row_of(Finding("chart-files", each)) for each in error.problems]}
-    except (Exception, RecursionError, MemoryError) as error:  # noqa: BLE001 - one chart must not end the lint of others
+    except (Exception, RecursionError, MemoryError) as error:  # noqa: BLE001 - one chart must not end the lint of the rest
         return {"stopped": f"{type(error).__name__}: {error}"[:500]}
     steps = None if done.steps is None else [[each.name, each.seconds, each.findings] for each in done.steps]
     return {"findings": [row_of(each) for each in done.findings], "steps": steps, "hidden": done.hidden}
 
 
 def _confine(limits: Limits) -> None:
-    """Bound the child and all that it starts, and make it the head of a group that ends as one."""
+    """Bound the child and its processes, and make it the head of a process group that ends together."""
     import resource
 
     os.setsid()
     for what, most in ((resource.RLIMIT_AS, limits.memory), (resource.RLIMIT_CPU, int(limits.seconds) + 1)):
         hard = resource.getrlimit(what)[1]
         bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        with suppress(ValueError, OSError):  # macOS refuses a bound of the address space
+        with suppress(ValueError, OSError):  # macOS rejects a limit of the address space
             resource.setrlimit(what, (bound, hard))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _read(answers: int, limits: Limits) -> tuple[bytes, str]:
-    """Read the answer until it ends, and say why where it is not taken."""
+    """Read the answer to its end, and report why it is rejected if it is."""
     import select
 
     text, deadline = b"", time.monotonic() + limits.seconds
@@ -132,7 +132,7 @@ def _read(answers: int, limits: Limits) -> tuple[bytes, str]:
 
 
 def _end(child: int) -> None:
-    """End what is left of the child's group: a Helm that nobody waits for any more."""
+    """End the rest of the child's group, such as a Helm that is still running."""
     for kill, target in ((os.killpg, child), (os.kill, child)):
         with suppress(ProcessLookupError, PermissionError):
             kill(target, signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""Dependencies that Chart.yaml names and `charts/` lacks: said once, and the chart is looked at without them.
+"""Dependencies in Chart.yaml that `charts/` lacks: report them once, and lint the chart without them.
 
-Helm refuses to render such a chart at all, and a checkout of a repository rarely has them.
+Helm rejects such a chart, and a checkout of a repository rarely contains them.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from chartgen.helm.yaml import Document, Plain, load, require_map
 RULE = "dependencies-are-there"
 REQUIREMENTS = "requirements.yaml"
 HINT = "run helm dependency build"
-# What Go's templates say of a definition that nothing has defined (text/template, and Helm's include).
+# Messages of Go's templates about a missing definition (text/template, and Helm's include).
 _UNDEFINED = re.compile(r'no template "|template "[^"]*" not defined|<\.Subcharts')
 
 
 def dependencies(chart: Chart) -> list[Plain]:
-    """Return the entries of a chart's dependencies, well formed or not."""
+    """Return a chart's list of dependencies, with malformed entries."""
     data = _head(chart).data
     found = data.get("dependencies") if isinstance(data, dict) else None
     return found if isinstance(found, list) else []
 
 
 def missing_dependencies(chart: Chart, folder: Path | None) -> list[str]:
-    """Return the names of dependencies that are not there, in the order of Chart.yaml.
+    """Return the names of missing dependencies, in the order of Chart.yaml.
 
     Args:
         chart: The chart.
@@ -46,7 +46,7 @@ def missing_dependencies(chart: Chart, folder: Path | None) -> list[str]:
 
 
 def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> Iterator[Finding]:
-    """Report what is not there in one finding, whatever number of presets and templates it keeps from being checked.
+    """Report missing dependencies in one finding, however many presets and templates they block.
 
     Args:
         chart: The chart.
@@ -61,10 +61,10 @@ def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> It
 
 
 def needs_missing(message: str, missing: Sequence[str]) -> bool:
-    """Report whether Helm failed for want of what a missing dependency has: its templates, or `.Subcharts.NAME`.
+    """Report whether Helm failed because a missing dependency defines the templates or `.Subcharts.NAME` in use.
 
     Args:
-        message: What Helm said.
+        message: Helm's message.
         missing: Names of dependencies.
     """
     place = message.partition(" at <")[2]
@@ -74,12 +74,12 @@ def needs_missing(message: str, missing: Sequence[str]) -> bool:
 
 @contextmanager
 def without(chart: Chart, folder: Path, missing: Sequence[str]) -> Iterator[Path]:
-    """Copy a chart's folder, without dependencies that are not there, for the time of a `with` block."""
+    """Copy a chart's folder without the missing dependencies, for the duration of a `with` block."""
     head = _head(chart)
     kept = [each for each in dependencies(chart) if not isinstance(each, dict) or each.get("name") not in missing]
     less = to_json({**require_map(head, str(head.path)), "dependencies": kept})
     with tempfile.TemporaryDirectory(prefix="chartgen-") as scratch:
-        path = Path(scratch, "chart")  # its own name may be a path
+        path = Path(scratch, "chart")  # the chart's name may contain a path
         shutil.copytree(folder, path, symlinks=True, ignore=shutil.ignore_patterns(".git"))
         file = path / str(head.path)
         file.unlink()  # it may be a link
@@ -88,7 +88,7 @@ def without(chart: Chart, folder: Path, missing: Sequence[str]) -> Iterator[Path
 
 
 def _name(path: str, head: str) -> str:
-    """Return the name of an unpacked subchart; that of its folder where its Chart.yaml is broken."""
+    """Return the name of an unpacked subchart; the name of its folder if its Chart.yaml is broken."""
     try:
         return str(require_map(load(head, path), path).get("name"))
     except ChartgenError:
@@ -96,7 +96,7 @@ def _name(path: str, head: str) -> str:
 
 
 def _head(chart: Chart) -> Document:
-    """Return the file that names the dependencies: charts of apiVersion v1 have one of its own."""
+    """Return the file that lists the dependencies; charts of apiVersion v1 have a separate one."""
     name = REQUIREMENTS if REQUIREMENTS in chart.files else "Chart.yaml"
     return load(chart.files.get(name, ""), name)
 

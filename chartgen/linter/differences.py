@@ -1,4 +1,4 @@
-"""What differs between two renders of the same values: which object, which fields, and what of a template may do it."""
+"""Differences between two renders of the same values: the objects, the fields, and the likely cause in the template."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from chartgen.linter.source_lines import template_line
 RULE = "renders-are-identical"
 AGAIN = "in every render"
 UPGRADED = "between an install and an upgrade"
-# Templates that ask which of the two they are rendered for.
+# Templates that distinguish install and upgrade.
 _ASKS = re.compile(r"\.Release\.(?:IsInstall|IsUpgrade)\b")
 _MOST = 3  # fields of one object that a message names
 _HOOK = "helm.sh/hook"
 
 
 def asks_for_upgrade(chart: Chart) -> bool:
-    """Report whether a template of the chart, or of an unpacked subchart, makes a difference for upgrades."""
+    """Report whether a template of the chart, or of an unpacked subchart, distinguishes upgrades."""
     return any("templates/" in path and _ASKS.search(text) for path, text in chart.files.items())
 
 
 def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest], when: str) -> Iterator[Finding]:
-    """Report each object that differs between two renders of the same; hooks are made anew in any case.
+    """Report each object that differs between two renders of the same values, except hooks, which are always recreated.
 
     Args:
         chart: The chart.
         one: The objects of the first render.
-        other: The objects of the second.
-        when: How the second was made: `AGAIN` or `UPGRADED`.
+        other: The objects of the second render.
+        when: How the second render was made: `AGAIN` or `UPGRADED`.
     """
     ours, theirs = _by_template(one), _by_template(other)
     for key in dict.fromkeys((*ours, *theirs)):
@@ -53,7 +53,7 @@ def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest]
 
 
 def _by_template(found: Sequence[Manifest]) -> dict[tuple[str, str, int], Manifest]:
-    """Key objects by template, kind and number: the name itself may be what differs."""
+    """Key objects by template, kind and number, because the name may differ."""
     keyed: dict[tuple[str, str, int], Manifest] = {}
     numbers = Counter[tuple[str, str]]()
     for each in found:
@@ -64,7 +64,7 @@ def _by_template(found: Sequence[Manifest]) -> dict[tuple[str, str, int], Manife
 
 
 def _fields(one: object, other: object, at: Keys = ()) -> Iterator[Keys]:
-    """Walk two values and give the places where they differ."""
+    """Walk two values and yield the key paths that differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in dict.fromkeys((*one, *other)):
             yield from _fields(one.get(key), other.get(key), (*at, key))

@@ -1,4 +1,4 @@
-"""Scripts that print every variable of a container that is given secrets: logs keep them for all their readers."""
+"""Scripts that print every variable of a container with secrets: all readers of the logs see them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from chartgen.linter.scripts import Script, scripts
 from chartgen.linter.tokens import LONGEST_LINE, names_token
 from chartgen.linter.wiring import Wired
 
-# A command that prints all variables, where a command begins; what follows ends it or takes its output.
+# A command that prints all variables, at the start of a command; the rest ends it or takes its output.
 _DUMP = re.compile(
     r"(?:^|[;&|({`!]|\b(?:then|do|else)\b)\s*"
     r"(?P<command>env|printenv|set|export(?: -p)?|declare -x?p?x?|typeset -x|cat /proc/(?:self|1|\$\$)/environ)"
     r"\s*(?P<rest>$|[|;&>)}`].*|[12]>.*)"
 )
-# What lets only some of it through: chosen lines, names without values, a count.
+# Filters that pass only a part: chosen lines, names without values, a count.
 _FILTER = re.compile(r"\|\s*(?:e?grep(?! +-[a-zA-Z]*v)|rg|awk|cut|wc|sed -n|compgen)\b|>\s*/dev/null")
-# A file that goes with the pod.
+# A file that disappears with the pod.
 _KEPT = re.compile(r">\s*/(?:dev/shm|run|tmp)/")
 _QUOTED = re.compile(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
@@ -31,7 +31,7 @@ _HINT = "print the variables that are needed by name, as in `env | grep ^NCCL_`"
 
 
 def environment_is_not_printed(things: Sequence[Object]) -> Iterator[Wired]:
-    """No script of a container that is given secrets prints all variables: what is printed stays in logs and files."""
+    """No script of a container with secrets prints all variables: the output remains in logs and files."""
     for number, thing in enumerate(things):
         own = {container.at: container for container in all_containers(thing)}
         for script in scripts(thing):
@@ -42,7 +42,7 @@ def environment_is_not_printed(things: Sequence[Object]) -> Iterator[Wired]:
 
 
 def printing_files(chart: Chart) -> Iterator[Finding]:
-    """Find the same in scripts beside the templates, for `--set-file`, of a chart whose containers get secrets."""
+    """Find such commands in scripts beside the templates, for `--set-file`, of a chart whose containers get secrets."""
     texts = [text for path, text in chart.files.items() if path.startswith("templates/") or path == "values.yaml"]
     if any(".Files." in text for text in texts) or not any(_GIVEN.search(text) for text in texts):
         return
@@ -54,7 +54,7 @@ def printing_files(chart: Chart) -> Iterator[Finding]:
 
 
 def dumps(text: str) -> Iterator[tuple[int, str]]:
-    """Find the commands of a script that print all variables: 1-based line, and the command."""
+    """Yield the commands of a script that print all variables: 1-based line, and the command."""
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > LONGEST_LINE:
             continue
@@ -72,7 +72,7 @@ def _complaints(script: Script) -> Iterator[Complaint]:
 
 
 def _users(things: Sequence[Object], configmap: str) -> Iterator[Container]:
-    """Find the containers that mount a ConfigMap."""
+    """Yield the containers that mount a ConfigMap."""
     for thing in things:
         for pod in pods(thing):
             volumes = {volume.get("name") for _, volume in items(pod.spec, "volumes") if configmap in _sources(volume)}
@@ -82,13 +82,13 @@ def _users(things: Sequence[Object], configmap: str) -> Iterator[Container]:
 
 
 def _sources(volume: Object) -> list[object]:
-    """Return the ConfigMaps that a volume shows."""
+    """Return the ConfigMaps in a volume."""
     projected = [source for _, source in items(volume.get("projected") or {}, "sources")]
     return [(each.get("configMap") or {}).get("name") for each in (volume, *projected)]
 
 
 def _has_secrets(container: Container) -> bool:
-    """Report whether a container is given a secret: by reference, or as a variable that is named after one."""
+    """Report whether a container gets a secret: by reference, or in a variable with the name of a secret."""
     taken = [entry for _, entry in items(container.spec, "env")]
     by_reference = any("secretKeyRef" in (entry.get("valueFrom") or {}) for entry in taken)
     whole = any("secretRef" in entry for _, entry in items(container.spec, "envFrom"))

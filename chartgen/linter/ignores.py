@@ -1,4 +1,4 @@
-"""Exceptions stated where they are needed: comments `chartgen: ignore[id, ...] reason` in YAML or in a template."""
+"""Exceptions next to their cause: comments `chartgen: ignore[id, ...] reason` in YAML or in a template."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from chartgen.errors import Problem
 from chartgen.findings import Finding
 
 _MARK = "chartgen: ignore["
-# Rules that nobody who changes a chart can excuse, nor the repository's settings and baseline; `--ignore` does.
-NEVER = frozenset(("no-system-folders",))
+# Rules that neither comments nor the repository's settings and baseline can excuse; `--ignore` does.
+NEVER = frozenset(("no-system-folders", "system-folders-of-volumes"))
 _IDS = re.compile(r"[\w, -]+")
-# The same exceptions for people who also run kube-linter (its documentation, "Ignoring violations for specific cases").
+# The same exceptions in kube-linter's form (its documentation, "Ignoring violations for specific cases").
 _KUBE_LINTER = "ignore-check.kube-linter.io/"
 _SAME = {
     "privileged-container": ["no-privileged-containers"],
@@ -32,11 +32,11 @@ _SAME = {
 
 
 def ignored(lines: Sequence[str], line: int) -> set[str]:
-    """Return the rules that are ignored in a line: by a comment at its end, or in the comment lines above it.
+    """Return the ignored rules of a line: from a comment at its end, or in the comment lines above it.
 
     Args:
         lines: The text.
-        line: 1-based; 0 for nowhere.
+        line: 1-based; 0 for no line.
     """
     if not 0 < line <= len(lines):
         return set()
@@ -49,7 +49,7 @@ def ignored(lines: Sequence[str], line: int) -> set[str]:
 
 
 def annotated(annotations: Mapping[str, object]) -> set[str]:
-    """Return the rules that an object's annotations ignore, each with its reason as the value."""
+    """Return the rules that an object's annotations ignore; the value of each annotation is the reason."""
     stated = [
         key.removeprefix(_KUBE_LINTER) for key, why in annotations.items() if key.startswith(_KUBE_LINTER) and why
     ]
@@ -57,7 +57,7 @@ def annotated(annotations: Mapping[str, object]) -> set[str]:
 
 
 def without_reason(files: Mapping[str, str]) -> Iterator[Finding]:
-    """Find comments that ignore a rule and do not say why, or a rule that none may; they have no effect.
+    """Find comments that ignore a rule without a reason, or a rule that cannot be ignored; they have no effect.
 
     Args:
         files: Path -> text.
@@ -74,14 +74,14 @@ def without_reason(files: Mapping[str, str]) -> Iterator[Finding]:
 
 
 class _Exception(NamedTuple):
-    """What a comment ignores, and why; the reason may be missing."""
+    """The ignored rules of a comment and the reason, which may be empty."""
 
     ids: str
     reason: str
 
 
 def _exception(line: str) -> _Exception | None:
-    """Read the comment at the end of a line. Without patterns: a line of blanks must cost no more than any other."""
+    """Read the comment at the end of a line; without patterns, because a long line of blanks must not be slower."""
     before, mark, rest = line.rpartition(_MARK)
     ids, bracket, reason = rest.partition("]")
     if not mark or not bracket or not before.rstrip().endswith(("#", "/*")) or not _IDS.fullmatch(ids):

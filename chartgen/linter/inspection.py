@@ -1,4 +1,4 @@
-"""The steps that look at rendered objects: each rule on each object, with exceptions and places."""
+"""The steps that inspect rendered objects: each rule on each object, with exceptions and places."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from chartgen.data.compatibility import version
 from chartgen.errors import ChartgenError, Problem
-from chartgen.findings import Complaint, Finding
+from chartgen.findings import Complaint, Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest
 from chartgen.kube.manifest_walk import metadata, title
@@ -17,19 +17,19 @@ from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.policy import STRANGERS_REASON
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import Rendering, told
-from chartgen.linter.rules import RULES, SCHEMAS, UNIQUE, Rule
+from chartgen.linter.rules import RULES, SCHEMAS, UNIQUE
 from chartgen.linter.source_lines import script_line, template_line
 
-# What a rule raises at fields of other types than Kubernetes has for them; `objects-fit-their-schema` tells which.
+# Errors of rules on fields with the wrong type; `objects-fit-their-schema` reports the type.
 _MISSHAPEN = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class Inspection:
-    """Rendered objects, each different one looked at once.
+    """Rendered objects; each distinct object is inspected once.
 
     Args:
         chart: The chart.
-        reasons: What the fragments of its target state.
+        reasons: Privileges with reasons in the fragments of its target.
     """
 
     steps = tuple(dict.fromkeys(rule.step for rule in RULES if rule.step != "release size"))
@@ -40,7 +40,7 @@ class Inspection:
         self.releases: list[_Release] = []
 
     def read(self, renderings: Sequence[Rendering]) -> Iterator[Finding]:
-        """Read what the chart rendered to, and report what of it is no YAML."""
+        """Read the rendered objects, and report invalid YAML."""
         seen: set[tuple[str, str]] = set()
         for rendering in renderings:
             yield from self._read(rendering, seen)
@@ -82,7 +82,7 @@ class Inspection:
                 yield from ((*each, release.kubernetes) for each in self._apply(rule, release))
 
     def _dated(self) -> Iterator[Finding]:
-        """Apply the rules that know Kubernetes versions, and name those that a finding is about where not all are."""
+        """Apply the rules that depend on Kubernetes versions; name a finding's versions unless it applies to all."""
         versions: dict[tuple[object, ...], tuple[Finding, set[str]]] = {}
         for mark, finding, kubernetes in self._found(SCHEMAS):
             versions.setdefault(mark, (finding, set()))[1].add(kubernetes)
@@ -91,7 +91,7 @@ class Inspection:
             yield self._about(finding, about, others) if others and finding.severity == "error" else finding
 
     def _about(self, finding: Finding, versions: set[str], others: set[str]) -> Finding:
-        """Name the versions; what only older ones lack is a warning where nobody says that the chart is for them."""
+        """Name the versions; if only older versions fail, return a warning, unless the chart states its kubeVersion."""
         problem = finding.problem
         message = f"{problem.message}, in Kubernetes {' and '.join(sorted(versions, key=version))}"
         is_newer = version(max(versions, key=version)) > version(max(others, key=version))
@@ -106,16 +106,16 @@ class Inspection:
                 continue
             if complaint.holds and not complaint.holds(self.chart.files.get(manifest.template, "")):
                 continue
-            problem = self._problem(manifest, complaint)
-            # the same template with another preset: only the object's name differs; what was not looked at is said once
+            problem = self._problem(manifest, complaint, rule.hint)
+            # The same template with another preset differs only in the object's name; report `unchecked` findings once.
             place = () if rule.severity == "unchecked" else (problem.path, problem.line)
             severity = rule.severity if name == rule.id else "error"
             yield (name, *place, complaint.message), Finding(name, problem, severity)
 
     def _ignored(self, manifest: Manifest, complaint: Complaint) -> set[str]:
-        """Return the rules that the object ignores: by annotations, or by comments at the place or at what holds it.
+        """Return the rules that the object ignores: by annotations, or by comments at the place or at its parents.
 
-        The annotations of a target's chart are for kube-linter, which knows one exception for all privileges of a sort.
+        Annotations for kube-linter allow all privileges of a sort; for the charts of a target they do not count.
         """
         lines = manifest.text.split("\n")
         notes = metadata(manifest.data).get("annotations")
@@ -124,21 +124,21 @@ class Inspection:
         broad = set() if complaint.privilege and self.reasons.target else annotated(notes)
         return broad.union(*(ignored(lines, line) for line in places))
 
-    def _problem(self, manifest: Manifest, complaint: Complaint) -> Problem:
+    def _problem(self, manifest: Manifest, complaint: Complaint, usual: str) -> Problem:
         source = manifest.template
         message = f"{title(manifest.data)}: {complaint.message}"
-        hint = STRANGERS_REASON if complaint.privilege and not self.reasons.target else complaint.hint
+        hint = STRANGERS_REASON if complaint.privilege and not self.reasons.target else complaint.hint or usual
         if not source:
             return Problem(message, hint=hint)
         lines = manifest.text.split("\n")
         line, _ = manifest.document.position(complaint.at)
         found = script_line(self.chart, source, lines, line, complaint.line) if complaint.line else None
-        found = found or template_line(self.chart, source, lines, line)
+        found = found or template_line(self.chart, source, lines, line, complaint.at)
         return Problem(message, found.path, found.line, hint=hint)
 
 
 class _Release(NamedTuple):
-    """The objects of one rendering, which of them no earlier one of this Kubernetes version had, what they may."""
+    """The objects of one rendering, which of them are new for this Kubernetes version, and the allowed privileges."""
 
     kubernetes: str
     manifests: list[Manifest]
@@ -147,10 +147,10 @@ class _Release(NamedTuple):
 
 
 def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[str, Manifest, Complaint]]:
-    """Ask a rule; what it cannot look at is a complaint too, and the other rules and objects are still looked at."""
+    """Apply a rule; if it fails on an object, yield that as a complaint and continue with the next object."""
     if rule.step == "wiring":
         try:
-            for number, complaint in rule.check([each.data for each in release.manifests]):
+            for number, complaint in rule.function([each.data for each in release.manifests]):
                 yield rule.id, release.manifests[number], complaint
         except _MISSHAPEN as error:
             yield UNFINISHED, release.manifests[0], _unanswered(rule, error)
@@ -158,12 +158,12 @@ def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[str, Manifest, 
     for manifest, new in zip(release.manifests, release.new, strict=True):
         versions = (release.kubernetes,) if rule.step == SCHEMAS else ()
         try:
-            for complaint in rule.check(manifest.data, *versions) if new else ():
+            for complaint in rule.function(manifest.data, *versions) if new else ():
                 yield rule.id, manifest, complaint
         except _MISSHAPEN as error:
             yield UNFINISHED, manifest, _unanswered(rule, error)
 
 
 def _unanswered(rule: Rule, error: Exception) -> Complaint:
-    message = f"{rule.id} cannot look at it ({type(error).__name__}: {str(error)[:100]})"
+    message = f"{rule.id} cannot check it ({type(error).__name__}: {str(error)[:100]})"
     return Complaint(message, "give each field the type that Kubernetes has for it")

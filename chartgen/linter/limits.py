@@ -1,4 +1,4 @@
-"""What the lint of one chart may take: a chart of a stranger costs a bounded time and memory, whatever is in it."""
+"""Limits for the lint of one chart: a third-party chart takes bounded time and memory, whatever it contains."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
-# The rule of what lint could not finish: silence about it would be taken for soundness.
+# The rule for unfinished lint: without a finding, the chart would seem sound.
 UNFINISHED = "lint-finishes"
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the lint of one chart may take.
+    """Limits for the lint of one chart.
 
     Args:
-        seconds: Of wall time in all, and of processor time of each process.
-        step: Seconds of wall time of one step; the steps after it go on.
-        memory: Bytes of address space of each process, Helm's included, which reserves 1.3 GB before it does anything.
-        answer: Bytes that its findings take.
+        seconds: Wall time of the whole lint, and processor time of each process.
+        step: Wall time of one step in seconds; later steps still run.
+        memory: Bytes of address space of each process, including Helm, which reserves 1.3 GB at its start.
+        answer: Bytes of its findings.
     """
 
     seconds: float = 120
@@ -30,19 +30,19 @@ class Limits:
 
     @classmethod
     def of(cls, seconds: float) -> Limits:
-        """Return limits with another time in all, and a quarter of it for a step."""
+        """Return limits with another total time, and a quarter of it for a step."""
         return cls(seconds, seconds / 4)
 
 
 class OutOfTimeError(BaseException):
-    """A step took longer than it may. Like KeyboardInterrupt nothing on the way may take it for an error of its own."""
+    """A step took longer than its limit; like KeyboardInterrupt it is not an Exception, so handlers let it pass."""
 
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise `OutOfTimeError` in a `with` block that takes longer; for main threads only, where signals arrive.
+    """Raise `OutOfTimeError` in a `with` block that takes longer; only in main threads, which receive signals.
 
-    A pattern that backtracks is interrupted too: Python's `re` looks for signals while it matches.
+    A pattern that backtracks is interrupted too: Python's `re` checks for signals while it matches.
     """
 
     def expire(*_: object) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Names and paths that a template leaves empty: the object is taken, and its pods are never made."""
+"""Names and paths that a template leaves empty: the API server accepts the object, but its pods never start."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from chartgen.findings import Complaint
 from chartgen.kube.manifest_walk import Keys, Object, items, maps, metadata, pods
 
 _FILL = "give the value that the template fills in, or refuse an empty one there with `required`"
-# What must not be empty in each item of a list, and in each map (kubernetes.io, API reference, Pod: "Required value").
+# Fields that must be set in each item of a list, and in each map (kubernetes.io, API reference, Pod: "Required value").
 _LISTS = {
     "containers": ("name", "image"),
     "initContainers": ("name", "image"),
@@ -35,9 +35,9 @@ _MAPS = {
 
 
 def names_are_set(thing: Object) -> Iterator[Complaint]:
-    """No name or path that Kubernetes asks for is empty; a JobSet with `name: ""` is taken, and has no pods ever.
+    """Every name or path that Kubernetes requires is set; a JobSet with `name: ""` is accepted but never creates pods.
 
-    What is null or missing is the schemas' to report. Of one item the first is reported: they have one cause.
+    Null or missing fields are left to the schemas. Of several empty items the first is reported: they have one cause.
     """
     if _blank(metadata(thing).get("name")) and "generateName" not in metadata(thing):
         yield Complaint("has an empty name", _FILL, ("metadata", "name"))
@@ -63,7 +63,7 @@ def _in_maps(at: Keys, node: Object) -> Iterator[Complaint]:
 
 
 def _empty(at: Keys, item: Object, fields: tuple[str, ...]) -> Iterator[Complaint]:
-    """Report the empty fields of one item together."""
+    """Report the empty fields of one item in one complaint."""
     if empty := [field for field in fields if _blank(item.get(field))]:
         place = ".".join(str(key) for key in at[-2:])
         yield Complaint(f"{place} has an empty {' and '.join(empty)}", _FILL, (*at, empty[0]))

@@ -1,7 +1,7 @@
-"""Packaged charts: an archive, or one that Helm fetches from a registry or a web server, linted as its folder would be.
+"""Packaged charts: lint an archive, or one that Helm fetches from a registry or web server, like a chart's folder.
 
-An archive is a stranger's: it is unpacked into a temporary folder, file by file, by the same limits as charts in
-folders; what is no plain file below one folder is refused. Only a user's own argument names a place in the network.
+Third-party archives are unpacked into a temporary folder, file by file, with the limits of charts in folders;
+members that are not plain files below one folder are rejected. Only the user's own argument can name a remote address.
 """
 
 from __future__ import annotations
@@ -14,72 +14,75 @@ from pathlib import Path, PurePosixPath
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.findings import Finding
+from chartgen.helm.chart_folder import LARGEST_CHART, LARGEST_FILE, MOST_FILES
 from chartgen.helm.program import find_helm
 from chartgen.linter.archives import UNREADABLE, opened
-from chartgen.linter.chart_files import LARGEST_CHART, LARGEST_FILE, MOST_FILES
 
 _ENDINGS = (".tgz", ".tar.gz")
 _REMOTE = re.compile(r"(?:oci|https?)://")
-# An address without user and password, and what distinguishes a version: a tag, a digest, or an archive's own name.
+# An address without user and password, and the part that identifies a version: a tag, a digest, or the archive's name.
 _OCI = re.compile(
     r"(?P<chart>oci://[A-Za-z0-9.-]{1,253}(?::\d{1,5})?(?:/[a-z0-9][a-z0-9._-]{0,127})+)"
     r"(?::(?P<version>[A-Za-z0-9][A-Za-z0-9._-]{0,127})|@sha256:[0-9a-f]{64})?"
 )
+# A registry on this machine rarely has a certificate; Helm 3 and Docker ask it without TLS too.
+_HERE = re.compile(r"oci://(?:localhost|127(?:\.\d+){3})[:/]")
 _ARCHIVE = re.compile(r"https://[A-Za-z0-9.-]{1,253}(?::\d{1,5})?/[^\s?#@]{1,1000}\.tgz")
 _HINT = "give oci://REGISTRY/CHART:VERSION, or https://HOST/CHART-VERSION.tgz"
 _AGAIN = "package it with helm package"
 
 
 def is_remote(name: str) -> bool:
-    """Report whether a name is an address in the network."""
+    """Report whether a name is a remote address."""
     return bool(_REMOTE.match(name))
 
 
 def is_archive(path: Path) -> bool:
-    """Report whether a file is named as a packaged chart is."""
+    """Report whether a file has the name of a packaged chart."""
     return path.name.endswith(_ENDINGS)
 
 
 def fetched(name: str, folder: Path, *, limit: float, plain_http: bool = False) -> Path:
-    """Fetch a packaged chart with the user's own Helm and what that is logged in to.
+    """Fetch a packaged chart with the user's own Helm and its logins.
 
     Args:
         name: Its address, as the user's own argument.
         folder: An empty folder.
-        limit: Seconds that it may take.
-        plain_http: Whether a registry is asked without TLS.
+        limit: Time limit in seconds.
+        plain_http: Whether to query a registry without TLS; one on this machine always is.
 
     Returns:
         The archive.
 
     Raises:
-        UsageError: The address is none of a chart.
-        MissingToolError: It cannot be reached, or there is no fitting Helm.
-        ChartgenError: There is no such chart, the user may not have it, or it is too large.
+        UsageError: The address does not name a chart.
+        MissingToolError: It cannot be reached, or no suitable Helm is found.
+        ChartgenError: The chart does not exist, the user has no access, or it is too large.
     """
     found = _OCI.fullmatch(name)
     if not found and not _ARCHIVE.fullmatch(name):
-        raise UsageError(Problem(f"{name!r} is no address of a chart", hint=_HINT))
+        raise UsageError(Problem(f"{name!r} is not an address of a chart", hint=_HINT))
     version = ["--version", found["version"].replace("_", "+")] if found and found["version"] else []
     address = found["chart"] if found and found["version"] else name
-    flags = ["--destination", str(folder), *version, *(["--plain-http"] if plain_http else [])]
+    plain = plain_http or bool(_HERE.match(name))
+    flags = ["--destination", str(folder), *version, *(["--plain-http"] if plain else [])]
     find_helm().pull([*flags, "--", address], limit, LARGEST_CHART)
     return next(iter(sorted(folder.iterdir())))
 
 
 def unpacked(archive: Path, name: str, folder: Path) -> Path:
-    """Unpack an archive as Helm reads it: the first folder of each path is left out.
+    """Unpack an archive as Helm does: the first folder of each path is dropped.
 
     Args:
         archive: The file.
-        name: What it is called in messages.
+        name: Its name in messages.
         folder: An empty folder.
 
     Returns:
         The chart's folder.
 
     Raises:
-        ChartgenError: It is no archive of a chart, holds what is no plain file below one folder, or too much.
+        ChartgenError: It is not a chart's archive, contains other than plain files below one folder, or is too large.
     """
     chart = folder / "chart"
     try:
@@ -92,14 +95,14 @@ def unpacked(archive: Path, name: str, folder: Path) -> Path:
                     copy.write(source.read(LARGEST_FILE + 1) if source else b"")
     except UNREADABLE as error:
         why = "two of its files have one name" if isinstance(error, FileExistsError) else str(error)
-        raise ChartgenError(Problem(f"is no archive of a chart: {why}"[:200], name, hint=_AGAIN)) from None
+        raise ChartgenError(Problem(f"is not an archive of a chart: {why}"[:200], name, hint=_AGAIN)) from None
     if not (chart / "Chart.yaml").is_file():
-        raise ChartgenError(Problem("is no archive of a chart: it has no Chart.yaml", name, hint=_AGAIN))
+        raise ChartgenError(Problem("is not an archive of a chart: it has no Chart.yaml", name, hint=_AGAIN))
     return chart
 
 
 def _plain_files(members: tarfile.TarFile, name: str) -> Iterator[tuple[tarfile.TarInfo, PurePosixPath]]:
-    """Walk the files of an archive, and stop at the first that a chart must not have."""
+    """Yield the files of an archive; raise at the first forbidden member."""
     size = count = 0
     for member in members:
         size, count = size + member.size, count + 1
@@ -110,10 +113,10 @@ def _plain_files(members: tarfile.TarFile, name: str) -> Iterator[tuple[tarfile.
 
 
 def _fault(member: tarfile.TarInfo, size: int, count: int) -> str:
-    """Report why a member of an archive is refused; empty when it is taken."""
+    """Report why a member of an archive is rejected; empty when it is accepted."""
     path = PurePosixPath(member.name)
     if size > LARGEST_CHART or count > MOST_FILES:
-        return f"the archive holds more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files"
+        return f"the archive contains more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files"
     if member.size > LARGEST_FILE:
         return f"has {member.size / 1e6:.0f} MB, Helm reads at most {LARGEST_FILE / 1e6:.0f} MB of a file"
     if member.issym() or member.islnk():
@@ -126,7 +129,7 @@ def _fault(member: tarfile.TarInfo, size: int, count: int) -> str:
 
 
 def named(finding: Finding, name: str, chart: Path) -> Finding:
-    """Return a finding in an unpacked chart with the place in its archive: `x.tgz:templates/a.yaml`."""
+    """Return a finding of an unpacked chart with its place in the archive: `x.tgz:templates/a.yaml`."""
     problem = finding.problem
     path = problem.path
     if isinstance(path, Path) and path.is_relative_to(chart):

@@ -1,4 +1,4 @@
-"""Where people mend a finding: the chart's own file where it has a folder, else the fragment it was composed from."""
+"""The place where a finding can be fixed: the chart's own file if it has a folder, else the source fragment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chartgen.linter.sources import Sources, is_users
 
 
 def ignored_there(finding: Finding, chart: Chart) -> set[str]:
-    """Return the rules that comments ignore where a finding stands: in the chart's file, or in the user's values."""
+    """Return the rules that comments ignore at the place of a finding: in the chart's file, or in the user's values."""
     problem = finding.problem
     if isinstance(problem.path, Path):
         text = read_text(problem.path) if problem.line else ""
@@ -26,30 +26,44 @@ def ignored_there(finding: Finding, chart: Chart) -> set[str]:
 
 
 def placed(finding: Finding, folder: Path | None, sources: Sources) -> Finding:
-    """Turn a path inside the chart into one that an editor or a code scanner can open: the user's own where it can be.
+    """Turn a path inside the chart into one that an editor or code scanner can open; prefer the user's own file.
 
     Args:
-        finding: A finding whose path is a text when it is relative to the chart.
+        finding: A finding; its path is a str when it is relative to the chart.
         folder: The chart's folder; None for a chart in memory.
-        sources: Where its lines come from.
+        sources: Sources of its lines.
     """
     problem = finding.problem
     path = problem.path
     if not isinstance(path, str) or path.startswith("--"):
         return finding
     source = _source(finding, path, sources)
-    if source and (is_users(source.path) or (folder is None and source.path.is_relative_to(Path.cwd()))):
+    if source and is_users(source.path):
+        return replace(finding, problem=problem._replace(path=source.path, line=source.line, column=0))
+    hints = [problem.hint, _own_text(finding, path, sources)]
+    if folder is not None:
+        hints += [f"made of chartgen's own {source.path.relative_to(BUILTIN)}:{source.line}"] if source else []
+        problem = problem._replace(path=folder / path)
+    elif source and source.path.is_relative_to(Path.cwd()):
         problem = problem._replace(path=source.path, line=source.line, column=0)
-    elif folder is not None:
-        made = f"made of chartgen's own {source.path.relative_to(BUILTIN)}:{source.line}" if source else ""
-        hint = "; ".join(filter(None, (problem.hint, made)))
-        problem = problem._replace(path=folder / path, hint=hint)
+    problem = problem._replace(hint="; ".join(filter(None, hints)))
     return replace(finding, problem=problem)
 
 
+def _own_text(finding: Finding, path: str, sources: Sources) -> str:
+    """Name the user's files whose text a template of chartgen's reads, if Helm stops in it."""
+    if finding.rule not in ("helm-template", "helm-lint"):
+        return ""
+    here = Path.cwd()
+    own = [str(each.relative_to(here) if each.is_relative_to(here) else each) for each in sources.users_in(path)]
+    return f"it reads your {', '.join(own)}" if own else ""
+
+
 def _source(finding: Finding, path: str, sources: Sources) -> Source | None:
-    """Find what made a line: a user's own before what it calls, which mostly is right and was called in a wrong way."""
-    if not path.startswith("templates/"):
+    """Find the source of a line; prefer the user's own to the fragment that it calls: the call is more often wrong."""
+    if path == "values.yaml":
+        return sources.default(finding.key)
+    if not path.startswith(("templates/", "files/")):
         return None
     if finding.rule == UNREADABLE and (broken := sources.broken_script()):
         return broken

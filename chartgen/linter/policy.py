@@ -1,28 +1,26 @@
-"""Policy rules: what pods may do and hold. A privilege is allowed where a fragment states a reason (`reasons`)."""
+"""Policy rules for the privileges of pods; a fragment can state a reason that allows a privilege (`reasons`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from chartgen.checks.secrets import looks_secret
-from chartgen.composer.privileges import is_forbidden
-from chartgen.findings import Complaint, Severity
+from chartgen.composer.privileges import fault_of, is_forbidden
+from chartgen.findings import Complaint, Rule
 from chartgen.kube.manifest_walk import Object, Pod, all_containers, containers, items, maps, metadata, pods
 from chartgen.linter.reasons import held
 
 _REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
-# Charts of others have no fragments.
+# Third-party charts have no fragments.
 STRANGERS_REASON = "remove it, or state why it is needed in a comment that ignores the rule"
-_NEVER = "remove it; mount the one folder below it that is needed, or ask the device plugin of the cluster for it"
 _HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
 _BY_REFERENCE = "take it from a Secret with secretKeyRef"
-# What a container calls the API server with; a pod that has its own account is meant to.
+# The container's credential for the API server; a pod with its own account is meant to have one.
 _DEFAULT_ACCOUNT = (None, "", "default")
 
 
 def no_privileged_containers(thing: Object) -> Iterator[Complaint]:
-    """A privileged container owns its machine; it needs a stated reason."""
+    """A privileged container controls its machine; it needs a stated reason."""
     for container in all_containers(thing):
         if (container.spec.get("securityContext") or {}).get("privileged") is True:
             at = (*container.at, "securityContext", "privileged")
@@ -32,7 +30,7 @@ def no_privileged_containers(thing: Object) -> Iterator[Complaint]:
 
 
 def no_host_access(thing: Object) -> Iterator[Complaint]:
-    """The machine's network, processes or files in a pod end its isolation; each needs a stated reason."""
+    """Access to the machine's network, processes or files ends a pod's isolation; each needs a stated reason."""
     for pod in pods(thing):
         for key in _HOST_NAMESPACES:
             if pod.spec.get(key) is True:
@@ -40,17 +38,22 @@ def no_host_access(thing: Object) -> Iterator[Complaint]:
         for index, volume in items(pod.spec, "volumes"):
             path = _host_path(volume)
             if path and not is_forbidden(path):
-                message = f"volume {volume.get('name')} is the folder {path} of the machine"
-                for name in _mounting(pod, volume.get("name")) or [""]:
+                message = f"volume {volume.get('name')} is {path} of the machine"
+                for name in dict.fromkeys(name for name, _ in _mounts(pod, volume.get("name"))) or [""]:
                     yield Complaint(message, _REASON, (*pod.at, "volumes", index), held("hostPath", path, name))
 
 
 def no_system_folders(thing: Object) -> Iterator[Complaint]:
-    """Whoever writes to a folder of the machine's own system, such as / or /var/run, owns it; no reason excuses it."""
+    """A system folder of the machine, such as / or /var/run, is control of it; pods may read named files below /opt."""
+    reading = {
+        (*pod.at, "volumes", index)
+        for pod in pods(thing)
+        for index, volume in items(pod.spec, "volumes")
+        if all(mount.get("readOnly") is True for _, mount in _mounts(pod, volume.get("name")))
+    }
     for at, node in maps(thing) if thing.get("kind") != "CustomResourceDefinition" else ():
-        path = _host_path(node)
-        if path and is_forbidden(path):
-            yield Complaint(f"{path} is a folder of the machine's own system", _NEVER, (*at, "hostPath"))
+        if _host_path(node) and (fault := fault_of(node["hostPath"], writable=at not in reading)):
+            yield Complaint(*fault, (*at, "hostPath"))
 
 
 def no_added_capabilities(thing: Object) -> Iterator[Complaint]:
@@ -71,11 +74,11 @@ def images_are_pinned(thing: Object) -> Iterator[Complaint]:
         tag = image.rpartition("/")[2].partition(":")[2]
         if "@sha256:" not in image and tag in ("", "latest"):
             message = f"container {container.name} runs {image!r} without a fixed tag"
-            yield Complaint(message, "add a tag or digest", (*container.at, "image"))
+            yield Complaint(message, at=(*container.at, "image"))
 
 
 def limits_are_set(thing: Object) -> Iterator[Complaint]:
-    """Every container of a pod without GPUs has a limit of memory: such pods share their machine with others."""
+    """Every container of a pod without GPUs has a memory limit, because such pods share their machine with others."""
     for pod in pods(thing):
         limits = [((each.spec.get("resources") or {}).get("limits") or {}, each) for each in containers(pod)]
         if any("/" in name for names, _ in limits for name in names):
@@ -83,11 +86,11 @@ def limits_are_set(thing: Object) -> Iterator[Complaint]:
         for names, container in limits:
             if "memory" not in names:
                 message = f"container {container.name} has no limit of memory"
-                yield Complaint(message, "set resources.limits.memory", container.at)
+                yield Complaint(message, at=container.at)
 
 
 def secrets_by_reference(thing: Object) -> Iterator[Complaint]:
-    """No variable, argument or ConfigMap holds a key or password: manifests are read by many."""
+    """No variable, argument or ConfigMap contains a key or password, because many users can read manifests."""
     for container in all_containers(thing):
         for index, entry in items(container.spec, "env"):
             if looks_secret(str(entry.get("name")), str(entry.get("value", ""))):
@@ -102,67 +105,58 @@ def secrets_by_reference(thing: Object) -> Iterator[Complaint]:
         for name, text in (thing.get("data") or {}).items():
             lines = str(text).splitlines()
             if any(looks_secret("" if lines[1:] else name, line) for line in lines):
-                yield Complaint(f"{name} holds a secret", "keep it in a Secret", ("data", name))
+                yield Complaint(f"{name} contains a secret", at=("data", name))
 
 
 def tokens_are_not_mounted(thing: Object) -> Iterator[Complaint]:
-    """A pod of the default service account gets no token for the API server: a program that trains needs none."""
+    """A pod of the default service account gets no token for the API server: a training program does not use it."""
     for pod in pods(thing):
         asked = pod.spec.get("automountServiceAccountToken")
         if asked is not False and pod.spec.get("serviceAccountName") in _DEFAULT_ACCOUNT:
             message = "the token of the default service account is mounted"
-            yield Complaint(message, "set automountServiceAccountToken: false, or name an account of its own", pod.at)
+            yield Complaint(message, at=pod.at)
 
 
 def finished_jobs_expire(thing: Object) -> Iterator[Complaint]:
-    """A Job has a time to live, so that its pods do not stay for ever once it is finished."""
+    """A Job has a time to live, so that its pods are deleted after it finishes."""
     for at, node in maps(thing):
         job = at == () and thing.get("kind") == "Job" and str(thing.get("apiVersion")).startswith("batch/")
         if (job or at[:2] == ("spec", "replicatedJobs")) and isinstance(node.get("spec") or None, dict):
             hook = (metadata(node).get("annotations") or {}).get("helm.sh/hook-delete-policy")
             if "template" in node["spec"] and node["spec"].get("ttlSecondsAfterFinished") is None and not hook:
-                yield Complaint("a finished job stays with its pods", "set ttlSecondsAfterFinished", (*at, "spec"))
-
-
-@dataclass(frozen=True)
-class Policy:
-    """A rule of policy.
-
-    Args:
-        rule: Yields what is wrong with an object.
-        severity: Whether it fails the chart.
-    """
-
-    rule: Callable[[Object], Iterator[Complaint]]
-    severity: Severity = "error"
+                yield Complaint("a finished job stays with its pods", at=(*at, "spec"))
 
 
 POLICY = (
-    Policy(no_privileged_containers),
-    Policy(no_host_access),
-    Policy(no_system_folders),
-    Policy(no_added_capabilities),
-    Policy(images_are_pinned),
-    Policy(limits_are_set, "warning"),
-    Policy(secrets_by_reference),
-    Policy(tokens_are_not_mounted, "warning"),
-    Policy(finished_jobs_expire, "warning"),
+    Rule.of(no_privileged_containers, step="policy"),
+    Rule.of(no_host_access, step="policy"),
+    Rule.of(no_system_folders, step="policy"),
+    Rule.of(no_added_capabilities, step="policy"),
+    Rule.of(images_are_pinned, step="policy", remedy="add a tag or digest"),
+    Rule.of(limits_are_set, severity="warning", step="policy", remedy="set resources.limits.memory"),
+    Rule.of(secrets_by_reference, step="policy", remedy="keep it in a Secret"),
+    Rule.of(
+        tokens_are_not_mounted,
+        severity="warning",
+        step="policy",
+        remedy="set automountServiceAccountToken: false, or name an account of its own",
+    ),
+    Rule.of(finished_jobs_expire, severity="warning", step="policy", remedy="set ttlSecondsAfterFinished"),
 )
 
 
 def _host_path(volume: Object) -> str:
-    """Return the folder of the machine that a volume, or a PersistentVolume's spec, stands for; empty for none."""
+    """Return the machine's folder of a volume, or of a PersistentVolume's spec; empty for other volumes."""
     source = volume.get("hostPath")
     return str(source.get("path") or "") if isinstance(source, dict) else ""
 
 
-def _mounting(pod: Pod, volume: object) -> list[str]:
-    """Return the containers that mount a volume."""
-    return [
-        container.name
-        for container in containers(pod)
-        if any(mount.get("name") == volume for _, mount in items(container.spec, "volumeMounts"))
-    ]
+def _mounts(pod: Pod, volume: object) -> Iterator[tuple[str, Object]]:
+    """Yield the mounts of a volume, each with its container's name."""
+    for container in containers(pod):
+        for _, mount in items(container.spec, "volumeMounts"):
+            if mount.get("name") == volume:
+                yield container.name, mount
 
 
 def _flag_with_secret(word: str) -> bool:

@@ -1,6 +1,6 @@
-"""The privileges that a chart of a target may hold: those that the target's fragments state a reason for.
+"""The allowed privileges of a target's chart: those with a reason in the target's fragments or its workload kind.
 
-What stands in the chart's own README counts for nothing: whoever adds a privilege could add its reason there.
+The chart's own README does not count: whoever adds a privilege could add its reason there.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from chartgen.helm.yaml import load
 
 
 def held(name: str, *details: str) -> str:
-    """Return how lint names a privilege that an object holds: with its folder and container, where it has them."""
+    """Return lint's name of a privilege: with its folder and container, if it has them."""
     return " ".join(filter(None, (name, *details)))
 
 
 class Reasons:
-    """What the fragments of a chart's target state.
+    """Privileges with reasons in the fragments of a chart's target, and in its workload kind.
 
     Args:
-        chart: The chart; one of no known target states nothing.
+        chart: The chart; without a known target it has no reasons.
     """
 
     def __init__(self, chart: Chart) -> None:
         origin = origin_of(chart)
         self.target = origin.target if isinstance(origin, Composed) else None
-        self._stated = list(_privileges(self.target)) if self.target else []
+        self._stated = list(_privileges(origin)) if isinstance(origin, Composed) else []
         self._programs = _programs(self.target) if self.target else ()
         self._defaults = load(chart.files.get("values.yaml", ""), "values.yaml").data if self.target else None
 
     def allowed(self, values: Mapping[str, Any]) -> frozenset[str]:
-        """Return the privileges, as `held` names them, that a release with these values may hold."""
+        """Return the allowed privileges of a release with these values, by lint's names."""
         return frozenset(each for privilege in self._stated for each in self._held(privilege, values))
 
     def _held(self, privilege: Privilege, values: Mapping[str, Any]) -> Iterator[str]:
@@ -54,12 +54,14 @@ class Reasons:
                 yield held(privilege.name, path, name)
 
 
-def _privileges(target: Target) -> Iterator[Privilege]:
-    return (read_privilege(text) for fragment in target.fragments for text in fragment.privileges)
+def _privileges(origin: Composed) -> Iterator[Privilege]:
+    kind = load_workload(origin.target.library.find("workload", origin.workload or origin.target.workload))
+    stated = (*(fragment.privileges for fragment in origin.target.fragments), kind.privileges)
+    return (read_privilege(text) for privileges in stated for text in privileges)
 
 
 def _programs(target: Target) -> tuple[str, ...]:
-    """Return what the workload kinds call the container of the program."""
+    """Return the workload kinds' names of the program container."""
     kinds = (load_workload(target.library.find("workload", name)) for name in target.library.names("workload"))
     return tuple(dict.fromkeys(kind.container for kind in kinds))
 

@@ -1,4 +1,4 @@
-"""Helm at work for lint: `helm lint` and `helm template` for every preset and Kubernetes version, side by side."""
+"""Run Helm for lint: `helm lint` and `helm template` for every preset and Kubernetes version, in parallel."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from pathlib import Path
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import Finding
 from chartgen.helm.manifests import Manifest, manifests
-from chartgen.helm.program import Helm, HelmError, explain, find_helm
+from chartgen.helm.program import Helm, find_helm
+from chartgen.helm.program_errors import HelmError, explain
 from chartgen.helm.values import to_json
 from chartgen.helm.yaml import Plain
 from chartgen.kube.manifest_walk import LINT_NAMESPACE
 
 _RELEASE = "lint"
-# What Helm writes where a chart's own `fail`, `required` or schema refuses values.
+# Helm's messages when a chart's own `fail`, `required` or schema rejects values.
 _ASKS = ("execution error at (", "meet the specifications of the schema")
 # Seconds; a chart of chartgen takes 0.1. Templates can loop for hours without filling memory.
 LIMIT = 60.0
 _HELM_LINE = re.compile(r"\[(?P<level>ERROR|WARNING)\] (?P<path>[^:]+): (?P<text>.*)", re.DOTALL)
-# A thousand times for templates that include each other, before the sentence that matters.
-# Bounded, and begun only where a word begins, so that no line makes them look at it again and again.
+# Templates that include each other repeat this a thousand times before the relevant sentence.
+# Bounded, and anchored at the start of a word, so that no line is scanned repeatedly.
 _CALLS = re.compile(
     r'(?:(?:template: [^\s:]{1,300}:[\d:]{1,20} )?executing "[^"\n]{0,200}" at <[^\n]{0,200}?>: '
     r"error calling \w{1,50}: ){4,}"
@@ -35,12 +36,12 @@ _PLACE = re.compile(r"(?<![\w./-])(?P<path>[\w./-]+\.(?:yaml|yml|tpl|txt)):(?P<l
 
 @dataclass(frozen=True)
 class Preset:
-    """Values that a chart is tried with.
+    """Values to render a chart with.
 
     Args:
-        name: What they are called; empty for no values.
+        name: Their name; empty for no values.
         data: The values, merged.
-        file: The file to change when the chart refuses them; the chart's own defaults for no values.
+        file: The file to change when the chart rejects them; the chart's own defaults for no values.
     """
 
     name: str = ""
@@ -50,12 +51,12 @@ class Preset:
 
 @dataclass(frozen=True)
 class Rendering:
-    """What a chart rendered to.
+    """Result of rendering a chart.
 
     Args:
         preset: The values.
         kubernetes: The Kubernetes version that the templates saw.
-        text: What Helm printed.
+        text: Helm's output.
     """
 
     preset: Preset
@@ -64,22 +65,22 @@ class Rendering:
 
     @cached_property
     def manifests(self) -> list[Manifest]:
-        """Its objects.
+        """Return its objects.
 
         Raises:
-            ChartgenError: A document that is no YAML, or no map.
+            ChartgenError: A document that is not valid YAML, or not a map.
         """
         return [each for each in manifests(self.text) if isinstance(each.document.data, dict)]
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """What Helm said instead of rendering a chart.
+    """Helm's refusal to render a chart.
 
     Args:
         preset: The values.
-        problems: Why not; a path in them begins with the chart's name.
-        asks: Whether the chart itself refuses the values: by `fail`, `required` or its schema.
+        problems: The reasons; a path in them begins with the chart's name.
+        asks: Whether the chart itself rejects the values: by `fail`, `required` or its schema.
     """
 
     preset: Preset
@@ -97,10 +98,10 @@ class Renderer:
 
     Args:
         folder: The chart's folder.
-        helm: The Helm.
-        schemas: Whether Helm applies the chart's schemas; not when one of them refers to something outside of itself,
-            which Helm would fetch.
-        pool: Its threads, of which each waits for a Helm of its own.
+        helm: Path of Helm.
+        schemas: Whether Helm applies the chart's schemas; false if one of them has an outside reference, which Helm
+            would fetch.
+        pool: Its threads; each waits for one Helm process.
     """
 
     folder: Path
@@ -109,10 +110,10 @@ class Renderer:
     pool: ThreadPoolExecutor = field(default_factory=_threads, repr=False, compare=False)
 
     def close(self, *, wait: bool = True) -> None:
-        """End the threads; what has not begun yet never does.
+        """Stop the threads; cancel work that has not started.
 
         Args:
-            wait: Whether to wait for a Helm that still runs.
+            wait: Whether to wait for a running Helm.
         """
         self.pool.shutdown(wait=wait, cancel_futures=True)
 
@@ -121,7 +122,7 @@ class Renderer:
         return self.pool.submit(self._lint, values, kubernetes)
 
     def template(self, preset: Preset, kubernetes: str, *, upgrade: bool = False) -> Future[Rendering | Refusal]:
-        """Start `helm template`, as for an install or an upgrade."""
+        """Start `helm template`, for an install or an upgrade."""
         return self.pool.submit(self._template, preset, kubernetes, upgrade)
 
     def _lint(self, values: dict[str, Plain], kubernetes: str) -> list[Finding]:
@@ -145,18 +146,18 @@ class Renderer:
             return Refusal(preset, tuple(error.problems), any(words in said for words in _ASKS))
 
     def _run(self, command: Sequence[str], values: dict[str, Plain], kubernetes: str, *words: str) -> str:
-        """Run Helm on the folder: by its absolute path and behind `--`, so that no name is ever taken for a flag."""
+        """Run Helm on the folder: by its absolute path and behind `--`, so that no name is parsed as a flag."""
         flags = ["--kube-version", f"{kubernetes}.0", "--values", "-"]
         flags += [] if self.schemas else ["--skip-schema-validation"]
         return self.helm.render([*command, *flags, "--", *words, str(self.folder.absolute())], to_json(values), LIMIT)
 
 
 def told(problem: Problem, preset: Preset | None) -> Problem:
-    """Say with which preset something went wrong, and where: in a template, or else in the preset.
+    """Add the preset and the place to a problem: a template, or else the preset.
 
     Args:
-        problem: What Helm said; a path in it begins with the chart's name.
-        preset: The values; None where they do not matter.
+        problem: Helm's problem; a path in it begins with the chart's name.
+        preset: The values; None if they do not matter.
     """
     message = _CALLS.sub("", problem.message)
     if preset:
@@ -168,7 +169,7 @@ def told(problem: Problem, preset: Preset | None) -> Problem:
 
 
 def _lines_of_lint(report: str) -> Iterator[Finding]:
-    """Read what `helm lint` reports: one message of one or more lines behind each level and path."""
+    """Read the report of `helm lint`: after each level and path, one message of one or more lines."""
     for block in re.split(r"^(?=\[|Error: )", report, flags=re.MULTILINE):
         match = _HELM_LINE.match(block)
         if not match:
@@ -178,14 +179,14 @@ def _lines_of_lint(report: str) -> Iterator[Finding]:
             found = [told(problem, None) for problem in explain("\n".join((first, *more)))]
         else:
             found = [_placed(" ".join(match["text"].split()), match["path"].strip())]
-        # what Helm warns of in a template is an object that an API server refuses, or will
+        # Helm warns about objects in a template that an API server rejects, now or in later versions
         mild = match["level"] == "WARNING" and not re.match("templates/.", match["path"])
         rule = "helm-lint-strict" if mild else "helm-lint"
         yield from (Finding(rule, problem) for problem in found)
 
 
 def _placed(text: str, path: str) -> Problem:
-    """Put what `helm lint` says where it points: the innermost place of a template's error."""
+    """Return a problem of `helm lint` with its place: the innermost place of a template's error."""
     places, text = list(_PLACE.finditer(text)), _CALLS.sub("", text)
     if not places:
         return Problem(text, path)

@@ -1,4 +1,4 @@
-"""Findings as text for people, and in what CI systems read: JSON, SARIF, JUnit, GitHub's workflow commands."""
+"""Write findings as text for people, and in formats of CI systems: JSON, SARIF, JUnit, GitHub's workflow commands."""
 
 from __future__ import annotations
 
@@ -9,44 +9,72 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from chartgen import __version__
-from chartgen.findings import Finding, Severity
+from chartgen.answers import answer
+from chartgen.findings import Finding, Level, Severity
 from chartgen.visible import harmless, one_line, visible
 
 Writer: TypeAlias = "Callable[[Sequence[Finding], str], str]"
+FINDINGS = "findings/v1"
 
 _SARIF_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/os/schemas/sarif-schema-2.1.0.json"
 _PROBLEMS: tuple[Severity, ...] = ("error", "warning")
-# SARIF 2.1.0, sections 3.27.9 and 3.27.10: what is no failure has no level.
+# SARIF 2.1.0, sections 3.27.9 and 3.27.10: a result that is not a failure has no level.
 _SARIF_LEVELS = {"error": "error", "warning": "warning", "unchecked": "none"}
-# Compiled where they are needed: half a millisecond each, at the start of every command.
-# What no XML 1.0 document may hold, not even escaped (https://www.w3.org/TR/xml/#charsets).
+# Compiled on first use: each takes half a millisecond, which would delay every command.
+# Characters that XML 1.0 forbids, even escaped (https://www.w3.org/TR/xml/#charsets).
 _NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 
 
-def report(findings: Sequence[Finding], form: str, *, checked: str) -> str:
-    """Write findings in one of the forms.
+class Row(NamedTuple):
+    """A finding in JSON.
 
     Args:
-        findings: What was found, in the order in which it is told: by place, as compilers do, not by severity.
+        rule: Stable id of the check.
+        severity: An error rejects the job or the chart; a warning is only shown; `unchecked`: the check could not run.
+        level: Whether it breaks a release or only deviates from good practice.
+        message: What is wrong.
+        line: Line of the file, from 1.
+        column: Column of the line, from 1.
+        path: The file, below the working directory if it lies there, or the flag with the value.
+        hint: What to do instead.
+        key: Dotted key of the value to change.
+    """
+
+    rule: str
+    severity: Severity
+    level: Level
+    message: str
+    line: int | None
+    column: int | None
+    path: str = ""
+    hint: str = ""
+    key: str = ""
+
+
+def report(findings: Sequence[Finding], form: str, *, checked: str) -> str:
+    """Return findings in one of the formats.
+
+    Args:
+        findings: The findings in output order: by place, as in compilers, not by severity.
         form: One of `FORMS`.
-        checked: What was checked, such as the target's name; it names the run and heads the counts.
+        checked: The subject of the check, such as the target's name; it names the run and heads the counts.
 
     Returns:
-        Text that ends with a line break, or nothing at all; paths below the working directory are relative to it.
+        Text that ends with a line break, or empty text; paths below the working directory are relative to it.
     """
     return _WRITERS[form]([replace(each, problem=each.problem.masked) for each in findings], checked)
 
 
 def counts(findings: Sequence[Finding]) -> str:
-    """Say how many errors and warnings there are, and how many checks could not be made."""
+    """Return the number of errors, warnings and checks that could not run."""
     return _counts(findings)
 
 
 def line_of(finding: Finding) -> str:
-    """Write a finding without its place, in one line that nothing in it can break."""
+    """Return a finding without its place as one line; its content cannot break the line."""
     return one_line(f"{_sentence(finding)} [{finding.rule}]")
 
 
@@ -60,7 +88,7 @@ def _text(findings: Sequence[Finding], checked: str) -> str:
 
 
 def _json(findings: Sequence[Finding], _checked: str) -> str:
-    return _dumped([_row(finding) for finding in findings])
+    return _dumped(answer(FINDINGS, {"findings": list(map(_row, findings))}))
 
 
 def _sarif(findings: Sequence[Finding], checked: str) -> str:
@@ -68,7 +96,7 @@ def _sarif(findings: Sequence[Finding], checked: str) -> str:
     driver = {"name": "chartgen", "semanticVersion": __version__, "rules": _sarif_rules(rules, findings)}
     run = {
         "tool": {"driver": driver},
-        # What CI systems keep apart: the findings of two targets do not replace each other.
+        # CI systems keep these apart, so that the findings of two targets do not replace each other.
         "automationDetails": {"id": f"chartgen/{checked}/"},
         "columnKind": "unicodeCodePoints",
         "results": [_sarif_result(finding, rules.index(finding.rule)) for finding in findings],
@@ -79,7 +107,7 @@ def _sarif(findings: Sequence[Finding], checked: str) -> str:
 def _sarif_rules(rules: Iterable[str], findings: Sequence[Finding]) -> list[dict[str, Any]]:
     from chartgen.linter.catalogue import catalogue
 
-    known = {entry.id: entry for entry in catalogue()}
+    known = {each.id: each for table in catalogue().values() for each in table}
     described = []
     for rule in rules:
         entry = known.get(rule)
@@ -108,7 +136,7 @@ def _sarif_result(finding: Finding, index: int) -> dict[str, Any]:
 
 
 def _junit(findings: Sequence[Finding], checked: str) -> str:
-    """Write a test case for each file and rule that has findings; it fails with an error, and is skipped unchecked."""
+    """Write a test case for each file and rule with findings; an error fails it, and an unchecked rule is skipped."""
     groups: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((_path(finding) or checked, finding.rule), []).append(finding)
@@ -125,7 +153,7 @@ def _junit(findings: Sequence[Finding], checked: str) -> str:
 def _junit_case(place: tuple[str, str], findings: Sequence[Finding]) -> str:
     from xml.sax.saxutils import escape
 
-    # a finding has one line of its own: what stands in it must not begin one, which a CI runner might obey
+    # each finding has its own line: its content must not begin one, since a CI runner might obey it
     breaks = {"\r": "&#13;", "\n": "&#10;"}
     lines = "\n".join(escape(_printable(f"{_where(each)}{_sentence(each)}"), breaks) for each in findings)
     text = re.sub(_NOT_XML, _escaped, lines)
@@ -165,11 +193,18 @@ def _line(finding: Finding) -> str:
     return one_line(f"{_where(finding)}{severity}{_sentence(finding)} [{finding.rule}]")
 
 
-def _row(finding: Finding) -> dict[str, Any]:
-    problem = finding.problem
-    place = {"path": _path(finding) or None, "line": problem.line, "column": problem.column}
-    told = {"message": problem.message, "hint": problem.hint, "key": finding.key}
-    return {"rule": finding.rule, "severity": finding.severity, "level": finding.level, **place, **told}
+def _row(finding: Finding) -> Row:
+    return Row(
+        rule=finding.rule,
+        severity=finding.severity,
+        level=finding.level,
+        path=_path(finding),
+        line=finding.problem.line or None,
+        column=finding.problem.column or None,
+        message=finding.problem.message,
+        hint=finding.problem.hint,
+        key=finding.key,
+    )
 
 
 def _counts(findings: Sequence[Finding]) -> str:
@@ -193,7 +228,7 @@ def _sentence(finding: Finding) -> str:
 
 
 def _said(finding: Finding) -> str:
-    """Return message and hint; behind the flag at fault, which is no file that a form could point at."""
+    """Return message and hint; if a flag is at fault, after the flag, since formats can only point at files."""
     flag = "" if _is_file(finding) else _path(finding)
     return f"{flag}: {_sentence(finding)}" if flag else _sentence(finding)
 
@@ -210,7 +245,7 @@ def _is_file(finding: Finding) -> bool:
 
 
 def _path(finding: Finding) -> str:
-    """Return the path below the working directory when it lies there; a flag as it is, and nothing for no place."""
+    """Return the path below the working directory if it lies there; a flag unchanged, and empty for no place."""
     path = finding.problem.path or ""
     if Path(path).is_absolute():
         with suppress(ValueError):
@@ -225,7 +260,7 @@ def _uri(path: str) -> str:
 
 
 def _printable(text: str) -> str:
-    r"""Write halves of surrogate pairs, which bytes of the command line become, as \udc80: no encoding has them."""
+    r"""Write surrogates, which come from bytes of the command line, as \udc80: no encoding has them."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -245,4 +280,4 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _dumped(data: Any) -> str:
-    return harmless(json.dumps(data, indent=2)) + "\n"  # the same data: what it disarms, it writes as JSON's escapes
+    return harmless(json.dumps(data, indent=2)) + "\n"  # the same data: escapes are written as JSON escapes

@@ -1,17 +1,15 @@
-"""All rules of lint in one table: the functions that look at objects, and the findings of whole steps."""
+"""All lint rules in one table: the functions that inspect objects, and the findings of whole steps."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
-from chartgen.findings import NOT_RENDERED, TARGET_UNKNOWN, Level, Severity
+from chartgen.findings import NOT_RENDERED, TARGET_UNKNOWN, Level, Rule
 from chartgen.linter.api_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
 from chartgen.linter.dependencies import HINT as DEPENDENCIES_HINT
 from chartgen.linter.dependencies import RULE as DEPENDENCIES
 from chartgen.linter.dumps import environment_is_not_printed
 from chartgen.linter.limits import UNFINISHED
+from chartgen.linter.machines import HINT as ONE_MACHINE_HINT
+from chartgen.linter.machines import RULE as ONE_MACHINE
 from chartgen.linter.names import names_are_set
 from chartgen.linter.policy import POLICY
 from chartgen.linter.schema_references import RULE as FOREIGN
@@ -21,60 +19,13 @@ from chartgen.linter.structure import RULES as STRUCTURE
 from chartgen.linter.tokens import RULE as TOKENS
 from chartgen.linter.wiring import WIRING
 
-
-@dataclass(frozen=True)
-class Rule:
-    """A rule that is a function: its docstring says what it asks for, the hints in its code what to do.
-
-    Args:
-        check: Takes a rendered object, or all objects of a release, and yields what is wrong.
-        step: The step that it belongs to.
-        severity: Whether it fails the chart.
-        source: Where the limit comes from; empty when it is chartgen's own.
-    """
-
-    check: Callable[..., Any]
-    step: str
-    severity: Severity = "error"
-    source: str = ""
-
-    @property
-    def id(self) -> str:
-        """The stable id: the function's name with dashes."""
-        return rule_id(self.check)
-
-
-@dataclass(frozen=True)
-class StepRule:
-    """A finding of a whole step, which no single function stands for.
-
-    Args:
-        id: The stable id.
-        meaning: What is looked for, and why.
-        remedy: What to do.
-        source: Where the limit comes from; empty when it is chartgen's own.
-        severity: Whether it fails the chart.
-    """
-
-    id: str
-    meaning: str
-    remedy: str
-    source: str = ""
-    severity: Severity = "error"
-
-
-def rule_id(check: Callable[..., object]) -> str:
-    """Return the stable id of a rule: its name with dashes."""
-    return check.__name__.replace("_", "-")
-
-
-# Good practice: a chart without it installs, upgrades and runs all the same. Every other rule is about what breaks.
+# Good practice: a chart without it still installs, upgrades and runs. All other rules report what breaks.
 STYLE = frozenset(
     (
         *("standard-labels", "security-context-is-explicit", "quantities-are-text", "limits-are-set"),
         *("no-privileged-containers", "no-host-access", "no-added-capabilities", "tokens-are-not-mounted"),
         *("readme-names-values", "schema-describes-values", "no-banned-functions", "helm-lint-strict"),
-        # System daemons of others mount such folders for a living; of chartgen's own charts it is always reported.
+        # Third-party system daemons mount such folders by design; for chartgen's own charts it is always reported.
         *("scripts-are-sound", "images-are-pinned", "no-system-folders", "finished-jobs-expire"),
     )
 )
@@ -82,125 +33,143 @@ SCHEMAS = "kubernetes schemas"
 UNIQUE = "keys-are-unique"
 _SCHEMAS = "chartgen/data/schemas.yaml"
 RULES = (
-    *(Rule(check, "structure") for check in STRUCTURE),
-    Rule(names_are_set, "structure", source="kubernetes.io, API reference, Pod"),
-    *(Rule(check, "wiring") for check in WIRING),
-    Rule(environment_is_not_printed, "wiring"),
-    *(Rule(each.rule, "policy", each.severity) for each in POLICY),
-    Rule(objects_fit_their_schema, SCHEMAS, source=_SCHEMAS),
-    Rule(kinds_are_served, SCHEMAS, source=_SCHEMAS),
-    Rule(kinds_are_known, SCHEMAS, "unchecked", _SCHEMAS),
-    Rule(scripts_parse, "scripts", source="bash -n"),
-    Rule(scripts_are_sound, "scripts", "warning", "shellcheck --severity=warning"),
-    Rule(configmaps_fit, "release size", source="kubernetes.io, ConfigMaps"),
+    *STRUCTURE,
+    Rule.of(names_are_set, "kubernetes.io, API reference, Pod", step="structure"),
+    *WIRING,
+    Rule.of(environment_is_not_printed, step="wiring"),
+    *POLICY,
+    Rule.of(objects_fit_their_schema, _SCHEMAS, step=SCHEMAS, remedy="write its …"),
+    Rule.of(kinds_are_served, _SCHEMAS, step=SCHEMAS, remedy="use a version of the API that it serves"),
+    Rule.of(
+        kinds_are_known,
+        _SCHEMAS,
+        severity="unchecked",
+        step=SCHEMAS,
+        remedy="rehearse it, or ignore the finding with the reason",
+    ),
+    Rule.of(scripts_parse, "bash -n", step="scripts", remedy="correct the script"),
+    Rule.of(
+        scripts_are_sound,
+        "shellcheck --severity=warning",
+        severity="warning",
+        step="scripts",
+        remedy="correct the script",
+    ),
+    Rule.of(configmaps_fit, "kubernetes.io, ConfigMaps", step="release size", remedy="move the data to a volume"),
 )
 
 STEP_RULES = (
-    StepRule(
+    Rule(
         "chart-files",
         "Helm cannot or must not read a file: a broken Chart.yaml, a link out of the chart, a circle, a huge file.",
-        "mend or remove the file, or copy what a link stands for; while one is left, Helm is not run",
+        "correct or remove the file, or replace a link by a copy; until then, Helm is not run",
         "helm.sh/helm/v4, pkg/chart/loader/archive",
     ),
-    StepRule(
+    Rule(
         UNFINISHED,
         "A step of lint, or the lint of a whole chart, took more time or memory than it may, or failed.",
-        "make the chart smaller, or mend what the message names; what is behind it was not checked",
+        "make the chart smaller, or correct what the message names; the rest was not checked",
         "chartgen/linter/limits.py",
     ),
-    StepRule(
+    Rule(
+        ONE_MACHINE,
+        "A target without presets has defaults that allow one machine only, and one machine uses no network.",
+        ONE_MACHINE_HINT,
+        severity="unchecked",
+    ),
+    Rule(
         FOREIGN,
         "A JSON Schema of the chart or of a subchart refers to a URL or a file, which rendering the chart would fetch.",
         "copy what it refers to into the schema's definitions; until then the schema is not used",
         "santhosh-tekuri/jsonschema v6, the validator of Helm",
     ),
-    StepRule(
+    Rule(
         "helm-lint",
         "Helm's own lint finds an error, or warns of an object that an API server refuses.",
-        "mend the file that Helm names",
+        "correct the file that Helm names",
         "helm lint",
     ),
-    StepRule(
+    Rule(
         "helm-lint-strict",
         "Helm's own lint warns of something beside the templates, which `helm lint --strict` counts as an error.",
-        "mend the file that Helm names",
+        "correct the file that Helm names",
         "helm lint --strict",
     ),
-    StepRule(
+    Rule(
         DEPENDENCIES,
         "Subcharts that Chart.yaml names are not in charts/, so that the chart was checked without what they render.",
         DEPENDENCIES_HINT,
         severity="unchecked",
     ),
-    StepRule(
+    Rule(
         NOT_RENDERED,
         "The chart asks its user for values, or includes templates of subcharts that are not in charts/: nothing was "
         "rendered, and so nothing of what it installs was checked.",
         f"give values with -f, or keep some in ci/*-values.yaml; or {DEPENDENCIES_HINT}",
         severity="unchecked",
     ),
-    StepRule(
+    Rule(
         "helm-template",
         "Helm cannot render the chart with a preset or for a Kubernetes version, or the chart refuses the values.",
         "change the value or the template that the message names",
         "helm template",
     ),
-    StepRule(
+    Rule(
         UNIQUE,
         "A map of an object or of values.yaml has a key twice with different values, of which Helm takes the last.",
         "keep one of the two",
         "sigs.k8s.io/yaml, YAMLToJSON",
     ),
-    StepRule(
+    Rule(
         "no-banned-functions",
         "A template calls a function whose result differs from render to render, or between Helm and GitOps tools.",
         "take what it gives from the values",
     ),
-    StepRule(
+    Rule(
         "renders-are-identical",
         "Two renders of the same values differ, or those for an install and for an upgrade: an upgrade that changes "
         "nothing changes objects, and tools that render for themselves, such as Argo CD, never come to rest.",
         "take from the values what depends on the time, on chance, on a cluster or on .Release.IsUpgrade",
     ),
-    StepRule(
+    Rule(
         "chart-is-as-built",
         "A chart of a target differs from what chartgen builds: edited by hand, or older than its fragments.",
         "change the target or a fragment, and build the chart again",
         severity="warning",
     ),
-    StepRule(
+    Rule(
         "release-fits",
         "The chart and its manifests do not fit into the Secret in which Helm keeps a release.",
         "move data out of the chart, to a volume or an image",
         "helm.sh, Advanced Helm Techniques, Storage backends",
     ),
-    StepRule(
+    Rule(
         "values-are-used",
         "A key of values.yaml is used by no template, so that setting it changes nothing.",
         "remove the key, or use it",
         severity="warning",
     ),
-    StepRule(
+    Rule(
         "readme-names-values",
         "A key of values.yaml is not in the README, so that users do not find it.",
         "describe the key in the README",
         severity="warning",
     ),
-    StepRule(
+    Rule(
         "schema-describes-values",
         "A key of values.yaml is not in values.schema.json, so that wrong values of it pass.",
         "describe the key in the schema",
         severity="warning",
     ),
-    StepRule(
+    Rule(
         TOKENS,
         "A template writes a value that is called after a secret into a manifest, or values.yaml asks for one as text.",
         "keep it in a Secret, name that Secret in the values, and use valueFrom.secretKeyRef",
         "kubernetes.io, Good practices for Kubernetes Secrets",
     ),
-    StepRule(
+    Rule(
         "ignore-has-reason",
-        "A comment that ignores a rule does not say why; it has no effect.",
+        "A comment that ignores a rule gives no reason; it has no effect.",
         "write the reason behind the brackets",
     ),
 )
@@ -212,10 +181,11 @@ def level_of(rule: str) -> Level:
 
 
 def known_ids() -> set[str]:
-    """Return the ids of all findings that lint can report, those of values included."""
+    """Return the ids of all findings that lint can report, including those of values."""
     from chartgen.checks import CHECKS, SCHEMA
     from chartgen.checks.yaml_pitfalls import PITFALLS
+    from chartgen.composer.rules import builtin_rules
     from chartgen.linter.recipes.rules import HANDWRITTEN
 
-    functions = {*(each.id for each in CHECKS), *(each.id for each in PITFALLS), *(each.id for each in RULES)}
-    return {SCHEMA, TARGET_UNKNOWN, *functions, *(each.id for each in STEP_RULES), *(each.id for each in HANDWRITTEN)}
+    rules = (*CHECKS, *PITFALLS, *RULES, *STEP_RULES, *HANDWRITTEN)
+    return {SCHEMA, TARGET_UNKNOWN, *(each.id for each in rules), *(each.id for each in builtin_rules())}

@@ -1,4 +1,4 @@
-"""One call of lint: which charts, with which settings; their findings together, those that count."""
+"""One call of lint: choose the charts and settings, and collect the findings that count."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from chartgen.composer.assembly import compose, compose_setup
 from chartgen.composer.library import Library, open_library
 from chartgen.composer.origin import Foreign, Unknown, identified, origin_of
+from chartgen.composer.presets import VALUES
 from chartgen.composer.target import Target, load_target
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
@@ -39,18 +40,18 @@ Work: TypeAlias = Callable[[], Outcome]
 
 @dataclass(frozen=True)
 class Settings:
-    """What one call of lint was asked for.
+    """Settings of one lint call.
 
     Args:
-        config: The repository's settings with the command line's over them.
+        config: The repository's settings, overridden by the command line's.
         charts: Folders, values files and targets.
-        library: Where targets are found.
-        folders: The folders of targets and fragments that are not chartgen's own, installed packages' included.
+        library: Where to find targets.
+        folders: The folders of targets and fragments that are not chartgen's own, including installed packages.
         values: Values given on the command line.
-        workload: Another workload kind than the targets' own.
-        cache: Whether what is known of unchanged charts is taken.
-        limits: What the lint of one chart may take.
-        plain_http: Whether registries are asked without TLS.
+        workload: A workload kind that replaces the targets' own.
+        cache: Whether to use cached findings of unchanged charts.
+        limits: Limits for the lint of one chart.
+        plain_http: Whether to query registries without TLS.
     """
 
     config: Config
@@ -65,13 +66,13 @@ class Settings:
 
     @classmethod
     def of(cls, folder: Path, charts: Sequence[str], path: Sequence[Path], values: Values, **options: Any) -> Settings:
-        """Put together the settings of a folder and those of a call.
+        """Return the settings of a folder combined with those of a call.
 
         Args:
-            folder: The folder that may hold a configuration.
-            charts: What the call names; empty for the configuration's charts.
+            folder: The folder of the configuration, if any.
+            charts: Charts named by the call; empty for the configuration's charts.
             path: The user's own folders of targets and fragments.
-            values: Values given.
+            values: Values from the command line.
             options: Fields of `Config`, `workload`, `cache`, `limits` and `plain_http`.
 
         Raises:
@@ -81,14 +82,14 @@ class Settings:
         config = replace(read_config(folder), **options)
         if unknown := [each for each in config.kubernetes if each not in kubernetes_versions()]:
             hint = "known: " + ", ".join(kubernetes_versions())
-            raise UsageError(Problem(f"there are no schemas of Kubernetes {each}", hint=hint) for each in unknown)
+            raise UsageError(Problem(f"no schemas of Kubernetes {each}", hint=hint) for each in unknown)
         named = tuple(charts) or config.charts or _found(folder)
         library = open_library(path)
         return cls(config, named, library, library.folders(), values, **own)
 
     @property
     def name(self) -> str:
-        """What the findings are about, in one word."""
+        """The subject of the findings, as one word."""
         return self.charts[0] if len(self.charts) == 1 else "lint"
 
 
@@ -97,14 +98,14 @@ def lint_all(settings: Settings, tell: Told) -> list[Finding]:
 
     Args:
         settings: What to lint.
-        tell: Gets each chart's name and its outcome.
+        tell: Called with each chart's name and outcome.
 
     Returns:
         The findings that count, sorted by place.
 
     Raises:
-        UsageError: Something that is neither a chart, a values file nor a target, or an unknown rule.
-        MissingToolError: There is no fitting Helm.
+        UsageError: A name that is not a chart, a values file or a target, or an unknown rule.
+        MissingToolError: No suitable Helm is found.
     """
     config = settings.config
     known = known_ids()
@@ -116,7 +117,7 @@ def lint_all(settings: Settings, tell: Told) -> list[Finding]:
 
 
 def _lint(name: str, settings: Settings, tell: Told) -> Iterator[Finding]:
-    """Lint what a name stands for, each chart in a process of its own."""
+    """Lint the charts of a name, each in its own process."""
     for each, work in _work(name, settings):
         done = confined(each, work, settings.limits)
         if done.steps != []:
@@ -127,7 +128,7 @@ def _lint(name: str, settings: Settings, tell: Told) -> Iterator[Finding]:
 def _work(name: str, settings: Settings) -> Iterator[tuple[str, Work]]:
     path = Path(name)
     if is_remote(name) or (path.is_file() and is_archive(path)):
-        # removed here: the process that lints it may be killed
+        # removed here: the lint process may be killed
         with tempfile.TemporaryDirectory(prefix="chartgen-") as folder:
             yield name, partial(_packaged, name, Path(folder), settings)
     elif path.is_dir() and not (path / "Chart.yaml").exists() and (inner := sorted(path.glob("*/Chart.yaml"))):
@@ -157,7 +158,7 @@ def _packaged(name: str, folder: Path, settings: Settings) -> Outcome:
     elif escapes(archive, Path.cwd()):
         raise ChartgenError(refused("the chart", "its archive is a link out of the repository", archive))
     chart = unpacked(archive, name, folder)
-    # what is remembered would name the temporary folder
+    # cached findings would name the temporary folder
     done = _folder(chart, chart, replace(settings, cache=False))
     return replace(done, findings=[in_archive(each, name, chart) for each in done.findings])
 
@@ -167,8 +168,8 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
 
     Args:
         path: The chart's folder.
-        named: What was asked for: the chart's folder, or the one that it lies in.
-        settings: The call's.
+        named: The path from the call: the chart's folder, or its parent folder.
+        settings: Settings of the call.
     """
     if escapes(path, Path.cwd()) or escapes(path, named):
         raise ChartgenError(refused("the chart", "its folder is a link out of the repository", path))
@@ -192,9 +193,9 @@ def _examined(subject: Subject, digest: str, settings: Settings) -> Outcome:
 
 
 def _asked(done: Outcome, chart: Chart, config: Config) -> Outcome:
-    """Leave out good practice where nobody asked for it: in charts of others, unless the settings do.
+    """Leave out good practice that was not requested: in third-party charts, unless the settings request it.
 
-    No setting leaves out what may not be excused in chartgen's own charts.
+    No setting leaves out rules that cannot be excused in chartgen's own charts.
     """
     own = _level(chart)
     if (config.level or own) == "style":
@@ -205,7 +206,7 @@ def _asked(done: Outcome, chart: Chart, config: Config) -> Outcome:
 
 
 def _level(chart: Chart) -> Level:
-    # What the pods of a chart may do is stated by its target: where that is not known, it cannot be judged.
+    # The target states the allowed privileges of a chart's pods: without a known target, they cannot be judged.
     return "breaks" if isinstance(origin_of(chart), Foreign | Unknown) else "style"
 
 
@@ -218,25 +219,37 @@ def _target(name: str, settings: Settings) -> Target:
 
 
 def _composed(target: Target, settings: Settings, build: Callable[..., Chart | None]) -> Outcome:
-    chart = build(target, settings.workload) if build is compose else build(target)
+    chart = build(target, settings.workload)
     return _examined(_subject(chart, settings), "", settings) if chart else Outcome([], [])
 
 
 def _subject(chart: Chart, settings: Settings) -> Subject:
-    """Try a chart with the values of the call and nothing else, as Helm does; else with none and with every preset."""
+    """Render a chart with only the values of the call, as Helm does; without them, with no values and every preset."""
     if given := settings.values.layers:
         presets = {" + ".join(str(layer.source) for layer in given): settings.values}
         return Subject(chart, presets=presets, bare=False)
-    origin = origin_of(chart)
+    # a chart of another kind, TARGET-KIND, has the presets and the site file of its target
+    name = origin_of(chart).name or chart.name
     try:
-        found = find_presets(origin.name if origin.setup else chart.name, settings.config.presets)
+        found = find_presets(name, settings.config.presets)
+        for folder in settings.folders:
+            found |= find_presets(name, folder / "values", base=VALUES)
+        site = _site(name, [*(folder / "values" for folder in settings.folders), settings.config.presets])
     except ChartgenError as error:
         return Subject(chart, faults=[Finding("chart-files", problem) for problem in error.problems])
-    return Subject(chart, presets=found)
+    return Subject(chart, presets=found, site=site)
+
+
+def _site(name: str, folders: Sequence[Path]) -> Path | None:
+    """Return the example of a target's site file, of the first folder that has one."""
+    found = next((file for folder in folders if (file := folder / f"site.{name}.example.yaml").is_file()), None)
+    if found and (escapes(found, found.parent) or escapes(found, Path.cwd())):
+        raise ChartgenError(refused("example", "is a link out of the folder of presets", found))
+    return found
 
 
 def _values_of_ci(path: Path) -> dict[str, list[Path]]:
-    """Return the values that chart-testing tries a chart with, in place of none: ci/*-values.yaml."""
+    """Return the values files of chart-testing, ci/*-values.yaml, which replace the render without values."""
     return {file.stem.removesuffix("-values"): [file] for file in sorted(path.glob("ci/*-values.yaml"))}
 
 
@@ -247,4 +260,4 @@ def _found(folder: Path) -> tuple[str, ...]:
         if escapes(folder / "charts", folder):
             raise UsageError(refused("charts", "is a link out of the repository", folder / "charts"))
         return ("charts",)
-    raise UsageError(Problem("no chart is named, and there is none here", hint="give a chart's folder or a target"))
+    raise UsageError(Problem("no chart is named, and none is in this folder", hint="give a chart's folder or a target"))

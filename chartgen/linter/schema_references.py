@@ -1,7 +1,7 @@
-"""References in a chart's JSON Schemas that lead out of them: Helm and Python would fetch what they name.
+"""References in a chart's JSON Schemas that lead out of them: Helm and Python would fetch their targets.
 
-A `$ref` may name any URL or file. Whoever renders the chart sends the request or reads the file, a server that never
-answers stops the render, and a device has no end. Nothing is fetched here: such a schema is a finding, and is not used.
+A `$ref` can name any URL or file. Whoever renders the chart sends the request or reads the file; a server that never
+answers blocks the render, and a device never ends. Nothing is fetched here: such a schema is reported and not used.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ from chartgen.errors import Problem
 from chartgen.findings import Finding
 
 RULE = "schema-refers-to-itself"
-NAME = "values.schema.json"
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
-# The dialects that Helm's validator carries (santhosh-tekuri/jsonschema @ 89d3b9e, draft.go, draftFromURL);
-# without a draft it is the newest. Others it fetches.
+# The dialects that Helm's validator bundles (santhosh-tekuri/jsonschema @ 89d3b9e, draft.go, draftFromURL);
+# without a draft it uses the newest, and it fetches all others.
 _DIALECT = re.compile(r"https?://json-schema\.org/(?:draft-0[467]/|draft/20(?:19-09|20-12)/)?schema#?")
 _ABSOLUTE = re.compile(r"[a-z]+:[!-~]+")
-_HINT = "copy what it needs into `definitions` of this file, and refer to it with `#/definitions/...`"
+_HINT = "copy the target into `definitions` of this file, and refer to it with `#/definitions/...`"
 
 
 def foreign_references(schemas: Mapping[str, str]) -> Iterator[Finding]:
-    """Find references that lead out of a schema, and schemas that cannot be read to tell.
+    """Find references that lead out of a schema, and schemas that cannot be read.
 
     Args:
         schemas: Path -> text of each schema file of a chart and of its subcharts.
@@ -36,7 +35,7 @@ def foreign_references(schemas: Mapping[str, str]) -> Iterator[Finding]:
             schema = json.loads(text)
             found = sorted(set(_foreign(schema, _own(schema))))
         except (ValueError, RecursionError) as error:
-            problem = Problem(f"cannot be read as JSON: {error}"[:200], path, 1, hint="mend the file")
+            problem = Problem(f"cannot be read as JSON: {error}"[:200], path, 1, hint="correct the file")
             yield Finding(RULE, problem)
             continue
         for reference in found:
@@ -46,7 +45,7 @@ def foreign_references(schemas: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _own(schema: Any) -> set[str]:
-    """Return the names, written exactly so, by which Helm's validator knows parts of the file.
+    """Return the names, spelled exactly so, by which Helm's validator knows parts of the file.
 
     Those are the identifiers of the schema and of its definitions. It knows no other: not by a keyword of another
     draft, beside a `$ref` of an old one, or under `enum` (santhosh-tekuri/jsonschema v6, draft.go and roots.go).
@@ -68,12 +67,12 @@ def _own(schema: Any) -> set[str]:
 
 
 def _plain(part: Any) -> bool:
-    """Report whether a definition is in the dialect of the schema that it stands in."""
+    """Report whether a definition uses the dialect of its schema."""
     return isinstance(part, dict) and "$schema" not in part
 
 
 def _foreign(node: Any, own: set[str]) -> Iterator[str]:
-    """Walk all of a schema: a reference may lead to any part of it, whatever keyword that part stands under."""
+    """Walk the whole schema, because a reference may point to any part of it, below any keyword."""
     if isinstance(node, dict):
         for keyword in _REFERENCES:
             target = node.get(keyword)
@@ -83,7 +82,7 @@ def _foreign(node: Any, own: set[str]) -> Iterator[str]:
         if isinstance(dialect, str) and not _DIALECT.fullmatch(dialect):
             yield dialect
     for child in _children(node):
-        # Below another identifier a relative name leads elsewhere.
+        # Below another identifier, a relative name is resolved differently.
         moved = isinstance(child, dict) and not {"id", "$id"}.isdisjoint(child)
         yield from _foreign(child, {name for name in own if not name or ":" in name} if moved else own)
 

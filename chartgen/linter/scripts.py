@@ -1,4 +1,4 @@
-"""The shell scripts in rendered objects: read by bash without running them, and by shellcheck where it is installed."""
+"""Shell scripts in rendered objects: parse them with bash without running them, and with shellcheck if installed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATIENCE = 20  # seconds; a script of a megabyte takes a tenth of one
 
 
 class Script(NamedTuple):
-    """A script, the shell that reads it, and where it stands in its object."""
+    """A script, its shell, and its key path in the object."""
 
     at: Keys
     shell: str
@@ -32,12 +32,12 @@ class Script(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it is called in messages: its file, or the words of its container's command."""
+        """Its name in messages: its file, or the first words in its container's command."""
         return str(self.at[-1]) if self.at[0] == "data" else ".".join(map(str, self.at[-4:]))
 
 
 def scripts(thing: Object) -> Iterator[Script]:
-    """Find the scripts of an object: what containers give to a shell, and what ConfigMaps hold as one."""
+    """Yield the scripts of an object: from containers that run a shell, and from ConfigMaps."""
     for container in all_containers(thing):
         command = [str(word) for word in container.spec.get("command") or ()]
         words = [*command, *(str(word) for word in container.spec.get("args") or ())]
@@ -55,20 +55,20 @@ def scripts(thing: Object) -> Iterator[Script]:
 
 
 def scripts_parse(thing: Object) -> Iterator[Complaint]:
-    """Every script is one that its shell can read; a container that cannot start holds its GPUs until it gives up."""
+    """The shell of every script can parse it; a container that cannot start occupies its GPUs until it gives up."""
     for script in scripts(thing):
         if fault := fault_of_script(script.text):
             message = f"line {fault.line} of {script.name}: {fault.text}"
-            yield Complaint(message, "mend the script", script.at, line=fault.begins)
+            yield Complaint(message, at=script.at, line=fault.begins)
 
 
 UNREADABLE = "scripts-parse"
-# Lines from the end, and characters, in which the start of what does not end is looked for; bash reads each prefix.
+# Lines from the end, and characters, in which to search the start of an unclosed construct; bash reads each prefix.
 _SEARCHED, _READ_AGAIN = 200, 50_000
 
 
 class Fault(NamedTuple):
-    """Where bash stops to read a script, why, and the line in which what it cannot read begins."""
+    """Where bash fails to parse a script, why, and the line where the faulty construct begins."""
 
     line: int
     text: str
@@ -76,7 +76,7 @@ class Fault(NamedTuple):
 
 
 def fault_of_script(text: str) -> Fault | None:
-    """Return why bash cannot read a script; None for one that it can."""
+    """Return why bash cannot parse a script; None if it can."""
     for line, why in _bash(text):
         count = text.rstrip("\n").count("\n") + 1
         return Fault(line, why, line if line < count else _unended(text, count))
@@ -84,7 +84,7 @@ def fault_of_script(text: str) -> Fault | None:
 
 
 def _unended(text: str, count: int) -> int:
-    """Return the line where what does not end begins: bash reads everything up to it."""
+    """Return the line where an unclosed construct begins: bash can parse everything before it."""
     if len(text) > _READ_AGAIN:
         return count
     lines = text.split("\n")
@@ -95,19 +95,19 @@ def _unended(text: str, count: int) -> int:
 
 
 def scripts_are_sound(thing: Object) -> Iterator[Complaint]:
-    """Shellcheck, where it is installed, finds no warning in a script: unquoted words, lost exit codes and the like."""
+    """Shellcheck, if installed, finds no warning in a script, such as unquoted words or lost exit codes."""
     program = find_tool("shellcheck")
     readable = [script for script in scripts(thing) if not _bash(script.text)]
     for script in readable if program else ():
         for line, text in _shellcheck(str(program), script.shell, script.text):
-            yield Complaint(f"line {line} of {script.name}: {text}", "mend the script", script.at, line=line)
+            yield Complaint(f"line {line} of {script.name}: {text}", at=script.at, line=line)
 
 
 def _read(argv: list[str], text: str) -> subprocess.CompletedProcess[str] | None:
-    """Return a program a stranger's script to read; None when it takes too long.
+    """Run a program that parses a third-party script; return None when it takes too long.
 
-    It gets a bare environment and no folder of the script's writer: by SHELLCHECK_OPTS or a `.shellcheckrc` it would
-    read what scripts source.
+    Its environment is bare, and its folder is not the script author's: through SHELLCHECK_OPTS or a `.shellcheckrc`
+    it would read sourced files.
     """
     variables = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "LC_CTYPE") if name in os.environ}
     try:
@@ -128,7 +128,7 @@ def _read(argv: list[str], text: str) -> subprocess.CompletedProcess[str] | None
 
 @lru_cache(maxsize=256)
 def _bash(text: str) -> tuple[tuple[int, str], ...]:
-    """Return where bash cannot read a script, first place only; a bash that fails without a word is a finding too."""
+    """Return the first place where bash cannot parse a script; a bash that fails without a message is a finding too."""
     ran = _read(["bash", "-n"], text)
     if ran is None:
         return ((1, f"bash did not read it within {_PATIENCE} s, so it was not checked"),)

@@ -1,4 +1,4 @@
-"""Which findings count: those selected and not ignored, and none that a baseline already knows."""
+"""Choose the findings that count: selected, not ignored, and not in a baseline."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
+from chartgen.answers import answer
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.findings import Finding
 from chartgen.helm.yaml import read_text
 from chartgen.linter.ignores import NEVER
 
+BASELINE = "lint-baseline/v1"
 Mark: TypeAlias = tuple[str, str, str]
 
-# Findings that say that a chart renders to something else each time, drawn names for example.
+# Findings of charts that render differently each time, for example by random names.
 _RANDOM = {"no-banned-functions", "renders-are-identical"}
 # An object's title in a message, such as `Job train-x7k2p`.
 _NAMED = re.compile(r"\b[A-Z][A-Za-z]+ ([a-z0-9][-a-z0-9.]*[a-z0-9])\b")
@@ -30,13 +32,13 @@ def selected(
     """Keep the findings of the selected rules.
 
     Args:
-        findings: What was found.
+        findings: The findings.
         select: Ids of rules; empty for all.
-        ignore: Ids of rules that do not count, selected or not.
-        known: All ids that there are.
+        ignore: Ids of rules that do not count, even if selected.
+        known: All existing ids.
 
     Raises:
-        UsageError: An id that no rule has.
+        UsageError: An id without a rule.
     """
     ids = set(known)
     unknown = [name for name in (*select, *ignore) if name not in ids]
@@ -46,10 +48,10 @@ def selected(
 
 
 def read_baseline(path: Path) -> Counter[Mark]:
-    """Read a baseline: how often each finding was there when it was written. Lines do not count, for they move.
+    """Read a baseline: how often it contains each finding. Line numbers are left out, because they change.
 
     Raises:
-        ChartgenError: The file cannot be read, or is no baseline.
+        ChartgenError: The file cannot be read, or is not a baseline.
     """
     try:
         rows = json.loads(read_text(path))["findings"]
@@ -59,12 +61,12 @@ def read_baseline(path: Path) -> Counter[Mark]:
 
 
 def beyond(findings: Iterable[Finding], baseline: Counter[Mark], folder: Path) -> list[Finding]:
-    """Keep the findings that a baseline does not know, knows fewer times, or cannot excuse.
+    """Keep the findings that the baseline lacks, contains fewer times, or cannot excuse.
 
     Args:
-        findings: What was found.
-        baseline: What is known.
-        folder: The folder of the baseline's file, which its paths begin at.
+        findings: The findings.
+        baseline: The known findings.
+        folder: The folder of the baseline's file; paths in the baseline are relative to it.
     """
     left = baseline.copy()
     new = []
@@ -84,13 +86,13 @@ def baseline_text(findings: Iterable[Finding], folder: Path) -> str:
         {"rule": rule, "path": path, "message": message, "count": count}
         for (rule, path, message), count in sorted(counted.items())
     ]
-    return json.dumps({"findings": rows}, indent=2) + "\n"
+    return json.dumps(answer(BASELINE, {"findings": rows}), indent=2) + "\n"
 
 
 def _marks(findings: Sequence[Finding], folder: Path) -> list[Mark]:
-    """Return what stays the same of findings when lines move, charts are named otherwise, and names are drawn.
+    """Return the parts of findings that stay the same when lines move, charts are renamed, and names are random.
 
-    Where a chart draws names, the names in its findings are left out.
+    If a chart uses random names, the names in its findings are left out.
     """
     drawn = {_chart(each) for each in findings if each.rule in _RANDOM}
     return [
@@ -107,7 +109,7 @@ def _place(finding: Finding, folder: Path) -> str:
 
 
 def _chart(finding: Finding) -> Path | None:
-    """Return the folder of the chart that a finding is in; None for a chart in memory."""
+    """Return the folder of a finding's chart; None for a chart in memory."""
     path = finding.problem.path
     if not isinstance(path, Path):
         return None

@@ -1,4 +1,4 @@
-"""What a release takes in the cluster: Helm keeps it in one Secret, and Kubernetes bounds Secrets and ConfigMaps."""
+"""The size of a release in the cluster: Helm stores it in one Secret, and Kubernetes limits Secrets and ConfigMaps."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Complaint, Finding
 from chartgen.helm.chart import Chart
+from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import load
 from chartgen.kube.manifest_walk import Object
 
@@ -18,21 +19,21 @@ LIMIT = 1024 * 1024
 
 
 def configmaps_fit(thing: Object) -> Iterator[Complaint]:
-    """A ConfigMap holds at most 1 MiB; the API server refuses a larger one."""
+    """A ConfigMap contains at most 1 MiB; the API server rejects a larger one."""
     if thing.get("kind") == "ConfigMap":
         parts = [*(thing.get("data") or {}).values(), *(thing.get("binaryData") or {}).values()]
         size = sum(len(str(part).encode()) for part in parts)
         if size > LIMIT:
-            yield Complaint(f"holds {size:,} bytes, at most {LIMIT:,} fit", "move the data to a volume", ("data",))
+            yield Complaint(f"has {size:,} bytes; the limit is {LIMIT:,}", at=("data",))
 
 
 def release_fits(chart: Chart, data: Mapping[str, bytes], manifest: str) -> Iterator[Finding]:
-    """Compute the Secret of a release as Helm makes it: chart and manifest as packed JSON, without the subcharts.
+    """Check the size of a release's Secret: Helm packs chart and manifest as JSON, without the subcharts.
 
     Args:
-        chart: The chart, without what `.helmignore` leaves out.
-        data: Its files that are not text.
-        manifest: What it renders to.
+        chart: The chart, without files that `.helmignore` excludes.
+        data: Its binary files.
+        manifest: Its rendered manifest.
     """
     size = stored(chart, data, manifest)
     if size > LIMIT:
@@ -41,14 +42,14 @@ def release_fits(chart: Chart, data: Mapping[str, bytes], manifest: str) -> Iter
 
 
 def stored(chart: Chart, data: Mapping[str, bytes], manifest: str) -> int:
-    """Return how many bytes of a Secret Helm keeps a release in (helm/helm @ e9b85e4, pkg/storage/driver/util.go).
+    """Return the bytes of a release in its Secret (helm/helm @ e9b85e4, pkg/storage/driver/util.go).
 
-    Of a chart it keeps metadata, values, schema, templates and other files, not its subcharts (pkg/chart/v2/chart.go).
+    Helm stores metadata, values, schema, templates and other files, not the subcharts (pkg/chart/v2/chart.go).
     """
     texts = {path: text.encode("utf-8", "surrogateescape") for path, text in chart.files.items()}
     files = {path: content for path, content in {**texts, **data}.items() if not path.startswith("charts/")}
     head, values, lock = (_data(files.pop(name, b""), name) for name in ("Chart.yaml", "values.yaml", "Chart.lock"))
-    schema = _packed(files.pop("values.schema.json", b""))
+    schema = _packed(files.pop(SCHEMA_FILE, b""))
     listed = [{"name": path, "data": _packed(content)} for path, content in files.items()]
     templates = [each for each in listed if each["name"].startswith("templates/")]
     others = [each for each in listed if not each["name"].startswith("templates/")]
@@ -71,5 +72,5 @@ def _packed(content: bytes) -> str:
 def _data(content: bytes, name: str) -> object:
     try:
         return load(content.decode("utf-8", "replace"), name).data
-    except ChartgenError:  # reported where it is read
+    except ChartgenError:  # another step reports it
         return None

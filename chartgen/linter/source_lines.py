@@ -1,4 +1,4 @@
-"""From a rendered line back to the line of the template that made it."""
+"""Map a rendered line back to the line of its template."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from chartgen.helm.chart import Chart
+from chartgen.helm.yaml import Keys
 
-# Number of a line -> its texts between what the template fills in, and how many of its letters are fixed.
+# Number of a line -> its fixed texts between template actions, and their number of letters.
 Patterns: TypeAlias = dict[int, tuple[list[str], int]]
 
 _ACTION = re.compile(r"\{\{[^\n]*?\}\}|<%[^\n]*?%>")
-# No line that people write is longer; a line without an end would take its square in time.
+# People do not write longer lines; a longer one would take time quadratic in its length.
 _LONGEST = 4000
-# A template line with fewer letters than this, such as `- {{ . }}`, could have made any line.
+# A template line with fewer letters than this, such as `- {{ . }}`, could produce any line.
 _TELLING = 4
-# What begins a literal block of YAML.
+_DEFINE = re.compile(r'\{\{-? define "([^"]+)"')
+# Indicators of a literal block of YAML.
 _BLOCK = re.compile(r"\|[-+0-9]{0,3}\s*$")
 
 
@@ -28,35 +30,36 @@ class Line(NamedTuple):
     line: int
 
 
-def template_line(chart: Chart, source: str, lines: Sequence[str], line: int) -> Line:
-    """Find the template line that made a rendered line.
+def template_line(chart: Chart, source: str, lines: Sequence[str], line: int, at: Keys = ()) -> Line:
+    """Find the template line of a rendered line.
 
     Args:
         chart: The chart.
         source: The template that Helm names, relative to the chart.
         lines: The rendered text.
         line: 1-based line in it; 0 for none.
+        at: The key path of the line: a pod's labels and annotations, of two templates, may have the same key.
 
     Returns:
-        The line that is likest to it, in the named template before all others; the template's first line when none is.
+        The most similar line, first of all in the named template; the template's first line when none is similar.
     """
     order = [source, *(path for path in chart.files if path.endswith(".tpl") and path != source)]
     files = {path: chart.files[path] for path in order if path in chart.files}
-    return _likest(lines, line, files) or Line(source, _first_line(chart.files.get(source, "")))
+    return _likest(lines, line, files, _slot(at)) or Line(source, _first_line(chart.files.get(source, "")))
 
 
 def script_line(chart: Chart, source: str, lines: Sequence[str], line: int, inner: int) -> Line | None:
-    """Find the line of a template, or of a script that a template takes in, that made a line of a rendered script.
+    """Find the line of a template, or of a script that a template includes, for a line of a rendered script.
 
     Args:
         chart: The chart.
         source: The template that Helm names, relative to the chart.
         lines: The rendered text.
-        line: 1-based line in it where the script's key or item stands.
+        line: 1-based line in it of the script's key or item.
         inner: 1-based line in the script.
 
     Returns:
-        None where the script is no block of lines, or no line is like it.
+        None if the script is not a literal block, or no line is similar.
     """
     if not 0 < line <= len(lines) or not _BLOCK.search(lines[line - 1]):
         return None
@@ -64,16 +67,36 @@ def script_line(chart: Chart, source: str, lines: Sequence[str], line: int, inne
     return _likest(lines, line + inner, {path: chart.files[path] for path in order if path in chart.files})
 
 
-def _likest(lines: Sequence[str], line: int, files: Mapping[str, str]) -> Line | None:
-    """Find the line that says most of what is looked for, and of the lines around it; the first of equals."""
+def _slot(at: Keys) -> str:
+    """Return the end of the name of the template that fills a map of an object or pod; empty for others."""
+    field = str(at[-2]) if len(at) > 1 else ""
+    if field not in ("labels", "annotations", "nodeSelector"):
+        return ""
+    is_pods = at[-4:-2] == ("template", "metadata")
+    return f".slot.pod{field.capitalize()}" if is_pods else f".slot.{field}"
+
+
+def _likest(lines: Sequence[str], line: int, files: Mapping[str, str], slot: str = "") -> Line | None:
+    """Find the line with most of the wanted text and of the lines around it; the first of equals.
+
+    A line of the template whose name ends in `slot` is preferred to all others.
+    """
     if not 0 < line <= len(lines):
         return None
     found = [
-        (letters + _around(lines, line, _patterns(text), number), Line(path, number))
+        ((_is_in(slot, text, number), letters + _around(lines, line, _patterns(text), number)), Line(path, number))
         for path, text in files.items()
         for number, letters in _alike(lines[line - 1].strip(), _patterns(text))
     ]
     return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def _is_in(slot: str, text: str, number: int) -> bool:
+    """Report whether a line is in the definition of a template whose name has this end."""
+    if not slot:
+        return False
+    begun = _DEFINE.findall("\n".join(text.split("\n")[:number]))
+    return bool(begun) and begun[-1].endswith(slot)
 
 
 def _alike(wanted: str, patterns: Patterns) -> Iterator[tuple[int, int]]:
@@ -83,7 +106,7 @@ def _alike(wanted: str, patterns: Patterns) -> Iterator[tuple[int, int]]:
 
 
 def _around(lines: Sequence[str], line: int, patterns: Patterns, number: int) -> int:
-    """Count the letters that the lines before and behind have in common."""
+    """Count the letters that match in the lines before and after."""
     score = 0
     for step in (-3, -2, -1, 1, 2, 3):
         at = line + step
@@ -93,7 +116,7 @@ def _around(lines: Sequence[str], line: int, patterns: Patterns, number: int) ->
 
 
 def _fits(text: str, parts: Sequence[str]) -> bool:
-    """Report whether a text is these parts in order, with anything between them; each part at its first place."""
+    """Report whether a text consists of these parts in order, with any text between; each part at its first place."""
     first, *rest = parts
     if not rest:
         return text == first
@@ -111,7 +134,7 @@ def _fits(text: str, parts: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=512)
 def _patterns(text: str) -> Patterns:
-    """Return each line's texts around what the template fills in, and how many letters they have."""
+    """Return each line's fixed texts between template actions, and their number of letters."""
     made = {}
     for number, line in enumerate(text.split("\n"), 1):
         parts = _ACTION.split(line.strip()) if len(line) <= _LONGEST else []
@@ -121,7 +144,7 @@ def _patterns(text: str) -> Patterns:
 
 
 def _first_line(text: str) -> int:
-    """Return the first line that is neither blank nor an action or comment of its own."""
+    """Return the first line that is not blank, an action or a comment."""
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip() and not line.lstrip().startswith(("{{", "#", "---")):
             return number

@@ -1,4 +1,4 @@
-"""Where the lines of a composed chart come from, also where the chart in a folder has been changed by hand since."""
+"""The source of each line of a composed chart, even if the chart's folder has been changed by hand since."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from chartgen.composer.provenance import Source
 from chartgen.errors import ChartgenError
 from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
-from chartgen.helm.yaml import read_text
+from chartgen.helm.yaml import load, read_text
 from chartgen.linter.scripts import fault_of_script
 
 
 class Sources:
-    """The sources of a chart's templates; none for a chart of others, or of a target that is not known here.
+    """The sources of a chart's templates; empty for a third-party chart, or an unknown target.
 
     Args:
-        chart: The chart as it is linted.
+        chart: The chart to lint.
     """
 
     def __init__(self, chart: Chart) -> None:
@@ -41,7 +41,7 @@ class Sources:
 
         Args:
             path: The template, relative to the chart.
-            line: 1-based line; 0 for the file, whose first source is returned.
+            line: 1-based line; 0 for the file, which returns its first source.
         """
         built = self._lines.get(path, [])
         if not line:
@@ -49,8 +49,27 @@ class Sources:
         at = self._built_line(path, line, [text for text, _ in built])
         return built[at][1] if 0 <= at < len(built) else None
 
+    def default(self, key: str) -> Source | None:
+        """Return the place of a value's default in the user's own target or fragments; None if it is chartgen's."""
+        origin = origin_of(self._chart)
+        if not isinstance(origin, Composed) or not key:
+            return None
+        keys = key.split(".")
+        files = [fragment.path / "values.yaml" for fragment in origin.target.fragments]
+        texts = ((file, gotemplate.mask(read_text(file))) for file in files if file.is_file() and is_users(file))
+        own = [(load(text, file), tuple(keys)) for file, text in texts]
+        for document, path in ((origin.target.document, ("values", *keys)), *own):
+            file = Path(document.path)
+            if document.span(path) and is_users(file):
+                return Source(file, document.position(path)[0])
+        return None
+
+    def users_in(self, path: str) -> list[Path]:
+        """Return the user's own files whose text is in a template of the chart, such as slots that chartgen reads."""
+        return sorted({source.path for _, source in self._lines.get(path, []) if source and is_users(source.path)})
+
     def _built_line(self, path: str, line: int, built: list[str]) -> int:
-        """Return the index of the line that is built where a line now stands; -1 for one that was written by hand."""
+        """Return the index in the new build of a line of the current template; -1 for a line written by hand."""
         now = self._chart.files.get(path, "").split("\n")
         if now == built:
             return line - 1
@@ -60,7 +79,7 @@ class Sources:
         return -1
 
     def broken_script(self) -> Source | None:
-        """Return where a shell file of the user's cannot be read by itself; each is a whole of its own."""
+        """Return the first of the user's shell files that cannot be parsed; each must parse by itself."""
         for path in self._shell_files():
             if fault := fault_of_script(gotemplate.mask(read_text(path))):
                 return Source(path, fault.begins)
@@ -72,5 +91,5 @@ class Sources:
 
 
 def is_users(path: Path) -> bool:
-    """Report whether a file is the user's own, and not one that came with chartgen."""
+    """Report whether a file belongs to the user, not to chartgen."""
     return not path.is_relative_to(BUILTIN)

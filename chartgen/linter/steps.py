@@ -1,4 +1,4 @@
-"""The steps of lint: one after another on one chart, each timed, from its files to what its scripts say."""
+"""The steps of lint: one after another on one chart, each timed, from its files to its scripts."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import NOT_OURS, Finding, in_order
 from chartgen.helm import manifests
 from chartgen.helm.chart import Chart
+from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import Plain, load, require_map
 from chartgen.linter.dependencies import about_missing, missing_dependencies, needs_missing, without
@@ -27,11 +28,11 @@ from chartgen.linter.dumps import printing_files
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
+from chartgen.linter.machines import SEVERAL, refused_defaults, several_machines
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import Preset, Refusal, Renderer, Rendering, told
 from chartgen.linter.rules import level_of
-from chartgen.linter.schema_references import NAME as SCHEMA_FILE
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import release_fits
@@ -49,19 +50,21 @@ class Subject:
 
     Args:
         chart: Its texts.
-        folder: The folder that it was read from; None for one in memory.
+        folder: Its folder; None for a chart in memory.
         presets: Name -> values, or their files with the lowest layer first.
-        bare: Whether it is tried with no values too.
-        faults: What is wrong with its files; Helm is not run while there is any.
-        versions: Kubernetes versions to render for; empty for the oldest and newest that the chart takes.
-        data: Its files that are not text, path -> bytes.
-        schemas: Schemas that are not among its texts, path -> text.
+        bare: Whether to render it without values too.
+        site: The example of a site file, for a chart that refuses its defaults.
+        faults: Faults of its files; with any, Helm is not run.
+        versions: Kubernetes versions to render for; empty for the oldest and newest that the chart supports.
+        data: Its binary files, path -> bytes.
+        schemas: Schemas that are not among its text files, path -> text.
     """
 
     chart: Chart
     folder: Path | None = None
     presets: Mapping[str, Layers] = field(default_factory=dict)
     bare: bool = True
+    site: Path | None = None
     faults: Sequence[Finding] = ()
     versions: Sequence[str] = ()
     data: Mapping[str, bytes] = field(default_factory=dict)
@@ -70,7 +73,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Step:
-    """A step that was done: its name, how long it took in seconds, and how many findings it had."""
+    """A completed step: its name, its duration in seconds, and its number of findings."""
 
     name: str
     seconds: float
@@ -79,7 +82,7 @@ class Step:
 
 @dataclass
 class Examination:
-    """What has been found so far, in which steps, and what Helm has rendered."""
+    """The findings so far, the completed steps, and Helm's renderings."""
 
     subject: Subject
     findings: list[Finding] = field(default_factory=list)
@@ -88,7 +91,7 @@ class Examination:
     limit: float | None = None
 
     def add(self, name: str, findings: Callable[[], Iterable[Finding]]) -> None:
-        """Do a step and time it; say so when it takes longer than it may."""
+        """Run and time a step; report it when it exceeds the limit."""
         start = time.perf_counter()
         found: list[Finding] = []
         try:
@@ -102,17 +105,17 @@ class Examination:
 
 
 def examine(subject: Subject, limit: float | None = None) -> Examination:
-    """Take a chart through all steps.
+    """Run all steps on a chart.
 
     Args:
-        subject: The chart, and what it is rendered with.
-        limit: Seconds that one step may take, for main threads only; None for no limit.
+        subject: The chart, and its values.
+        limit: Time limit of one step in seconds, for main threads only; None for no limit.
 
     Returns:
-        The steps that were done, and the findings in order, each where people can mend it.
+        The completed steps, and the findings in order, each at a place where it can be fixed.
 
     Raises:
-        MissingToolError: There is no fitting Helm.
+        MissingToolError: No suitable Helm is found.
     """
     done = Examination(subject, limit=limit)
     done.add("files", lambda: [*subject.faults, *without_reason(subject.chart.files)])
@@ -123,12 +126,12 @@ def examine(subject: Subject, limit: float | None = None) -> Examination:
             try:
                 _climb(done, renderer, missing)
             finally:
-                # A process with limits ends what it started itself, and has no time to wait for it.
+                # A process with limits ends its own children, and cannot wait for them.
                 renderer.close(wait=limit is None)
     kept = (each for each in reversed(done.findings) if each.rule not in ignored_there(each, subject.chart))
     sources = Sources(subject.chart)
     failed = {(each.problem.path, each.problem.line) for each in done.findings if each.rule == "helm-template"}
-    # Helm's lint renders too, and reports what keeps it from it a second time.
+    # Helm's lint renders too, and reports the same obstacle a second time.
     kept = (each for each in kept if each.rule != "helm-lint" or (each.problem.path, each.problem.line) not in failed)
     found = (placed(each, subject.folder, sources) for each in kept)
     done.findings = in_order(replace(each, level=level_of(each.rule)) for each in found)
@@ -141,8 +144,6 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     renderer = replace(renderer, schemas=not any(each.rule == FOREIGN for each in done.findings))
     versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
     work = _Work(chart, renderer, versions, missing)
-    if subject.bare:
-        work.start(Preset())
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
     done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
     done.add("secrets", lambda: [*rendered_tokens(chart), *printing_files(chart)])
@@ -158,18 +159,36 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
 
 
 def _schemas(subject: Subject) -> dict[str, str]:
-    """Return every schema that Helm would apply: the chart's, and those of its subcharts, packaged or not."""
+    """Return every schema that Helm applies: the chart's, and those of its subcharts, packaged or not."""
     own = {path: text for path, text in subject.chart.files.items() if path.rpartition("/")[2] == SCHEMA_FILE}
     return own | dict(subject.schemas)
 
 
 def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
-    """Check each preset, and start to render those that fit; lint promises no checks of jobs for charts of others."""
+    """Check each preset, and start to render the valid ones; third-party charts get no checks of jobs."""
     yield from (each for each in unanswered(subject.chart) if each.rule != NOT_OURS)
-    for name, given in subject.presets.items():
+    chart = subject.chart if work.renderer.schemas else _without_schema(subject.chart)
+    refused = refused_defaults(chart) if subject.bare else None
+    if refused and not subject.site and not subject.presets:
+        yield refused
+        return
+    if subject.bare and not refused:
+        work.start(Preset())
+    site = subject.site if refused else None
+    yield from _given(work, chart, {**({site.name: [site]} if site else {}), **subject.presets})
+    if subject.bare and not subject.presets:
+        several = several_machines(chart, site)
+        if isinstance(several, Finding):
+            yield several
+        elif several:
+            work.start(Preset(SEVERAL, several.data))
+
+
+def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator[Finding]:
+    for name, given in presets.items():
         try:
             values = given if isinstance(given, Values) else load_values(given)
-            found = check(_without_schema(subject.chart) if not work.renderer.schemas else subject.chart, values)
+            found = check(chart, values)
         except MissingToolError:
             raise
         except ChartgenError as error:
@@ -192,7 +211,7 @@ def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
 
 
 class _Work:
-    """What Helm is asked for one chart, without dependencies that are not there, and what it answered."""
+    """Helm's tasks for one chart without its missing dependencies, and their results."""
 
     def __init__(self, chart: Chart, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
         self.chart, self.renderer, self.versions, self.missing = chart, renderer, versions, missing
@@ -202,10 +221,10 @@ class _Work:
         self.renderings: list[Rendering] = []
 
     def start(self, preset: Preset) -> None:
-        """Begin to lint and render with values; a library chart has nothing to render.
+        """Start lint and render with values; a library chart renders nothing.
 
-        The lint of Helm 3 applies a schema whatever it is asked for (3.22.0, pkg/lint/rules/values.go), so it is left
-        out where a schema must not be used.
+        The lint of Helm 3 always applies a schema (3.22.0, pkg/lint/rules/values.go), so it is left out if a schema
+        must not be used.
         """
         if self.renderer.schemas or self.renderer.helm.version >= (4,):
             self.lints.append(self.renderer.lint(preset.data, self.versions[-1]))
@@ -214,12 +233,12 @@ class _Work:
             self.templates.append((preset, running))
 
     def linted(self) -> Iterator[Finding]:
-        """Return what `helm lint` found, but for what it lacks a dependency for."""
+        """Return the findings of `helm lint`, except those that a missing dependency explains."""
         for lint in self.lints:
             yield from (each for each in lint.result() if not needs_missing(each.problem.message, self.missing))
 
     def rendered(self) -> Iterator[Finding]:
-        """Return what `helm template` refused, and where two renders of the same differ."""
+        """Return the refusals of `helm template`, and the differences between two renders of the same values."""
         refused: list[Refusal] = []
         for preset, running in self.templates:
             texts = set()
@@ -236,10 +255,7 @@ class _Work:
         yield from about_missing(self.chart, self.missing, rendered=self.library or bool(self.renderings))
 
     def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> Iterator[Finding]:
-        """Render once more, unless two Kubernetes versions gave the same: then two renders are equal already.
-
-        And render as for an upgrade, where a template asks which of the two it is.
-        """
+        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades."""
         if len(texts) > 1 or len(self.versions) == 1:
             yield from self._differing(last, self.renderer.template(preset, last.kubernetes), AGAIN)
         if asks_for_upgrade(self.chart):
@@ -248,7 +264,7 @@ class _Work:
     def _differing(self, last: Rendering, running: Future[Rendering | Refusal], when: str) -> Iterator[Finding]:
         again = running.result()
         if isinstance(again, Rendering) and again.text != last.text:
-            with suppress(ChartgenError):  # what is no YAML is told where objects are read
+            with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
                 yield from differences(self.chart, last.manifests, again.manifests, when)
 
 
@@ -273,7 +289,7 @@ def _wanted(chart: Chart) -> str:
 
 
 def _is_ours(chart: Chart) -> bool:
-    """Report whether README and schema are generated: then the comparison with a new build covers them."""
+    """Report whether README and schema are generated, so that the comparison with a new build covers them."""
     return TARGET in annotations_of(chart)
 
 

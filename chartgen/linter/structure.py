@@ -1,16 +1,16 @@
-"""Structural rules that every rendered object must keep: one small function each, named like its finding's id.
+"""Structural rules for every rendered object: one small function each, with the name of its finding's id.
 
-A rule takes a rendered object and yields what is wrong with it. Helm and the API server miss all of these, or report
-them only when machines are already held.
+A rule takes a rendered object and yields its faults. Helm and the API server miss all of these, or report them only
+when machines are already occupied.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from chartgen.findings import Complaint
+from chartgen.findings import Complaint, Rule
 from chartgen.kube.manifest_walk import (
     LINT_NAMESPACE,
     Object,
@@ -36,26 +36,26 @@ STANDARD_LABELS = (
     "app.kubernetes.io/managed-by",
     "helm.sh/chart",
 )
-# Volumes that a webhook's sidecar mounts; no container of the manifest can.
+# Volumes that a webhook's sidecar mounts, not a container of the manifest.
 # https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-sidecar
 _SIDECAR_VOLUMES = ("gke-gcsfuse-",)
-# What Kubernetes itself lives in: whoever names one of them means that one, such as the Role
+# Namespaces of Kubernetes itself: an object that names one means exactly that one, such as the Role
 # extension-apiserver-authentication-reader of every extension API server.
 _SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
 _MOUNTS = ("volumeMounts", "volumeDevices")
 
 
 def mounts_have_volumes(thing: Object) -> Iterator[Complaint]:
-    """Every volumeMount names a volume of its pod; a dangling one is accepted by JobSet and never starts."""
+    """Every volumeMount names a volume of its pod; JobSet accepts a dangling one, but the pod never starts."""
     for pod in (each for each in pods(thing) if is_template(thing, each)):
         volumes = {volume.get("name") for _, volume in items(pod.spec, "volumes")} | claims(thing, pod)
         for container in containers(pod):
             for key in _MOUNTS:
                 for index, mount in items(container.spec, key):
                     if mount.get("name") not in volumes:
-                        name = f"{mount.get('name')!r}, which is no volume of the pod"
+                        name = f"volume {mount.get('name')!r}, which the pod does not have"
                         message = f"container {container.name} mounts {name}"
-                        yield Complaint(message, "add the volume or remove the mount", (*container.at, key, index))
+                        yield Complaint(message, at=(*container.at, key, index))
 
 
 def volumes_are_used(thing: Object) -> Iterator[Complaint]:
@@ -66,45 +66,43 @@ def volumes_are_used(thing: Object) -> Iterator[Complaint]:
         for index, volume in items(pod.spec, "volumes"):
             name = str(volume.get("name"))
             if name not in used and not name.startswith(_SIDECAR_VOLUMES):
-                yield Complaint(
-                    f"no container mounts volume {name!r}", "mount it or remove it", (*pod.at, "volumes", index)
-                )
+                yield Complaint(f"no container mounts volume {name!r}", at=(*pod.at, "volumes", index))
 
 
 def unique_environment(thing: Object) -> Iterator[Complaint]:
-    """No container sets a variable twice; server-side apply refuses it (helm issue 31529)."""
+    """No container sets a variable twice; server-side apply rejects it (helm issue 31529)."""
     for container in all_containers(thing):
         named = (((*container.at, "env", index), entry.get("name")) for index, entry in items(container.spec, "env"))
         for at, name in repeated(named):
-            yield Complaint(f"container {container.name} sets {name} twice", "keep one of the two", at)
+            yield Complaint(f"container {container.name} sets {name} twice", at=at)
 
 
 def unique_volumes(thing: Object) -> Iterator[Complaint]:
-    """No two volumes of a pod have one name."""
+    """No two volumes of a pod have the same name."""
     for pod in pods(thing):
         named = (((*pod.at, "volumes", index), volume.get("name")) for index, volume in items(pod.spec, "volumes"))
         for at, name in repeated(named):
-            yield Complaint(f"two volumes are named {name!r}", "rename one of the two", at)
+            yield Complaint(f"two volumes are named {name!r}", at=at)
 
 
 def unique_mount_paths(thing: Object) -> Iterator[Complaint]:
-    """No container mounts two things at one path."""
+    """No container mounts two volumes at the same path."""
     for container in all_containers(thing):
         mounts = items(container.spec, "volumeMounts")
         named = (((*container.at, "volumeMounts", index), mount.get("mountPath")) for index, mount in mounts)
         for at, path in repeated(named):
-            yield Complaint(f"container {container.name} mounts two volumes at {path}", "move one of the two", at)
+            yield Complaint(f"container {container.name} mounts two volumes at {path}", at=at)
 
 
 def unique_containers(thing: Object) -> Iterator[Complaint]:
-    """No two containers of a pod, init containers included, have one name."""
+    """No two containers of a pod, init containers included, have the same name."""
     for pod in pods(thing):
         for at, name in repeated((container.at, container.spec.get("name")) for container in containers(pod)):
-            yield Complaint(f"two containers are named {name!r}", "rename one of the two", at)
+            yield Complaint(f"two containers are named {name!r}", at=at)
 
 
 def unique_ports(thing: Object) -> Iterator[Complaint]:
-    """No two containers of a pod listen on one port: they share one network. Names of a container's ports differ."""
+    """No two containers of a pod listen on the same port: they share a network. A container's port names are unique."""
     for pod in pods(thing):
         numbers = []
         for container in containers(pod):
@@ -117,49 +115,48 @@ def unique_ports(thing: Object) -> Iterator[Complaint]:
 
 
 def annotations_are_json(thing: Object) -> Iterator[Complaint]:
-    """An annotation that looks like JSON is JSON: network and device plugins drop a broken one without a word."""
+    """An annotation that resembles JSON is valid JSON: network and device plugins silently drop an invalid one."""
     for at, name, text in entries(thing, "annotations"):
         if isinstance(text, str) and text.lstrip()[:1] in ("{", "[") and not _is_json(text):
-            yield Complaint(f"annotation {name} looks like JSON but is not", "build it with toJson", at)
+            yield Complaint(f"annotation {name} looks like JSON but is not", at=at)
 
 
 def names_fit(thing: Object) -> Iterator[Complaint]:
-    """The object's name, with the longest suffix that its controller adds, fits into 63 characters."""
+    """The object's name, with the longest suffix that its controller adds, has at most 63 characters."""
     name = str(metadata(thing).get("name", ""))
     for made in (name, *_names_made_of(thing, name)):
         if len(made) > NAME_LIMIT and thing.get("kind") not in _LONG_NAMES:
             message = f"name {made} has {len(made)} characters, at most {NAME_LIMIT} fit"
-            yield Complaint(message, "truncate it earlier", ("metadata", "name"))
+            yield Complaint(message, at=("metadata", "name"))
 
 
 def no_literal_namespace(thing: Object) -> Iterator[Complaint]:
-    """No object names a namespace of its own: `helm --namespace` decides."""
+    """No object sets its own namespace: `helm --namespace` decides."""
     namespace = str(metadata(thing).get("namespace") or LINT_NAMESPACE)
     if namespace in (LINT_NAMESPACE, *_SYSTEM_NAMESPACES):
         return
-    # a template that fills the name in takes it from the values, which is the user's choice
+    # a template that fills in the namespace takes it from the values, which is the user's choice
     literal = re.compile(rf"^\s*(?:-\s*)?namespace:\s*[\"']?{re.escape(namespace)}[\"']?\s*(?:#.*)?$", re.MULTILINE)
     yield Complaint(
         f"names the namespace {namespace!r}",
-        "remove it, or use .Release.Namespace",
-        ("metadata", "namespace"),
+        at=("metadata", "namespace"),
         holds=lambda text: bool(literal.search(text)),
     )
 
 
 def standard_labels(thing: Object) -> Iterator[Complaint]:
-    """Every object has Helm's recommended labels, so that a release can be found and swept by label."""
+    """Every object has Helm's recommended labels, so that a release can be found and deleted by label."""
     labels = metadata(thing).get("labels") or {}
     missing = [label for label in STANDARD_LABELS if label not in labels]
     if missing:
         at = ("metadata", "labels")
-        yield Complaint(f"lacks the label {', '.join(missing)}", "include the chart's labels helper", at)
+        yield Complaint(f"lacks the label {', '.join(missing)}", at=at)
 
 
 def quantities_are_text(thing: Object) -> Iterator[Complaint]:
-    """Quantities are quoted: a bare number changes the object at an unchanged upgrade."""
+    """Quantities are quoted: a bare number changes the object even in an upgrade without changes."""
     if thing.get("kind") == "CustomResourceDefinition":
-        return  # its `limits` and `requests` are schemas of fields, not quantities
+        return  # here `limits` and `requests` are schemas of fields, not quantities
     found = [entry for key in ("limits", "requests") for entry in entries(thing, key)]
     found += [
         ((*at, key), key, node[key])
@@ -169,7 +166,7 @@ def quantities_are_text(thing: Object) -> Iterator[Complaint]:
     ]
     for at, name, value in found:
         if isinstance(value, int | float):
-            yield Complaint(f"quantity {name}: {value} is not quoted", "pipe it through quote", at)
+            yield Complaint(f"quantity {name}: {value} is not quoted", at=at)
 
 
 def gpu_requests_equal_limits(thing: Object) -> Iterator[Complaint]:
@@ -180,7 +177,7 @@ def gpu_requests_equal_limits(thing: Object) -> Iterator[Complaint]:
         for name, request in requests.items():
             if "/" in name and limits.get(name) != request:
                 message = f"container {container.name} requests {name}: {request}, its limit is {limits.get(name)}"
-                yield Complaint(message, "make the two equal", (*container.at, "resources", "requests", name))
+                yield Complaint(message, at=(*container.at, "resources", "requests", name))
 
 
 def gpu_pods_tolerate(thing: Object) -> Iterator[Complaint]:
@@ -189,41 +186,41 @@ def gpu_pods_tolerate(thing: Object) -> Iterator[Complaint]:
         asks = any(GPU in ((each.spec.get("resources") or {}).get("limits") or {}) for each in containers(pod))
         keys = [toleration.get("key") for _, toleration in items(pod.spec, "tolerations")]
         if asks and GPU not in keys and None not in keys:
-            yield Complaint(f"asks for GPUs but does not tolerate {GPU}", "add the toleration", pod.at)
+            yield Complaint(f"asks for GPUs but does not tolerate {GPU}", at=pod.at)
 
 
 def security_context_is_explicit(thing: Object) -> Iterator[Complaint]:
-    """Every container states its securityContext, so that each privilege is a decision."""
+    """Every container sets its securityContext, so that each privilege is deliberate."""
     for container in all_containers(thing):
         if not container.spec.get("securityContext"):
             message = f"container {container.name} has no securityContext"
-            yield Complaint(message, "state it, even when restricted", container.at)
+            yield Complaint(message, at=container.at)
 
 
-RULES: tuple[Callable[[Object], Iterator[Complaint]], ...] = (
-    mounts_have_volumes,
-    volumes_are_used,
-    unique_environment,
-    unique_volumes,
-    unique_mount_paths,
-    unique_containers,
-    unique_ports,
-    annotations_are_json,
-    names_fit,
-    no_literal_namespace,
-    standard_labels,
-    quantities_are_text,
-    gpu_requests_equal_limits,
-    gpu_pods_tolerate,
-    security_context_is_explicit,
+RULES = (
+    Rule.of(mounts_have_volumes, step="structure", remedy="add the volume or remove the mount"),
+    Rule.of(volumes_are_used, step="structure", remedy="mount it or remove it"),
+    Rule.of(unique_environment, step="structure", remedy="keep one of the two"),
+    Rule.of(unique_volumes, step="structure", remedy="rename one of the two"),
+    Rule.of(unique_mount_paths, step="structure", remedy="move one of the two"),
+    Rule.of(unique_containers, step="structure", remedy="rename one of the two"),
+    Rule.of(unique_ports, step="structure", remedy="rename one; give one of them another port"),
+    Rule.of(annotations_are_json, step="structure", remedy="build it with toJson"),
+    Rule.of(names_fit, step="structure", remedy="truncate it earlier"),
+    Rule.of(no_literal_namespace, step="structure", remedy="remove it, or use .Release.Namespace"),
+    Rule.of(standard_labels, step="structure", remedy="include the chart's labels helper"),
+    Rule.of(quantities_are_text, step="structure", remedy="pipe it through quote"),
+    Rule.of(gpu_requests_equal_limits, step="structure", remedy="make the two equal"),
+    Rule.of(gpu_pods_tolerate, step="structure", remedy="add the toleration"),
+    Rule.of(security_context_is_explicit, step="structure", remedy="state it, even when restricted"),
 )
 
-# Kinds whose names may have 253 characters and become no label and no host name (Kubernetes: DNS subdomain names).
+# Kinds with names of up to 253 characters that become neither labels nor host names (Kubernetes: DNS subdomain names).
 _LONG_NAMES = frozenset(("CustomResourceDefinition", "ConfigMap", "Secret", "Role", "RoleBinding", "ClusterRole"))
 
 
 def _names_made_of(thing: Object, name: str) -> Iterator[str]:
-    """Return the longest names that the JobSet and Job controllers make: hostnames are the longest that matter."""
+    """Return the longest names that the JobSet and Job controllers create; host names are the longest that matter."""
     spec = thing.get("spec") or {}
     if thing.get("kind") == "Job" and spec.get("completionMode") == "Indexed":
         yield f"{name}-{(spec.get('completions') or 1) - 1}"

@@ -1,7 +1,7 @@
-"""Keys and passwords that a chart takes as values and writes into its manifests, where all who may read pods read them.
+"""Keys and passwords that a chart takes as values and writes into its manifests, where all readers of pods see them.
 
-Templates and values are read, not what they render to: with a chart's own values the token is mostly still empty.
-No value is ever in a message, only the name that it goes by.
+Reads templates and values, not rendered objects: in a chart's own values the token is mostly still empty.
+Messages never contain a value, only its name.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from chartgen.helm.yaml import Document, load
 from chartgen.kube.manifest_walk import maps
 
 RULE = "tokens-by-reference"
-# Words that only names of secrets end with. Not SECRET: such a variable mostly holds the name of a Secret. The
-# cluster token of etcd is an identifier (etcd.io, --initial-cluster-token).
+# Words that only names of secrets end with. SECRET is left out: such a variable mostly contains the name of a Secret.
+# The cluster token of etcd is an identifier (etcd.io, --initial-cluster-token).
 _NAMED = re.compile(
     r"(?![A-Z0-9_]*CLUSTER_TOKEN$)(?:[A-Z0-9_]*_)?(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE"
     r"|(?:API|ACCESS|SECRET|PRIVATE|ENCRYPTION|SIGNING|WANDB|NGC)_KEY)"
 )
-# Not more than one line, and bounded: a line of a megabyte costs no more than its length.
+# At most one line, and bounded, so that the time is linear in the length of a line.
 _EXPRESSION = r"\{\{(?P<expression>[^{}\n]{0,300})\}\}"
 _ASSIGNED = re.compile(rf"(?<![\w.$-])(?P<name>[A-Z0-9_]{{3,60}})=[\"']?{_EXPRESSION}")
 _FLAG = re.compile(rf"(?<![\w-])--(?P<name>[a-z0-9-]{{3,60}})(?:[= ]|[\"'], *)[\"']?{_EXPRESSION}")
@@ -32,21 +32,21 @@ _NAME = re.compile(
 )
 _VALUE = re.compile(rf"(?:.*[\s{{])?value:\s*[\"']?{_EXPRESSION}")
 _FROM_VALUES = re.compile(r"(?:\$\w*|(?<![\w.]))\.Values((?:\.\w+)+)")
-# The value itself is called after a secret: `hfToken`, `password.value`.
+# The value itself has the name of a secret: `hfToken`, `password.value`.
 _SECRET_KEY = re.compile(r"(?i)(?:token|pass|key|secret|credential)[^.]*(?:\.value)?$")
-# Asks about a value, and does not write it.
+# Tests a value, and does not write it.
 _ASKS = re.compile(r"\b(?:ternary|not|empty|hasKey|kindIs)\b")
-# The name of a secret, its place, or a number are none.
+# The name of a secret, its place, or a number is not a secret.
 _HARMLESS = re.compile(r"(?i)(?:name|path|file|dir|ref|url|size|count|limit|ttl|enabled?|expir\w*)$")
 _SECRET_KIND = re.compile(r"^kind:\s*[\"']?\w*Secret\b", re.MULTILINE)
 _VARIABLES = re.compile(r"(?i)(?:extra_?)?(?:env|envs|env_?vars?|environment|variables)")
-# No line that people write is longer; a line without an end would take its square in time.
+# People do not write longer lines; a longer one would take time quadratic in its length.
 LONGEST_LINE = 4000
 _HINT = "keep it in a Secret, and use valueFrom.secretKeyRef"
 
 
 def names_token(name: str) -> bool:
-    """Report whether a variable of this name holds a secret."""
+    """Report whether a variable of this name contains a secret."""
     return bool(_NAMED.fullmatch(name))
 
 
@@ -57,7 +57,7 @@ class _Token(NamedTuple):
 
 
 def rendered_tokens(chart: Chart) -> Iterator[Finding]:
-    """Find variables and flags named after a secret that a template fills from a value, or the values hold."""
+    """Find variables and flags with the name of a secret whose text comes from a value or is in values.yaml."""
     values = _values(chart)
     for path, text in chart.files.items():
         if path.startswith("templates/") and path.endswith((".yaml", ".yml", ".tpl", ".sh")):
@@ -72,11 +72,11 @@ def _values(chart: Chart) -> Document | None:
     try:
         return load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True)
     except ChartgenError:
-        return None  # Helm tells of it
+        return None  # Helm reports it
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Read a template document by document; one that makes a Secret may hold what it likes."""
+    """Yield the tokens of a template, document by document; a document that creates a Secret may contain any."""
     line = 1
     for part in re.split(r"(?m)^(?=---)", text):
         if not _SECRET_KIND.search(part):
@@ -97,9 +97,9 @@ def _of_line(lines: Sequence[str], index: int, row: str) -> Iterator[tuple[str, 
 
 
 def _value_of(lines: Sequence[str], index: int, named: re.Match[str]) -> Iterator[str]:
-    """Return what fills the `value` of a variable: in its own line, or in those up to the next item.
+    """Yield the texts that fill the `value` of a variable: on its own line, or up to the next item.
 
-    A template that also takes it from a Secret leaves the choice to its user.
+    A template that can also take it from a Secret leaves the choice to the user.
     """
     if named["flow"] and (found := _VALUE.match(named["flow"])):
         yield found["expression"]
@@ -115,7 +115,7 @@ def _value_of(lines: Sequence[str], index: int, named: re.Match[str]) -> Iterato
 
 
 def _keys(expression: str, values: Document | None) -> Iterator[str]:
-    """Return the values in an expression that hold a secret by their own names; `allowEmptyPassword: true` is none."""
+    """Yield the values in an expression whose names indicate a secret; `allowEmptyPassword: true` does not."""
     for found in [] if _ASKS.search(expression) else _FROM_VALUES.findall(expression):
         keys = found.removeprefix(".").split(".")
         node: object = values.data if values else None
@@ -126,7 +126,7 @@ def _keys(expression: str, values: Document | None) -> Iterator[str]:
 
 
 def _in_values(values: Document) -> Iterator[Finding]:
-    """Find variables that values.yaml asks for as plain text: items `{name, value}`, and maps of variables."""
+    """Find variables that values.yaml requests as plain text: items `{name, value}`, and maps of variables."""
     for at, node in maps(values.data):
         name = node.get("name")
         if "value" in node and isinstance(name, str) and names_token(name) and _plain(node["value"]):
@@ -138,7 +138,7 @@ def _in_values(values: Document) -> Iterator[Finding]:
 
 
 def _plain(value: object) -> bool:
-    """Report whether a value is the secret itself or a place for it; `$(NAME)` refers to another variable."""
+    """Report whether a value is the secret itself or a placeholder; `$(NAME)` refers to another variable."""
     return value is None or (isinstance(value, str) and not value.startswith("$("))
 
 

@@ -1,4 +1,4 @@
-"""What Helm refused to render: each reason once, with the presets that it holds for."""
+"""Helm's refusals to render: each reason once, with the presets that it applies to."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from chartgen.linter.dependencies import needs_missing
 from chartgen.linter.render import Preset, Refusal, told
 
 _HINT = "give values with -f, or keep some in ci/*-values.yaml"
-_NAMED = 2  # presets that a message names; a chart may have 20
+_NAMED = 2  # presets in one message; a chart may have 20
 
 
 def refusals(found: Iterable[Refusal], missing: Sequence[str], *, asks: bool) -> Iterator[Finding]:
-    """Report why Helm did not render, without what missing dependencies explain.
+    """Report why Helm did not render, except for reasons that missing dependencies explain.
 
     Args:
-        found: What Helm said, for each preset and Kubernetes version.
-        missing: Dependencies that are not there.
-        asks: Whether the chart may ask for values: one of chartgen renders without any.
+        found: Helm's refusals, for each preset and Kubernetes version.
+        missing: Missing dependencies.
+        asks: Whether the chart may require values; chartgen's own charts render without any.
     """
     reasons: dict[tuple[object, ...], tuple[Problem, list[Refusal]]] = {}
     for each in found:

@@ -1,4 +1,4 @@
-"""README and schema in step with the values: what a chart takes is documented, described and used."""
+"""README and schema match the values: each value of a chart is documented, described and used."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import json
 import re
 from collections.abc import Iterator
 
+from chartgen.composer.origin import Composed
+from chartgen.composer.value_docs import rows
 from chartgen.errors import ChartgenError
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
-from chartgen.helm.yaml import Document, load
+from chartgen.helm.schema import SCHEMA_FILE
+from chartgen.helm.yaml import Document, Keys, load
 from chartgen.linter.dependencies import dependencies
 from chartgen.linter.rules import UNIQUE
 
@@ -20,11 +23,11 @@ _ALL_VALUES = re.compile(r"\.Values(?![\w.])|\.AsMap|index\s+\.Values")
 
 
 def documents(chart: Chart) -> Iterator[Finding]:
-    """Look at the keys of values.yaml: none twice; a template uses the top ones, README and schema name them."""
+    """Check the keys of values.yaml: no duplicates; templates use the top-level keys, README and schema name them."""
     try:
         values = load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True)
     except ChartgenError:
-        return  # Helm tells of it
+        return  # Helm reports it
     yield from (Finding(UNIQUE, problem) for problem in values.overwritten)
     if not isinstance(values.data, dict):
         return
@@ -39,32 +42,52 @@ def documents(chart: Chart) -> Iterator[Finding]:
             yield _about("readme-names-values", values, key, "the README does not name it", "describe it there")
         if key not in _described(chart, key):
             yield _about("schema-describes-values", values, key, "the schema does not describe it", "add it there")
+    if isinstance(chart.origin, Composed) and not chart.origin.setup:
+        yield from _own_values(chart, values, templates)
+
+
+def _own_values(chart: Chart, values: Document, templates: str) -> Iterator[Finding]:
+    """Check the values of a composed chart: a comment describes each in the README, and templates use each of a map."""
+    for row in rows(chart.files["values.yaml"], values):
+        if not row.meaning:
+            hint = "write the line '# -- PURPOSE' above it"
+            yield _about("readme-names-values", values, row.key, "has no description", hint, row.keys)
+        name, below = str(row.keys[0]), row.keys[1:2]
+        # the setup chart uses `setup`, and launchers use their own
+        if (
+            not below
+            or name in ("setup", "launchers")
+            or re.search(rf"\.Values\.{re.escape(name)}(?![\w.])", templates)
+        ):
+            continue
+        if not re.search(rf"\b{re.escape(str(below[0]))}\b", templates):
+            yield _about("values-are-used", values, row.key, "no template uses it", "remove it", row.keys)
 
 
 def _includes_others(templates: str) -> bool:
-    """Report whether a template is included that is defined nowhere here: in a subchart that is packed, or missing.
+    """Report whether a template includes a definition of another chart: a packed or missing subchart.
 
-    It sees the chart's values, as templates of library charts do.
+    Such a definition sees the chart's values, as templates of library charts do.
     """
     return bool(set(_INCLUDED.findall(templates)) - set(_DEFINED.findall(templates)))
 
 
 def _described(chart: Chart, key: str) -> set[str]:
-    """Return the keys that the schema describes; the key itself where there is no schema, or one of another shape."""
+    """Return the keys that the schema describes; the key itself without a schema, or with one of another shape."""
     try:
-        schema = json.loads(chart.files.get("values.schema.json", "null"))
+        schema = json.loads(chart.files.get(SCHEMA_FILE, "null"))
     except ValueError:
-        return {key}  # Helm tells of it
+        return {key}  # Helm reports it
     found = schema.get("properties") if isinstance(schema, dict) else None
     return set(found) if isinstance(found, dict) else {key}
 
 
 def _dependencies(chart: Chart) -> set[str]:
-    """Return the names under which the values of subcharts stand."""
+    """Return the keys of the subcharts' values."""
     named = [each for each in dependencies(chart) if isinstance(each, dict)]
     folders = {path.split("/")[1] for path in chart.files if path.startswith("charts/")}
     return folders | {str(each.get("alias") or each.get("name")) for each in named}
 
 
-def _about(rule: str, values: Document, key: str, message: str, hint: str) -> Finding:
-    return Finding(rule, values.problem(f"{key}: {message}", (key,), hint), "warning", key)
+def _about(rule: str, values: Document, key: str, message: str, hint: str, at: Keys = ()) -> Finding:
+    return Finding(rule, values.problem(f"{key}: {message}", at or (key,), hint), "warning", key)

@@ -1,31 +1,31 @@
-"""Rules for the objects of a release together: one name each, and selectors and ports that meet a pod."""
+"""Rules for all objects of a release together: unique names, and selectors and ports that match a pod."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from chartgen.findings import Complaint
+from chartgen.findings import Complaint, Rule
 from chartgen.kube.manifest_walk import Keys, Object, Pod, containers, items, maps, metadata, pods, repeated
 
 
 class Wired(NamedTuple):
-    """What a rule says of the object with an index."""
+    """A rule's complaint about the object with an index."""
 
     number: int
     complaint: Complaint
 
 
 def unique_objects(things: Sequence[Object]) -> Iterator[Wired]:
-    """No two objects of a release have one kind and name: the second replaces the first, or the install fails."""
+    """No two objects of a release have the same kind and name: the second replaces the first, or the install fails."""
     names = [(thing.get("kind"), metadata(thing).get("namespace"), metadata(thing).get("name")) for thing in things]
     for (index, *_), _name in repeated(((index,), name) for index, name in enumerate(names)):
         message = "is in the release twice"
-        yield Wired(int(index), Complaint(message, "rename one of the two", ("metadata", "name")))
+        yield Wired(int(index), Complaint(message, at=("metadata", "name")))
 
 
 def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
-    """A Service or workload selects pods that the release has: a selector without pods fails without a word."""
+    """A Service or workload selects pods of the release: a selector without pods fails without a message."""
     templates = [template for thing in things for template in _templates(thing)]
     for index, thing in enumerate(things):
         at, wanted = _selector(thing)
@@ -36,9 +36,10 @@ def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
 
 
 def service_ports_are_served(things: Sequence[Object]) -> Iterator[Wired]:
-    """A Service's target port, where it is a name, is a port of the pods that it selects.
+    """A named target port of a Service is a port of the pods that it selects.
 
-    A number needs no statement: a container that listens on it is reached (Kubernetes API, core/v1 Container.ports).
+    A port number needs no declaration: a container that listens on it is reachable (Kubernetes API, core/v1
+    Container.ports).
     """
     templates = [template for thing in things for template in _templates(thing)]
     for index, thing in enumerate(things):
@@ -49,21 +50,21 @@ def service_ports_are_served(things: Sequence[Object]) -> Iterator[Wired]:
         for number, port in items(thing.get("spec") or {}, "ports"):
             target = port.get("targetPort", port.get("port"))
             if isinstance(target, str) and any(served) and not any(target in ports for ports in served):
-                message = f"port {target} is no port of the pods that it selects"
-                yield Wired(index, Complaint(message, "name a port of a container", (*at[:1], "ports", number)))
+                message = f"the pods that it selects have no port {target}"
+                yield Wired(index, Complaint(message, at=(*at[:1], "ports", number)))
 
 
-WIRING: tuple[Callable[[Sequence[Object]], Iterator[Wired]], ...] = (
-    unique_objects,
-    selectors_match_pods,
-    service_ports_are_served,
+WIRING = (
+    Rule.of(unique_objects, step="wiring", remedy="rename one of the two"),
+    Rule.of(selectors_match_pods, step="wiring"),
+    Rule.of(service_ports_are_served, step="wiring", remedy="name a port of a container"),
 )
 
 _LABELS = "make the selector equal to labels of the pod template"
 
 
 def _templates(thing: Object) -> Iterator[tuple[Object, Pod]]:
-    """Return the labels and the spec of each pod that an object describes."""
+    """Yield the labels and the spec of each pod that an object describes."""
     if thing.get("kind") == "Pod":
         yield from ((metadata(thing).get("labels") or {}, pod) for pod in pods(thing))
         return
@@ -74,7 +75,7 @@ def _templates(thing: Object) -> Iterator[tuple[Object, Pod]]:
 
 
 def _selector(thing: Object) -> tuple[Keys, Object]:
-    """Return the labels that a Service, or a workload with matchLabels, selects; of what is not sure, none."""
+    """Return the labels that a Service, or a workload with matchLabels, selects; empty if they are uncertain."""
     selector = (thing.get("spec") or {}).get("selector")
     if not isinstance(selector, dict):
         return (), {}
@@ -89,7 +90,7 @@ def _meets(labels: Object, wanted: Object) -> bool:
     return all(labels.get(name) == value for name, value in ours.items())
 
 
-# Labels that controllers add to the pods that they make: Kubernetes' own (kubernetes.io, Well-Known Labels; those of
+# Labels that controllers add to their pods: Kubernetes' own (kubernetes.io, Well-Known Labels; those of
 # Jobs have an older spelling without a domain), and those of JobSet, LeaderWorkerSet, Volcano, Kubeflow and KubeRay.
 _CONTROLLERS = (
     *("job-name", "controller-uid", "batch.kubernetes.io/", "statefulset.kubernetes.io/", "apps.kubernetes.io/"),

@@ -1,8 +1,8 @@
 """The readout of a run from its logs.
 
-The way of the data: a log in blocks of lines (`lines`), of which few matter (`scan`), each read by a module for its
-family (`readers`) into events (`events`), gathered as steps of one run (`log`, `track`). With the facts of the run
-(`facts`, `settings`, `jobs`) they become figures (`window`, `figures`, `flops`, `peak`, `timeline`), joined in a
-`readout`, which is written in many ways (`text`, `shapes`, `prometheus`, `plot`, `report`) and compared (`compare`,
-`published`). `live` says one line on a run that is still going.
+The data flow: `read` splits logs into blocks of lines (`lines`), finds the few relevant lines (`scan`), parses them
+with one module per family (`readers`) into events (`events`), and collects these as the steps of one run (`log`,
+`track`). `figures` combines them with the facts of the run (`facts`, `settings`, `jobs`) and computes figures
+(`window`, `flops`, `peak`, `timeline`). `report_data` joins these in a readout. `show` writes it in several forms
+(`text`, `export`, `prometheus`, `plot`, `html`) and compares it (`compare`). `live` prints one line on an active run.
 """

@@ -1,4 +1,4 @@
-"""One run of a log that holds several: a run begins where a configuration contradicts the one before, or says so."""
+"""Choose one run of a log with several: a run begins where a configuration contradicts the previous one or is new."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TypeAlias
 from chartgen.errors import Problem, UsageError
 from chartgen.metrics.figures.facts import Notice, agree
 from chartgen.metrics.figures.settings import facts_of
+from chartgen.metrics.read.collect import Log
 from chartgen.metrics.read.events import NEVER
-from chartgen.metrics.read.log import Log
 
-# Where a run begins: index of its first step, and its first configuration; its settings.
+# The start of a run: index of its first step, index of its first configuration, its settings.
 _Run: TypeAlias = tuple[int, int, Mapping[str, str]]
 
 
@@ -21,19 +21,19 @@ def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], li
 
     Args:
         log: A log with steps.
-        number: Which run, from 1; None = the last.
+        number: Number of the run, from 1; None = the last.
 
     Returns:
-        What the log tells of it, its settings, and what the reader has to know.
+        The log of the run, its settings, and notices for the reader.
 
     Raises:
-        UsageError: The log has no such run.
+        UsageError: The log does not contain this run.
     """
     runs = _runs(log)
     if number and number > len(runs):
         count = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
-        hint = "runs are told apart by their settings and their ends; any other start is a restart"
-        raise UsageError(Problem(f"there is no run {number}: the log holds {count}", log.places[0], hint=hint))
+        hint = "a new run has other settings, or starts after the end of the one before; any other start is a restart"
+        raise UsageError(Problem(f"no run {number}: the log contains {count}", log.places[0], hint=hint))
     at = (number or len(runs)) - 1
     if len(runs) == 1:
         return log, runs[0][2], []
@@ -43,13 +43,13 @@ def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], li
 
 
 def _after_the_end(log: Log, begin: int) -> bool:
-    """Report whether steps begin from scratch when all that were planned are done."""
+    """Report whether the steps restart from the beginning after all planned steps."""
     numbers, planned = log.track.numbers, log.track.planned
     return begin > 0 and planned > 0 and numbers[begin] <= 1 and numbers[begin - 1] >= planned - 1
 
 
 def _whose(log: Log) -> str:
-    return "the log holds" if len(log.places) == 1 else "the logs hold"
+    return "the log contains" if len(log.places) == 1 else "the logs contain"
 
 
 def _runs(log: Log) -> list[_Run]:
@@ -77,7 +77,7 @@ def _cut(log: Log, runs: list[_Run], at: int) -> Log:
     run.broken, run.first_broken, run.bandwidths = log.broken, log.first_broken, log.bandwidths
     run.checkpoints = [each for each in log.checkpoints if section <= each.section < behind]
     run.marks = [each for each in log.marks if section <= each.section < behind]
-    # of a later run most logs do not tell when its program was started
+    # most logs do not contain the program start of a later run
     run.begun = log.starts.get(section, NEVER) if at else log.begun
     run.fresh, run.remarks = log.fresh, log.remarks
     others = [each.when for each in run.checkpoints] + [each.when for each in run.marks]

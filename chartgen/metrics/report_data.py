@@ -1,46 +1,40 @@
-"""The readout of a run: everything that its logs and the facts beside them amount to."""
+"""The readout of a run: all figures from its logs and facts."""
 
 from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from math import isfinite
-from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.choose_run import choose_run
+from chartgen.metrics.figures.derived import LINES, Derived, batch_of, derived_of, gpus_of
 from chartgen.metrics.figures.facts import Facts, Notice, agree
 from chartgen.metrics.figures.guard import check, clean
+from chartgen.metrics.figures.results import Evaluation, Loss, Score, evaluations_of, loss_of, score_of
 from chartgen.metrics.figures.settings import facts_of, target_of
 from chartgen.metrics.figures.summary import Speed, Times, missing, speed_of, times_of
 from chartgen.metrics.figures.timeline import Timeline, timeline_of
 from chartgen.metrics.figures.window import Window, window_of
-from chartgen.metrics.read.events import NEVER
-from chartgen.metrics.read.log import Log, kept
+from chartgen.metrics.read.collect import Log
+from chartgen.metrics.read.track import kept
 
 if TYPE_CHECKING:
     from chartgen.metrics.figures.cost import Cost
     from chartgen.metrics.figures.flops import Attention
     from chartgen.metrics.figures.peak import Peak
-# Between two of their lines more than training passes.
-_UNEVEN = ("mlperf",)
-_LINES = "the times of the lines"
-# How far from a whole number of GPUs the logged speeds may be.
-_WHOLE = 0.02
 
 
 class Wanted(NamedTuple):
-    """What a user asks for.
+    """The options of a readout.
 
     Args:
         window: FIRST:LAST in steps, `all`, or empty for all but the warm-up.
         attention: Convention of the MFU.
-        peak: Number format or TFLOPS that the MFU is a share of; empty = the run's precision.
-        price: Price of a machine for an hour; None = no cost.
-        facts: What tells facts beside the log, and the facts.
-        run: Which run of a log of several, from 1; None = the last.
+        peak: Number format or TFLOPS for the MFU; empty = the run's precision.
+        price: Price per machine and hour; None = no cost.
+        facts: Sources of facts besides the log, with their facts.
+        run: Number of the run in a log with several, from 1; None = the last.
     """
 
     window: str = ""
@@ -51,74 +45,30 @@ class Wanted(NamedTuple):
     run: int | None = None
 
 
-class Loss(NamedTuple):
-    """How the loss went in the window.
-
-    Args:
-        first: The first that is a number.
-        last: The last that is a number.
-        lowest: The lowest.
-        slope: Change in 1,000 steps by a straight line through all (least squares).
-    """
-
-    first: float
-    last: float
-    lowest: float
-    slope: float
-
-
-class Derived(NamedTuple):
-    """A step time that the log does not tell.
-
-    Args:
-        seconds: The mean of the window.
-        source: What it was worked out from.
-    """
-
-    seconds: float
-    source: str
-
-
-class Evaluation(NamedTuple):
-    """One evaluation of the model.
-
-    Args:
-        value: What came out: a loss, or what else the benchmark measures.
-        step: The step that it came after; -1 = not told.
-        samples: The samples that it came after; nan = not told.
-        when: When; nan = not told.
-    """
-
-    value: float
-    step: int
-    samples: float
-    when: float
-
-
 class Readout(NamedTuple):
-    """The figures of a run; None where the log or a fact does not tell them.
+    """The figures of a run; None when unknown.
 
     Args:
-        log: What the logs tell of the run.
+        log: The data of the run's logs.
         facts: Model, batch and machines.
-        window: The steps that step time, speed and loss are of.
+        window: The steps for step time, speed and loss.
         times: Step times.
-        speed: What they amount to.
+        speed: The speed that follows from them.
         attention: Convention of the MFU; `given` when the FLOPs of a sample were given.
-        peak: What the MFU is a share of.
+        peak: The peak that the MFU is a share of.
         mfu: Model FLOPs utilization, 0 to 1.
-        loss: How the loss went.
-        totals: skipped, nans -> steps, as the program counts them; empty when it does not.
+        loss: The course of the loss.
+        totals: skipped, nans -> number of steps, as the program counts them; empty when it does not.
         odd: Name of a value -> steps where it is nan or infinite.
-        memory: Most memory of a GPU in GB (10^9 bytes).
-        joules: Energy of a GPU and step in J.
-        timeline: Where the time went.
-        cost: What it cost.
-        score: MLPerf's time to train in seconds, and how it ended.
-        derived: A step time that was worked out, where the log tells none.
-        evaluations: What evaluations came to, first to last.
-        target: What an evaluation has to reach; None = not told.
-        notices: What the reader has to know.
+        memory: Maximum memory of a GPU in GB (10^9 bytes).
+        joules: Energy per GPU and step in J.
+        timeline: How the run used its time.
+        cost: The cost of the run.
+        score: MLPerf's time to train in seconds, and its outcome.
+        derived: A calculated step time, when the log does not contain one.
+        evaluations: The evaluations, first to last.
+        target: The target of an evaluation; None = unknown.
+        notices: Notices for the reader.
     """
 
     log: Log
@@ -136,7 +86,7 @@ class Readout(NamedTuple):
     memory: float | None = None
     joules: float | None = None
     cost: Cost | None = None
-    score: tuple[float, str] | None = None
+    score: Score | None = None
     derived: Derived | None = None
     evaluations: Sequence[Evaluation] = ()
     target: float | None = None
@@ -144,28 +94,28 @@ class Readout(NamedTuple):
 
     @property
     def left(self) -> float | None:
-        """Seconds until the planned steps are done, at the speed of the window; None when they are, or nobody plans."""
+        """Return the seconds for the remaining planned steps, at the window's speed; None when unknown or done."""
         steps = self.planned - self.log.track.numbers[-1]
         each = self.times.mean if self.times else self.derived.seconds if self.derived else None
         return steps * each if each and steps > 1 else None
 
     @property
     def planned(self) -> int:
-        """Steps of the whole run; 0 when nobody tells, or the values are of a shorter run."""
+        """Return the steps of the whole run; 0 when unknown, or when the values are those of a shorter run."""
         told = int(self.facts.get("steps") or 0)
         return self.log.track.planned or (told if told >= self.log.track.numbers[-1] else 0)
 
 
 def read_out(log: Log, wanted: Wanted) -> Readout:
-    """Work out all figures of a run.
+    """Return all figures of a run.
 
     Args:
-        log: What its logs tell.
-        wanted: What the user asks for.
+        log: The data of its logs.
+        wanted: The options of the readout.
 
     Raises:
-        UsageError: The window, the peak or the GPU is none, or there is no such run.
-        ChartgenError: The log or the window has no steps.
+        UsageError: The window, the peak or the GPU is invalid, or the run does not exist.
+        ChartgenError: The log or the window does not contain steps.
     """
     if not len(log.track):
         raise ChartgenError(Problem("has no training steps, but a test of the network", log.places[0]))
@@ -178,7 +128,7 @@ def read_out(log: Log, wanted: Wanted) -> Readout:
         )
     notices += clean(log.track)
     window = window_of(log.track, wanted.window)
-    batch, uneven = _batch(window)
+    batch, uneven = batch_of(window)
     measured = {} if uneven or batch is None else {"batch": round(batch)}
     lengths = {*window.values("sequence")}
     measured |= {"sequenceLength": round(lengths.pop())} if len(lengths) == 1 else {}
@@ -188,7 +138,7 @@ def read_out(log: Log, wanted: Wanted) -> Readout:
         known = known._replace(known={**known.known, "batch": batch})
         notices.append(Notice(f"the batch grows within the window; figures are of its mean, {batch:,.1f} samples"))
     notices += [Notice(text) for text in log.remarks]
-    known = known._replace(known={**_gpus(window, known), **known.known})
+    known = known._replace(known={**gpus_of(window, known), **known.known})
     return _figures(log, window, known, wanted, notices, section)
 
 
@@ -196,11 +146,11 @@ def _figures(
     log: Log, window: Window, facts: Facts, wanted: Wanted, notices: list[Notice], section: Mapping[str, str]
 ) -> Readout:
     times = times_of(window)
-    derived = None if times else _derived(window, facts)
+    derived = None if times else derived_of(window, facts)
     seconds = times.mean if times else derived.seconds if derived else None
     speed = speed_of(seconds, window, facts)
-    # times of lines would be compared with themselves
-    useful = None if derived and derived.source == _LINES else seconds
+    # otherwise times of lines would be compared with themselves
+    useful = None if derived and derived.source == LINES else seconds
     timeline, backwards = timeline_of(log, window, times.median if times else useful)
     peak = _peak(wanted.peak, facts) if speed.tflops else None
     speed, doubts = check(speed, None if isinstance(peak, Notice) else peak, facts)
@@ -220,14 +170,14 @@ def _figures(
         peak=peak,
         derived=derived,
         mfu=conventions[attention] / peak.tflops if peak and attention in conventions else None,
-        loss=_loss(window),
+        loss=loss_of(window),
         totals={name: round(sum(_run(log, name))) for name in ("skipped", "nans") if name in log.track.columns},
         odd=_odd(log),
         memory=max(_run(log, "memory"), default=None),
         joules=window.mean("energy"),
         cost=None if isinstance(cost, Notice) else cost,
-        score=_score(log),
-        evaluations=_evaluations(log),
+        score=score_of(log),
+        evaluations=evaluations_of(log),
         target=target_of(section),
         notices=[
             *notices,
@@ -248,83 +198,14 @@ def _peak(wanted: str, facts: Facts) -> Peak | Notice:
 def _cost(price: float, facts: Facts, timeline: Timeline, speed: Speed) -> Cost | Notice:
     from chartgen.metrics.figures.cost import cost_of
 
-    return cost_of(price, facts, timeline.wall, speed.tokens)
-
-
-def _batch(window: Window) -> tuple[float | None, bool]:
-    """Return the batch that the steps had, and whether it was not always the same."""
-    told = window.values("batch")
-    if told:
-        return window.mean("batch"), min(told) != max(told)
-    pairs = pairwise(window.rows("samples"))
-    each = {(value - last) / (step - before) for (before, last), (step, value) in pairs if step > before}
-    # some loggers round to a few digits, and then the differences tell nothing
-    (batch,) = each if len(each) == 1 else (0.0,)
-    return (batch, False) if batch > 0 and batch.is_integer() else (None, False)
-
-
-def _derived(window: Window, facts: Facts) -> Derived | None:
-    """Work out the step time of a log that does not tell it: from its tokens a second, or from when it was written."""
-    speed, gpus = window.rate("tokens"), facts.get("gpus")
-    batch, sequence = facts.get("batch"), facts.get("sequenceLength")
-    if speed and gpus and batch and sequence:
-        return Derived(batch * sequence / (speed * gpus), "tokens/s")
-    if window.track.family in _UNEVEN:
-        return None
-    when, numbers = window.track.when, window.track.numbers
-    passed = steps = 0.0
-    for each in window.ranges:
-        told = [at for at in (each.start, each.stop - 1) if isfinite(when[at])]
-        if len(told) == 2 and when[told[1]] > when[told[0]]:
-            passed += when[told[1]] - when[told[0]]
-            steps += numbers[told[1]] - numbers[told[0]]
-    return Derived(passed / steps, _LINES) if steps else None
-
-
-def _gpus(window: Window, facts: Facts) -> dict[str, int]:
-    """Work out the GPUs of a log that tells the tokens/s of one of them; nothing when that is no whole number."""
-    each, seconds = window.rate("tokens"), window.mean("seconds")
-    batch, sequence = facts.get("batch"), facts.get("sequenceLength")
-    if facts.get("gpus") or not (each and seconds and batch and sequence):
-        return {}
-    count = batch * sequence / (seconds * each)
-    return {"gpus": round(count)} if count > 0.5 and abs(count / round(count) - 1) < _WHOLE else {}
-
-
-def _loss(window: Window) -> Loss | None:
-    values = window.values("loss")
-    if not values:
-        return None
-    first = window.first
-    steps = array("d", [step - first for step, _ in window.rows("loss")])
-    # sums of a straight line
-    x, y, xx, xy = sum(steps), sum(values), sum(map(mul, steps, steps)), sum(map(mul, steps, values))
-    spread = len(values) * xx - x * x
-    slope = (len(values) * xy - x * y) / spread * 1000 if spread else 0.0
-    return Loss(values[0], values[-1], min(values), slope)
+    return cost_of(price, facts, timeline.wall_seconds, speed.tokens)
 
 
 def _run(log: Log, name: str) -> array[float]:
-    """Return a column over the steps that count in the end, without what is no number."""
+    """Return the finite values of a column over the counted steps."""
     return Window(log.track, tuple(kept(log.track))).values(name)
 
 
 def _odd(log: Log) -> dict[str, tuple[int, ...]]:
     numbers = log.track.numbers
     return {name: tuple(numbers[at] for at in indices) for name, indices in log.track.odd.items() if indices}
-
-
-def _evaluations(log: Log) -> tuple[Evaluation, ...]:
-    told = [mark for mark in log.marks if mark.kind == "eval"]
-    if told:
-        return tuple(Evaluation(float(mark.text), mark.step, mark.samples, mark.when) for mark in told)
-    # some programs repeat the last one with each step
-    track, column = log.track, log.track.column("validation") or ()
-    changed = [at for at, value in enumerate(column) if isfinite(value) and (not at or column[at - 1] != value)]
-    return tuple(Evaluation(column[at], track.numbers[at], NEVER, track.when[at]) for at in changed)
-
-
-def _score(log: Log) -> tuple[float, str] | None:
-    starts = [mark for mark in log.marks if mark.kind == "run_start"]
-    stops = [mark for mark in log.marks if mark.kind == "run_stop"]
-    return (stops[-1].when - starts[-1].when, stops[-1].text) if starts and stops else None

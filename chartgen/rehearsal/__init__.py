@@ -1,5 +1,6 @@
 """Rehearsals: a release on a real, throw-away Kubernetes control plane with simulated machines.
 
-Modules: engines (which programs, where), build (making them), controlplane, processes and supervisor (running them),
-controllers (one module each), machines (simulated nodes), and sandbox (one that stays).
+Modules: engines (programs and their locations), engine_get (gets them by engine_download and engine_fetch, or
+engine_build), controlplane, processes and supervisor (run them), controllers (one module each), simulated_nodes, and
+sandbox (a persistent control plane).
 """

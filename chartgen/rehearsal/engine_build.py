@@ -1,33 +1,32 @@
-"""Building engines from the Go module proxy into the user's cache.
+"""Build engines from the Go module proxy into the user's cache.
 
-An engine is built in an empty module that requires it ("tools module"): `go install path@version` refuses modules with
-replace directives and needs version lists that are not served for all of them.
+An engine is built in an empty module that requires it ("tools module"): `go install path@version` rejects modules with
+replace directives and needs version lists that are not available for all modules.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from chartgen.errors import MissingToolError, Problem
 from chartgen.programs import Progress
 from chartgen.rehearsal.engines import Engine, engine, engines_dir, find, parse_version
+from chartgen.rehearsal.folders import cache_lock, draft_folder
 
 GO_MINIMUM = (1, 26, 0)  # the go directives of Kubernetes 1.36, Kueue 0.19 and Helm 4.3
-_TOOLCHAINS = (1, 21, 0)  # since then Go fetches a newer toolchain by itself, unless GOTOOLCHAIN forbids it
+_TOOLCHAINS = (1, 21, 0)  # since this version Go fetches a newer toolchain itself, unless GOTOOLCHAIN forbids it
 _REPLACE = re.compile(r"^(?:replace)?\s*(\S.*?)\s+=>\s+(\S.*?)\s*(?://.*)?$", re.MULTILINE)
 _SUMS = Path(__file__).parent.parent / "data" / "go.sum"
-_HEARTBEAT = 15.0  # seconds between signs of life; the longest build takes three minutes
+_HEARTBEAT = 15.0  # seconds between progress lines; the longest build takes three minutes
 _UNREACHABLE = (
     "dial tcp",
     "proxyconnect",
@@ -44,13 +43,13 @@ def build(names: Iterable[str], *, progress: Progress | None = None) -> dict[str
 
     Args:
         names: Engine names.
-        progress: Gets one line at the start and end of each build, and now and then in between.
+        progress: Receives lines at the start and end of each build, and regularly in between.
 
     Returns:
         The program of each engine.
 
     Raises:
-        UsageError: An unknown name.
+        UsageError: A name is unknown.
         MissingToolError: Go is missing or too old, a module cannot be fetched, or a build failed.
     """
     say = progress or (lambda _: None)
@@ -58,45 +57,60 @@ def build(names: Iterable[str], *, progress: Progress | None = None) -> dict[str
     missing = [name for name, path in found.items() if path is None]
     if missing:
         go = find_go()
-        for number, name in enumerate(missing, 1):
-            found[name] = _build_locked(go, engine(name), f"({number} of {len(missing)})", say)
+        started = time.monotonic()
+        for number, name in enumerate(missing):
+            left = time_left([engine(each).seconds for each in missing], number, time.monotonic() - started)
+            position = f"({number + 1} of {len(missing)}, about {math.ceil(left / 60)} min left)"
+            found[name] = _build_locked(go, engine(name), position, say)
     return {name: path for name, path in found.items() if path is not None}
 
 
+def time_left(weights: Sequence[float], built: int, took: float) -> float:
+    """Return the seconds that the remaining builds take.
+
+    Args:
+        weights: Durations of all builds, as measured elsewhere; the first are done.
+        built: Number of those.
+        took: Seconds that they took here; the rest is expected to be as much slower or faster.
+    """
+    done = sum(weights[:built])
+    return sum(weights[built:]) * (took / done if done else 1.0)
+
+
 def _build_locked(go: str, wanted: Engine, position: str, say: Progress) -> Path:
-    with _lock(wanted, say):
-        if not wanted.program.is_file():  # another process may have built it while this one waited
+    def wait() -> None:
+        say(f"{wanted.name} {wanted.version}: waiting for another chartgen, which builds it")
+
+    with cache_lock(engines_dir(), wanted.name, wait):
+        if not wanted.program.is_file():  # another process may have built it during the wait
             started = time.monotonic()
             say(f"{wanted.name} {wanted.version}: building {position}")
             _build(go, wanted, say)
-            say(f"{wanted.name} {wanted.version}: built in {time.monotonic() - started:.0f} s {position}")
+            say(f"{wanted.name} {wanted.version}: built in {time.monotonic() - started:.0f} s")
     return wanted.program
 
 
 def _build(go: str, wanted: Engine, say: Progress) -> None:
     root = engines_dir()
-    for left in root.glob(f".{wanted.name}-*"):  # of a build that was killed; the lock says that none runs now
-        shutil.rmtree(left, ignore_errors=True)
     try:
-        with tempfile.TemporaryDirectory(prefix=f".{wanted.name}-", dir=root) as scratch:
-            work, result = Path(scratch, "work"), Path(scratch, "result")
+        with draft_folder(root, wanted.name) as scratch:
+            work, result = scratch / "work", scratch / "result"
             (result / "bin").mkdir(parents=True)
-            source = write_module(go, wanted, work, sums())
+            write_module(go, wanted, work, sums())
             flags = " ".join(("-s -w", *wanted.ldflags))
             package = "/".join(filter(None, (wanted.module, wanted.package)))
             program = result / "bin" / wanted.binary
             argv = [go, "build", "-trimpath", "-ldflags", flags, "-o", str(program), package]
             go_run(argv, work, wanted, say)
             _check_sums(wanted, work)
-            _copy_data(wanted, source, result / "data")
-            shutil.rmtree(wanted.folder, ignore_errors=True)  # there only when somebody removed the program in it
+            shutil.rmtree(wanted.folder, ignore_errors=True)  # exists only if the program in it was removed
             result.replace(wanted.folder)
     except OSError as error:
         raise MissingToolError(Problem(f"{wanted.name} cannot be built: {error.strerror}", root)) from error
 
 
 def sums() -> str:
-    """Return the checksums of all modules that the engines are built from, on any system: `make sums` writes them."""
+    """Return the checksums of all modules of the engines, for all systems; `make sums` writes them."""
     return _SUMS.read_text("utf-8")
 
 
@@ -106,11 +120,11 @@ def write_module(go: str, wanted: Engine, work: Path, known: str) -> Path:
     Args:
         go: The go command.
         wanted: The engine.
-        work: The module's folder, which is made.
-        known: Its go.sum. Go asks the checksum database, where the user has one, for what is not in it.
+        work: The module's folder, which is created.
+        known: Its go.sum. Go checks other modules with the checksum database, if the user has one.
 
     Raises:
-        MissingToolError: A module cannot be fetched, or is not the one that is known.
+        MissingToolError: A module cannot be fetched, or does not match its checksum.
     """
     work.mkdir()
     (work / "go.sum").write_text(known, "utf-8")
@@ -131,26 +145,26 @@ def write_module(go: str, wanted: Engine, work: Path, known: str) -> Path:
 
 
 def _check_sums(wanted: Engine, work: Path) -> None:
-    """Refuse what was built from a module without a known checksum, which Go has added; nothing of it has run yet."""
+    """Reject a build that used a module without a known checksum, which Go has added; it has not run yet."""
     unknown = sorted(set((work / "go.sum").read_text("utf-8").splitlines()) - set(sums().splitlines()))
     if unknown:
         module = " ".join(unknown[0].split()[:2])
-        hint = "unset what replaces modules in `go env`, or put the program on PATH"
+        hint = "unset replacements of modules in `go env`, or put the program on PATH"
         raise MissingToolError(Problem(f"{wanted.name} is not built: {module} has no known checksum", hint=hint))
 
 
 def _replaces(source: Path, staging: str) -> str:
-    """Return the replace lines of a module, with a version in place of each folder of the module's repository."""
+    """Return the replace lines of a module, with a version instead of each folder of the module's repository."""
     found = _REPLACE.findall((source / "go.mod").read_text("utf-8"))
     pairs = ((old, f"{old} {staging}" if new.startswith("./staging/") else new) for old, new in found)
     return "".join(f"replace {old} => {new}\n" for old, new in pairs)
 
 
 def _edit(wanted: Engine, source: Path, copy: Path) -> None:
-    """Copy a module and replace texts in it, each of which must be there once."""
+    """Copy a module and replace texts in it; each must occur once."""
     shutil.copytree(source, copy, copy_function=shutil.copyfile)
     for folder in (copy, *filter(Path.is_dir, copy.rglob("*"))):
-        folder.chmod(0o755)  # those of the module cache are read-only, and this one is removed
+        folder.chmod(0o755)  # copies of the module cache are read-only, but this folder is removed later
     for name, texts in wanted.edit.items():
         content = (copy / name).read_text("utf-8")
         for old, new in texts.items():
@@ -162,24 +176,12 @@ def _edit(wanted: Engine, source: Path, copy: Path) -> None:
         (copy / name).write_text(content, "utf-8")
 
 
-def _copy_data(wanted: Engine, source: Path, target: Path) -> None:
-    from chartgen.helm.yaml import load, read_text
-
-    target.mkdir()
-    for name, patterns in wanted.data.items():
-        found: list[Any] = []
-        for path in (path for pattern in patterns for path in sorted(source.glob(pattern))):
-            texts = re.split(r"^---\s*$", read_text(path), flags=re.MULTILINE)
-            found += [data for text in texts if (data := load(text, path).data) is not None]
-        (target / name).write_text(json.dumps(found), "utf-8")
-
-
 def find_go() -> str:
-    """Find a Go that can build the engines; the user's own Go settings stay as they are."""
+    """Return a Go that can build the engines; the user's Go settings stay unchanged."""
     go = shutil.which("go")
     if go is None:
         hint = "install Go 1.26 or newer, or put the missing programs on PATH"
-        raise MissingToolError(Problem("Go is missing, and it builds the engines", hint=hint))
+        raise MissingToolError(Problem("cannot build the engines: Go is not installed", hint=hint))
     answer = subprocess.run([go, "env", "GOVERSION", "GOTOOLCHAIN"], capture_output=True, encoding="utf-8", check=False)
     version, toolchain = parse_version(answer.stdout), answer.stdout.partition("\n")[2].strip()
     fetches = version is not None and version >= _TOOLCHAINS and toolchain.startswith(("auto", "path+auto"))
@@ -198,21 +200,21 @@ def go_run(
         argv: The command.
         work: The module's folder.
         wanted: The engine.
-        say: Gets a line now and then.
+        say: Receives a line regularly.
         system: GOOS and GOARCH; empty for this machine's.
 
     Raises:
-        MissingToolError: It failed.
+        MissingToolError: The command failed.
     """
     settings = {"CGO_ENABLED": "0", "GO111MODULE": "on", "GOWORK": "off", "GOOS": system[0], "GOARCH": system[1]}
-    flags = f"{os.environ.get('GOFLAGS', '')} -mod=mod".strip()  # the last -mod wins over a user's -mod=vendor
+    flags = f"{os.environ.get('GOFLAGS', '')} -mod=mod".strip()  # the last -mod overrides a user's -mod=vendor
     env = {**os.environ, **settings, "GOFLAGS": flags}
     with (work / "stdout").open("w+b") as out, (work / "stderr").open("w+b") as err:
         process = subprocess.Popen(argv, cwd=work, env=env, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
         try:
             code = _wait(process, wanted, say)
         finally:
-            if process.poll() is None:  # Ctrl-C: go removes its own temporary files when it is asked to stop
+            if process.poll() is None:  # Ctrl-C: go removes its temporary files when it is terminated
                 process.send_signal(signal.SIGINT)
                 process.wait()
         output, errors = ((work / name).read_text("utf-8", "replace") for name in ("stdout", "stderr"))
@@ -233,35 +235,13 @@ def _wait(process: subprocess.Popen[bytes], wanted: Engine, say: Progress | None
 
 def _failure(wanted: Engine, output: str) -> Problem:
     lines = [line for line in output.splitlines() if line.strip() and not line.startswith("go: downloading")]
-    hint = f"Go said: {' | '.join(line.strip() for line in lines[-8:])}"
+    hint = f"output of Go: {' | '.join(line.strip() for line in lines[-8:])}"
     if "no space left on device" in output:
         return Problem(f"{wanted.name} cannot be built: the disk is full", hint=f"free about 4 GB; {hint}")
     if "checksum mismatch" in output:
-        problem = f"{wanted.name} is not built: a Go module is not the one that chartgen knows, by its checksum"
-        return Problem(problem, hint=f"somebody changed it on its way; check `go env GOPROXY`; {hint}")
+        problem = f"{wanted.name} cannot be built: a Go module has another checksum than the one in chartgen"
+        return Problem(problem, hint=f"it was changed in transit; check `go env GOPROXY`; {hint}")
     if any(sign in output for sign in _UNREACHABLE):
         problem = f"{wanted.name} cannot be built: a Go module cannot be fetched"
         return Problem(problem, hint=f"check the network and `go env GOPROXY GOSUMDB`; {hint}")
     return Problem(f"{wanted.name} {wanted.version} cannot be built", hint=hint)
-
-
-@contextmanager
-def _lock(wanted: Engine, say: Progress) -> Iterator[None]:
-    """Hold the engine's lock; the system releases it however the process ends."""
-    import fcntl
-
-    root = engines_dir()
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-        file = (root / f".lock-{wanted.name}").open("w", encoding="utf-8")
-    except OSError as error:
-        raise MissingToolError(
-            Problem(f"the cache cannot be written: {error.strerror}", root, hint="set CHARTGEN_CACHE")
-        ) from error
-    with file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"{wanted.name} {wanted.version}: another chartgen builds it, waiting")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -1,38 +1,40 @@
-"""The programs that a rehearsal runs: which versions, and where they are found."""
+"""The programs of a rehearsal: their versions and locations."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import platform
 import re
-import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
 from chartgen.helm.program import find_program
-from chartgen.programs import cache_dir, chosen_tool
+from chartgen.programs import cache_dir, chosen, find_tool
 
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 _PARTS: dict[str, tuple[str, ...]] = {
     "volcano": ("volcano-webhook-manager", "volcano-controller-manager", "volcano-scheduler"),
     "cloud-kinds": (),
     "cloud-storage": (),
+    "devices": (),
 }
+_DATA = Path(__file__).parent.parent / "data"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
 
 
 @dataclass(frozen=True)
 class OnPath:
-    """Which program on PATH is as good as the pinned one.
+    """Accepted versions of a program on PATH.
 
     Args:
-        argv: Arguments that make it print its version.
+        argv: Arguments that print its version.
         minimum: Lowest version.
         below: First version that is too new.
     """
@@ -43,22 +45,42 @@ class OnPath:
 
 
 @dataclass(frozen=True)
+class Download:
+    """An official program of this system.
+
+    Args:
+        version: Its release.
+        url: The file; `oci://REGISTRY/NAME` for an image.
+        member: The program in the archive or image; empty when the file is the program.
+        digest: Algorithm and checksum of the file, or of the image's index, joined by a colon.
+    """
+
+    version: str
+    url: str
+    member: str
+    digest: str
+
+
+@dataclass(frozen=True)
 class Engine:
     """One pinned program.
 
     Args:
-        name: What chartgen calls it.
+        name: Its name in chartgen.
         module: Go module of its source.
         version: Version of that module.
         package: Main package, below the module; empty for the module's root.
         binary: File name of the program.
-        staging: Version that replaces the module's ./staging folders, beside its other replace lines; empty when the
-            module's go.mod is built as it is.
-        edit: File of the module -> text in it -> what it is built with instead.
+        staging: Version that replaces the module's ./staging folders, beside its other replace lines; empty for an
+            unchanged go.mod.
+        edit: File of the module -> text in it -> its replacement.
         copy_sum: Build with the module's own go.sum.
         ldflags: Linker flags that make it report its version.
-        data: File to write -> patterns of module files, whose YAML documents it holds as a JSON list.
-        path: What is accepted from PATH; None when only the built one will do, because its data files are needed.
+        data: Name of a list of objects -> patterns of the module files that contain them.
+        tests: Whether only the tests of chartgen use it.
+        path: Accepted versions on PATH; None for programs that do not report theirs.
+        seconds: Duration of its build relative to those of the others.
+        download: The official program for this system; None if no checksum of one is known.
     """
 
     name: str
@@ -71,25 +93,38 @@ class Engine:
     ldflags: tuple[str, ...] = ()
     data: dict[str, list[str]] = field(default_factory=dict)
     edit: dict[str, dict[str, str]] = field(default_factory=dict)
+    tests: bool = False
     path: OnPath | None = None
+    seconds: int = 60
+    download: Download | None = None
 
     @property
     def folder(self) -> Path:
-        """Where the cache keeps it: a folder for each way of building it, so that a changed recipe is built anew."""
+        """Return the folder of its build in the cache; each recipe has its own, so a change leads to a build."""
+        # `data` no longer changes a build, but without it all engines would have to be built again.
         recipe = repr((self.package, self.staging, self.copy_sum, self.ldflags, sorted(self.data.items())))
         recipe += repr(sorted(self.edit.items())) if self.edit else ""
         digest = hashlib.sha256(recipe.encode()).hexdigest()[:6]
-        return engines_dir() / f"{self.name}-{self.version}-{_go_os()}-{_go_arch()}-{digest}"
+        return engines_dir() / f"{self.name}-{self.version}-{system()}-{digest}"
 
     @property
     def program(self) -> Path:
-        """Where the built program is, or would be."""
-        return self.folder / "bin" / self.binary
+        """Return the path of the program in the cache, built or downloaded; it may not exist yet."""
+        built = self.folder / "bin" / self.binary
+        return self.downloaded if self.downloaded and self.downloaded.is_file() and not built.is_file() else built
+
+    @property
+    def downloaded(self) -> Path | None:
+        """Return the path of the downloaded program, which may not exist yet; each checksum has its own folder."""
+        if not self.download:
+            return None
+        digest = self.download.digest.partition(":")[2][:6]
+        return engines_dir() / f"{self.name}-{self.download.version}-{system()}-{digest}" / "bin" / self.binary
 
 
 @dataclass(frozen=True)
 class EngineStatus:
-    """Where an engine stands: `path` is None when it is missing, `source` is cache, yours or empty."""
+    """Location of an engine: `path` is None when it is missing, `source` is cache, yours or empty."""
 
     name: str
     version: str
@@ -98,7 +133,7 @@ class EngineStatus:
 
 
 def engines_dir() -> Path:
-    """Return the folder that holds the built engines."""
+    """Return the folder of the engines that were built or downloaded."""
     return cache_dir() / "engines"
 
 
@@ -107,16 +142,20 @@ def engines() -> dict[str, Engine]:
     """Return the table of pinned engines, by name."""
     from chartgen.helm.yaml import load_file
 
-    source = Path(__file__).parent.parent / "data" / "engines.yaml"
-    table: Any = load_file(source).data
+    table: Any = load_file(_DATA / "engines.yaml").data
     return {name: _engine(name, entry) for name, entry in table["engines"].items()}
+
+
+def of_users() -> list[str]:
+    """Return the names of the engines that users need."""
+    return [name for name, each in engines().items() if not each.tests]
 
 
 def engine(name: str) -> Engine:
     """Return one engine.
 
     Raises:
-        UsageError: There is no engine of that name.
+        UsageError: No engine has that name.
     """
     known = engines()
     if name not in known:
@@ -125,71 +164,81 @@ def engine(name: str) -> Engine:
 
 
 def find(name: str) -> Path | None:
-    """Find an engine's program, or None: $CHARTGEN_<NAME>, PATH, then the cache, the order of `tools.find_tool`.
+    """Return an engine's program, or None, in the order of `programs.find_tool`.
 
-    Helm is the one that all other commands use.
+    Helm is the same program as in all other commands.
 
-    PATH wins over the cache, because what people install is what they mean to use, but only with a version that
-    works here: Helm and kubectl from old enough on, the parts of the control plane at the pinned minor version only.
-    kwok and the controllers come from the cache alone, because the files that were copied beside them are needed.
+    PATH overrides the cache, because users expect their installed programs, but only with a suitable version: Helm and
+    kubectl from a minimum version on, kwok and the parts of the control plane only at the pinned minor version. The
+    controllers come from a variable or the cache; those whose source chartgen edits only from the cache.
 
     Raises:
-        MissingToolError: The variable is set but names no program.
+        MissingToolError: The variable is set but does not name a program.
     """
     wanted = engine(name)
     if name == "helm":
         return find_program()
-    if wanted.path and (found := chosen_tool(wanted.name) or _on_path(wanted.binary, wanted.path)):
-        return found
-    return wanted.program if wanted.program.is_file() else None
+    if wanted.path:
+        return find_tool(name, partial(_fits, wanted.path), wanted.program)
+    own = None if wanted.edit else chosen(name)
+    return own or (wanted.program if wanted.program.is_file() else None)
 
 
 def require(name: str) -> Path:
-    """Find an engine's program.
+    """Return an engine's program.
 
     Raises:
-        MissingToolError: It is neither in the cache nor, acceptably, on PATH.
+        MissingToolError: It is neither in the cache nor, in an accepted version, on PATH.
     """
     found = find(name)
     if found is None:
-        hint = f"build it once with `chartgen engines build {name}`"
+        hint = f"get it once with `chartgen engines get {name}`"
         raise MissingToolError(Problem(f"{name} {engine(name).version} is missing", hint=hint))
     return found
 
 
 def status(names: Iterable[str] = ()) -> list[EngineStatus]:
-    """Say of each engine, or of those named, where it is."""
+    """Return the location of each engine that users need, or of the given ones."""
     rows = []
-    for name in names or engines():
+    for name in names or of_users():
         found = find(name)
         source = "" if found is None else "cache" if engines_dir() in found.parents else "yours"
-        rows.append(EngineStatus(name, engine(name).version, found, source))
+        version = engine(name).version
+        if found and source == "cache":  # a download may be of another release than a build
+            version = found.parent.parent.name.removeprefix(f"{name}-").partition("-")[0]
+        rows.append(EngineStatus(name, version, found, source))
     return rows
 
 
 def documents(name: str, file: str) -> list[dict[str, Any]]:
-    """Read the YAML documents that were copied from an engine's module, such as its CRDs.
-
-    Raises:
-        MissingToolError: The engine was not built.
-    """
-    require(name)
-    found: list[dict[str, Any]] = json.loads((engine(name).folder / "data" / file).read_text("utf-8"))
+    """Return the objects of an engine's module, such as its CRDs, as `make sums` packed them without descriptions."""
+    found: list[dict[str, Any]] = packed(name)[file]
     return found
 
 
+def packed(name: str) -> dict[str, Any]:
+    """Return everything that is packed for an engine: `source`, its module and version, and files of objects."""
+    found: dict[str, Any] = json.loads(gzip.decompress((objects_dir() / f"{name}.json.gz").read_bytes()))
+    return found
+
+
+def objects_dir() -> Path:
+    """Return the folder of the packed objects."""
+    return _DATA / "objects"
+
+
 def needed(controllers: Iterable[str] = ()) -> list[str]:
-    """Name the engines of a control plane with these controllers."""
+    """Return the names of the engines of a control plane with these controllers."""
     return [*CONTROL_PLANE, *(part for name in controllers for part in parts(name))]
 
 
 def parts(controller: str) -> tuple[str, ...]:
-    """Name the engines that a controller consists of."""
+    """Return the names of a controller's engines."""
     return _PARTS.get(controller, (controller,))
 
 
 def parse_version(text: str) -> tuple[int, int, int] | None:
-    """Read the first version number in a text, such as the output of `helm version --short`."""
+    """Parse the first version number in a text, such as the output of `helm version --short`."""
     match = _VERSION.search(text)
     return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
 
@@ -207,17 +256,25 @@ def _engine(name: str, entry: dict[str, Any]) -> Engine:
         ldflags=tuple(entry.get("ldflags", ())),
         data=entry.get("data", {}),
         edit=entry.get("edit", {}),
+        tests=entry.get("tests", False),
         path=OnPath(tuple(path["argv"]), path["minimum"], path["below"]) if path else None,
+        seconds=entry.get("seconds", 60),
+        download=next(_downloads(entry), None),
     )
 
 
-def _on_path(binary: str, accepted: OnPath) -> Path | None:
-    found = shutil.which(binary)
-    if found is None:
-        return None
-    version = _version_of(found, accepted.argv)
-    fits = version is not None and _bound(accepted.minimum) <= version < _bound(accepted.below)
-    return Path(found) if fits else None
+def _downloads(entry: dict[str, Any]) -> Iterator[Download]:
+    os, arch = system().split("-")
+    for each in entry.get("download", ()):
+        if digest := each["sums"].get(system()):
+            version = each.get("version", entry["version"])
+            url, member = (each.get(key, "").format(version=version, os=os, arch=arch) for key in ("url", "member"))
+            yield Download(version, url, member, digest)
+
+
+def _fits(accepted: OnPath, found: Path) -> bool:
+    version = _version_of(str(found), accepted.argv)
+    return version is not None and _bound(accepted.minimum) <= version < _bound(accepted.below)
 
 
 @lru_cache(maxsize=32)
@@ -235,10 +292,8 @@ def _bound(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("."))
 
 
-def _go_os() -> str:
-    return platform.system().lower()
-
-
-def _go_arch() -> str:
+def system() -> str:
+    """Return this system and processor as Go names them, such as `linux-amd64`."""
     machine = platform.machine().lower()
-    return {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+    processor = {"x86_64": "amd64", "aarch64": "arm64"}.get(machine, machine)
+    return f"{platform.system().lower()}-{processor}"

@@ -1,4 +1,4 @@
-"""Private folders of control planes, each held by a lock that the system releases when its supervisor ends."""
+"""Private folders of control planes, each with a lock that the system releases when its supervisor ends."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+
+from chartgen.errors import MissingToolError, Problem
+from chartgen.files import locked
 
 _PREFIX = "chartgen-plane-"
 _ORPHAN_AGE = 3600.0  # seconds after which a folder without a lock file is the leftover of a crash
@@ -26,9 +29,9 @@ class Folder:
 
 @contextmanager
 def new_folder() -> Iterator[Folder]:
-    """Make a folder that only its owner can read; it is removed when the block fails.
+    """Make a folder that only its owner can read; remove it when the block fails.
 
-    When the block ends this process lets go of the lock, so that whoever inherited it holds it alone.
+    At the end of the block this process releases the lock, so that only the inheriting process keeps it.
     """
     import fcntl
 
@@ -36,7 +39,7 @@ def new_folder() -> Iterator[Folder]:
     try:
         with (path / "lock.new").open("w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            (path / "lock.new").rename(path / "lock")  # only a locked file ever has the name that `sweep` looks at
+            (path / "lock.new").rename(path / "lock")  # only a locked file ever has the name that `sweep` checks
             yield Folder(path, lock)
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
@@ -44,7 +47,7 @@ def new_folder() -> Iterator[Folder]:
 
 
 def is_alive(folder: Path) -> bool:
-    """Report whether the supervisor of a folder lives: it holds the folder's lock, which no crash can leave behind."""
+    """Report whether the supervisor of a folder is alive: it holds the lock of the folder, which a crash releases."""
     import fcntl
 
     try:
@@ -67,7 +70,39 @@ def sweep() -> None:
 def _is_left_over(folder: Path) -> bool:
     try:
         status = folder.stat()
-    except OSError:  # another process removed it in between
+    except OSError:  # another process has removed it
         return False
     fresh = not (folder / "lock").exists() and time.time() - status.st_mtime < _ORPHAN_AGE
     return status.st_uid == os.getuid() and not fresh and not is_alive(folder)
+
+
+@contextmanager
+def cache_lock(folder: Path, name: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Let one process at a time change an item in a folder of the cache.
+
+    Args:
+        folder: The folder, which is created if missing.
+        name: Name of the item.
+        waiting: Called before the wait for another process.
+
+    Raises:
+        MissingToolError: The folder cannot be written.
+    """
+    lock = folder / f".lock-{name}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.touch()
+    except OSError as error:
+        hint = "set CHARTGEN_CACHE"
+        raise MissingToolError(Problem(f"the cache cannot be written: {error.strerror}", folder, hint=hint)) from error
+    with locked(lock, waiting):
+        yield
+
+
+@contextmanager
+def draft_folder(folder: Path, name: str) -> Iterator[Path]:
+    """Return an empty folder for the draft of an item; the caller has locked it, so older drafts are left over."""
+    for left in folder.glob(f".{name}-*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=folder) as draft:
+        yield Path(draft)

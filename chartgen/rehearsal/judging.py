@@ -1,4 +1,4 @@
-"""The verdict of a rehearsal, and when there is none: the simulation itself may be too slow to tell."""
+"""The verdict of a rehearsal; no verdict when the simulation itself is too slow."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from chartgen.errors import ChartgenError
 from chartgen.kube import JOB, POD, Cluster, Object, wait_for
 from chartgen.programs import Progress
 from chartgen.rehearsal.simulated_nodes import OWNER
-from chartgen.releases.status.verdict import Verdict, look, reach, wait_for_verdict
+from chartgen.releases.status.readout import Verdict, look
+from chartgen.releases.status.watch import wait_for_verdict
 
 _PATIENCE = 120.0  # seconds without progress
-_MACHINES_PER_SECOND = 10.0  # each second more of patience; 2,048 machines report about 6 pods a second on 2 cores
-_CANARY_SECONDS = 60.0  # about a second on a machine that is not busy
+_MACHINES_PER_SECOND = 10.0  # per additional second of patience; 2,048 machines report about 6 pods a second on 2 cores
+_CANARY_SECONDS = 60.0  # normally about one second
 
 
 def patience(machines: int) -> float:
-    """Return the seconds without progress after which a rehearsal of so many machines is given up."""
+    """Return the seconds without progress after which a rehearsal with this number of machines gives up."""
     return _PATIENCE + machines / _MACHINES_PER_SECOND
 
 
@@ -32,19 +33,19 @@ def judge(
     canary: float = _CANARY_SECONDS,
     progress: Progress | None = None,
 ) -> Verdict:
-    """Watch an installed release until it runs, or until it is clear that it does not, or that nobody can tell.
+    """Watch an installed release until it runs, clearly does not run, or the simulation proves too slow.
 
-    A run that does not start may only be late. So a Job of one pod follows it through the same controllers: when that
-    starts and the run is no further, the run does not start; when it does not start either, the verdict is
-    `overloaded`.
+    A run that does not start may only be late. So a Job of one pod follows it through the same controllers: if that
+    Job starts and the run has made no progress, the run does not start; if the Job does not start either, the verdict
+    is `overloaded`.
 
     Args:
-        cluster: Where it was installed, beside simulated machines.
+        cluster: The cluster of the release, with simulated machines.
         release: Its name.
         namespace: Its namespace.
-        timeout: Seconds without progress after which a run without a reason not to start is given up.
-        canary: Seconds that the Job of one pod may take.
-        progress: Gets one line per change.
+        timeout: Seconds without progress after which the wait for a run without a reason not to start ends.
+        canary: Seconds for the Job of one pod to start.
+        progress: Receives one line per change.
     """
     started = time.monotonic()
     while True:
@@ -52,10 +53,10 @@ def judge(
         if verdict.ok:
             break
         if progress:
-            progress("checking that the simulation keeps up")
+            progress("checking the speed of the simulation")
         keeps_up = _starts(cluster, namespace, canary)
         after = look(cluster, release, namespace=namespace)
-        if reach(after) > reach(verdict):
+        if after.reach > verdict.reach:
             continue  # it was only late
         verdict = verdict if keeps_up else _overloaded(after, canary)
         break

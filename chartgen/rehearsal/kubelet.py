@@ -1,7 +1,7 @@
-"""The logs of all simulated containers: the only thing that the API server asks a simulated machine for.
+"""Server of the logs of all simulated containers, the only request of the API server to a simulated machine.
 
-It runs as a script, with the standard library only. kwok could serve logs too, but its server answers everybody who
-asks for its metrics, its profile and the names of the nodes; what is served here is one sentence, the same for all.
+It runs as a script, with the standard library only. kwok could serve logs too, but its server also exposes its metrics,
+its profile and the names of the nodes without authentication; this one serves a single fixed sentence.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PATH = "/containerLogs/"  # of the kubelet's API: namespace, pod and container 
 
 
 class Server(ThreadingHTTPServer):
-    """Speaks TLS, and only to this machine."""
+    """A TLS server for this machine only."""
 
     daemon_threads = True
 
@@ -28,7 +28,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", port), _Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)
-        # The handshake is the handler's, in a thread of its own: one that hangs keeps nobody else waiting.
+        # The handler's thread does the handshake, so that one that hangs does not block other clients.
         self.socket = context.wrap_socket(self.socket, server_side=True, do_handshake_on_connect=False)
 
 
@@ -36,7 +36,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60
 
     def do_GET(self) -> None:
-        """Answer as a kubelet: the log, as far as it is asked for; a follower stays until it leaves."""
+        """Answer like a kubelet with the requested log; with `follow`, wait until the client closes the connection."""
         address = urlsplit(self.path)
         if not address.path.startswith(_PATH):
             self.send_error(404)
@@ -48,10 +48,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(_log(asked).encode())
         self.wfile.flush()
         if asked.get("follow") == "true":
-            select.select([self.connection], [], [])  # it sends nothing more, but its end
+            select.select([self.connection], [], [])  # readable only when the client closes it
 
     def log_message(self, *_: object) -> None:
-        """Print nothing: there is one line for each look at a log."""
+        """Print nothing; the default is a line for each request."""
 
 
 def _log(asked: dict[str, str]) -> str:

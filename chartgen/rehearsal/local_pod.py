@@ -1,7 +1,7 @@
-"""A rendered pod's program run on this machine, as the kubelet runs it: its variables, files, mounts, signals.
+"""Run a rendered pod's program on this machine like the kubelet: with its variables, files, mounts, signals.
 
-The machine stands for the image. Mounts become folders below a root, and their paths are replaced in variables,
-arguments and the chart's own files; what programs themselves name, all of /dev, and /tmp stay the machine's.
+The machine replaces the image. Mounts become folders below a root, and their paths are replaced in variables,
+arguments and the chart's own files; paths inside programs, all of /dev, and /tmp stay the machine's.
 """
 
 from __future__ import annotations
@@ -18,28 +18,30 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.errors import ChartgenError, Problem, UsageError
+from chartgen.files import replace_file
 from chartgen.kube.pod_inputs import config_maps, expand, find_volume, read_files, read_variables
-from chartgen.kube.workers import Workers, find_workers, program
+from chartgen.kube.run_kinds import MPI_NAMES
+from chartgen.kube.workloads import Workers, find_workers, program_of
 
-# By this variable the processes of a container are told from all others, as by its control group.
+# This variable identifies the processes of a container, like its control group.
 _MARK = "CHARTGEN_CONTAINER"
-# Values of a rehearsal name the machine's own files, which are often below /tmp.
+# Mounts that stay the machine's: devices, and /tmp, because values often name files of the machine below it.
 _OF_THE_MACHINE = re.compile(r"/dev/|/tmp$")
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What runs, and what it finds.
+    """A container's program and its surroundings.
 
     Args:
         argv: The container's command and arguments.
         environment: The variables of the pod, without those of the image.
-        outside: Variables that come from what the chart does not make -> what that is, such as a Secret.
+        outside: Variables from objects outside the chart -> that object, such as a Secret.
         folders: The folders of the mounts.
         files: The files of the chart's ConfigMaps.
-        lacking: Mounts that come from what the chart does not make -> what that is, such as `ConfigMap site`.
-        grace: Seconds between SIGTERM and SIGKILL.
-        root: The folder of all this; programs in its `bin` win over the machine's.
+        lacking: Mounts from objects outside the chart -> that object, such as `ConfigMap site`.
+        grace_period_seconds: Time between SIGTERM and SIGKILL.
+        root: The folder with all of these; programs in its `bin` override the machine's.
     """
 
     argv: tuple[str, ...]
@@ -48,7 +50,7 @@ class Execution:
     folders: tuple[Path, ...]
     files: dict[Path, str]
     lacking: dict[Path, str]
-    grace: float
+    grace_period_seconds: float
     root: Path
 
 
@@ -60,23 +62,23 @@ def plan_execution(
     overrides: Mapping[str, str] | None = None,
     places: Mapping[str, Path] | None = None,
 ) -> Execution:
-    """Say what the kubelet would run for a pod of a run.
+    """Return the program that the kubelet would run for a pod of a run.
 
     Args:
         objects: The rendered objects of a chart.
-        root: The folder that the mounts are below; it need not exist.
+        root: The parent folder of the mounts; it need not exist.
         rank: The pod's number.
-        overrides: Variables that win over the pod's. Without one, MASTER_ADDR is this machine.
-        places: Folders that stand for more of the container's paths.
+        overrides: Variables that override the pod's. By default MASTER_ADDR is this machine.
+        places: Folders that replace further paths of the container.
 
     Raises:
-        UsageError: There is no such pod, another one starts its processes, or its program is not known.
+        UsageError: The pod does not exist, another pod starts its processes, or its program is unknown.
     """
     found = list(objects)
     workers = _workers(found, rank)
-    container = program(workers.pod)
+    container = program_of(workers.pod)
     if "command" not in container:
-        raise UsageError(f"container {container['name']} has no command; its image's cannot be known here")
+        raise UsageError(f"container {container['name']} has no command, and the image's own is not known here")
     mounts = [mount for mount in container.get("volumeMounts", ()) if not _OF_THE_MACHINE.match(mount["mountPath"])]
     here = {mount["mountPath"]: root / mount["mountPath"].lstrip("/") for mount in mounts} | dict(places or {})
     move = _mover(here)
@@ -104,33 +106,31 @@ def plan_execution(
         folders=tuple(folders),
         files=files,
         lacking=lacking,
-        grace=float(workers.pod["spec"].get("terminationGracePeriodSeconds", 30)),
+        grace_period_seconds=float(workers.pod["spec"].get("terminationGracePeriodSeconds", 30)),
         root=root,
     )
 
 
 def prepare(execution: Execution) -> None:
-    """Make the folders and write the files; whatever else is there already stays."""
+    """Make the folders and write the files; keep other existing files."""
     for folder in (execution.root, *execution.folders):
         folder.mkdir(parents=True, exist_ok=True)
     for path, text in execution.files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Another pod of the run may share the root, and its bash reads its script while it runs.
-        part = path.with_name(f".{path.name}.{os.getpid()}")
-        part.write_text(text, encoding="utf-8", newline="\n")
-        part.replace(path)
+        # Another pod of the run may share the root, and its running bash reads its script.
+        replace_file(path, text)
 
 
 def start(execution: Execution, image: Mapping[str, str], **streams: Any) -> subprocess.Popen[str]:
-    """Start the container's first process, prepared before.
+    """Start the first process of a prepared container.
 
     Args:
-        execution: What to start.
-        image: The variables of the image, and those that the chart does not make, by the same names.
+        execution: The prepared container.
+        image: The variables of the image, and those from objects outside the chart, by the same names.
         streams: Arguments of `subprocess.Popen` for its streams.
 
     Raises:
-        ChartgenError: A variable or a mount is missing that comes from what the chart does not make.
+        ChartgenError: A variable or a mount from an object outside the chart is missing.
     """
     if missing := [*_missing(execution, image)]:
         raise ChartgenError(missing)
@@ -154,17 +154,17 @@ def _missing(execution: Execution, image: Mapping[str, str]) -> Iterator[Problem
             yield Problem(f"{name} comes from {source}, which this machine lacks", hint=hint)
     for place, source in execution.lacking.items():
         if not place.exists():
-            yield Problem(f"comes from {source}, which the chart does not make", place, hint="put its files there")
+            yield Problem(f"comes from {source}, which the chart does not create", place, hint="put its files there")
 
 
 def run(execution: Execution, image: Mapping[str, str]) -> int:
-    """Run the container to its end, with the output of this process, which must be in its main thread.
+    """Run the container to its end, with the output of this process; call it from the main thread.
 
-    SIGTERM and Ctrl-C send it SIGTERM. What is left after the grace period is killed, and so is whatever outlives its
-    first process.
+    SIGTERM and Ctrl-C send it SIGTERM. Processes that remain after the grace period, or that outlive the first
+    process, are killed.
 
     Returns:
-        Its exit code; 128 and the number of the signal that ended it.
+        Its exit code; 128 plus the number of the signal that ended it.
 
     Raises:
         ChartgenError: A variable or a mount is missing; see `start`.
@@ -173,7 +173,7 @@ def run(execution: Execution, image: Mapping[str, str]) -> int:
 
     def stop(_number: int, _frame: object) -> None:
         process.terminate()
-        timers.append(threading.Timer(execution.grace, kill, (execution, process.pid)))
+        timers.append(threading.Timer(execution.grace_period_seconds, kill, (execution, process.pid)))
         timers[-1].daemon = True
         timers[-1].start()
 
@@ -191,11 +191,11 @@ def run(execution: Execution, image: Mapping[str, str]) -> int:
 
 
 def kill(execution: Execution, group: int = 0) -> None:
-    """Kill all processes of the container, also those whose parents are gone.
+    """Kill all processes of the container, orphans included.
 
     Args:
-        execution: What was started.
-        group: The process group of its first process: without /proc, as on macOS, all that can be told from others.
+        execution: The started container.
+        group: The process group of its first process, the only identification without /proc, as on macOS.
     """
     if group:
         with suppress(ProcessLookupError, PermissionError):  # macOS: not permitted when only zombies are left
@@ -208,7 +208,7 @@ def kill(execution: Execution, group: int = 0) -> None:
 def _processes(mark: str) -> Iterator[int]:
     wanted = f"{_MARK}={mark}".encode()
     for path in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):  # ended, or another user's
+        with suppress(OSError):  # ended, or owned by another user
             if wanted in path.read_bytes().split(b"\0"):
                 yield int(path.parent.name)
 
@@ -217,17 +217,17 @@ def _workers(objects: list[dict[str, Any]], rank: int) -> Workers:
     workers = find_workers(objects)
     if workers is None:
         raise UsageError("the chart renders no workload; render the chart of a target, not its setup chart")
-    if workers.kind == "Volcano Job":
+    if workers.kind in MPI_NAMES:
         raise UsageError(
-            "mpirun starts the processes of a Volcano Job from another pod, by ssh; only other kinds run here"
+            f"mpirun starts the processes of a {workers.kind} from another pod, by ssh; only other kinds run here"
         )
     if not 0 <= rank < workers.count:
-        raise UsageError(f"there is no rank {rank}; the run has {workers.count} pods, counted from 0")
+        raise UsageError(f"no rank {rank}; the run has {workers.count} pods, counted from 0")
     return workers
 
 
 def _mover(places: Mapping[str, Path]) -> Callable[[str], str]:
-    """Make a function that replaces the container's paths, and what is below them, in a text."""
+    """Return a function that replaces the container's paths, and paths below them, in a text."""
     if not places:
         return str
     names = "|".join(map(re.escape, sorted(places, key=len, reverse=True)))

@@ -1,4 +1,4 @@
-"""Child processes in a private folder, that end with their owner in every case; see supervisor.py for how."""
+"""Child processes in a private folder that always end with their owner; see supervisor.py."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _TRIES = 4
 
 
 class Processes:
-    """The processes of one control plane, and the folder that holds their files.
+    """The processes of one control plane, and the folder of their files.
 
-    Use it as a context manager, or call `close`. The folder is readable by its owner only.
+    Use it as a context manager, or call `close`. Only its owner can read the folder.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Processes:
 
     @property
     def pids(self) -> dict[str, int]:
-        """Process id of each child, by name."""
+        """Return the process id of each child, by name."""
         return dict(self._pids)
 
     def start(
@@ -67,10 +67,10 @@ class Processes:
         """Start a process on free ports and wait until it is ready.
 
         Args:
-            name: Names the process and its log file.
-            command: Makes its argv from the ports.
-            ports: How many ports it needs; they are picked anew when another program takes one in between.
-            ready: Tells from the ports whether it serves.
+            name: Name of the process and its log file.
+            command: Returns its argv for the ports.
+            ports: Number of ports; they are chosen again when another program takes one in between.
+            ready: Returns whether it serves on the ports.
             timeout: Seconds to wait.
             env: Environment variables beside PATH, HOME and TMPDIR.
 
@@ -96,7 +96,7 @@ class Processes:
         raise AssertionError("unreachable")
 
     def spawn(self, name: str, argv: Sequence[str | Path], *, env: dict[str, str] | None = None) -> None:
-        """Start a process that has nothing to wait for."""
+        """Start a process without waiting for it."""
         self._spawn(name, [str(part) for part in argv], env or {})
 
     def stop(self, name: str) -> None:
@@ -105,12 +105,12 @@ class Processes:
         del self._pids[name]
 
     def exited(self) -> dict[str, int]:
-        """Return the exit codes of the children that ended."""
+        """Return the exit codes of the ended children."""
         codes: dict[str, int] = self._ask({})["exited"]
         return codes
 
     def ended(self) -> Problem | None:
-        """Return why the processes cannot go on: the supervisor or one of them has ended; None while all run."""
+        """Return the problem that the supervisor or a process has ended; None while all run."""
         try:
             codes = self.exited()
         except ChartgenError as error:
@@ -119,21 +119,21 @@ class Processes:
         return None if name is None else Problem(f"{name} {_how(codes[name])}", hint=self._tail(name))
 
     def log(self, name: str) -> str:
-        """Return what a process wrote to stdout and stderr."""
+        """Return the stdout and stderr of a process."""
         path = self._log(name)
         return path.read_text("utf-8", "replace") if path.exists() else ""
 
     def wait(self, what: str, check: Callable[[], bool], *, timeout: float = 60.0, log: str = "") -> None:
-        """Poll until a condition holds.
+        """Poll until a condition is true.
 
         Args:
             what: The condition, for the message.
-            check: Tells whether it holds.
+            check: Returns whether the condition is true.
             timeout: Seconds.
             log: The process whose log explains a time-out.
 
         Raises:
-            MissingToolError: It does not hold in time, or a process ended meanwhile.
+            MissingToolError: The condition is not true in time, or a process ended meanwhile.
         """
         deadline = time.monotonic() + timeout
         while not check():
@@ -148,10 +148,10 @@ class Processes:
         """Let the processes outlive this one; `end_detached` ends them."""
         self._ask({"detach": True})
         self._close_pipes()
-        self._supervisor.returncode = 0  # it is nobody's child from here on; spares a ResourceWarning
+        self._supervisor.returncode = 0  # no longer a child of this process; avoids a ResourceWarning
 
     def close(self) -> None:
-        """Kill the processes and remove the folder; harmless when that was done or after `detach`."""
+        """Kill the processes and remove the folder; harmless when called again or after `detach`."""
         if self._supervisor.returncode == 0:
             return
         self._close_pipes()
@@ -160,7 +160,7 @@ class Processes:
         except subprocess.TimeoutExpired:
             self._supervisor.kill()
             self._supervisor.wait()
-        if self._supervisor.returncode != 0:  # it was killed before it could do so itself
+        if self._supervisor.returncode != 0:  # it was killed before its own cleanup
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _spawn(self, name: str, argv: list[str], env: dict[str, str]) -> None:
@@ -197,7 +197,7 @@ class Processes:
         return reply
 
     def _gone(self) -> Problem:
-        """Say how the supervisor ended, without whom nothing runs."""
+        """Return the problem that the supervisor has ended, and with it all processes."""
         problem = "the control plane has ended"
         with suppress(subprocess.TimeoutExpired):
             if code := self._supervisor.wait(timeout=5):
@@ -208,7 +208,7 @@ class Processes:
     def _close_pipes(self) -> None:
         for pipe in (self._supervisor.stdin, self._supervisor.stdout):
             if pipe is not None:
-                with suppress(BrokenPipeError):  # a question that the supervisor did not live to read
+                with suppress(BrokenPipeError):  # the supervisor ended before it read the request
                     pipe.close()
 
     def _log(self, name: str) -> Path:
@@ -219,7 +219,7 @@ class Processes:
 
 
 def _how(code: int) -> str:
-    """Say how a process ended, by the code of `subprocess`."""
+    """Describe how a process ended, from its return code in `subprocess`."""
     return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
@@ -234,7 +234,7 @@ def end_detached(folder: Path, pid: int, *, timeout: float = 15.0) -> None:
 
 @contextmanager
 def free_ports(count: int) -> Iterator[list[int]]:
-    """Hold free loopback ports; they can be bound as soon as the block ends."""
+    """Reserve free loopback ports; they can be bound as soon as the block ends."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -243,14 +243,14 @@ def free_ports(count: int) -> Iterator[list[int]]:
 
 
 def _start_supervisor(folder: Folder) -> subprocess.Popen[bytes]:
-    """Start the supervisor with the folder's lock, which it alone holds afterwards."""
+    """Start the supervisor with the folder's lock; afterwards only the supervisor keeps it."""
     script = Path(__file__).with_name("supervisor.py")
     with (folder.path / "supervisor.log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-I", "-S", str(script), str(folder.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=log,  # never the owner's: a pipe there would stay open for as long as a sandbox runs
+            stderr=log,  # not the owner's: a pipe there would stay open while a sandbox runs
             pass_fds=[folder.lock.fileno()],
             start_new_session=True,  # out of reach of the Ctrl-C that ends its owner
         )

@@ -1,4 +1,4 @@
-"""Rehearsal: the real release on a real control plane with simulated machines, and a verdict, without any cloud."""
+"""Rehearsal: install the real release on a real control plane with simulated machines, and return a verdict."""
 
 from __future__ import annotations
 
@@ -6,57 +6,60 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.origin import Composed
 from chartgen.composer.target import Machine, Target
 from chartgen.data.compatibility import lock
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
-from chartgen.helm.program import HelmError
+from chartgen.helm.program_errors import HelmError
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, Object, connect
-from chartgen.kube.workers import api_groups
+from chartgen.kube.controllers import INSTALLED, group_of
+from chartgen.kube.workloads import api_versions
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import start_controllers
+from chartgen.rehearsal.controllers.devices import claimed_classes
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.engine_build import build
+from chartgen.rehearsal.engine_get import get
 from chartgen.rehearsal.judging import judge, patience
 from chartgen.rehearsal.sandbox import Sandbox, up
 from chartgen.rehearsal.simulated_nodes import NodePool, create_machines, delete_machines
-from chartgen.rehearsal.storage import foreign_classes
+from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_runtimes
 from chartgen.releases import helm_release as releases
 from chartgen.releases.plan import Plan, plan_release
-from chartgen.releases.status.verdict import Verdict
+from chartgen.releases.status.readout import Verdict
 
-# API group -> the controller that serves it.
-CONTROLLERS = {
-    "jobset.x-k8s.io": "jobset",
-    "kueue.x-k8s.io": "kueue",
-    "batch.volcano.sh": "volcano",
-    "scheduling.volcano.sh": "volcano",
-    "kubeflow.org": "training-operator",
-    "networking.gke.io": "cloud-kinds",
-    "resource.nvidia.com": "cloud-kinds",
-    "storage.k8s.io": "cloud-storage",
-}
+_DEVICES = ("resource.nvidia.com", "resource.k8s.io")
+# API group, or version of one that controllers share -> the engine of its controller.
+CONTROLLERS = (
+    *((group, each.name.lower()) for each in INSTALLED for group in each.groups),
+    *((group, each.through.name.lower()) for each in INSTALLED if each.through for group in each.groups),
+    ("networking.gke.io", "cloud-kinds"),
+    ("resource.nvidia.com", "cloud-kinds"),
+    ("storage.k8s.io", "cloud-storage"),
+    *((group, "devices") for group in _DEVICES),
+)
 SETUP_RELEASE = "setup"
 # The kubelet's default limit, which clouds keep or lower.
 _PODS_OF_A_NODE = "110"
-# A machine such as every cluster has, for what needs no GPU: an MPI master, or each pod of a program for data.
+# A common machine for pods without GPUs: an MPI master, or the pods of a data program.
 _CPU_CAPACITY = {"cpu": "16", "memory": "64Gi", "pods": _PODS_OF_A_NODE}
 
 
 @dataclass(frozen=True)
 class Rehearsal:
-    """What a rehearsal found.
+    """Result of a rehearsal.
 
     Args:
-        plan: What was to run.
-        machines: Simulated machines.
-        verdict: What became of it.
-        simulated: What else of the cluster had a stand-in, such as `storage class premium`.
+        plan: The plan of the release.
+        machines: Number of simulated machines.
+        verdict: The verdict.
+        simulated: Other simulated parts of the cluster, such as `storage class premium`.
     """
 
     plan: Plan
@@ -67,29 +70,31 @@ class Rehearsal:
 
 @dataclass(frozen=True)
 class Stage:
-    """What a target needs around its releases: simulated machines, controllers, and its setup chart.
+    """Environment of a target's releases: simulated machines, controllers, and its setup chart.
 
     Args:
-        pools: The machines: those of the run, and some without GPUs for what needs none.
+        pools: The machines: those of the run, and some without GPUs for other pods.
         controllers: Names of the controllers.
-        setup: The setup chart; None when there is nothing to set up.
-        values: The user's layers, which the setup chart takes too.
-        classes: Storage classes that the cluster brings, by name, as the manifests of their stand-ins.
+        setup: The setup chart; None without a setup.
+        values: The user's layers, also for the setup chart.
+        stand_ins: Replacements for claims, storage and runtime classes of the cluster: kind and name -> manifests.
+        device_classes: Classes of the devices that the run claims.
     """
 
     pools: tuple[NodePool, ...]
     controllers: tuple[str, ...]
     setup: Chart | None
     values: Values
-    classes: dict[str, Object]
+    stand_ins: dict[str, list[Object]]
+    device_classes: tuple[str, ...] = ()
 
     @property
     def simulated(self) -> tuple[str, ...]:
-        """What of the cluster has a stand-in beside the machines."""
-        return tuple(f"storage class {name}" for name in self.classes)
+        """Return the simulated parts of the cluster apart from the machines."""
+        return tuple(self.stand_ins)
 
 
-def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the caller
+def rehearse(  # noqa: PLR0913 - independent options, passed by name
     target: Target,
     values: Values,
     *,
@@ -101,26 +106,26 @@ def rehearse(  # noqa: PLR0913 - each is a choice of its own, named by the calle
     on_plan: Callable[[Plan], None] | None = None,
     progress: Progress | None = None,
 ) -> Rehearsal:
-    """Install a release of a target on a throw-away control plane, watch what becomes of it, and remove everything.
+    """Install a release of a target on a throw-away control plane, judge whether it runs, and remove everything.
 
     Args:
         target: The target.
         values: The user's layers.
         release: The release's name.
-        workload: Another workload kind than the target's.
-        machines: Simulated machines; as many as the run asks for when None.
-        context: A kubeconfig context of a disposable cluster where kwok and the controllers run; a new control plane of
-            plain processes when None.
-        timeout: Seconds without progress after which it is given up; by default more for more machines.
-        on_plan: Gets the plan before anything starts.
-        progress: Gets one line for each step.
+        workload: The workload kind; default the target's.
+        machines: Number of simulated machines; default the number that the run requests.
+        context: A kubeconfig context of a disposable cluster with kwok and the controllers; default a new control plane
+            of plain processes.
+        timeout: Seconds without progress until the rehearsal gives up; by default more for more machines.
+        on_plan: Receives the plan before anything starts.
+        progress: Receives one line for each step.
 
     Raises:
-        ChartgenError: The values do not fit, or the release is refused.
+        ChartgenError: The values do not fit, or the release is rejected.
         MissingToolError: Helm, an engine or the cluster is missing.
     """
     releases.check_name(release)
-    build(["helm"], progress=progress)
+    get(["helm"], progress=progress)
     chart = compose(target, workload)
     place = releases.Place("default" if context is None else f"rehearsal-{secrets.token_hex(4)}", context=context)
     planned = plan_release(chart, values, release, place.namespace)
@@ -158,69 +163,83 @@ def open_sandbox(
         name: The sandbox's name.
         target: The target.
         values: The user's layers, for the setup chart.
-        machines: Simulated machines; the values' `nodes` when None.
-        setup: Whether to install the setup chart; the controllers that it needs run in any case.
-        progress: Gets one line for each step.
+        machines: Number of simulated machines; default the values' `nodes`.
+        setup: Whether to install the setup chart; its controllers always run.
+        progress: Receives one line for each step.
     """
-    build(["helm"], progress=progress)
+    get(["helm"], progress=progress)
     chart = compose(target)
     planned = plan_release(chart, values, "sandbox", "default")
     stage = prepare_stage(chart, target, values, planned, planned.nodes if machines is None else machines)
-    build(engines.needed(stage.controllers), progress=progress)
+    get(engines.needed(stage.controllers), progress=progress)
 
     def prepare(plane: ControlPlane) -> None:
         _stand_in(plane.cluster, stage, progress)
         if setup:
             install_setup(stage, releases.Place(kubeconfig=plane.kubeconfig), progress)
 
-    return up(name, machines=stage.pools, controllers=stage.controllers, setup=prepare, progress=progress)
+    return up(
+        name,
+        machines=stage.pools,
+        controllers=stage.controllers,
+        device_classes=stage.device_classes,
+        setup=prepare,
+        progress=progress,
+    )
 
 
 def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, machines: int) -> Stage:
-    """Work out what a target needs around its releases.
+    """Return the environment of a target's releases.
 
     Args:
         chart: The chart of the release.
         target: The target.
         values: The user's layers.
-        planned: The plan of its release, which says what the release needs beside the setup chart.
-        machines: Simulated machines of the planned type.
+        planned: The plan of its release, with the requirements beside the setup chart.
+        machines: Number of simulated machines of the planned type.
     """
-    setup = compose_setup(target)
+    setup = compose_setup(target, chart.origin.workload if isinstance(chart.origin, Composed) else None)
     made = objects(render(setup, SETUP_RELEASE, "default", values.data)) if setup else []
-    classes = foreign_classes([*made, *objects(render(chart, planned.release, planned.namespace, values.data))])
-    apis = planned.apis | api_groups([*made, *classes.values()])
-    controllers = tuple(dict.fromkeys(name for group, name in CONTROLLERS.items() if group in apis))
+    every = [*made, *objects(render(chart, planned.release, planned.namespace, values.data))]
+    stand_ins = {f"claim {name}": each for name, each in foreign_claims(every, planned.namespace).items()}
+    stand_ins |= {f"storage class {name}": [each] for name, each in foreign_classes(every).items()}
+    stand_ins |= {f"runtime class {name}": [each] for name, each in foreign_runtimes(every).items()}
+    versions = planned.apis | api_versions([*made, *chain.from_iterable(stand_ins.values())])
+    apis = versions | {group_of(each) for each in versions}
+    controllers = tuple(dict.fromkeys(name for api, name in CONTROLLERS if api in apis))
     others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
     machine = target.machines[planned.machine]
     offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
     pools = (node_pool(offered, machines), others)
-    return Stage(pools, controllers, setup if made else None, values, classes)
+    return Stage(pools, controllers, setup if made else None, values, stand_ins, claimed_classes(every))
 
 
 def assumptions(target: Target, planned: Plan) -> Iterator[str]:
-    """Report what a rehearsal takes for granted of the cluster, which may not have it."""
+    """Report the assumptions of a rehearsal about the cluster, which may not be true."""
     for resource, size in assumed(target, planned).items():
         yield f"each {planned.machine} offers {size} {resource}, which {target.name} does not list"
+    is_claiming = not {group_of(each) for each in planned.apis}.isdisjoint(_DEVICES)
+    if planned.queue and is_claiming and any(each.name == "kueue" for each in target.fragments):
+        yield "Kueue counts each device class that the run claims as a resource of the same name"
     for row in lock()["integrations"]:
         if planned.queue and planned.kind == row["kind"]:
-            yield f"{row['of']} is configured for {row['framework']}, which {row['from']} and newer leave switched off"
+            yield f"{row['of']} is configured for {row['framework']}, which {row['from']} and newer disable by default"
 
 
 def assumed(target: Target, planned: Plan) -> dict[str, str]:
-    """Return what pods ask for and the target's machine does not list, such as adapters of another device plugin."""
+    """Return requests of pods that the target's machine does not list, such as adapters of another device plugin."""
     listed = target.machines[planned.machine].capacity
     return {name: size for name, size in planned.requests.items() if planned.gpus and name not in listed}
 
 
 def node_pool(machine: Machine, count: int) -> NodePool:
-    """Describe simulated machines of a type."""
+    """Return the description of simulated machines of a type."""
     labels = {"node.kubernetes.io/instance-type": machine.name, **machine.labels}
     return NodePool(machine.name, count, {**machine.capacity, "pods": _PODS_OF_A_NODE}, labels, machine.taints)
 
 
 def install_setup(stage: Stage, place: releases.Place, progress: Progress | None = None) -> None:
-    """Install a stage's setup chart, when it has anything to set up."""
+    """Install a stage's setup chart, if any."""
     if stage.setup:
         if progress:
             progress(f"installing {stage.setup.name}")
@@ -229,9 +248,9 @@ def install_setup(stage: Stage, place: releases.Place, progress: Progress | None
 
 @contextmanager
 def _own(stage: Stage, say: Progress) -> Iterator[tuple[Cluster, releases.Place]]:
-    """Return a new control plane with the stage on it, for the time of a `with` block."""
-    build(engines.needed(stage.controllers), progress=say)
-    with ControlPlane(progress=say) as plane:
+    """Yield a new control plane with the stage on it, for the time of a `with` block."""
+    get(engines.needed(stage.controllers), progress=say)
+    with ControlPlane(device_classes=stage.device_classes, progress=say) as plane:
         start_controllers(plane, stage.controllers, progress=say)
         create_machines(plane.cluster, stage.pools, progress=say)
         _stand_in(plane.cluster, stage, say)
@@ -241,17 +260,17 @@ def _own(stage: Stage, say: Progress) -> Iterator[tuple[Cluster, releases.Place]
 
 
 def _stand_in(cluster: Cluster, stage: Stage, progress: Progress | None) -> None:
-    """Make what the real cluster would bring; an existing cluster has its own."""
+    """Make replacements for objects of a real cluster; an existing cluster has its own."""
     if progress and stage.simulated:
         progress(f"simulating {', '.join(stage.simulated)}")
-    cluster.apply(stage.classes.values())
+    cluster.apply(chain.from_iterable(stage.stand_ins.values()))
 
 
 @contextmanager
 def _borrowed(stage: Stage, place: releases.Place, say: Progress) -> Iterator[tuple[Cluster, releases.Place]]:
-    """Use a namespace and machines of its own on an existing cluster, and take both away again."""
+    """Make a namespace and simulated machines on an existing cluster, and remove both at the end."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}}
-    # machines are named after the namespace, so that they are no machines of the cluster's own
+    # machine names contain the namespace, so that they differ from the cluster's own machines
     pools = [replace(pool, name=f"{place.namespace}-{pool.name}") for pool in stage.pools]
     with connect(context=place.context) as cluster:
         cluster.apply([namespace])
@@ -260,7 +279,7 @@ def _borrowed(stage: Stage, place: releases.Place, say: Progress) -> Iterator[tu
             install_setup(stage, place, say)
             yield cluster, place
         finally:
-            say("removing what the rehearsal made")
+            say("removing the objects of the rehearsal")
             if stage.setup:
                 _uninstall_setup(place)
             delete_machines(cluster, [name for pool in pools for name in pool.names])
@@ -273,4 +292,4 @@ def _uninstall_setup(place: releases.Place) -> None:
     except HelmError:
         raise
     except ChartgenError:
-        return  # it was refused, so that there is nothing to remove
+        return  # it was rejected, so nothing needs removal

@@ -1,31 +1,30 @@
-"""A control plane that stays: a place to try helm, kubectl and chartgen by hand."""
+"""A persistent control plane to try helm, kubectl and chartgen by hand."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import shutil
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
+from chartgen.errors import Problem, UsageError, did_you_mean
+from chartgen.files import replace_file
 from chartgen.programs import Progress, cache_dir
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import RUN_SECONDS, ControlPlane
-from chartgen.rehearsal.folders import is_alive
+from chartgen.rehearsal.folders import cache_lock, is_alive
 from chartgen.rehearsal.processes import end_detached
 from chartgen.rehearsal.simulated_nodes import NodePool, count_machines, create_machines
 
-# A kubeconfig that leads to no cluster, not even to the one around a pod, as a missing file would.
+# A kubeconfig without a cluster; a missing file would lead to the cluster of the surrounding pod.
 NOWHERE = Path(__file__).parent.parent / "data" / "no-sandbox.yaml"
-_PROGRAMS = ("helm", "kubectl")  # what people type in a sandbox, beside chartgen
+_PROGRAMS = ("helm", "kubectl")  # programs for users of a sandbox, beside chartgen
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
@@ -35,13 +34,13 @@ class Sandbox:
 
     Args:
         name: Its name.
-        kubeconfig: The file to give to KUBECONFIG or --kubeconfig.
+        kubeconfig: The file for KUBECONFIG or --kubeconfig.
         server: Address of its API server.
-        folder: Its files and logs; gone after `down`.
+        folder: Its files and logs; removed by `down`.
         pid: Its supervisor's process id.
-        controllers: What runs in it.
-        machines: Number of simulated machines that count; see `machines.NodePool`.
-        started: Unix time of its start.
+        controllers: Its controllers.
+        machines: Number of simulated machines that count; see `simulated_nodes.NodePool`.
+        started: Start time.
     """
 
     name: str
@@ -51,7 +50,7 @@ class Sandbox:
     pid: int
     controllers: tuple[str, ...]
     machines: int
-    started: float
+    started: str
 
 
 def up(
@@ -59,33 +58,35 @@ def up(
     *,
     machines: Iterable[NodePool] = (),
     controllers: Iterable[str] = (),
+    device_classes: tuple[str, ...] = (),
     setup: Callable[[ControlPlane], None] | None = None,
     run_seconds: float = RUN_SECONDS,
     progress: Progress | None = None,
 ) -> Sandbox:
-    """Start a sandbox that runs until `down`. When anything fails nothing is left of it.
+    """Start a sandbox that runs until `down`; remove it completely when a step fails.
 
     Args:
         name: Lower-case letters, digits and dashes.
         machines: Simulated machines.
-        controllers: Of those that `start_controllers` knows.
-        setup: Called last, to put queues and the like on it.
-        run_seconds: How long a simulated pod of a Job runs before it succeeds.
-        progress: Gets one line per step.
+        controllers: Names for `start_controllers`.
+        device_classes: Device classes that Kueue counts, besides the usual ones.
+        setup: Called last, to create queues and similar objects.
+        run_seconds: Seconds for which a simulated pod of a Job runs before it succeeds.
+        progress: Receives one line per step.
 
     Raises:
         UsageError: The name is not valid, or taken by a running sandbox.
         MissingToolError: An engine is missing or does not start.
-        ClusterError: A setup object is refused.
+        ClusterError: A setup object is rejected.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(Problem(f"invalid sandbox name {name!r}", hint="use lower-case letters, digits and dashes"))
     wanted, pools = tuple(controllers), list(machines)
-    with _locked(name):
+    with cache_lock(_folder(), name):
         if _read(_state(name)):
             hint = f"use it, or end it with `chartgen sandbox down {name}`"
-            raise UsageError(Problem(f"sandbox {name!r} runs already", hint=hint))
-        with ControlPlane(run_seconds=run_seconds, progress=progress) as plane:
+            raise UsageError(Problem(f"sandbox {name!r} is already running", hint=hint))
+        with ControlPlane(run_seconds=run_seconds, device_classes=device_classes, progress=progress) as plane:
             start_controllers(plane, wanted, progress=progress)
             create_machines(plane.cluster, pools, progress=progress)
             if setup:
@@ -98,9 +99,9 @@ def up(
                 pid=plane.processes.pid,
                 controllers=wanted,
                 machines=count_machines(pools),
-                started=time.time(),
+                started=datetime.now(timezone.utc).isoformat(timespec="seconds"),
             )
-            _write(_state(name), sandbox)
+            replace_file(_state(name), json.dumps(asdict(sandbox), default=str, indent=1))
             plane.detach()
     return sandbox
 
@@ -111,7 +112,7 @@ def down(name: str) -> Sandbox:
     Raises:
         UsageError: No sandbox of that name runs.
     """
-    with _locked(name):
+    with cache_lock(_folder(), name):
         sandbox = find(name)
         end_detached(sandbox.folder, sandbox.pid)
         _state(name).unlink(missing_ok=True)
@@ -132,7 +133,7 @@ def find(name: str) -> Sandbox:
 
 
 def environment(name: str) -> dict[str, str]:
-    """Return the variables by which helm, kubectl and chartgen use a sandbox: KUBECONFIG, and PATH when it lacks one.
+    """Return the variables for helm, kubectl and chartgen to use a sandbox: KUBECONFIG, and PATH when it lacks one.
 
     Raises:
         UsageError: No sandbox of that name runs.
@@ -146,7 +147,7 @@ def environment(name: str) -> dict[str, str]:
 
 
 def missing_programs() -> list[str]:
-    """Return those of helm and kubectl that are neither on PATH nor built."""
+    """Return the programs among helm and kubectl that are neither on PATH nor built."""
     return [program for program in _PROGRAMS if engines.find(program) is None]
 
 
@@ -165,7 +166,7 @@ def _state(name: str) -> Path:
 
 
 def _read(path: Path) -> Sandbox | None:
-    """Read a state file; one whose sandbox has ended is removed."""
+    """Read a state file; remove it if its sandbox has ended."""
     try:
         data: dict[str, Any] = json.loads(path.read_text("utf-8"))
         data.update(kubeconfig=Path(data["kubeconfig"]), folder=Path(data["folder"]))
@@ -173,30 +174,9 @@ def _read(path: Path) -> Sandbox | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError):
-        path.unlink(missing_ok=True)  # of another version of chartgen, or cut short
+        path.unlink(missing_ok=True)  # from another version of chartgen, or truncated
         return None
     if is_alive(sandbox.folder):
         return sandbox
     path.unlink(missing_ok=True)
     return None
-
-
-def _write(path: Path, sandbox: Sandbox) -> None:
-    scratch = path.with_suffix(".new")
-    scratch.write_text(json.dumps(asdict(sandbox), default=str, indent=1), "utf-8")
-    scratch.replace(path)
-
-
-@contextmanager
-def _locked(name: str) -> Iterator[None]:
-    """Let one process at a time start or end the sandbox of a name."""
-    folder = _folder()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = (folder / f".lock-{name}").open("w", encoding="utf-8")
-    except OSError as error:
-        hint = "set CHARTGEN_CACHE"
-        raise MissingToolError(Problem(f"the cache cannot be written: {error.strerror}", folder, hint=hint)) from error
-    with lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield

@@ -1,4 +1,4 @@
-"""Simulated machines: Node objects that kwok keeps alive."""
+"""Simulated machines: Node objects that kwok keeps Ready."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from chartgen.programs import Progress
 
 # The label of every simulated machine.
 OWNER = {"app.kubernetes.io/managed-by": "chartgen"}
-_LISTED_PER_SECOND = 1000  # as many nodes are read again and again, which takes the API server's time
-_LONGEST_NAME = 63  # of a label's value, which a node's name is in kubernetes.io/hostname
+_LISTED_PER_SECOND = 1000  # longer intervals for more nodes, because repeated lists load the API server
+_LONGEST_NAME = 63  # of a label's value, because kubernetes.io/hostname contains the node's name
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class NodePool:
     """Machines of one type.
 
     Args:
-        name: Prefix of their names, <name>-0, <name>-1, ...; what a node name must not hold becomes a dash.
-        count: How many.
+        name: Prefix of their names, <name>-0, <name>-1, ...; characters invalid in a node name become dashes.
+        count: Number of machines.
         capacity: Quantities by resource, such as {"nvidia.com/gpu": "8", "cpu": "208", "pods": "110"}.
         labels: Node labels beside hostname, os and arch; `{index}` in a value is the machine's number.
         taints: Node taints, each {"key", "value", "effect"}.
-        counted: Whether they count as machines of the run where people are told how many there are.
+        counted: Whether reports count them as machines of the run.
     """
 
     name: str
@@ -40,7 +40,7 @@ class NodePool:
 
     @property
     def names(self) -> list[str]:
-        """Names of the machines."""
+        """Return the names of the machines."""
         # OCI shapes such as BM.GPU.H100.8 have capitals, Azure sizes such as Standard_ND96isr_H100_v5 underscores too.
         longest = _LONGEST_NAME - len(f"-{self.count}")
         # RFC 1123 subdomain: each part between dots begins and ends with a letter or digit
@@ -50,26 +50,26 @@ class NodePool:
 
 
 def count_machines(pools: Iterable[NodePool]) -> int:
-    """Count machines as people do."""
+    """Count machines of the run, for reports."""
     return sum(pool.count for pool in pools if pool.counted)
 
 
 def create_machines(
     cluster: Cluster, pools: Iterable[NodePool], *, timeout: float = 60.0, progress: Progress | None = None
 ) -> list[str]:
-    """Create simulated machines and wait until all are Ready; those that exist are brought up to date.
+    """Create simulated machines and wait until all are Ready; update existing ones.
 
     Args:
-        cluster: A cluster in which kwok runs.
+        cluster: A cluster with kwok.
         pools: The machines.
         timeout: Seconds to wait while none becomes Ready.
-        progress: Gets one line.
+        progress: Receives one line.
 
     Returns:
         Their names.
 
     Raises:
-        MissingToolError: They do not become Ready: no kwok runs in the cluster.
+        MissingToolError: They do not become Ready: the cluster has no kwok.
     """
     pools = list(pools)
     nodes = [_node(pool, number, name) for pool in pools for number, name in enumerate(pool.names)]
@@ -83,7 +83,7 @@ def create_machines(
 
 
 def delete_machines(cluster: Cluster, names: Iterable[str]) -> None:
-    """Delete simulated machines, for clusters that stay."""
+    """Delete simulated machines from a persistent cluster."""
     for name in names:
         cluster.delete(NODE, name)
 
@@ -133,7 +133,7 @@ def _node(pool: NodePool, number: int, name: str) -> dict[str, Any]:
         "metadata": {
             "name": name,
             "labels": {**labels, **own, **OWNER},
-            "annotations": {"kwok.x-k8s.io/node": "fake"},  # what kwok looks for in clusters with real nodes
+            "annotations": {"kwok.x-k8s.io/node": "fake"},  # mark for kwok in clusters with real nodes
         },
         "spec": {"taints": [dict(taint) for taint in pool.taints]},
         "status": {"capacity": dict(pool.capacity), "allocatable": dict(pool.capacity)},
@@ -141,7 +141,7 @@ def _node(pool: NodePool, number: int, name: str) -> dict[str, Any]:
 
 
 def _is_ready(node: Object) -> bool:
-    """Report whether the scheduler would use it: Ready, and the taint of new nodes is gone."""
+    """Report whether the scheduler would use a node: Ready, and without the taint of new nodes."""
     conditions = node.get("status", {}).get("conditions", ())
     ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
     taints = node["spec"].get("taints", ())

@@ -1,24 +1,26 @@
-"""Stand-ins for the storage classes that a cluster brings, so that claims on them find a volume in a rehearsal."""
+"""Replacements for what a cluster has already: claims, storage classes, which give claims a volume, runtime classes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from chartgen.kube import STORAGE_CLASS, Object
+from chartgen.kube import CLAIM, STORAGE_CLASS, Object
 
-# Named by no claim: the class that the cluster marks as its default.
+# Name of the replacement for the cluster's default class; no claim names it.
 DEFAULT_CLASS = "default"
-_DRIVER = "simulated.chartgen.invalid"  # RFC 2606: nobody's
+# The replacement for the class of claims that the cluster has already.
+_CLASS_OF_CLAIMS = "existing-claims"
+_DRIVER = "simulated.chartgen.invalid"  # RFC 2606: a reserved domain
 # kubernetes.io, Well-Known Annotations
 _IS_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 
 def foreign_classes(objects: Iterable[Object]) -> dict[str, Object]:
-    """Return a stand-in for each storage class that claims among objects ask for and that is not one of them.
+    """Return a replacement for each storage class that claims in objects use and that is not among the objects.
 
-    A claim without `storageClassName` asks for the cluster's default class; one with an empty name, or with the name
-    of its volume, asks for none. Claims are also found inside of pods and of jobs.
+    A claim without `storageClassName` uses the cluster's default class; one with an empty name, or with the name of
+    its volume, uses none. Claims inside of pods and jobs count too.
 
     Args:
         objects: Rendered objects.
@@ -37,8 +39,76 @@ def foreign_classes(objects: Iterable[Object]) -> dict[str, Object]:
     return classes
 
 
+def foreign_claims(objects: Iterable[Object], namespace: str) -> dict[str, list[Object]]:
+    """Return a replacement for each claim that pods in objects mount and that is not among the objects.
+
+    Args:
+        objects: Rendered objects.
+        namespace: Namespace of the pods.
+
+    Returns:
+        Name of the claim -> the manifests of its class and of itself.
+    """
+    found = list(objects)
+    own = {item["metadata"]["name"] for item in found if item["kind"] == CLAIM.name}
+    head = {"apiVersion": CLAIM.api_version, "kind": CLAIM.name}
+    spec = {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "1Ti"}},
+        "storageClassName": _CLASS_OF_CLAIMS,
+    }
+    return {
+        name: [
+            _stand_in(_CLASS_OF_CLAIMS, default=False),
+            {**head, "metadata": {"name": name, "namespace": namespace}, "spec": spec},
+        ]
+        for name in sorted({*_mounted(found)} - own)
+    }
+
+
+def _mounted(data: Any) -> Iterator[str]:
+    """Yield the claim of each volume at any depth."""
+    if isinstance(data, dict):
+        if isinstance(source := data.get("persistentVolumeClaim"), dict):
+            yield source["claimName"]
+        for value in data.values():
+            yield from _mounted(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _mounted(value)
+
+
+def foreign_runtimes(objects: Iterable[Object]) -> dict[str, Object]:
+    """Return a replacement for each runtime class that pods in objects use and that is not among the objects.
+
+    The API server rejects a pod of an unknown runtime class.
+
+    Args:
+        objects: Rendered objects.
+
+    Returns:
+        Name of the class -> its manifest.
+    """
+    found = list(objects)
+    own = {item["metadata"]["name"] for item in found if item["kind"] == "RuntimeClass"}
+    head = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
+    return {name: {**head, "metadata": {"name": name}, "handler": "runc"} for name in sorted({*_runtimes(found)} - own)}
+
+
+def _runtimes(data: Any) -> Iterator[str]:
+    """Yield the runtime class of each pod spec at any depth."""
+    if isinstance(data, dict):
+        if "containers" in data and data.get("runtimeClassName"):
+            yield data["runtimeClassName"]
+        for value in data.values():
+            yield from _runtimes(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _runtimes(value)
+
+
 def _claims(data: Any) -> Iterator[dict[str, Any]]:
-    """Find the specs of claims anywhere: only they have both of these fields."""
+    """Yield the specs of claims at any depth: only they have both of these fields."""
     if isinstance(data, dict):
         if "accessModes" in data and "resources" in data:
             yield data

@@ -1,10 +1,10 @@
-"""A small process that owns the children of one control plane, so that none of them can outlive their purpose.
+"""A small process that owns the children of one control plane, so that they end with it.
 
-It runs as a script, with the standard library only. The owner talks to it in JSON lines over stdin and stdout:
+It runs as a script, with the standard library only. The owner sends it JSON lines over stdin and reads from stdout:
 {"spawn": {name, argv, env, log}} -> {"pid"}; {}, {"stop": name} and {"detach": true} -> {"exited": {name: code}}.
-When stdin closes - the owner ended, however - it kills all children and removes the folder. After `detach` it stays
-until SIGTERM. Should it be killed itself, Linux kills its children (PR_SET_PDEATHSIG); macOS has no such thing, there
-they stay until they are killed by hand. It holds the lock of the folder (fd given in argv) for as long as it lives.
+When stdin closes, which means that the owner has ended, it kills all children and removes the folder. After `detach`
+it runs until SIGTERM. If it is killed itself, Linux kills its children (PR_SET_PDEATHSIG); macOS has no equivalent:
+there they run until they are killed by hand. It holds the lock of the folder (fd given in argv) while it lives.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Supervisor:
         self._detached = False
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Do what one request asks."""
+        """Execute one request and return the response."""
         if "spawn" in request:
             return self._spawn(**request["spawn"])
         if "stop" in request:
@@ -48,7 +48,7 @@ class Supervisor:
         return {"exited": exited}
 
     def serve(self) -> None:
-        """Answer requests until the owner is gone, or after `detach` until a signal ends the process."""
+        """Answer requests until the owner has ended, or after `detach` until a signal ends the process."""
         pending = b""
         while chunk := os.read(0, 65536):
             *lines, pending = (pending + chunk).split(b"\n")
@@ -56,10 +56,10 @@ class Supervisor:
                 os.write(1, json.dumps(self.answer(json.loads(line))).encode() + b"\n")
         while self._detached:
             select.select([], [], [], 60)
-            self.answer({})  # reaps children that ended, so that no zombies stay
+            self.answer({})  # reaps ended children, so that no zombies remain
 
     def close(self) -> None:
-        """Kill all children and remove the folder; nothing in it is worth a graceful end."""
+        """Kill all children and remove the folder; no data needs a graceful end."""
         self._kill(list(self._children.values()))
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -99,14 +99,14 @@ def _main() -> None:
         raise SystemExit
 
     signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner, which closes stdin when it is done
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner, which closes stdin at its end
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     supervisor = Supervisor(sys.argv[1])
     try:
         supervisor.serve()
     except BrokenPipeError:
-        pass  # the owner died between question and answer
+        pass  # the owner died between request and response
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         supervisor.close()

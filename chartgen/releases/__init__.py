@@ -1,4 +1,4 @@
-"""Safe changes of releases: shown first, refused before anything is touched, recoverable at any point."""
+"""Safe changes of releases: previewed, rejected before anything changes, recoverable at any point."""
 
 from __future__ import annotations
 

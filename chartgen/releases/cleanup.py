@@ -1,4 +1,4 @@
-"""Live objects of a release: runs removed with all their pods, leftovers swept, data kept."""
+"""Remove live objects of a release: runs with all their pods, and leftovers. Data stays."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from chartgen.releases.history import is_owned
 from chartgen.releases.state import State, pods_before
 
 _POLICY = "helm.sh/resource-policy"
-_GRACE_BEYOND = 120.0  # seconds beyond the pods' own grace period: images unmount, kubelets report
+_GRACE_BEYOND = 120.0  # seconds beyond the pods' own grace period, to unmount images and report the end
 _SAY_EVERY = 10.0
-_SHORTEST, _LONGEST = 0.1, 1.0  # seconds between two looks
+_SHORTEST, _LONGEST = 0.1, 1.0  # seconds between two polls
 _HEAD = re.compile(r"^(apiVersion|kind): *[\"']?([^\s\"'#]+)", re.MULTILINE)
 
 
@@ -29,20 +29,20 @@ def remove_runs(
     check: Callable[[], None],
     progress: Progress,
 ) -> None:
-    """Delete runs and wait until all their pods are gone, so that what comes next finds machines and directory free.
+    """Delete runs and wait until all their pods are gone, so that the next run finds machines and directory free.
 
-    Pods that still stop although somebody else has deleted their run, such as plain Helm, are waited for too.
+    Also wait for terminating pods of runs that another program, such as plain Helm, has deleted.
 
     Args:
         cluster: The cluster.
         state: The release.
-        runs: Its runs that are to go.
-        run: Name of the run that comes next; empty when there is none.
-        check: Called on the way; raises when the caller may not go on.
-        progress: Gets a line at the begin and every ten seconds.
+        runs: The runs to delete.
+        run: Name of the next run; empty for none.
+        check: Called between polls; raises when the caller must stop.
+        progress: Receives a line at the start and every ten seconds.
 
     Raises:
-        ChartgenError: Pods do not end within their grace period and two minutes more.
+        ChartgenError: Pods do not end within their grace period plus two minutes.
     """
     runs = list(runs)
     pods = pods_before(cluster, state, runs, run)
@@ -56,7 +56,7 @@ def remove_runs(
         check()
         if time.monotonic() > deadline:
             name = left[-1]["metadata"]["name"]
-            hint = f"look why with `kubectl describe pod {name}`, then run the same command again"
+            hint = f"find the cause with `kubectl describe pod {name}`, then run the same command again"
             raise ChartgenError(Problem(f"the old run does not end: {name} is still there", hint=hint))
         if time.monotonic() - said > _SAY_EVERY:
             said = time.monotonic()
@@ -67,15 +67,15 @@ def remove_runs(
 
 
 def sweep(cluster: Cluster, rendered: Iterable[Object], state: State) -> Iterator[str]:
-    """Delete what Helm made for a release and no revision holds any more; data that is to be kept stays.
+    """Delete objects that Helm made for a release and that no revision contains any longer; keep data.
 
     Args:
         cluster: The cluster.
-        rendered: The objects of the revision that holds now; none after an uninstall.
-        state: The release as it stood before.
+        rendered: The objects of the current revision; empty after an uninstall.
+        state: The release before the change.
 
     Yields:
-        Kind and name of each object that was deleted.
+        Kind and name of each deleted object.
     """
     rendered = list(rendered)
     held = {(item["kind"], item["metadata"]["name"]) for item in rendered}
@@ -89,7 +89,7 @@ def sweep(cluster: Cluster, rendered: Iterable[Object], state: State) -> Iterato
 
 
 def leftovers(cluster: Cluster, kind: Kind, state: State) -> list[Object]:
-    """Return the live objects of a kind that Helm made for a release and that nobody is deleting."""
+    """Return the live objects of a kind that Helm made for a release and that are not being deleted."""
     namespace = state.namespace if kind.namespaced else ""
     found = cluster.list(kind, namespace=namespace, labels={INSTANCE_LABEL: state.release})
     return [
@@ -100,12 +100,12 @@ def leftovers(cluster: Cluster, kind: Kind, state: State) -> list[Object]:
 
 
 def is_kept(item: Object) -> bool:
-    """Report whether Helm leaves an object behind on purpose, such as a claim with data."""
+    """Report whether Helm keeps an object on uninstall, such as a claim with data."""
     return (item["metadata"].get("annotations") or {}).get(_POLICY) == "keep"
 
 
 def _kinds(cluster: Cluster, rendered: list[Object], state: State) -> list[Kind]:
-    """Return the kinds that a release may have objects of: of all its revisions, and of runs."""
+    """Return the kinds of objects that a release may have: those of all its revisions, and of runs."""
     names = {(item["apiVersion"], item["kind"]) for item in rendered}
     for record in state.records:
         for document in re.split(r"^---", record.manifest, flags=re.MULTILINE):
@@ -117,15 +117,15 @@ def _kinds(cluster: Cluster, rendered: list[Object], state: State) -> list[Kind]
         try:
             found[api_version, name] = cluster.kind(api_version, name)
         except ClusterError as error:
-            if error.status != 404:  # its CRD is gone, and all its objects with it
+            if error.status != 404:  # its CRD and all its objects are deleted
                 raise
     return list(found.values())
 
 
 def _left(cluster: Cluster, state: State, runs: list[Object], run: str) -> list[Object]:
-    """Return what must still end: runs, which foreground deletion keeps until their pods are gone, then stray pods.
+    """Return the objects that must still end: runs, which foreground deletion keeps until their pods end, then pods.
 
-    Thousands of pods are not read while the run's own object is still there.
+    Do not read thousands of pods while the run's own object still exists.
     """
     return _still(cluster, runs, state.namespace) or pods_before(cluster, state, runs, run)
 

@@ -1,6 +1,6 @@
-"""What an upgrade changes: two renders compared object by object and field by field.
+"""Compare two renders of a release object by object and field by field.
 
-A run's name changes with what it runs, so that its objects are paired by what they are and not by their names alone.
+A run's name changes with its content, so its objects are paired by role and not by name alone.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from chartgen.kube.workers import Workers, find_workers
+from chartgen.kube.run_kinds import run_kind
+from chartgen.kube.workloads import Workers, find_workers
 from chartgen.masking import HIDDEN, masked_value
 
 Object: TypeAlias = dict[str, Any]
@@ -27,9 +28,9 @@ class Field:
     """One field that differs.
 
     Args:
-        path: Where it is; items of lists stand by their name, `containers[train].image`.
-        old: Its value before; None when it was not there. Secrets are hidden.
-        new: Its value after; None when it goes.
+        path: Path of the field; list items appear by their name, `containers[train].image`.
+        old: Value before; None when the field is new. Secrets are hidden.
+        new: Value after; None when the field is removed.
     """
 
     path: str
@@ -44,12 +45,12 @@ class Change:
     Args:
         action: added, changed, replaced (another object takes its place) or removed.
         kind: The object's kind.
-        name: Its name; the old one of a replaced object.
-        new_name: The name after, with its kind when that is another one; differs from `name` for a replaced object.
-        fields: What differs in a changed or replaced object, beside the run's name.
+        name: Its name; the old name of a replaced object.
+        new_name: The new name, with the kind if that changes; differs from `name` for a replaced object.
+        fields: Fields of a changed or replaced object that differ, apart from the run's name.
     """
 
-    action: str
+    action: Literal["added", "removed", "changed", "replaced"]
     kind: str
     name: str
     new_name: str
@@ -60,16 +61,16 @@ def compare(old: Iterable[Object], new: Iterable[Object]) -> list[Change]:
     """Compare two renders of a release.
 
     Args:
-        old: The objects before; none for a first install.
+        old: The objects before; empty for a first install.
         new: The objects after.
 
     Returns:
-        What differs, in the order of the new objects, then what is removed.
+        The differences, in the order of the new objects, then the removed objects.
     """
     old, new = list(old), list(new)
     before, after = find_workers(old), find_workers(new)
     if before is None or after is None:
-        before = after = None  # nothing is called after a run on both sides
+        before = after = None  # at least one side has no run
     there = {_key(item, before): item for item in old}
     changes = []
     for item in new:
@@ -82,7 +83,7 @@ def compare(old: Iterable[Object], new: Iterable[Object]) -> list[Change]:
 
 
 def describe(changes: Iterable[Change]) -> Iterator[str]:
-    """Say changes in lines: one for each object, then its fields."""
+    """Yield changes as lines: one per object, then its fields."""
     for change in changes:
         renamed = f" -> {change.new_name}" if change.new_name != change.name else ""
         yield f"{_MARKS[change.action]} {change.kind} {change.name}{renamed} ({change.action})"
@@ -91,9 +92,9 @@ def describe(changes: Iterable[Change]) -> Iterator[str]:
 
 
 def _key(item: Object, run: Workers | None) -> _Key:
-    """Return what makes two objects the same one, whatever the run is called; the run itself whatever its kind."""
+    """Return a key that pairs objects regardless of the run's name; for the run itself, regardless of its kind."""
     metadata = item["metadata"]
-    if run and metadata["name"] == run.name and find_workers([item]):
+    if run and metadata["name"] == run.name and run_kind(item):
         return ("run", "", "", "")
     name = metadata["name"].replace(run.name, "RUN") if run else metadata["name"]
     return str(item["apiVersion"]).rpartition("/")[0], item["kind"], metadata.get("namespace", ""), name
@@ -112,9 +113,9 @@ def _compare(old: Object, new: Object, before: Workers | None, after: Workers | 
 
 
 def _renamed(item: Object, old: str, new: str) -> Object:
-    """Call the run by its new name everywhere: that it has another one is told once."""
+    """Replace the run's old name by the new one everywhere, so that the rename is reported once."""
     text = json.dumps(item).replace(old, new)
-    # directories of a run carry the digest at the end of its name alone
+    # directories of a run contain only the digest at the end of its name
     digests = old.rpartition("-")[2], new.rpartition("-")[2]
     renamed: Object = json.loads(text.replace(*digests) if all(map(_DIGEST.fullmatch, digests)) else text)
     return renamed
@@ -137,7 +138,7 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[Field]:
 
 
 def _by_name(value: Any) -> dict[Any, Any] | None:
-    """Return list items by name or place; None for what is no list of objects."""
+    """Return list items by name or position; None if the value is not a list of objects."""
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         return None
     names = [item.get("name") for item in value]
@@ -149,7 +150,7 @@ def _field_lines(field: Field) -> Iterator[str]:
     old, new = field.old, field.new
     if (before := _lines(old)) is not None and (after := _lines(new)) is not None:
         yield f"{field.path}:"
-        # without the two lines that name files, and without places, which nobody can look up
+        # without the two lines of file names, and without line numbers, which are useless here
         lines = list(difflib.unified_diff(before, after, n=0, lineterm=""))[2:]
         yield from (f"  {line[0]} {line[1:]}" for line in lines if not line.startswith("@@"))
     elif old is None:
@@ -161,7 +162,7 @@ def _field_lines(field: Field) -> Iterator[str]:
 
 
 def _lines(value: Any) -> list[str] | None:
-    """Return a text of several lines, or a list of words, in lines; None for anything else."""
+    """Return a multi-line text, or a list of words, as lines; None for anything else."""
     if isinstance(value, list):
         return [_text(item) for item in value]
     return value.splitlines() if isinstance(value, str) and "\n" in value else None

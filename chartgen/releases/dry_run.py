@@ -1,4 +1,4 @@
-"""What the API server would say: every object of a release tried on it without a trace, before anything is touched."""
+"""Server-side dry run of every object of a release, before anything changes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from chartgen.errors import Problem
 from chartgen.kube import JOB, POD, QUEUE_LABEL, Cluster, ClusterError, Object
-from chartgen.kube.workers import find_workers
+from chartgen.kube.run_kinds import lacks_runtime, with_runtimes
+from chartgen.kube.workloads import find_workers
 from chartgen.releases.history import OWNER_ANNOTATION, is_owned
 from chartgen.releases.state import State
 
@@ -18,21 +19,22 @@ _QUOTA = "exceeded quota"
 
 
 def refusals(cluster: Cluster, rendered: Iterable[Object], state: State, *, makes_room: bool = False) -> list[Problem]:
-    """Try all objects of a release on the API server, with its webhooks, and give what it refuses.
+    """Dry-run all objects of a release on the API server, webhooks included, and return the rejections.
 
-    A JobSet is accepted whatever its pods look like, and then never starts; so the Jobs and pods that the run will make
-    are tried too.
+    The API server accepts a JobSet with invalid pods, which then never starts; so the Jobs and pods of the run are
+    tried too.
 
     Args:
         cluster: The cluster.
         rendered: The objects.
-        state: What stands of the release.
-        makes_room: Whether another run of the release goes first, so that a full quota means nothing.
+        state: State of the release.
+        makes_room: Whether another run of the release is removed first, so that a full quota does not matter.
     """
     problems: list[Problem] = []
-    for item in rendered:
+    rendered = list(rendered)
+    for item, whole in zip(rendered, with_runtimes(rendered), strict=True):
         problems += _refusals(cluster, item, state)
-        for child in _children(item):
+        for child in _children(whole):
             try:
                 cluster.create(JOB if child["kind"] == "Job" else POD, _placed(child, state.namespace), dry_run=True)
             except ClusterError as error:
@@ -52,12 +54,13 @@ def _refusals(cluster: Cluster, item: Object, state: State) -> Iterator[Problem]
             yield Problem(f"{name} exists already and {whose}", hint="choose another release name, or remove it")
             return
         if live is not None and "deletionTimestamp" in live["metadata"]:
-            return  # it goes before Helm acts
-        # Helm keeps to the way in which it has applied the release before, and starts server-side.
+            return  # removed before Helm acts
+        # Helm applies a release as it did before; new releases server-side.
         server_side = live is None or state.base is None or state.base.server_side
         cluster.apply([item], namespace=state.namespace, dry_run=True, manager=_HELM if server_side else "")
     except ClusterError as error:
-        yield _problem(name, error)
+        if not lacks_runtime(str(error)):  # which this release creates
+            yield _problem(name, error)
         return
     if item.get("spec", {}).get("suspend") is not None and QUEUE_LABEL in item["metadata"].get("labels", {}):
         hint = "leave `suspend` out: Kueue owns it, and writing it evicts the run"
@@ -65,7 +68,7 @@ def _refusals(cluster: Cluster, item: Object, state: State) -> Iterator[Problem]
 
 
 def _problem(name: str, error: ClusterError) -> Problem:
-    """Say a refusal; a conflict names who holds which fields."""
+    """Return a rejection as a problem; for a conflict, name the field managers and their fields."""
     if error.status == 409 and (match := _CONFLICT.search(str(error))):
         fields = ", ".join(re.findall(r"\.[A-Za-z][^\s,]*", match["fields"]))
         message = f"{name}: {match['manager']} has changed {fields or 'fields'} in the cluster"
@@ -79,13 +82,13 @@ def _child_problem(parent: Object, child: Object, error: ClusterError) -> Proble
 
 
 def _children(item: Object) -> Iterator[Object]:
-    """Return the Jobs that a JobSet will make, and a pod of whatever runs."""
+    """Yield the Jobs of a JobSet or of a TrainJob with its runtime, and a pod of each workload."""
     workers = find_workers([item])
     if workers is None:
         return
     for job in item["spec"].get("replicatedJobs", ()):
         yield _child("batch/v1", "Job", item, job["template"])
-    if item["apiVersion"].partition("/")[0] != "batch.volcano.sh":  # Volcano's pods need their group, which is not yet
+    if item["apiVersion"].partition("/")[0] != "batch.volcano.sh":  # needs its PodGroup first
         yield _child("v1", "Pod", item, workers.pod)
 
 

@@ -1,19 +1,18 @@
-"""What a change does to the run, in words, as the run stands now."""
+"""Describe the effect of a change on the run in its current state."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chartgen.kube.workers import find_workers
-from chartgen.kube.workloads import find_pods
+from chartgen.kube.workloads import find_pods, find_workers
 from chartgen.releases.survival import Survival, survival
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from chartgen.kube import Cluster, Object
-    from chartgen.kube.workers import Workers
+    from chartgen.kube.workloads import Workers
     from chartgen.releases.state import State
 
 AGAIN = "to run it again, add --set run.again=<word>"
@@ -24,8 +23,8 @@ class Side:
     """A render of a release, before a change or after it.
 
     Args:
-        workers: The pods of its run; None when it runs nothing.
-        survival: What outlives them.
+        workers: The pods of its run; None without a run.
+        survival: The data that outlives them.
     """
 
     workers: Workers | None = None
@@ -34,11 +33,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Standing:
-    """How a run stands in the cluster.
+    """State of a run in the cluster.
 
     Args:
         outcome: "finished" or "failed"; empty while it waits or runs.
-        pods: Its pods that exist now; None when the run itself does not exist any more.
+        pods: Its existing pods; None when the run itself no longer exists.
     """
 
     outcome: str = ""
@@ -50,14 +49,14 @@ def side(rendered: Iterable[Object], values: Mapping[str, Any]) -> Side:
 
     Args:
         rendered: The objects of a release.
-        values: The values that its templates saw, the chart's defaults included.
+        values: The values that its templates received, chart defaults included.
     """
     workers = find_workers(rendered)
     return Side(workers, survival(workers, values)) if workers else Side()
 
 
 def standing(cluster: Cluster, state: State, workers: Workers | None) -> Standing:
-    """Look at how a run stands."""
+    """Read the state of a run."""
     if workers is None:
         return Standing()
     outcome, live = state.outcome(workers.name), state.run(workers.name)
@@ -68,12 +67,12 @@ def standing(cluster: Cluster, state: State, workers: Workers | None) -> Standin
 
 
 def effect(before: Side, after: Side, stands: Standing) -> str:
-    """Say what an upgrade does to the run; empty when neither side runs anything.
+    """Report the effect of an upgrade on the run; empty when neither side has a run.
 
     Args:
         before: The release before.
         after: The release after.
-        stands: How the run before stands.
+        stands: State of the run before.
     """
     was, will = before.workers, after.workers
     if was is None or will is None:
@@ -83,11 +82,11 @@ def effect(before: Side, after: Side, stands: Standing) -> str:
         return f"{name} is replaced by {will.name}: {_end(stands)}; {resumption(before, after)}"
     if stands.outcome:
         return f"{name} has {stands.outcome} and is not started again; {AGAIN}"
-    return f"{name} goes on: nothing in it changes"
+    return f"{name} continues unchanged"
 
 
 def resumption(before: Side, after: Side) -> str:
-    """Say where the program of the new run starts."""
+    """Report from where the program of the new run starts."""
     was, will = before.workers, after.workers
     if not (was and will and before.survival and after.survival and will.trains):
         return "its program starts again"
@@ -107,15 +106,15 @@ def resumption(before: Side, after: Side) -> str:
     if old.saves == "no":
         return f"{newest} that an earlier run has saved, else from the beginning"
     if old.risk:
-        return f"{newest}, if there is one: {old.risk}"
+        return f"{newest}, if it exists: {old.risk}"
     return newest + (f", saved every {old.interval} steps" if old.interval else "")
 
 
 def _kept(old: Survival, *, is_moved: bool) -> str:
-    """Say what stays of the checkpoints before, when the new run does not use them."""
+    """Report which earlier checkpoints stay when the new run does not use them."""
     if not old.checkpoints.directory or old.checkpoints.stays == "no" or old.saves == "no":
         return ""
-    return f", and {old.checkpoints.directory}{' of the old storage' if is_moved else ''} stays as it is"
+    return f", and {old.checkpoints.directory}{' of the old storage' if is_moved else ''} stays unchanged"
 
 
 def _one_sided(was: Workers | None, will: Workers | None, stands: Standing) -> str:

@@ -1,8 +1,8 @@
 """Releases: install, upgrade, uninstall and status of a chart, through Helm 3 and 4 alike.
 
-A training run is never waited for inside Helm: `--wait` with jobs blocks until the run ends and then rolls it back on a
-time-out (Helm 4.3, pkg/kube/statuswait.go). Values go to Helm as one merged document on stdin, so that no list is
-concatenated and nothing of them is seen in the process list.
+Helm never waits for a training run: `--wait` with jobs blocks until the run ends and rolls it back on a time-out
+(Helm 4.3, pkg/kube/statuswait.go). Values go to Helm as one merged document on stdin, so that Helm does not
+concatenate lists and the process list does not show values.
 """
 
 from __future__ import annotations
@@ -10,41 +10,42 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.manifests import written
-from chartgen.helm.program import Helm, HelmError, find_helm
+from chartgen.helm.program import Helm, find_helm
+from chartgen.helm.program_errors import HelmError
 from chartgen.helm.values import to_json
 from chartgen.releases.history import read_time
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from pathlib import Path
 
     from chartgen.helm.chart import Chart
     from chartgen.helm.yaml import Plain
 
-# Helm's own limit: it puts the name into the label of its Secrets, and leaves 10 characters for charts.
+# Helm's own limit: the name goes into a label of its Secrets, with 10 characters left for charts.
 RELEASE_NAME_LIMIT = 53
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _TAKEN = re.compile(r"cannot re-?use a name")
 _ABSENT = re.compile(r"release: not found|has no deployed releases")
-# The states that `helm list` shows: all. Helm 3 adds up these flags, Helm 4 has no `--all` any more.
+# All states, for `helm list`: Helm 3 combines these flags, Helm 4 lacks `--all`.
 _ALL_STATES = ("--deployed", "--failed", "--pending", "--superseded", "--uninstalled", "--uninstalling")
 
 
 @dataclass(frozen=True)
 class Release:
-    """One release as Helm has recorded it.
+    """One release, from Helm's records.
 
     Args:
         name: The release's name.
         namespace: Its namespace.
         revision: Number of its last revision, from 1.
         chart: Name and version of its chart, `gke-a3mega-0.1.0`.
-        status: Helm's word: deployed, failed, pending-install, pending-upgrade, uninstalling, ...
-        updated: When that revision was made.
+        status: Helm's status: deployed, failed, pending-install, pending-upgrade, uninstalling, ...
+        updated: Creation time of that revision.
     """
 
     name: str
@@ -57,11 +58,11 @@ class Release:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a release lives.
+    """Cluster and namespace of a release.
 
     Args:
         namespace: The namespace; it must exist.
-        kubeconfig: The kubeconfig file; None for Helm's own choice.
+        kubeconfig: The kubeconfig file; None for Helm's default.
         context: The kubeconfig context; None for the current one.
     """
 
@@ -80,11 +81,11 @@ def install(
         name: The release's name.
         values: Merged values, as `load_values(...).data`.
         place: Cluster and namespace.
-        description: A note for the release's history; Helm's own when empty.
+        description: A note for the release's history; default Helm's own.
 
     Raises:
-        UsageError: The name cannot be a release's.
-        ChartgenError: The release exists, or Helm, the chart or the cluster refuses it.
+        UsageError: The name is not a valid release name.
+        ChartgenError: The release exists, or Helm, the chart or the cluster rejects it.
         MissingToolError: Helm or the cluster is missing.
     """
     try:
@@ -106,11 +107,11 @@ def upgrade(
         name: The release's name.
         values: Merged values, as `load_values(...).data`.
         place: Cluster and namespace.
-        description: A note for the release's history; Helm's own when empty.
+        description: A note for the release's history; default Helm's own.
 
     Raises:
-        UsageError: The name cannot be a release's.
-        ChartgenError: There is no such release, or Helm, the chart or the cluster refuses the upgrade.
+        UsageError: The name is not a valid release name.
+        ChartgenError: The release does not exist, or Helm, the chart or the cluster rejects the upgrade.
         MissingToolError: Helm or the cluster is missing.
     """
     place = place or Place()
@@ -124,11 +125,11 @@ def upgrade(
 
 
 def uninstall(name: str, place: Place | None = None) -> Release:
-    """Uninstall a release and give what it was.
+    """Uninstall a release and return its last record.
 
     Raises:
-        UsageError: The name cannot be a release's.
-        ChartgenError: There is no such release, or Helm refuses.
+        UsageError: The name is not a valid release name.
+        ChartgenError: The release does not exist, or Helm fails.
         MissingToolError: Helm or the cluster is missing.
     """
     place = place or Place()
@@ -138,36 +139,36 @@ def uninstall(name: str, place: Place | None = None) -> Release:
 
 
 def remove(name: str, place: Place) -> None:
-    """Let Helm uninstall a release of which the caller knows that it exists.
+    """Uninstall an existing release with Helm.
 
     Raises:
-        ChartgenError: Helm refuses.
+        ChartgenError: Helm fails.
         MissingToolError: Helm or the cluster is missing.
     """
     _helm(place).run(["uninstall", name, "--namespace", place.namespace])
 
 
 def status(name: str, place: Place | None = None) -> Release:
-    """Return what Helm has recorded of a release.
+    """Return Helm's record of a release.
 
     Raises:
-        UsageError: The name cannot be a release's.
-        ChartgenError: There is no such release.
+        UsageError: The name is not a valid release name.
+        ChartgenError: The release does not exist.
         MissingToolError: Helm or the cluster is missing.
     """
     check_name(name)
     place = place or Place()
     arguments = ["list", "--filter", f"^{name}$", "--namespace", place.namespace, *_ALL_STATES]
-    # `helm list` and not `helm status`, whose JSON leaves out the chart in Helm 3.
+    # Not `helm status`: its JSON lacks the chart in Helm 3.
     found = json.loads(_helm(place).run([*arguments, "--time-format", "2006-01-02T15:04:05Z07:00", "--output", "json"]))
     if not found:
-        raise _absent(name, place, "`helm list --all-namespaces` shows what there is")
+        raise _absent(name, place, "`helm list --all-namespaces` shows all releases")
     row = found[0]
     return Release(name, row["namespace"], int(row["revision"]), row["chart"], row["status"], _time(row["updated"]))
 
 
 def check_name(name: str) -> None:
-    """Refuse a release name that Helm or an object's name could not hold.
+    """Reject a release name that Helm or Kubernetes does not accept.
 
     Raises:
         UsageError: It is longer than 53 characters or not an RFC 1123 label.
@@ -216,4 +217,4 @@ def _time(text: str) -> datetime:
 
 
 def _absent(name: str, place: Place, hint: str) -> ChartgenError:
-    return ChartgenError(Problem(f"there is no release {name} in namespace {place.namespace}", hint=hint))
+    return ChartgenError(Problem(f"no release {name} in namespace {place.namespace}", hint=hint))

@@ -1,7 +1,7 @@
-"""What Helm has recorded of a release: every revision with its chart, values and manifest, read in one request.
+"""Helm's records of a release: every revision with its chart, values and manifest, read in one request.
 
 Helm 3 and 4 keep each revision in a Secret (a ConfigMap with HELM_DRIVER=configmap) as gzipped JSON
-(pkg/storage/driver/util.go). Asking the helm program instead takes a process for each revision.
+(pkg/storage/driver/util.go). The helm program would need a process for each revision.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ from typing import Any
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects
+from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.kube import CONFIG_MAP, SECRET, Cluster, Kind, Object
 
-# Labels that Helm gives to all that it keeps (pkg/storage/driver/secrets.go).
+# Labels of Helm's stored records (pkg/storage/driver/secrets.go).
 _OWNER = {"owner": "helm"}
 _DRIVERS = {"": SECRET, "secret": SECRET, "secrets": SECRET, "configmap": CONFIG_MAP, "configmaps": CONFIG_MAP}
 # Helm writes nanoseconds, and `Z` or an offset; Python 3.10 reads neither.
-# Of a record unpacked: Helm's own limit of a chart (pkg/chart/loader/archive), of which a record is a part.
+# Limit of an unpacked record: Helm's own limit of a chart (pkg/chart/loader/archive), which the record contains.
 _LARGEST = 100 * 1024 * 1024
 _TIME = re.compile(r"(?P<whole>[-0-9]+T[:0-9]+)(?:\.(?P<fraction>\d+))?(?P<zone>Z|[-+]\d\d:\d\d)")
 _TARGET = "chartgen/target"
-# What Helm writes on each object that it makes (pkg/action/validate.go).
+_SETUP = "chartgen/setup"
+# Annotations of each object that Helm makes (pkg/action/validate.go).
 OWNER_ANNOTATION = "meta.helm.sh/release-name"
 _OWNER_NAMESPACE = "meta.helm.sh/release-namespace"
 
@@ -44,17 +46,18 @@ class Record:
         name: The release's name.
         namespace: Its namespace.
         revision: Number of the revision, from 1.
-        status: Helm's word: deployed, superseded, failed, pending-install, pending-upgrade, uninstalling, ...
-        description: What Helm or the user said of it.
-        updated: When it was made.
+        status: Helm's status: deployed, superseded, failed, pending-install, pending-upgrade, uninstalling, ...
+        description: Note of Helm or of the user.
+        updated: Creation time.
         chart: Name of its chart.
         chart_version: Version of its chart.
-        target: The chartgen target that the chart was composed from; empty for charts of others.
+        target: The chartgen target of the chart; empty for third-party charts.
+        setup: Whether the chart is a target's setup chart, which runs nothing.
         values: The user's values, merged.
-        manifest: All objects, as one YAML text.
-        server_side: Whether Helm applied its objects server-side, where other field managers keep what is theirs.
-        stored: Name of the object that keeps this record.
-        content: The chart as Helm keeps it: metadata, templates, values, schema and files; see `restore_chart`.
+        manifest: All objects, as one YAML stream.
+        server_side: Whether Helm applied its objects server-side, where other field managers keep their fields.
+        stored: Name of the object with this record.
+        content: The chart in Helm's record: metadata, templates, values, schema and files; see `restore_chart`.
     """
 
     name: str
@@ -66,6 +69,7 @@ class Record:
     chart: str
     chart_version: str
     target: str = ""
+    setup: bool = False
     values: dict[str, Any] = field(default_factory=dict, repr=False)
     manifest: str = field(default="", repr=False)
     server_side: bool = False
@@ -74,22 +78,22 @@ class Record:
 
     @cached_property
     def objects(self) -> list[Object]:
-        """The objects of its manifest."""
+        """Return the objects of its manifest."""
         return objects(self.manifest)
 
 
 def read_records(cluster: Cluster, release: str, namespace: str) -> list[Record]:
-    """Return all revisions that Helm still keeps of a release, oldest first; none when there is no such release.
+    """Return all revisions of a release in Helm's store, oldest first; empty when the release does not exist.
 
     Raises:
-        MissingToolError: HELM_DRIVER names a store that is not in the cluster.
+        MissingToolError: HELM_DRIVER names a store outside the cluster.
     """
     found = cluster.list(storage_kind(), namespace=namespace, labels={**_OWNER, "name": release})
     return sorted(map(read_record, found), key=lambda record: record.revision)
 
 
 def find_deployed(cluster: Cluster, namespace: str) -> list[Object]:
-    """Return what Helm keeps of the deployed revision of each release, for `read_record`.
+    """Return the store object of the deployed revision of each release, for `read_record`.
 
     Args:
         cluster: The cluster.
@@ -98,8 +102,29 @@ def find_deployed(cluster: Cluster, namespace: str) -> list[Object]:
     return cluster.list(storage_kind(), namespace=namespace, labels={**_OWNER, "status": "deployed"})
 
 
+def find_latest(cluster: Cluster, namespace: str) -> list[Object]:
+    """Return the store object of the last revision of each release, for `read_record`.
+
+    Args:
+        cluster: The cluster.
+        namespace: The namespace; empty = all.
+    """
+    latest: dict[tuple[str, str], Object] = {}
+    for item in cluster.list(storage_kind(), namespace=namespace, labels=_OWNER):
+        labels = item["metadata"]["labels"]
+        name = item["metadata"]["namespace"], labels.get("name", "")
+        if name not in latest or _revision(latest[name]) < _revision(item):
+            latest[name] = item
+    return list(latest.values())
+
+
+def _revision(item: Object) -> int:
+    number = item["metadata"]["labels"].get("version", "")
+    return int(number) if number.isdigit() else 0
+
+
 def restore_chart(record: Record) -> Chart:
-    """Return the chart of a revision as it was installed, from what Helm has kept of it.
+    """Return the installed chart of a revision from Helm's record.
 
     Raises:
         ChartgenError: It has subcharts, which Helm does not keep.
@@ -108,10 +133,10 @@ def restore_chart(record: Record) -> Chart:
     if kept["metadata"].get("dependencies"):
         hint = f"use `helm rollback {record.name} {record.revision}`"
         raise ChartgenError(Problem(f"chart {record.chart} has subcharts, which Helm keeps rendered only", hint=hint))
-    # JSON is YAML, and comments do not matter for a chart that is only rendered
+    # JSON is YAML; a chart that is only rendered needs no comments
     files = {"Chart.yaml": json.dumps(kept["metadata"]), "values.yaml": json.dumps(kept.get("values") or {})}
     if kept.get("schema"):
-        files["values.schema.json"] = _text(kept["schema"])
+        files[SCHEMA_FILE] = _text(kept["schema"])
     for item in [*(kept.get("templates") or ()), *(kept.get("files") or ())]:
         files[item["name"]] = _text(item["data"])
     return Chart(record.chart, dict(sorted(files.items())))
@@ -122,7 +147,7 @@ def _text(encoded: str) -> str:
 
 
 def storage_kind() -> Kind:
-    """Return the kind of object that Helm keeps its records in."""
+    """Return the kind of the objects that contain Helm's records."""
     driver = os.environ.get("HELM_DRIVER", "")
     if driver not in _DRIVERS:
         problem = f"HELM_DRIVER={driver} keeps releases outside the cluster, where chartgen cannot read them"
@@ -137,10 +162,10 @@ def is_owned(item: Object, release: str, namespace: str) -> bool:
 
 
 def read_time(text: str) -> datetime:
-    """Read a time as Helm and Kubernetes write it, in UTC.
+    """Parse a time of Helm or Kubernetes, in UTC.
 
     Raises:
-        ValueError: It is no such time.
+        ValueError: It is not such a time.
     """
     match = _TIME.fullmatch(text)
     if match is None:
@@ -151,10 +176,10 @@ def read_time(text: str) -> datetime:
 
 
 def read_record(item: Object) -> Record:
-    """Return the revision that an object of Helm's store keeps.
+    """Return the revision in an object of Helm's store.
 
     Raises:
-        ChartgenError: Somebody has changed it, so that it is not what Helm writes.
+        ChartgenError: It is not in Helm's format, for example after a manual edit.
     """
     try:
         return _decoded(item)
@@ -176,6 +201,7 @@ def _decoded(item: Object) -> Record:
         raise ValueError(f"it unpacks to more than {_LARGEST / 1e6:.0f} MB")
     kept: dict[str, Any] = json.loads(text)
     info, head = kept["info"], kept["chart"]["metadata"]
+    annotations = head.get("annotations") or {}
     return Record(
         name=kept["name"],
         namespace=kept["namespace"],
@@ -185,7 +211,8 @@ def _decoded(item: Object) -> Record:
         updated=read_time(info["last_deployed"]),
         chart=head["name"],
         chart_version=head["version"],
-        target=(head.get("annotations") or {}).get(_TARGET, ""),
+        target=annotations.get(_TARGET, ""),
+        setup=_SETUP in annotations,
         values=kept.get("config") or {},
         manifest=kept.get("manifest", ""),
         server_side=kept.get("apply_method") == "ssa",

@@ -1,4 +1,4 @@
-"""The Lease beside a release as plain data: who holds it, for how long, and what it notes."""
+"""The Lease of a release as plain data: its holder, duration and notes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from chartgen.kube import LEASE, Cluster, Object
 
-DURATION = 15.0  # seconds without a renewal after which a holder counts as dead; client-go's default
+DURATION = 15.0  # seconds without a renewal until a holder counts as dead; client-go's default
 _NOTES = "chartgen/notes"
 _LABELS = {"app.kubernetes.io/managed-by": "chartgen"}
 
@@ -23,24 +23,24 @@ def lease_name(release: str) -> str:
 
 
 def read_notes(cluster: Cluster, release: str, namespace: str) -> dict[str, list[str]] | None:
-    """Return what earlier commands noted of a release; None when no command of chartgen has changed it."""
+    """Return the notes of earlier commands about a release; None when no command of chartgen has changed it."""
     lease = cluster.get(LEASE, lease_name(release), namespace)
     return notes_of(lease) if lease else None
 
 
 def identity(action: str) -> str:
-    """Return a holder's name: who, where, what, and a part that tells two commands of one person from each other."""
+    """Return a holder's name: user, host, action, and a part that is unique to this command."""
     return f"{_user()}@{socket.gethostname()} ({action}, {secrets.token_hex(3)})"
 
 
 def new_lease(release: str, namespace: str, holder: str) -> Object:
-    """Return the Lease of a release that has none."""
+    """Return a new Lease for a release."""
     metadata = {"name": lease_name(release), "namespace": namespace, "labels": _LABELS}
     return {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata, "spec": held_by(holder)}
 
 
 def held_by(holder: str) -> dict[str, Any]:
-    """Return the spec of a Lease that somebody renews now; its time is for people, and nobody decides by it."""
+    """Return the spec of a Lease renewed now; its time is informative only, no command decides by it."""
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {"holderIdentity": holder, "leaseDurationSeconds": int(DURATION), "renewTime": now}
 
@@ -51,22 +51,22 @@ def with_notes(notes: dict[str, list[str]]) -> dict[str, str]:
 
 
 def holder_of(lease: Object) -> str:
-    """Return who holds a Lease; empty when nobody does."""
+    """Return the holder of a Lease; empty without one."""
     return str(lease["spec"].get("holderIdentity") or "")
 
 
 def duration_of(lease: Object) -> float:
-    """Return the seconds without a renewal after which its holder counts as dead."""
+    """Return the seconds without a renewal until its holder counts as dead."""
     return float(lease["spec"].get("leaseDurationSeconds") or DURATION)
 
 
 def version_of(lease: Object) -> str:
-    """Return what changes with every write."""
+    """Return the resource version, which changes with every write."""
     return str(lease["metadata"]["resourceVersion"])
 
 
 def notes_of(lease: Object) -> dict[str, list[str]]:
-    """Return what is noted beside the release."""
+    """Return the notes in a Lease."""
     found: dict[str, list[str]] = json.loads((lease["metadata"].get("annotations") or {}).get(_NOTES, "{}"))
     return found
 

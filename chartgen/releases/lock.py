@@ -1,9 +1,9 @@
-"""One chartgen command at a time changes a release: a Lease beside it, which also notes what must outlive the command.
+"""Lock of a release, so that one chartgen command at a time changes it: a Lease, which also keeps notes.
 
-It works as leader election does (client-go, tools/leaderelection/leaderelection.go). A holder renews the Lease; whoever
-wants it takes it over when it has not changed for its duration, observed by the own clock from beginning to end, so
-that the clocks of two machines need not agree. A holder counts from when it sent its last successful renewal, and asks
-the server before it goes on after a longer silence: nobody can have taken over before that time has passed.
+It works like leader election (client-go, tools/leaderelection/leaderelection.go). A holder renews the Lease. Another
+command takes the Lease over when it has not changed for its duration, measured by that command's own clock, so that
+the clocks of two machines need not agree. A holder counts from the moment when it sent its last successful renewal.
+After a longer silence it asks the server before it continues: until then no other command can have taken over.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _RENEW = 4.0  # seconds between renewals: two may fail
-_SAFE = 10.0  # seconds after a renewal for which the release is surely held; client-go's renewDeadline
-_LOOK = 0.25  # seconds between two looks at another holder
+_SAFE = 10.0  # seconds after a renewal for which the lock is surely valid; client-go's renewDeadline
+_LOOK = 0.25  # seconds between two checks of another holder
 
 
-# Nobody sets this clock, and on Linux it goes on while the machine sleeps, as the other holder's does.
+# This clock cannot be set, and on Linux it runs while the machine sleeps, like the clock of the other holder.
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def now() -> float:
-    """Return seconds of a clock that only goes forward."""
+    """Return the seconds of a monotonic clock."""
     return time.clock_gettime(_CLOCK)
 
 
 @dataclass(frozen=True)
 class Pace:
-    """How a lock measures time.
+    """Time source and intervals of a lock.
 
     Args:
         clock: Returns seconds.
@@ -63,18 +63,18 @@ class Pace:
 
 
 class Lock:
-    """Holds a release for the time of a `with` block.
+    """Lock on a release for the time of a `with` block.
 
     Args:
-        cluster: Where the release lives.
+        cluster: The cluster of the release.
         release: Its name.
         namespace: Its namespace.
-        action: What is done, for the message that others get: install, upgrade, ...
-        progress: Gets a line when a dead holder's time has to run out.
-        pace: How time is measured.
+        action: The action for the message to other commands: install, upgrade, ...
+        progress: Receives a line when the command must wait for a dead holder's time to expire.
+        pace: Time source and intervals.
 
     Raises:
-        ChartgenError: Another command holds the release.
+        ChartgenError: Another command holds the lock.
     """
 
     def __init__(
@@ -107,12 +107,12 @@ class Lock:
         try:
             self._write(holder="")
         except ChartgenError:
-            # whoever waits for it takes it over in a moment; a failure of the block's own says more
+            # the next command takes it over anyway; an error of the block itself is more important
             if kind is None:
                 raise
 
     def note(self, **notes: list[str]) -> None:
-        """Keep names beside the release; an empty list forgets them.
+        """Write names into the notes of the release; an empty list removes them.
 
         Raises:
             ChartgenError: Another command has taken the release over.
@@ -123,15 +123,15 @@ class Lock:
         self._write()
 
     def check(self, within: float = _SAFE) -> None:
-        """Make sure that this command still holds the release; ask the server when the last renewal is too old.
+        """Check that this command still holds the lock; ask the server when the last renewal is too old.
 
         Args:
-            within: Seconds since the last renewal that are not too old; 0 asks in any case, which leaves what comes
-                next the whole duration.
+            within: Highest accepted age of the last renewal, in seconds; 0 always asks the server, which leaves the
+                whole duration for the next step.
 
         Raises:
             ChartgenError: Another command has taken over.
-            MissingToolError: The cluster does not answer, so that nobody knows.
+            MissingToolError: The cluster does not answer, so that the holder is unknown.
         """
         if self._lost:
             raise self._gone()
@@ -139,7 +139,7 @@ class Lock:
             self._write()
 
     def renew(self) -> None:
-        """Renew the Lease now; nothing happens when it was released.
+        """Renew the Lease now; do nothing when it was released.
 
         Raises:
             ChartgenError: Another command has taken over.
@@ -148,10 +148,10 @@ class Lock:
         self._write()
 
     def remove(self) -> None:
-        """Remove the Lease with its notes: the release is no more.
+        """Remove the Lease with its notes, after the release is removed.
 
         Raises:
-            ChartgenError: Another command has taken over, whose Lease it is.
+            ChartgenError: Another command has taken over and owns the Lease.
         """
         self.check(within=0)
         self._stop()
@@ -170,7 +170,7 @@ class Lock:
         try:
             self._write()
         except ChartgenError:
-            if self._lost:  # somebody else was faster
+            if self._lost:  # another command was faster
                 raise self._taken("another command") from None
             raise
 
@@ -183,14 +183,14 @@ class Lock:
                 raise self._taken("another command") from None
             if error.status == 404:
                 hint = f"create it: `kubectl create namespace {self._namespace}`"
-                raise ChartgenError(Problem(f"there is no namespace {self._namespace}", hint=hint)) from None
+                raise ChartgenError(Problem(f"namespace {self._namespace} does not exist", hint=hint)) from None
             raise
         self._version, self._renewed = version_of(made), sent
 
     def _await_death(self, lease: Object) -> None:
-        """Wait until a Lease has not changed for its duration; refuse as soon as it has."""
+        """Wait until a Lease has not changed for its duration; raise as soon as it changes."""
         holder, seen, duration = holder_of(lease), version_of(lease), duration_of(lease)
-        self._progress(f"{holder} holds the release; watching for {duration:.0f} s whether it is alive")
+        self._progress(f"release locked by {holder}; waiting {duration:.0f} s for a sign of life")
         deadline = self._pace.clock() + duration
         while self._pace.clock() < deadline:
             self._pace.pause(_LOOK)
@@ -199,32 +199,32 @@ class Lock:
                 raise self._taken(holder, over=True)
             if version_of(found) != seen:
                 raise self._taken(holder_of(found))
-        self._progress(f"{holder} was stopped on its way; going on from what it left")
+        self._progress(f"{holder} was interrupted; continuing where it stopped")
 
     def _taken(self, holder: str, *, over: bool = False) -> ChartgenError:
         state = "has just changed" if over else "is changing"
-        hint = "look at `chartgen status`, then try again"
+        hint = "check `chartgen status`, then try again"
         return ChartgenError(Problem(f"{holder} {state} release {self._release}", hint=hint))
 
     def _gone(self) -> ChartgenError:
-        problem = f"another command has taken over release {self._release}: this one was silent for too long"
-        return ChartgenError(Problem(problem, hint="look at `chartgen status`, then try again"))
+        problem = f"another command has taken over release {self._release}: this one did not renew its lock in time"
+        return ChartgenError(Problem(problem, hint="check `chartgen status`, then try again"))
 
     def _keep(self) -> None:
         while not self._lost and not self._ended.wait(self._pace.every):
-            with suppress(ChartgenError):  # the cluster is away for a moment; `check` asks when it lasts
+            with suppress(ChartgenError):  # a short interruption; `check` asks the server after a longer one
                 self.renew()
 
     def _stop(self) -> None:
-        """End the renewals, and wait for one that is on its way."""
+        """Stop the renewals, and wait for one in progress."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def _write(self, holder: str | None = None) -> None:
-        """Write holder, time and notes, only if nobody else has written since.
+        """Write holder, time and notes, unless another command has written since.
 
-        A renewal that had to wait for a release finds it done, and writes nothing.
+        A renewal after the release of the lock writes nothing.
         """
         with self._guard:
             if not self._version or (self._ended.is_set() and holder is None):
@@ -249,7 +249,7 @@ class Lock:
         return self._cluster.patch(LEASE, self._name, change, namespace=self._namespace)
 
     def _adopt(self) -> None:
-        """Take up a write of our own whose answer was lost; any other writer has taken the release over."""
+        """Accept our own write whose response was lost; any other writer has taken over the lock."""
         found = self._cluster.get(LEASE, self._name, self._namespace)
         if found is None or holder_of(found) != self._holder:
             self._lost = True

@@ -1,4 +1,4 @@
-"""What is lost when the pods of a live run end: its steps so far, where no checkpoint stays."""
+"""Work lost when the pods of a live run end: its steps so far, if no checkpoint stays."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from chartgen.kube.workers import find_workers
-from chartgen.kube.workloads import outcome
+from chartgen.kube.workloads import find_workers, outcome
 from chartgen.releases.status.pod_summary import summarize_pods
 from chartgen.releases.status.readout import progress_now
 from chartgen.releases.survival import Survival, survival, values_of
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Loss:
-    """Work of a run that ends with its pods.
+    """Work of a run that is lost with its pods.
 
     Args:
         run: Name of the run.
         why: Why no checkpoint stays.
-        progress: How far it is, as its log says; empty when the log says nothing.
-        gpu_hours: GPUs times the time since its pods have started; None when the cluster does not say since when.
+        progress: Progress according to its log; empty when the log shows none.
+        gpu_hours: GPUs times the time since its pods started; None when the cluster does not report the start.
     """
 
     run: str
@@ -41,24 +40,24 @@ class Loss:
 
 
 def losses(cluster: Cluster, state: State, runs: Iterable[Object]) -> list[Loss]:
-    """Work out what is lost when live runs end; nothing of runs that have ended, and of those that never started.
+    """Return the work that is lost when live runs end; runs that have ended or never started lose nothing.
 
     Args:
-        cluster: Where they run.
-        state: What stands of their release.
-        runs: The runs that are to go.
+        cluster: The cluster of the runs.
+        state: State of their release.
+        runs: The runs to be removed.
     """
     going = [run for run in runs if not outcome(run) and "deletionTimestamp" not in run["metadata"]]
     return [loss for run in going if (loss := _loss(cluster, state, run))]
 
 
 def record_of(state: State, run: str) -> Record | None:
-    """Return the newest revision that holds a run; None when no revision does."""
+    """Return the newest revision that contains a run; None if no revision does."""
     return next((record for record in reversed(state.records) if run in record.manifest), None)
 
 
 def survival_of_live(state: State, run: Object) -> Survival | None:
-    """Work out what outlives the pods of a live run; None when it has no pods that chartgen knows."""
+    """Return the data that outlives the pods of a live run; None when chartgen does not know its pods."""
     workers, record = find_workers([run]), record_of(state, run["metadata"]["name"])
     return survival(workers, values_of(record) if record else {}) if workers else None
 

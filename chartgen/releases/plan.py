@@ -1,4 +1,4 @@
-"""The plan of a release: what its chart will run with these values, read from the rendered objects themselves."""
+"""The plan of a release: the program that its chart will run, read from the rendered objects."""
 
 from __future__ import annotations
 
@@ -6,40 +6,41 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.checks import effective_values, validate
+from chartgen.checks import effective_values, job_of, validate
+from chartgen.checks.job import data_parallel, global_batch, micro_batches
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
-from chartgen.kube.workers import Workers, api_groups, find_workers, program
+from chartgen.kube.workloads import Workers, api_versions, find_workers, program_of
 
 _SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a release will run.
+    """Program, machines and sizes of a release.
 
     Args:
         release: The release's name.
         namespace: Its namespace.
         chart: The chart's name.
-        run: Name of the run's object; another run of the release gets another one.
-        kind: Its kind: JobSet, Job, PyTorchJob or Volcano Job.
+        run: Name of the run's object, different for each run of the release.
+        kind: Its kind: JobSet, Job, PyTorchJob, MPIJob or Volcano Job.
         program: The launcher.
         image: The program's image.
         nodes: Machines, one pod each; an MPI master is not counted. Without GPUs: pods.
         machine: Machine type.
         gpus: GPUs of all machines; 0 for programs that prepare data.
-        parallelism: Megatron's sizes: tensor, pipeline, virtualPipeline, context, expert, expertTensor if it is set,
-            and the data parallel rest; empty when the program does not train.
-        batch: Samples of one step: micro, global, and micro-batches of each pipeline; empty like `parallelism`.
+        parallelism: Megatron's sizes: tensor, pipeline, virtualPipeline, context, expert, expertTensor if set, and the
+            resulting data parallel size; empty when the program does not train.
+        batch: Samples per step: micro, global, and micro-batches of each pipeline; empty like `parallelism`.
         steps: Training steps; 0 when the native configuration decides, or the program does not train.
         queue: Queue name; empty = none.
-        rendezvous: Address and port where the ranks meet; empty when they need none.
-        logs: The run's directory, and where /outputs is; empty when the program has none.
-        apis: API groups of all its objects, which tell the controllers that it needs.
-        requests: What the program asks of each machine, {resource: quantity}.
+        rendezvous: Rendezvous address and port of the ranks; empty when they need none.
+        logs: The run's directory, and the location of /outputs; empty when the program has none.
+        apis: API versions of all its objects, which determine the required controllers.
+        requests: Resource requests of the program on each machine, {resource: quantity}.
     """
 
     release: str
@@ -63,7 +64,7 @@ class Plan:
 
 
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
-    """Work out what a release will run, without a cluster.
+    """Return the plan of a release, without a cluster.
 
     Args:
         chart: A run chart.
@@ -72,29 +73,32 @@ def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> 
         namespace: Its namespace.
 
     Raises:
-        ChartgenError: The values do not fit the chart, or the chart is no run chart.
-        MissingToolError: There is no fitting Helm.
+        ChartgenError: The values do not fit the chart, or the chart is not a run chart.
+        MissingToolError: No suitable Helm is installed.
     """
     validate(chart, values)
     found = plan_objects(chart, values, objects(render(chart, release, namespace, values.data)), release, namespace)
     if found is None:
-        raise ChartgenError(f"{chart.name} runs nothing: it has no job of any kind")
+        raise ChartgenError(f"{chart.name} contains no job of any kind")
     return found
 
 
 def plan_objects(
     chart: Chart, values: Values, rendered: Iterable[dict[str, Any]], release: str, namespace: str
 ) -> Plan | None:
-    """Work out what the objects of a chart will run; None for setup charts and for charts of others."""
+    """Return the plan of a chart's objects; None for setup charts and third-party charts."""
     rendered = list(rendered)
     found, effective = find_workers(rendered), effective_values(chart, values)
     if found is None or "launcher" not in effective:
         return None
-    return _plan(chart, effective, release, namespace, found, api_groups(rendered))
+    job = job_of(chart, values)
+    # portable sizes reach only a program whose launcher passes them on
+    sized = job is None or "parallelism.tensor" in job.launcher.owns
+    return _plan(chart, effective, release, namespace, found, api_versions(rendered), sized=sized)
 
 
 def describe(found: Plan) -> Iterator[tuple[str, str]]:
-    """Say a plan in lines of (label, text)."""
+    """Yield a plan as lines of (label, text)."""
     yield "release", f"{found.release} in namespace {found.namespace}, chart {found.chart}"
     yield "run", f"{found.kind} {found.run}"
     if found.gpus:
@@ -119,16 +123,23 @@ def _training(found: Plan) -> Iterator[tuple[str, str]]:
         "batch",
         f"{batch['global']} samples a step, {batch['micro']} at a time, {batch['microBatches']} micro-batches",
     )
-    yield "steps", str(found.steps or "as the program's own configuration says")
+    yield "steps", str(found.steps or "set by the program's own configuration")
 
 
 def _plan(
-    chart: Chart, values: dict[str, Any], release: str, namespace: str, workers: Workers, apis: frozenset[str]
+    chart: Chart,
+    values: dict[str, Any],
+    release: str,
+    namespace: str,
+    workers: Workers,
+    apis: frozenset[str],
+    *,
+    sized: bool,
 ) -> Plan:
-    container = program(workers.pod)
+    container = program_of(workers.pod)
     env, resources = workers.env, container.get("resources") or {}
     gpus = workers.count * int(env.get("GPUS_PER_NODE", 0))
-    trains = bool(gpus) and workers.trains
+    trains = bool(gpus) and workers.trains and sized
     sizes = _sizes(values, gpus) if trains else {}
     return Plan(
         release=release,
@@ -142,7 +153,7 @@ def _plan(
         machine=values["machineType"],
         gpus=gpus,
         parallelism=sizes,
-        batch=_batch(values, gpus, sizes["data"]) if trains else {},
+        batch=_batch(values, gpus) if trains else {},
         steps=int(values["steps"]) if trains else 0,
         queue=workers.queue,
         rendezvous=f"{env['MASTER_ADDR']}:{env['MASTER_PORT']}" if "MASTER_ADDR" in env else "",
@@ -154,14 +165,9 @@ def _plan(
 
 def _sizes(values: dict[str, Any], gpus: int) -> dict[str, int]:
     given = values["parallelism"]
-    sizes = {name: int(given[name]) for name in _SIZES if given.get(name)}
-    return {**sizes, "data": gpus // (sizes["tensor"] * sizes["pipeline"] * sizes["context"])}
+    return {name: int(given[name]) for name in _SIZES if given.get(name)} | {"data": data_parallel(values, gpus)}
 
 
-def _batch(values: dict[str, Any], gpus: int, data: int) -> dict[str, int]:
-    micro, total = int(values["batch"]["micro"]), _global_batch(values["batch"]["global"], gpus)
-    return {"micro": micro, "global": total, "microBatches": total // (micro * data)}
-
-
-def _global_batch(value: int | str, gpus: int) -> int:
-    return int(value.removesuffix("/gpu")) * gpus if isinstance(value, str) else int(value)
+def _batch(values: dict[str, Any], gpus: int) -> dict[str, int]:
+    sizes = {"micro": int(values["batch"]["micro"]), "global": global_batch(values, gpus)}
+    return {**sizes, "microBatches": micro_batches(values, gpus)}

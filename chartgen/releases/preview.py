@@ -1,4 +1,4 @@
-"""What a command would do to the run of a release, seen before it is done."""
+"""Preview of the effect of a command on the run of a release."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Preview:
-    """What becomes of the run.
+    """The effect of a change on the run.
 
     Args:
-        effect: What happens to it, in words; empty when neither revision runs anything.
-        survival: What outlives the pods of the run before; None when there is none.
-        losses: Work of live runs that ends with them.
+        effect: Description of the effect; empty when neither revision has a run.
+        survival: Data that outlives the pods of the previous run; None without such a run.
+        losses: Work that is lost with live runs.
     """
 
     effect: str
@@ -34,14 +34,14 @@ class Preview:
 def preview(
     cluster: Cluster, state: State, base: Record | None, rendered: Iterable[Object], values: Mapping[str, Any]
 ) -> Preview:
-    """Work out what a change of a release does to its run; nothing is changed.
+    """Return the effect of a change of a release on its run; nothing is changed.
 
     Args:
-        cluster: Where it lives.
-        state: What stands of it.
+        cluster: The cluster of the release.
+        state: State of the release.
         base: The revision to start from; None for a first install.
-        rendered: The objects of the revision that is to be.
-        values: The values that its templates saw, the chart's defaults included.
+        rendered: The objects of the new revision.
+        values: The values that its templates received, chart defaults included.
     """
     before = side(base.objects if base else [], values_of(base) if base else {})
     after = side(rendered, values)

@@ -1,10 +1,10 @@
 """Install, upgrade and rollback as one procedure: survey, plan, try, make room, Helm, sweep.
 
-Helm creates what is new before it deletes what is old, so that two runs would write into one checkpoint directory, and
-a queue would evict a bystander for the second one; therefore the old run goes first, with all its pods. It is deleted
-only after the API server has accepted the new one. Helm's own rollback is never used: it restarts an old run as a side
-effect of a failure, and Helm 3 cannot roll back immutable objects. Whatever is killed on the way leaves a state from
-which the same command goes on: every step looks at what stands, and does only what is missing.
+Helm creates new objects before it deletes old ones: two runs would write into one checkpoint directory, and a queue
+could evict an unrelated run for the second one. Therefore the old run is deleted first, with all its pods, but only
+after the API server has accepted the new one. Helm's own rollback is never used: it restarts an old run as a side
+effect of a failure, and Helm 3 cannot roll back immutable objects. A killed command leaves a state from which the same
+command continues: every step checks the current state and does only the missing part.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from chartgen.checks import effective_values
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
-from chartgen.kube.workers import find_workers
+from chartgen.kube.workloads import find_workers
 from chartgen.releases import helm_release as releases
 from chartgen.releases.cleanup import remove_runs, sweep
 from chartgen.releases.diff import Change, compare
@@ -27,6 +27,7 @@ from chartgen.releases.lock import Lock
 from chartgen.releases.preview import Preview, preview
 from chartgen.releases.stage import Stage, reported
 from chartgen.releases.state import FINISHED, REPLACING, State, run_of, survey
+from chartgen.releases.status.repeats import BROKEN, broken_machine
 
 if TYPE_CHECKING:
     from chartgen.helm.chart import Chart
@@ -35,23 +36,23 @@ if TYPE_CHECKING:
     from chartgen.programs import Progress
     from chartgen.releases.helm_release import Place, Release
 
-_FINISHED_KEPT = 20  # names of finished runs that are remembered
+_KEPT = 20  # names of finished runs, and of machines, in the notes
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """An install, upgrade or rollback, worked out and not begun.
+    """A prepared install, upgrade or rollback.
 
     Args:
         action: install, upgrade or rollback.
         chart: The chart.
         values: Merged values.
         objects: The chart rendered with them.
-        state: What stands of the release.
-        changes: What differs from the revision before.
-        preview: What happens to the run.
-        findings: What an earlier command left unfinished, and what is done about it.
-        description: What the release's history says of it; empty for Helm's own words.
+        state: State of the release.
+        changes: Differences from the previous revision.
+        preview: Effect on the run.
+        findings: Unfinished work of an earlier command, and how it is handled.
+        description: Note for the release's history; empty for Helm's own.
     """
 
     action: str
@@ -66,18 +67,18 @@ class Rollout:
 
     @property
     def effect(self) -> str:
-        """What happens to the run, in words; empty for a chart that runs nothing."""
+        """Return the effect on the run; empty for a chart without a run."""
         return self.preview.effect
 
     @property
     def run(self) -> str:
-        """Name of the run that it leads to; empty for a chart that runs nothing."""
+        """Return the name of the new run; empty for a chart without a run."""
         workers = find_workers(self.objects)
         return workers.name if workers else ""
 
     @property
     def obsolete(self) -> list[Object]:
-        """Live runs that make room for it."""
+        """Return the live runs that are deleted first."""
         return [run for run in self.state.runs if _name(run) != self.run or "deletionTimestamp" in run["metadata"]]
 
 
@@ -91,19 +92,19 @@ def prepare(
     action: str,
     rendered: Iterable[Object] | None = None,
 ) -> Rollout:
-    """Work out an install or upgrade; nothing is changed.
+    """Prepare an install or upgrade; nothing is changed.
 
     Args:
-        cluster: Where the release lives or will live.
+        cluster: The cluster of the release.
         place: The same, for Helm.
         chart: The chart.
         release: The release's name.
         values: Merged values, as `load_values(...).data`.
         action: install, upgrade or rollback.
-        rendered: The chart's objects with these values, when they are known; rendered when None.
+        rendered: The chart's objects with these values; rendered when None.
 
     Raises:
-        ChartgenError: The release exists or does not, has finished this very run, or the API server refuses an object;
+        ChartgenError: The release exists or does not, has finished the same run, or the API server rejects an object;
             all problems at once.
     """
     releases.check_name(release)
@@ -131,17 +132,17 @@ def prepare(
 def prepare_rollback(
     cluster: Cluster, place: Place, release: str, revision: int | None = None, *, again: str = ""
 ) -> Rollout:
-    """Work out a return to an earlier revision: its chart and values, as a new revision.
+    """Prepare a return to an earlier revision: its chart and values, as a new revision.
 
     Args:
-        cluster: Where the release lives.
+        cluster: The cluster of the release.
         place: The same, for Helm.
         release: The release's name.
-        revision: The revision to return to; the one installed before the present one when None.
-        again: A word that makes a new run, when the revision's run has finished.
+        revision: The revision to return to; default the one before the current.
+        again: A word that makes a new run when the revision's run has finished.
 
     Raises:
-        ChartgenError: There is no such revision, or its run has finished and `again` is empty.
+        ChartgenError: The revision does not exist, or its run has finished and `again` is empty.
     """
     state = survey(cluster, release, place.namespace)
     record = _earlier(state, revision)
@@ -157,18 +158,18 @@ def prepare_rollback(
 
 
 def execute(rollout: Rollout, cluster: Cluster, place: Place, *, description: str = "", progress: Progress) -> Release:
-    """Do what was worked out.
+    """Execute a prepared rollout.
 
     Args:
-        rollout: What `prepare` gave.
+        rollout: The result of `prepare`.
         cluster: The cluster it was prepared on.
         place: The same, for Helm.
         description: A note for the release's history instead of the rollout's own.
-        progress: Gets one line for each step.
+        progress: Receives one line for each step.
 
     Raises:
-        ChartgenError: Another command changes the release, or it has changed since the plan, or Helm refuses.
-        MissingToolError: The cluster went away; the same command goes on later.
+        ChartgenError: Another command changes the release, or it has changed since the plan, or Helm fails.
+        MissingToolError: The cluster no longer answers; repeat the command to continue.
     """
     state, release = rollout.state, rollout.state.release
     begun = Stage(rollout.action, release, state.namespace)
@@ -177,24 +178,24 @@ def execute(rollout: Rollout, cluster: Cluster, place: Place, *, description: st
         Lock(cluster, release, state.namespace, rollout.action, progress) as lock,
     ):
         if survey(cluster, release, state.namespace).signature() != state.signature():
-            hint = "run the command again to see the plan as it is now"
+            hint = "run the command again to see the new plan"
             raise ChartgenError(Problem(f"release {release} has changed since the plan was made", hint=hint))
         _clear(rollout, cluster, place, stage, progress)
         _make_room(rollout, cluster, lock, stage, progress)
         lock.check(within=0)
         made = _run_helm(rollout, place, description or rollout.description, stage)
-        lock.check()  # whoever has taken over meanwhile has a run that is not in this plan
+        lock.check()  # a command that has taken over may have a run that this plan does not contain
         for name in sweep(cluster, rollout.objects, state):
-            progress(f"removed {name}, which no revision holds any more")
+            progress(f"removed {name}, which is in no revision any more")
         lock.note(**{REPLACING: []})
     return made
 
 
 def check_existence(state: State, action: str) -> None:
-    """Check that a release exists, or that it does not, as an action needs.
+    """Check that a release exists for a change, and does not exist for an install.
 
     Raises:
-        ChartgenError: It is to be installed and exists, or is to be changed and does not.
+        ChartgenError: An install finds the release, or a change does not.
     """
     if action == "install" and state.base is not None:
         hint = f"use `chartgen upgrade`, or `chartgen uninstall {state.release}` first"
@@ -204,12 +205,12 @@ def check_existence(state: State, action: str) -> None:
 
 
 def _check_not_over(rollout: Rollout) -> None:
-    """Refuse to start a run again that ended and whose object is gone, by its time to live or by hand."""
+    """Reject a restart of a run that ended and whose object was deleted, by its time to live or by hand."""
     state, run = rollout.state, rollout.run
     installed = state.base is not None and run and run == run_of(state.base) and state.base is state.last
     live = any(_name(item) == run and "deletionTimestamp" not in item["metadata"] for item in state.runs)
     if installed and not live and run not in state.notes.get(REPLACING, ()):
-        hint = "to run it once more, say so with --set run.again=<word>"
+        hint = "to run it once more, add --set run.again=<word>"
         problem = f"run {run} has ended and was removed, and these values change nothing in it"
         raise ChartgenError(Problem(problem, hint=hint))
 
@@ -232,7 +233,7 @@ def _earlier(state: State, revision: int | None) -> Record:
 
 
 def _clear(rollout: Rollout, cluster: Cluster, place: Place, stage: Stage, progress: Progress) -> None:
-    """Take away what stops Helm: an unfinished uninstall, and revisions that were begun and never ended."""
+    """Remove obstacles for Helm: an unfinished uninstall, and revisions that never ended."""
     state = rollout.state
     if state.uninstalling:
         progress("finishing the uninstall that never ended")
@@ -247,13 +248,14 @@ def _clear(rollout: Rollout, cluster: Cluster, place: Place, stage: Stage, progr
 
 
 def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, stage: Stage, progress: Progress) -> None:
-    """Delete the runs that must go, pods and all, and note why: a killed command's successor finds them gone."""
+    """Delete the obsolete runs with all pods; note them first for the successor of a killed command."""
     runs = rollout.obsolete
     if runs:
         over = [_name(run) for run in runs if rollout.state.outcome(_name(run)) == "finished"]
-        finished = list(dict.fromkeys([*lock.notes.get(FINISHED, ()), *over]))[-_FINISHED_KEPT:]
+        finished = list(dict.fromkeys([*lock.notes.get(FINISHED, ()), *over]))[-_KEPT:]
         replaced = list(dict.fromkeys([*lock.notes.get(REPLACING, ()), *map(_name, runs)]))
-        lock.note(**{REPLACING: replaced, FINISHED: finished})
+        broken = [*lock.notes.get(BROKEN, ()), *broken_machine(cluster, rollout.state)][-_KEPT:]
+        lock.note(**{REPLACING: replaced, FINISHED: finished, BROKEN: broken})
         stage.done = f"run {', '.join(map(_name, runs))} was being stopped to make room"
     remove_runs(cluster, rollout.state, runs, rollout.run, check=lock.check, progress=progress)
 

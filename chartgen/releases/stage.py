@@ -1,4 +1,4 @@
-"""How far a command has come, for whoever has to go on when it is interrupted or fails on its way."""
+"""Progress of a command, reported with the next step when it is interrupted or fails."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ UNTOUCHED = "nothing was changed"
 
 @dataclass
 class Stage:
-    """How far a command has come.
+    """Progress of a command.
 
     Args:
         action: install, upgrade, rollback or uninstall.
         release: The release's name.
         namespace: Its namespace.
-        done: What it has done so far, in words.
+        done: Descriptions of the completed steps.
     """
 
     action: str
@@ -35,16 +35,16 @@ class Stage:
 
     @property
     def is_begun(self) -> bool:
-        """Whether something was changed."""
+        """Report whether the command has changed something."""
         return self.done != UNTOUCHED
 
 
 @contextmanager
 def reported(stage: Stage, cluster: Cluster, progress: Progress) -> Iterator[Stage]:
-    """Say what was done, and which command goes on, when a block is interrupted or fails after it has begun.
+    """Report completed steps and the next command when a block is interrupted or fails after its first change.
 
     Raises:
-        ChartgenError: The block's own, with one problem more.
+        ChartgenError: The error of the block, with one additional problem.
     """
     try:
         yield stage
@@ -60,12 +60,12 @@ def reported(stage: Stage, cluster: Cluster, progress: Progress) -> Iterator[Sta
 
 
 def _next(stage: Stage, cluster: Cluster) -> str:
-    """Name the command that goes on; a Helm that was interrupted may have installed a release all the same."""
+    """Return the command that continues; an interrupted Helm may have installed the release."""
     action, base = stage.action, None
     if not stage.is_begun:
-        return f"`chartgen {action}` starts anew"
-    with suppress(ChartgenError):  # the cluster may be the reason why somebody interrupts
+        return f"`chartgen {action}` starts from the beginning"
+    with suppress(ChartgenError):  # the cluster may be the reason for the interruption
         base = survey(cluster, stage.release, stage.namespace).base
     if action == "install" and base is not None:
         action = "upgrade"
-    return f"`chartgen {action}` of {stage.release} goes on from there"
+    return f"`chartgen {action}` of {stage.release} continues from there"

@@ -1,4 +1,4 @@
-"""What stands of a release before a command acts: Helm's records, live runs, and what a killed command left behind."""
+"""State of a release before a command acts: Helm's records, live runs, and leftovers of killed commands."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import INSTANCE_LABEL, POD, Cluster, Object
-from chartgen.kube.workers import find_workers
-from chartgen.kube.workloads import find_runs, outcome
+from chartgen.kube.workloads import find_runs, find_workers, outcome
 from chartgen.releases.history import Record, is_owned, read_records
 from chartgen.releases.lease import read_notes
 
-LIST_HINT = "`helm list --all-namespaces` shows what there is"
+LIST_HINT = "`helm list --all-namespaces` shows all releases"
 _STUCK = {"pending-install", "pending-upgrade", "pending-rollback"}
 REPLACING = "replacing"  # note: runs that a command deletes to make room for a new one
 FINISHED = "finished"  # note: runs that had finished when they were replaced
@@ -21,15 +20,15 @@ FINISHED = "finished"  # note: runs that had finished when they were replaced
 
 @dataclass(frozen=True)
 class State:
-    """What stands of a release.
+    """State of a release.
 
     Args:
         release: Its name.
         namespace: Its namespace.
-        records: All revisions that Helm keeps, oldest first.
-        runs: Its live runs, those that are being deleted included.
-        notes: What earlier commands noted.
-        touched: Whether a command of chartgen has begun to change it, and no uninstall has ended since.
+        records: All revisions in Helm's store, oldest first.
+        runs: Its live runs, including those that are being deleted.
+        notes: Notes of earlier commands.
+        touched: Whether a command of chartgen has changed it since the last complete uninstall.
     """
 
     release: str
@@ -41,12 +40,12 @@ class State:
 
     @property
     def last(self) -> Record | None:
-        """The newest revision."""
+        """Return the newest revision; None before the first."""
         return self.records[-1] if self.records else None
 
     @property
     def base(self) -> Record | None:
-        """The revision that an upgrade starts from: the newest that was installed as a whole; None before the first."""
+        """Return the base of an upgrade: the newest completely installed revision; None before the first."""
         if self.uninstalling:
             return None
         complete = [record for record in self.records if record.status in ("deployed", "superseded")]
@@ -54,22 +53,22 @@ class State:
 
     @property
     def uninstalling(self) -> bool:
-        """Whether an uninstall has begun and did not end."""
+        """Report whether an uninstall is unfinished."""
         return self.last is not None and self.last.status == "uninstalling"
 
     @property
     def stuck(self) -> list[Record]:
-        """Revisions that stop Helm and hold nothing: begun and never ended, and failed first installs."""
+        """Return revisions that block Helm and need not be kept: unfinished ones, and failed first installs."""
         found = [record for record in self.records if record.status in _STUCK]
         if self.base is None:
             found += [record for record in self.records if record.status == "failed"]
         return found
 
     def find(self, revision: int | None) -> Record:
-        """Return a revision; the one that an upgrade starts from, or the newest, when None.
+        """Return a revision; for None, the base of an upgrade or the newest.
 
         Raises:
-            ChartgenError: There is no such release, or Helm does not keep this revision.
+            ChartgenError: The release does not exist, or Helm no longer has this revision.
         """
         if not self.records:
             raise self.absent(LIST_HINT)
@@ -84,24 +83,24 @@ class State:
 
     @property
     def objects(self) -> list[Object]:
-        """The objects of the base revision; none before the first."""
+        """Return the objects of the base revision; empty before the first."""
         return self.base.objects if self.base else []
 
     def absent(self, hint: str = "") -> ChartgenError:
-        """Return the error that there is no such release."""
-        return ChartgenError(Problem(f"there is no release {self.release} in namespace {self.namespace}", hint=hint))
+        """Return the error for a missing release."""
+        return ChartgenError(Problem(f"no release {self.release} in namespace {self.namespace}", hint=hint))
 
     def run(self, name: str) -> Object | None:
-        """Return a live run by its name; None when there is none."""
+        """Return a live run by its name; None if it does not exist."""
         return next((run for run in self.runs if run["metadata"]["name"] == name), None)
 
     def outcome(self, name: str) -> str:
-        """Report how a run ended: "finished" or "failed"; empty while it waits or runs, or when nothing is known."""
+        """Report how a run ended: "finished" or "failed"; empty while it waits or runs, or when unknown."""
         live = self.run(name)
         return outcome(live) if live else "finished" if name in self.notes.get(FINISHED, ()) else ""
 
     def signature(self) -> tuple[Any, ...]:
-        """Return what must not change between a plan and its execution; a run on its way out may be gone by then."""
+        """Return the part that must not change between plan and execution; runs under deletion may disappear."""
         staying = (run["metadata"] for run in self.runs if "deletionTimestamp" not in run["metadata"])
         return (
             tuple((record.revision, record.status) for record in self.records),
@@ -109,7 +108,7 @@ class State:
         )
 
     def findings(self) -> Iterator[str]:
-        """Say what an earlier command has left unfinished."""
+        """Report unfinished work of an earlier command."""
         for record in self.stuck:
             what = "failed" if record.status == "failed" else f"never ended ({record.status})"
             yield f"revision {record.revision} {what}: {record.description}; what it made is taken over"
@@ -117,11 +116,11 @@ class State:
             yield "an uninstall never ended: it is finished first"
         for run in self.runs:
             if not any(run["metadata"]["name"] in record.manifest for record in self.records):
-                yield f"{run['kind']} {run['metadata']['name']} runs, and no revision of the release holds it"
+                yield f"{run['kind']} {run['metadata']['name']} is in no revision of the release, but still runs"
 
 
 def survey(cluster: Cluster, release: str, namespace: str) -> State:
-    """Look at what stands of a release; nothing is changed."""
+    """Read the state of a release; nothing is changed."""
     runs = [run for run in find_runs(cluster, release, namespace, deleting=True) if is_owned(run, release, namespace)]
     records = read_records(cluster, release, namespace)
     notes = read_notes(cluster, release, namespace)
@@ -129,19 +128,19 @@ def survey(cluster: Cluster, release: str, namespace: str) -> State:
 
 
 def run_of(record: Record | None) -> str:
-    """Return the name of the run that a revision holds; empty when it runs nothing."""
+    """Return the name of a revision's run; empty without one."""
     workers = find_workers(record.objects) if record else None
     return workers.name if workers else ""
 
 
 def pods_before(cluster: Cluster, state: State, runs: Iterable[Object], run: str) -> list[Object]:
-    """Return the pods that must end before a run starts: those of the runs to go, and all that stop without a run.
+    """Return the pods that must end before a run starts: those of the removed runs, and terminating pods without a run.
 
     Args:
         cluster: The cluster.
         state: The release.
-        runs: The runs to go.
-        run: The run that is to start, whose pods may stay; empty when there is none.
+        runs: The runs to be removed.
+        run: The run that will start, whose pods may stay; empty for none.
     """
     going = {item["metadata"]["name"] for item in runs}
     pods = cluster.list(POD, namespace=state.namespace, labels={INSTANCE_LABEL: state.release})

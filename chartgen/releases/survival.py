@@ -1,70 +1,72 @@
-"""What of a run outlives its pods: whether it saves checkpoints, and whether what holds them stays."""
+"""Data of a run that outlives its pods: whether it saves checkpoints, and whether their volume stays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from chartgen.helm.values import coalesce
-from chartgen.kube.workers import find_workers
+from chartgen.kube.workloads import find_workers
 
 if TYPE_CHECKING:
-    from chartgen.kube.workers import Workers
+    from chartgen.kube.workloads import Workers
     from chartgen.releases.history import Record
 
-# Variables of the program's container that name what it writes.
+# Variables of the program's container with its output directories.
 _CHECKPOINTS, _LOGS = "CHECKPOINT_DIRECTORY", "RUN_DIRECTORY"
-# Volumes that end with their pod (kubernetes, api/core/v1/types.go), and those that hold nothing that a pod writes.
+# Volumes that end with their pod (kubernetes, api/core/v1/types.go), and volumes that pods cannot write.
 _PASSING = {"emptyDir", "ephemeral"}
 _READ_ONLY = {"configMap", "secret", "projected", "downwardAPI", "image"}
 _BUCKETS = "gcsfuse.csi.storage.gke.io"  # inline volumes of other drivers may end with the pod
 
+Stays: TypeAlias = Literal["yes", "no", "machine", "unknown"]
+
 
 @dataclass(frozen=True)
 class Store:
-    """What holds a directory of a program.
+    """Storage of a directory of a program.
 
     Args:
         directory: The directory; empty when the program has none.
-        where: What holds it, in words.
-        stays: "yes"; "no" when it ends with the pod; "machine" when only that machine has it; "unknown".
+        where: Description of the storage.
+        stays: "yes"; "no" when it ends with the pod; "machine" when it is local to the machine; "unknown".
     """
 
     directory: str = ""
     where: str = ""
-    stays: str = "unknown"
+    stays: Stays = "unknown"
 
 
 @dataclass(frozen=True)
 class Survival:
-    """What of a run outlives its pods.
+    """Data of a run that outlives its pods.
 
     Args:
-        trains: Whether it trains, so that there are steps to lose.
-        saves: "yes" or "no", as its values say; "unknown" for a chart that chartgen does not know.
-        interval: Steps between two checkpoints; 0 = not known.
-        checkpoints: Where they are.
-        logs: Where its logs are.
+        trains: Whether it trains and so has steps to lose.
+        saves: "yes" or "no", according to its values; "unknown" for a chart that chartgen does not know.
+        interval: Steps between two checkpoints; 0 = unknown.
+        checkpoints: Their storage.
+        logs: Storage of its logs.
     """
 
     trains: bool
-    saves: str
+    saves: Literal["yes", "no", "unknown"]
     interval: int
     checkpoints: Store
     logs: Store
 
     @property
     def is_safe(self) -> bool:
-        """Whether nobody needs to be asked: no steps, or checkpoints that stay, or a chart of which nothing is known.
+        """Report whether no confirmation is needed: no steps, checkpoints that stay, or an unknown chart.
 
-        A directory for checkpoints that ends with the pod loses whatever an unknown chart saves there.
+        An unknown chart is not safe when its checkpoint directory ends with the pod.
         """
         return not self.trains or (self.saves != "no" and self.checkpoints.stays in ("yes", "unknown"))
 
     @property
     def risk(self) -> str:
-        """Why steps are lost with the pods, or what is not known about that; empty when all is well."""
+        """Return why steps are or may be lost with the pods; empty without a risk."""
         held = self.checkpoints
         if not self.trains:
             return ""
@@ -79,12 +81,12 @@ class Survival:
 
 
 def survival(workers: Workers, values: Mapping[str, Any]) -> Survival:
-    """Work out what of a run outlives its pods.
+    """Determine which data of a run outlives its pods.
 
     Args:
         workers: The run's pods, rendered or live.
-        values: The values that its templates saw, the chart's defaults included; of a chart that chartgen does not
-            know, any.
+        values: The values that its templates received, chart defaults included; any values for a chart that
+            chartgen does not know.
     """
     checkpoint = values.get("checkpoint")
     known = "launcher" in values and isinstance(checkpoint, Mapping) and isinstance(checkpoint.get("enabled"), bool)
@@ -98,13 +100,13 @@ def survival(workers: Workers, values: Mapping[str, Any]) -> Survival:
 
 
 def survival_of(record: Record) -> Survival | None:
-    """Work out what outlives the pods of a revision's run; None when it runs nothing."""
+    """Determine which data outlives the pods of a revision's run; None without a run."""
     workers = find_workers(record.objects)
     return survival(workers, values_of(record)) if workers else None
 
 
 def values_of(record: Record) -> dict[str, Any]:
-    """Return the values that the templates of a revision saw."""
+    """Return the values that the templates of a revision received."""
     return coalesce(record.content.get("values") or {}, record.values)
 
 
@@ -115,13 +117,13 @@ def _store(workers: Workers, variable: str) -> Store:
     return Store(directory, *_fate(workers.volume(directory)))
 
 
-def _fate(volume: Mapping[str, Any]) -> tuple[str, str]:
-    """Say what a volume is, and whether it stays when its pods end."""
+def _fate(volume: Mapping[str, Any]) -> tuple[str, Stays]:
+    """Return the description of a volume, and whether it stays when its pods end."""
     kind = next((key for key in volume if key != "name"), "")
     source = volume.get(kind) or {}
     if kind in _PASSING or kind in _READ_ONLY:
         return "the machine's memory" if source.get("medium") == "Memory" else f"a volume of type {kind}", "no"
-    known = {
+    known: dict[str, tuple[str, Stays]] = {
         "": ("the container's own file system", "no"),
         "hostPath": (f"the machine's own disk, {source.get('path')}", "machine"),
         "persistentVolumeClaim": (f"claim {source.get('claimName')}", "yes"),
@@ -130,7 +132,7 @@ def _fate(volume: Mapping[str, Any]) -> tuple[str, str]:
     }
     if source.get("driver") == _BUCKETS:
         return f"bucket {source.get('volumeAttributes', {}).get('bucketName')}", "yes"
-    # the other types of Kubernetes are disks and file systems of networks
+    # all other volume types of Kubernetes are network disks and file systems
     return known.get(kind, (f"a volume of type {kind}", "yes"))
 
 
@@ -140,5 +142,5 @@ def _unknown_chart(found: Survival) -> str:
 
 def _unknown_store(held: Store) -> str:
     if not held.directory:
-        return "nothing says where its checkpoints are"
+        return "the location of its checkpoints is not known"
     return f"whether {held.where} keeps {held.directory} is not known" if held.stays == "unknown" else ""

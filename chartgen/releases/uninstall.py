@@ -1,4 +1,4 @@
-"""Uninstall: the run stops with all that any revision made for it, and data stays."""
+"""Uninstall: remove the run with the objects of all revisions, and keep data."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from chartgen.kube import CLAIM, Cluster
-from chartgen.kube.workers import find_workers
-from chartgen.kube.workloads import outcome
+from chartgen.kube.workloads import find_workers, outcome
 from chartgen.releases import helm_release as releases
 from chartgen.releases.cleanup import is_kept, leftovers, remove_runs, sweep
 from chartgen.releases.history import storage_kind
@@ -24,15 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Removal:
-    """What an uninstall removed.
+    """Result of an uninstall.
 
     Args:
         release: The release's name.
         namespace: Its namespace.
-        chart: Name and version of its chart; empty when Helm had no record of it any more.
-        kept: What stays, in words: claims, and where outputs are.
-        survival: What outlives the last revision's run; None when it ran nothing.
-        losses: Work of live runs that has ended with them.
+        chart: Name and version of its chart; empty when Helm no longer had a record of it.
+        kept: Descriptions of kept data: claims, and the location of outputs.
+        survival: Data that outlives the last revision's run; None without a run.
+        losses: Work that was lost with live runs.
     """
 
     release: str
@@ -44,16 +43,16 @@ class Removal:
 
 
 def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progress) -> Removal:
-    """Uninstall a release, in whatever state it is, and sweep what failed upgrades have left of it.
+    """Uninstall a release in any state, and delete leftovers of failed upgrades.
 
     Args:
-        cluster: Where the release lives.
+        cluster: The cluster of the release.
         place: The same, for Helm.
         release: Its name.
-        progress: Gets one line for each step.
+        progress: Receives one line for each step.
 
     Raises:
-        ChartgenError: There is no such release, another command changes it, or Helm refuses.
+        ChartgenError: The release does not exist, another command changes it, or Helm fails.
     """
     check_installed(cluster, place, release)
     with (
@@ -64,9 +63,9 @@ def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progres
         for finding in state.findings():
             progress(finding)
         lost = losses(cluster, state, state.runs)
-        # Runs first: Helm deletes the last revision's objects only, and forgets the others with its records.
+        # Runs first: Helm deletes only the objects of the last revision, and all its records.
         if state.runs:
-            # what an interrupted uninstall has stopped may start again; what had finished may not
+            # runs that an interrupted uninstall has stopped may start again; finished runs may not
             stopped = [_name(run) for run in state.runs if not outcome(run)]
             lock.note(**{REPLACING: list(dict.fromkeys([*lock.notes.get(REPLACING, ()), *stopped]))})
             stage.done = f"run {', '.join(map(_name, state.runs))} was being stopped"
@@ -75,7 +74,7 @@ def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progres
         stage.done = "its runs are gone, and the rest was being removed"
         lock.check()
         for name in sweep(cluster, state.objects, state):
-            progress(f"removed {name}, which no revision held any more")
+            progress(f"removed {name}, which was in no revision any more")
         lock.check(within=0)
         _forget(cluster, state, place)
         lock.remove()
@@ -85,11 +84,11 @@ def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progres
 
 
 def check_installed(cluster: Cluster, place: Place, release: str) -> State:
-    """Return what stands of a release that can be uninstalled.
+    """Return the state of a release that can be uninstalled.
 
     Raises:
-        UsageError: The name cannot be a release's.
-        ChartgenError: There is no such release.
+        UsageError: The name is not a valid release name.
+        ChartgenError: The release does not exist.
     """
     releases.check_name(release)
     found = survey(cluster, release, place.namespace)
@@ -99,7 +98,7 @@ def check_installed(cluster: Cluster, place: Place, release: str) -> State:
 
 
 def _forget(cluster: Cluster, state: State, place: Place) -> None:
-    """Let Helm remove the rest and its records; a revision that never ended would stop it."""
+    """Let Helm remove the rest and its records; delete unfinished revisions first, which would block it."""
     left = [record for record in state.records if record not in state.stuck]
     for record in state.stuck if left else []:
         cluster.delete(storage_kind(), record.stored, state.namespace)
@@ -108,7 +107,7 @@ def _forget(cluster: Cluster, state: State, place: Place) -> None:
 
 
 def _kept(cluster: Cluster, state: State) -> list[str]:
-    """Say what stays: objects that are kept on purpose, claims that the run used, and where its outputs are."""
+    """Report kept data: objects that Helm keeps, claims of the run, and the location of its outputs."""
     kept = [f"claim {_name(item)}" for item in leftovers(cluster, CLAIM, state) if is_kept(item)]
     workers = find_workers(state.last.objects) if state.last else None
     if state.last is None or workers is None:
@@ -123,7 +122,7 @@ def _kept(cluster: Cluster, state: State) -> list[str]:
 
 
 def _kept_in(what: str, store: Store, own: set[str]) -> list[str]:
-    """Say where something stays; nothing when what holds it goes with the pods or with the release."""
+    """Report where data stays; nothing when its storage ends with the pods or the release."""
     if not store.directory or store.stays == "no" or store.where in {f"claim {name}" for name in own}:
         return []
     doubt = ", if that keeps it" if store.stays == "unknown" else ""

@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from real import MODEL, TINY, Run, execute, launch, needs, show, values
+from real_gpus import MODEL, TINY, Run, execute, launch, needs, show, values
 
 CHART = "onprem-p8000"
 CHARTGEN = (sys.executable, "-m", "chartgen")

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import profiles
-from real import TINY, Run, execute, needs, show, values
+from real_gpus import TINY, Run, execute, needs, show, values
 
 
 def machines(folder: Path, *options: str) -> list[Run]:

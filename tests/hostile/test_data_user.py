@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lab import run
+from pod_runner import run
 from rendered import Objects, container, init, pod
 from website import Site, serving
 
@@ -102,6 +102,7 @@ def owner(path: Path) -> tuple[int, int]:
     return path.stat().st_uid, path.stat().st_gid
 
 
+@pytest.mark.helm
 def test_a_user_downloads_into_storage_that_is_roots(site: Site, machine: Path) -> None:
     found = job(site)
     assert prepared(machine, found).returncode == 0
@@ -116,6 +117,7 @@ def test_a_user_downloads_into_storage_that_is_roots(site: Site, machine: Path) 
     assert [each.returncode for each in again] == [0, 0]
 
 
+@pytest.mark.helm
 def test_without_the_init_container_the_user_cannot_write(site: Site, machine: Path) -> None:
     (machine / "data").mkdir()
     done = downloaded(machine, job(site, "data.podSecurityContext.fsGroup=100"))
@@ -123,6 +125,7 @@ def test_without_the_init_container_the_user_cannot_write(site: Site, machine: P
     assert "Permission denied" in done.stdout + done.stderr
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize(
     ("owner", "mode", "sets", "code"),
     [
@@ -153,6 +156,7 @@ def test_folders_of_other_users_stay_theirs(
         assert downloaded(machine, found).returncode == 0
 
 
+@pytest.mark.helm
 def test_a_root_that_keeps_nothing_writes_to_its_own(site: Site, machine: Path) -> None:
     """For images that need root: runAsUser 0, still without capabilities."""
     found = job(site, "data.podSecurityContext.runAsUser=0", "data.podSecurityContext.runAsGroup=0")

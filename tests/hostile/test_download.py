@@ -14,8 +14,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from lab import Machine
+from pod_runner import Machine
 from website import TOKEN, Site, answer, download, files, hub, serving, tls
+
+pytestmark = pytest.mark.helm
 
 OUTSIDE = b"written by a stranger"
 Answer = Callable[[BaseHTTPRequestHandler], None]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import findings as read
 
 from chartgen.rehearsal import engines
 
@@ -60,14 +61,14 @@ def lint(repo: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess
 
 
 def findings(ran: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(ran.stdout)
-    return found
+    return read(ran.stdout)
 
 
 def rules(ran: subprocess.CompletedProcess[str]) -> set[str]:
     return {each["rule"] for each in findings(ran)}
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("settings", ["chartgen.toml", "pyproject.toml"])
 def test_settings_that_are_flags_run_nothing(repo: Path, helm: dict[str, str], settings: str) -> None:
     evil = "--post-renderer=./evil.sh"
@@ -85,6 +86,7 @@ def test_settings_that_are_flags_run_nothing(repo: Path, helm: dict[str, str], s
     assert evil in ran.stderr
 
 
+@pytest.mark.helm
 def test_folders_that_are_flags_are_folders(repo: Path, helm: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "outside").write_text(PAYLOAD)
     write(repo / "charts" / f"--set-file=x={tmp_path}" / "outside", templates___x__yaml="x: {{ .Values.x }}\n")
@@ -137,6 +139,7 @@ def test_settings_file_that_is_a_link(repo: Path, tmp_path: Path) -> None:
     assert PAYLOAD not in ran.stderr
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("where", ["charts/evil", "values/good/p.yaml", "values"])
 def test_links_out_of_the_repository_are_not_followed(repo: Path, tmp_path: Path, where: str) -> None:
     outside = write(tmp_path / "good", templates___x__yaml=f'{{{{ fail "{PAYLOAD}" }}}}')
@@ -196,6 +199,7 @@ def packed(files: dict[str, bytes], *, kind: bytes = tarfile.REGTYPE, **options:
     return data.getvalue()
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("place", ["own", "folder", "packed", "dialect", "by its id", "under default"])
 def test_a_reference_of_a_schema_is_not_fetched(
     repo: Path, helm: dict[str, str], server: tuple[str, list[str]], place: str
@@ -249,6 +253,7 @@ PACKAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_schema_hides_in_an_archive(
     repo: Path, helm: dict[str, str], server: tuple[str, list[str]], package: str
@@ -264,6 +269,7 @@ def test_no_schema_hides_in_an_archive(
     assert rules(ran) & {"schema-refers-to-itself", "chart-files"}
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("ignored", ["*.txt\x0cvalues.schema.json", "values.schema.json"])
 def test_no_schema_hides_behind_a_helmignore(
     repo: Path, helm: dict[str, str], server: tuple[str, list[str]], ignored: str
@@ -276,6 +282,7 @@ def test_no_schema_hides_behind_a_helmignore(
     assert "schema-refers-to-itself" in rules(ran)
 
 
+@pytest.mark.helm
 def test_an_archive_beside_a_subchart_in_a_folder(
     repo: Path, helm: dict[str, str], server: tuple[str, list[str]]
 ) -> None:
@@ -317,6 +324,7 @@ NAMED: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("place", NAMED)
 def test_names_that_helm_does_not_know_are_foreign(
     repo: Path, helm: dict[str, str], server: tuple[str, list[str]], place: str
@@ -329,6 +337,7 @@ def test_names_that_helm_does_not_know_are_foreign(
     assert "schema-refers-to-itself" in rules(ran)
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("place", ["own", "folder"])
 def test_a_schema_that_is_no_text_is_not_used(
     repo: Path, helm: dict[str, str], server: tuple[str, list[str]], place: str
@@ -353,6 +362,7 @@ def test_files_that_are_no_text(repo: Path, name: str) -> None:
     assert [(each["rule"], each["path"]) for each in findings(ran)] == [("chart-files", f"charts/good/{name}")]
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "file:///dev/zero", "/etc/passwd"])
 def test_a_reference_to_a_file_is_not_read(repo: Path, helm: dict[str, str], target: str) -> None:
     schema = json.dumps({"properties": {"a": {"$ref": target}}})
@@ -363,6 +373,7 @@ def test_a_reference_to_a_file_is_not_read(repo: Path, helm: dict[str, str], tar
     assert "root:" not in ran.stdout + ran.stderr
 
 
+@pytest.mark.helm
 def test_references_inside_a_schema_are_no_finding(repo: Path) -> None:
     schema = {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -378,6 +389,7 @@ def test_references_inside_a_schema_are_no_finding(repo: Path) -> None:
     assert "schema-refers-to-itself" not in rules(lint(repo, "--output", "json"))
 
 
+@pytest.mark.helm
 def test_helm_sees_nothing_of_the_user(repo: Path, helm: dict[str, str], tmp_path: Path) -> None:
     """Neither a kubeconfig, a home, plugins, a proxy nor a secret of the shell: templates and flags could use them."""
     seen = tmp_path / "seen"
@@ -414,6 +426,7 @@ SCHEMAS: dict[str, Any] = {
 }
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_a_broken_schema_does_not_end_the_lint_of_others(repo: Path, kind: str) -> None:
     write(repo / "charts" / "a-broken", values__yaml='a: "x"\n', values__schema__json=SCHEMAS[kind])
@@ -459,6 +472,7 @@ SLOW: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("kind", SLOW)
 def test_lint_of_a_costly_chart_ends(repo: Path, kind: str) -> None:
     write(repo / "charts" / "a-costly", **SLOW[kind])

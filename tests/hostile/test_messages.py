@@ -21,7 +21,7 @@ READERS = {
     "_evicted({'reason': 'Preempted', 'message': text})",
     "assigned": "from chartgen.releases.status.pending import _unplaced_on; _unplaced_on('m', text, 3, '')",
     "failed": "from chartgen.releases.status.failure import _root_cause; _root_cause(text)",
-    "quoted": "from chartgen.releases.status.last_lines import telling; telling([text], 3)",
+    "quoted": "from chartgen.releases.status.failure import telling; telling([text], 3)",
     "an image": "from chartgen.releases.preflight.controllers import _IMAGE; _IMAGE.fullmatch(text)",
     "a quantity": "from chartgen.kube.quantities import read; read(text)",
     "a machine's": "from chartgen.checks.machine import quantity; quantity(text)",

@@ -112,7 +112,7 @@ def test_no_figure_is_below_zero_or_above_what_a_gpu_can_do(tmp_path: Path) -> N
     found = metrics(log, *model, "--output", "json")
     assert found.returncode == 1
     told = json.loads(found.stdout)
-    assert (told["tflopsPerGpu"], told["loggedTflopsPerGpu"], told["tokensPerGpu"], told["mfu"]) == (None,) * 4
+    assert (told["tflopsPerGpu"], told["loggedTflopsPerGpu"], told["tokensPerSecondPerGpu"], told["mfu"]) == (None,) * 4
 
 
 def test_sizes_that_no_run_has_are_not_facts(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.visible import harmless, one_line, visible
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 # Clear the screen, set the title, C1's CSI, reverse the reading order, a tag character, and commands of CI runners.
 EVIL = "\x1b[2J\x1b]0;pwned\x07\x9b31m\u202egnp.\u2066\u200b\u2028\U000e0041##[stop-commands]x"
 NAME = f"::stop-commands::x{EVIL.replace('/', '')}"
@@ -89,6 +89,7 @@ COMMANDS = {
     "show a name": ["show", EVIL],
     "build": ["build", "evil", "--path", "lib"],
     "convert": ["convert", "--from", "gpu-recipes", "values.yaml"],
+    "preset": ["preset", "--from-hf", "values.yaml"],
     "exec": ["exec", "gke-a3mega", "--dry-run", "--set", f"env.X={EVIL}"],
     "an unknown command": [EVIL],
     "an unknown option": ["check", f"--{EVIL}"],
@@ -184,7 +185,7 @@ def kubelet(plane: ControlPlane) -> Iterator[Kubelet]:
 @pytest.mark.engines
 def test_a_cluster_steers_no_terminal(plane: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> None:
     """A container's last words, a pod's log and an event's message are written by whoever runs there."""
-    from chartgen.releases.status.verdict import wait_for_verdict
+    from chartgen.releases.status.watch import wait_for_verdict
 
     run = manifests.jobset("evil", 2, pool="evil")
     plane.cluster.apply([run])

@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from pairs import PRIVILEGES
 from rendered import VALUES
 
 from chartgen.checks import check
 from chartgen.cli import main
 from chartgen.composer.assembly import compose
 from chartgen.composer.fragment import load_fragment
-from chartgen.composer.library import open_library
 from chartgen.composer.privileges import SYSTEM, is_system, read_privilege
 from chartgen.composer.target import load_target
 from chartgen.data.api_schemas import kubernetes_versions
@@ -31,9 +31,8 @@ from chartgen.linter import Subject, examine, find_presets, lint
 
 POLICY = ("no-host-access", "no-privileged-containers", "no-added-capabilities")
 SYSTEM_FOLDERS = "no-system-folders"
-SOUND = Path(__file__).parent.parent / "data" / "lint" / "sound"
+SOUND = Path(__file__).parents[1] / "data" / "lint" / "sound"
 NEWEST = kubernetes_versions("")[-1:]
-TARGETS = open_library().names("target")
 
 
 def policy(findings: list[Finding]) -> list[str]:
@@ -56,23 +55,26 @@ def extra(path: str, container: bool = True) -> dict[str, Any]:
     return {**volumes, **mounts}
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("target", ["gke-a3mega", "onprem-p8000"])
 @pytest.mark.parametrize("path", ["/", "/etc", "/mnt/other", "/sys"])
 def test_folders_that_no_fragment_names(target: str, path: str) -> None:
     """Of a JobSet, and of a Job, whose annotations for kube-linter allow hostPath as such."""
     chart = compose(load_target(target))
-    rule = SYSTEM_FOLDERS if path in ("/", "/etc") else "no-host-access"
+    rule = "system-folders-of-volumes" if path in ("/", "/etc") else "no-host-access"
     found = [each for each in of(chart, given=extra(path)) if each.rule == rule]
     assert [path in each.problem.message for each in found] == [True]
 
 
+@pytest.mark.helm
 def test_a_folder_stated_for_one_container_in_another() -> None:
     chart = compose(load_target("gke-a3mega"))
     mount = {"extraVolumeMounts": [{"name": "sys", "mountPath": "/more"}]}
     assert policy(of(chart, given=mount)) == ["no-host-access"]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.helm
+@pytest.mark.parametrize("target", PRIVILEGES)
 def test_what_fragments_state_is_allowed(target: str) -> None:
     chart = compose(load_target(target))
     assert policy(of(chart)) == []
@@ -81,6 +83,7 @@ def test_what_fragments_state_is_allowed(target: str) -> None:
         assert policy(of(chart, given=disks)) == []
 
 
+@pytest.mark.helm
 def test_a_privilege_of_one_container_in_another() -> None:
     chart = compose(load_target("gke-a3high"))
     installer = "name: nccl-plugin-installer\n"
@@ -103,6 +106,7 @@ TABLE = """
 """
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("target", ["", "gke-a3mega"])
 def test_a_table_in_the_readme_states_nothing(target: str) -> None:
     """Neither in a chart of others, nor in one that says to be a target's."""
@@ -120,6 +124,7 @@ def test_a_table_in_the_readme_states_nothing(target: str) -> None:
     assert policy(lint(Chart(chart.name, files))) == sorted(POLICY)
 
 
+@pytest.mark.helm
 def test_defaults_of_a_changed_chart_are_no_reason() -> None:
     """The chart's own values.yaml names the folder, and its own schema would let it pass."""
     chart = compose(load_target("gke-a3mega"))
@@ -149,6 +154,7 @@ def test_local_disks_are_no_system_folders(path: str) -> None:
     assert is_system(path)
 
 
+@pytest.mark.helm
 def test_helm_refuses_system_folders_too() -> None:
     chart = compose(load_target("gke-a3mega"))
     with pytest.raises(ChartgenError, match="localDisk"):
@@ -192,6 +198,7 @@ def test_fragments_state_no_such_privilege(text: str, tmp_path: Path) -> None:
     assert [each.line for each in raised.value.problems] == [3]
 
 
+@pytest.mark.helm
 def test_virtual_functions_need_no_privilege() -> None:
     chart = compose(load_target("oke-h100"))
     findings = of(chart, sets=("network.mode=sriov",))
@@ -211,12 +218,14 @@ def mounted(path: str, *, template: str = "", above: str = "", note: str = "") -
     return replace(chart, files={**chart.files, "templates/job.yaml": job, **more})
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("path", ["/", "/etc", "/var/run", "/var/run/docker.sock", "//", "/mnt/..", "/proc", "/root"])
 def test_no_comment_excuses_a_folder_of_the_system(path: str) -> None:
     """In a chart of others a comment is the only way to excuse a folder: a pull request could add it."""
     assert policy(lint(mounted(path, note=f"chartgen: ignore[{SYSTEM_FOLDERS}] needed"))) == [SYSTEM_FOLDERS]
 
 
+@pytest.mark.helm
 def test_a_comment_excuses_another_folder() -> None:
     assert policy(lint(mounted("/mnt/plugin"))) == []
 
@@ -234,16 +243,19 @@ spec:
 """
 
 
+@pytest.mark.helm
 def test_a_volume_of_its_own_is_no_way_around() -> None:
     assert policy(lint(mounted("/mnt/plugin", template=VOLUME))) == [SYSTEM_FOLDERS]
 
 
+@pytest.mark.helm
 def test_that_a_rule_cannot_be_ignored_is_told() -> None:
     found = lint(mounted("/mnt/plugin", template=VOLUME))
     told = [(each.problem.path, each.problem.line) for each in found if each.rule == "ignore-has-reason"]
     assert ("templates/more.yaml", 3) in told
 
 
+@pytest.mark.helm
 @pytest.mark.parametrize("settings", ['ignore = ["no-system-folders"]', 'select = ["unique-environment"]', "baseline"])
 def test_a_repositorys_settings_excuse_no_folder_of_the_system(settings: str, tmp_path: Path, monkeypatch: Any) -> None:
     for path, text in mounted("/").files.items():

@@ -117,4 +117,4 @@ def test_a_number_in_an_event_file_has_an_end(tmp_path: Path) -> None:
     file = events(tmp_path, b"\x10" + b"\xff" * 32 * MEGA)
     argv = [sys.executable, "-c", EVENTS, str(file)]
     ran = subprocess.run(argv, capture_output=True, text=True, check=False, preexec_fn=limit)
-    assert "is no TensorBoard event" in ran.stderr
+    assert "is not a TensorBoard event" in ran.stderr

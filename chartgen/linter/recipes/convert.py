@@ -1,7 +1,7 @@
-"""Values of others as chartgen's: a portable preset, an overlay for one target, and what the team's cluster is called.
+"""Convert third-party values to chartgen's: a portable preset, an overlay for one target, and the site's names.
 
 The recipes are AI-Hypercomputer/gpu-recipes @ 2e1fd5e: values.yaml of a training recipe, the script that starts its
-program and the NeMo 1 configuration, which `helm install --set-file workload_config=` takes beside it.
+program, and the NeMo 1 configuration that `helm install --set-file workload_config=` adds.
 """
 
 from __future__ import annotations
@@ -31,32 +31,32 @@ if TYPE_CHECKING:
 
 # Keys that Helm would read as another type.
 _WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
-# What the recipes' charts read for themselves, and what stands for it in chartgen's.
+# Values that the recipes' charts read for themselves; chartgen's charts have replacements.
 _TAKEN = (
     *(("workload", name) for name in ("image", "envs", "configFile", "configPath", "framework", "tokenizerPath")),
     *(("workload", name) for name in ("experimentName", "experimentRootDir")),
     ("volumes", "gcsVolumes"),
 )
-# Values of a recipe that chartgen's charts have no words for, and why.
+# Values of a recipe that chartgen's charts cannot express, and why.
 _WHY = {
     "network.gibVersion": "the target's own fragment installs the NCCL plugin, in a version of its own",
     "network.hostIPC": "no target shares the machine's memory segments with its pods",
     "workload.gcsSidecarImage": "GKE adds its own sidecar of the Cloud Storage driver",
-    "workload.privileged": "a target's fragments say what its pods may do",
+    "workload.privileged": "a target's fragments define the privileges of its pods",
 }
 
 
 @dataclass
 class Converted:
-    """What became of a recipe.
+    """Result of the conversion of a recipe.
 
     Args:
         target: The target of the overlay, which has the recipe's machines.
         preset: Values of the model and program, portable.
         overlay: Values for the target.
-        site: What the team's cluster is called.
-        left: What was not carried over, each with its place and why; the run is the same without it.
-        stand_ins: Flags that name what the site has to name, for a check before anybody has.
+        site: The names of the team's cluster.
+        left: Values that are not carried over, each with its place and the reason; the run is the same without them.
+        stand_ins: Flags with placeholders for the names that the site must state, for a check without them.
     """
 
     target: Target
@@ -79,32 +79,32 @@ def convert_recipe(
     """Convert one of Google's training recipes.
 
     Args:
-        values: Its values.yaml, and the flags that its README gives Helm beside it.
+        values: Its values.yaml, and the Helm flags from its README.
         config: Its NeMo configuration.
-        script: The script that starts its program; launcher.sh beside its values when None.
-        target: The target to convert to; the only one that has the recipe's machines when empty.
-        machine: The machine type, for recipes that do not say theirs.
-        library: Where targets are found; chartgen's own and CHARTGEN_PATH when None.
+        script: The script that starts its program; launcher.sh beside the values when None.
+        target: The target to convert to; when empty, the only target with the recipe's machines.
+        machine: The machine type, for recipes that do not state it.
+        library: Where to find targets; chartgen's own and CHARTGEN_PATH when None.
 
     Raises:
-        ChartgenError: The values are not those of a training recipe, or something is missing without which nobody can
-            say what would run: a launcher, the model, the image, a target; all at once.
+        ChartgenError: The values are not those of a training recipe, or do not define the run: a launcher, the model,
+            the image or a target is missing; all problems at once.
     """
     recipe = Recipe(values)
     gpus = recipe.peek("workload", "gpus")
     if not isinstance(gpus, int) or isinstance(gpus, bool) or gpus < 1:
         hint = "give the values.yaml of a training recipe"
-        raise ChartgenError(recipe.problem(("workload", "gpus"), "is no number of GPUs", hint))
+        raise ChartgenError(recipe.problem(("workload", "gpus"), "is not a number of GPUs", hint))
     program = program_of(recipe, script_of(recipe, script))
     name = machine_of(recipe, machine)
     goes_to = target_of(recipe, name, target, library or open_library()) if name else None
     launcher = launcher_of(recipe, program, goes_to) if program else None
     if launcher and not recipe.take("workload", "image"):
-        hint = "give the one that you run, as the recipe's README does: --set workload.image=IMAGE"
+        hint = "give your own image, as the recipe's README does: --set workload.image=IMAGE"
         recipe.lack(("workload", "image"), "is empty", hint)
     if launcher and config is None:
         hint = "give it with --config FILE: what the recipe's README gives as workload_config or nemo_config"
-        recipe.lack(("workload",), "does not hold the model, which stands in the recipe's NeMo configuration", hint)
+        recipe.lack(("workload",), "does not contain the model, which is in the recipe's NeMo configuration", hint)
     made = None
     if goes_to and launcher and config is not None:
         made = _Conversion(recipe, goes_to, name).convert(NemoTree(load_file(config), recipe), launcher)
@@ -114,7 +114,7 @@ def convert_recipe(
 
 
 def yaml_text(data: dict[str, Any], indent: int = 0) -> str:
-    """Write values as YAML that Helm reads back unchanged: texts are quoted, lists stand in one line."""
+    """Return values as YAML that Helm reads back unchanged: texts are quoted, lists are on one line."""
     lines = []
     for key, value in data.items():
         name = key if re.fullmatch(r"[A-Za-z_][\w.-]*", key) and key.lower() not in _WORDS else json.dumps(key)
@@ -126,12 +126,12 @@ def yaml_text(data: dict[str, Any], indent: int = 0) -> str:
 
 
 def paths(folder: Path, target: str, name: str) -> tuple[Path, Path, Path]:
-    """Return where preset, overlay and site of a workload belong."""
+    """Return the paths of preset, overlay and site of a workload."""
     return folder / f"{name}.yaml", folder / target / f"{name}.yaml", folder / f"site.{target}.{name}.yaml"
 
 
 class _Conversion:
-    """A recipe whose program, machine and model are known."""
+    """A recipe with a known program, machine and model."""
 
     def __init__(self, recipe: Recipe, target: Target, machine: str) -> None:
         self.recipe, self.target, self.machine = recipe, target, target.machines[machine]
@@ -150,11 +150,11 @@ class _Conversion:
             recipe.take(*keys)
         overlay = self._known(overlay)
         for at, text in recipe.rest():
-            recipe.leave(at, f"is {text}, and was not carried over", _WHY.get(dotted(at), "no value stands for it"))
+            recipe.leave(at, f"is {text}, and was not carried over", _WHY.get(dotted(at), "no value corresponds to it"))
         return Converted(self.target, read.preset, overlay, site, recipe.left, stand_ins)
 
     def _paths(self, tree: NemoTree, read: Configuration, tokenizer: str) -> None:
-        """Paths of the recipe's pods as those of the converted run's; what lies nowhere stops the conversion."""
+        """Map paths in the recipe's pods to the converted run's; a path outside the volumes stops the conversion."""
         prefixes = []
         for weight, path in read.prefixes:
             prefixes.append({"path": self._place(tree, "model.data.data_prefix", path), "weight": weight})
@@ -164,18 +164,18 @@ class _Conversion:
             place = self.storage.place(tokenizer)
             if not place:
                 hint = "mount it with volumes.gcsMounts or volumes.pvcMounts"
-                self.recipe.lack(("volumes",), f"hold no {tokenizer}, where the tokenizer is", hint)
+                self.recipe.lack(("volumes",), f"do not mount {tokenizer}, the folder of the tokenizer", hint)
             read.preset.setdefault("tokenizer", {})["path"] = place
         elif "tokenizer" in read.preset:
             hint = "set TOKENIZER_PATH in workload.envs"
-            self.recipe.lack(("workload", "envs"), "do not say where the tokenizer's files are", hint)
+            self.recipe.lack(("workload", "envs"), "do not name the folder of the tokenizer's files", hint)
         if read.initial:
             read.preset["checkpoint"]["from"] = self._place(tree, "restore_from_path", read.initial)
 
     def _place(self, tree: NemoTree, option: str, path: str) -> str:
         place = self.storage.place(path)
         if not place:
-            tree.lack(option, f"is {path}, which no volume of the recipe holds", "mount it, or correct the path")
+            tree.lack(option, f"is {path}, which is in no volume of the recipe", "mount it, or correct the path")
         return place
 
     def _overlay(self, tree: NemoTree, read: Configuration) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class _Conversion:
         return made
 
     def _known(self, overlay: dict[str, Any]) -> dict[str, Any]:
-        """Return what the target's chart has a value for; the rest is left."""
+        """Return the values that the target's chart has; leave the rest."""
         from chartgen.composer.assembly import compose_interface
 
         defaults = require_map(load(compose_interface(self.target).files["values.yaml"], "values.yaml"), "values")

@@ -1,4 +1,4 @@
-"""The values of a recipe: what has been read of them, what could not be carried over, and what is missing."""
+"""The values of a recipe: which were read, which could not be carried over, and which are missing."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Recipe:
         values: The recipe's values files and flags, merged as Helm merges them.
 
     Attributes:
-        left: What was not carried over although the run is the same without it.
-        missing: What stops the conversion: nobody could say what would run.
+        left: Values that are not carried over because the run is the same without them.
+        missing: Problems that stop the conversion, because the run is not defined.
     """
 
     def __init__(self, values: Values) -> None:
@@ -36,17 +36,17 @@ class Recipe:
 
     @property
     def path(self) -> Path:
-        """The recipe's own file, the first one; the working directory when flags alone make the recipe."""
+        """Return the recipe's own file, the first one; the working directory when it consists of flags alone."""
         sources = [layer.source for layer in self.values.layers if isinstance(layer.source, Path)]
         return sources[0] if sources else Path()
 
     def take(self, *keys: str | int) -> Any:
-        """Return a value, None where there is none, and remember that it has been read."""
+        """Return a value, or None if it is missing, and mark it as read."""
         self._taken.append(keys)
         return self.peek(*keys)
 
     def peek(self, *keys: str | int) -> Any:
-        """Return a value, None where there is none."""
+        """Return a value, or None if it is missing."""
         found: Any = self.values.data
         for key in keys:
             within = isinstance(found, dict) if isinstance(key, str) else isinstance(found, list) and key < len(found)
@@ -54,43 +54,43 @@ class Recipe:
         return None if found in _EMPTY and not isinstance(found, bool) else found
 
     def items(self, *keys: str | int) -> list[tuple[Keys, dict[str, Any]]]:
-        """Return the maps of a list with their places; what is no map in it is left."""
+        """Return the maps of a list with their places; other items are left."""
         found = self.take(*keys)
         if found is not None and not isinstance(found, list):
-            self.leave(keys, "is no list")
+            self.leave(keys, "is not a list")
         entries = list(enumerate(found)) if isinstance(found, list) else []
         for index, entry in entries:
             if not isinstance(entry, dict):
-                self.leave((*keys, index), "is no map")
+                self.leave((*keys, index), "is not a map")
         return [((*keys, index), entry) for index, entry in entries if isinstance(entry, dict)]
 
     def map(self, *keys: str | int) -> dict[str, Any]:
-        """Return a map, empty where there is none; what is no map is left."""
+        """Return a map, empty if it is missing; a value that is not a map is left."""
         found = self.take(*keys)
         if found is not None and not isinstance(found, dict):
-            self.leave(keys, "is no map")
+            self.leave(keys, "is not a map")
         return dict(found) if isinstance(found, dict) else {}
 
     def number(self, *keys: str | int) -> int | None:
-        """Return a whole number, also one written as text; None where there is none, and what is none is left."""
+        """Return a whole number, also from text, or None if it is missing; any other value is left."""
         found = self.take(*keys)
         if found is None or (isinstance(found, (int, str)) and not isinstance(found, bool) and str(found).isdecimal()):
             return None if found is None else int(found)
-        self.leave(keys, "is no whole number")
+        self.leave(keys, "is not a whole number")
         return None
 
     def variables(self) -> list[tuple[Keys, str, Any]]:
-        """Return variables in the order of the recipes' charts, where the last one of a name counts."""
+        """Return variables in the order of the recipes' charts; the last one of a name counts."""
         lists = (("network", "ncclSettings"), ("workload", "envs"))
         return [(at, str(entry.get("name")), entry) for keys in lists for at, entry in self.items(*keys)]
 
     def variable(self, name: str) -> str:
-        """Return the value of a variable; empty where it has none."""
+        """Return the value of a variable; empty if it has none."""
         found = [entry.get("value") for _, each, entry in self.variables() if each == name]
         return str(found[-1]) if found and found[-1] is not None else ""
 
     def problem(self, keys: Keys, message: str, hint: str = "") -> Problem:
-        """Make a Problem that names a key, at its place."""
+        """Return a Problem that names a key, with its place."""
         files = [layer for layer in self.values.layers if layer.document]
         whole = files and isinstance(self.peek(*keys), dict) and files[0].holds(keys)
         named = not files or (self.values.sets(keys) and not whole)
@@ -98,17 +98,17 @@ class Recipe:
         return Problem(f"{dotted(keys)} {message}", origin.path or self.path, origin.line, origin.column, hint)
 
     def leave(self, keys: Keys, message: str, hint: str = "") -> None:
-        """Remember what is not carried over."""
+        """Record a value that is not carried over."""
         self.left.append(self.problem(keys, message, hint))
 
     def lack(self, keys: Keys, message: str, hint: str = "") -> None:
-        """Remember what stops the conversion."""
+        """Record a problem that stops the conversion."""
         self.missing.append(self.problem(keys, message, hint))
 
     def rest(self) -> Iterator[tuple[Keys, str]]:
-        """Yield each value that nobody has taken, as text."""
+        """Yield each value that was not read, as text."""
         for keys, value in _leaves(self.values.data):
-            # what is switched off is off in chartgen's charts too
+            # disabled features are also off in chartgen's charts
             if (
                 value not in _EMPTY
                 and value is not False

@@ -1,4 +1,4 @@
-"""Which machines a recipe is for, and the target that has them."""
+"""The machines of a recipe, and the target that has them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chartgen.helm.yaml import Keys
 from chartgen.linter.recipes.document import Recipe
 
 _TYPE, _ACCELERATOR = "node.kubernetes.io/instance-type", "cloud.google.com/gke-accelerator"
-# Folders of training/ in the recipes, and what their clusters are made of (docs.cloud.google.com, GPU machine types).
+# Folders of training/ in the recipes, and the machines of their clusters (docs.cloud.google.com, GPU machine types).
 _FOLDERS = {
     "a3high": "a3-highgpu-8g",
     "a3mega": "a3-megagpu-8g",
@@ -32,7 +32,7 @@ _LABELS = {
     "nvidia-gb200": "a4x-highgpu-4g",
     "nvidia-gb300": "a4x-maxgpu-4g-metal",
 }
-# Part of an image's path or tag -> the machines that it is for; the first part that fits counts.
+# Part of an image's path or tag -> its machines; the first matching part counts.
 _IMAGES: dict[str, tuple[str, ...]] = {
     "gpudirect-tcpxo/": ("a3-megagpu-8g",),
     "gpudirect-tcpx/": ("a3-highgpu-8g",),
@@ -46,12 +46,12 @@ _IMAGES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one place says of the machines.
+    """What one place indicates about the machines.
 
     Args:
-        where: The place, for people.
+        where: The place, as shown to people.
         keys: The key path; empty for the folder.
-        machines: Machine types that it allows.
+        machines: The machine types that it allows.
     """
 
     where: str
@@ -60,12 +60,12 @@ class Evidence:
 
 
 def machine_of(recipe: Recipe, given: str) -> str:
-    """Return the machine type of a recipe; empty, and why, where nothing says it or two places contradict."""
+    """Return the machine type of a recipe; empty, with the reason, if it is not stated or two places contradict."""
     found = [*_values(recipe), *([] if given else _folder(recipe))]
     if given:
         found.append(Evidence("--machine", (), (given,)))
     if not found:
-        recipe.lack(("workload",), "does not say for which machines it is", "give it with --machine TYPE")
+        recipe.lack(("workload",), "does not name its machine type", "give it with --machine TYPE")
         return ""
     fitting = [name for name in found[0].machines if all(name in each.machines for each in found)]
     said = ", ".join(f"{each.where}: {' or '.join(each.machines)}" for each in found)
@@ -77,7 +77,7 @@ def machine_of(recipe: Recipe, given: str) -> str:
 
 
 def target_of(recipe: Recipe, machine: str, given: str, library: Library) -> Target | None:
-    """Return the target that a recipe goes to: the given one if it has the machine, else the only one that has it."""
+    """Return the target of a recipe: the given one if it has the machine, else the only one that has it."""
     targets = {name: _definition(name, library) for name in ([given] if given else library.names("target"))}
     fitting = [name for name, data in targets.items() if machine in data["machines"]]
     if len(fitting) == 1:
@@ -97,7 +97,7 @@ def target_of(recipe: Recipe, machine: str, given: str, library: Library) -> Tar
 
 
 def _definition(name: str, library: Library) -> dict[str, Any]:
-    """Return a target's file alone, without reading its fragments."""
+    """Return the definition of a target without its fragments."""
     data: dict[str, Any] = read_definition(library.find("target", name), FIELDS)[1]
     return data
 

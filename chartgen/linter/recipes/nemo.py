@@ -1,6 +1,6 @@
-"""A configuration of NeMo 1 as portable values: what chartgen has a key for, and the rest as it is.
+"""Convert a configuration of NeMo 1 to portable values: options with a portable key, and the rest unchanged.
 
-What would change the training and cannot be said in values stops the conversion; nothing is replaced by a default.
+An option that affects the training and cannot be expressed in values stops the conversion; it gets no default.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ LAUNCHER = "nemo-1"
 
 @dataclass
 class Configuration:
-    """A configuration that was read.
+    """A configuration after reading.
 
     Args:
         preset: Portable values, without paths.
-        prefixes: Data sets with their weights, by the recipe's paths; none = mock data.
-        checkpoints: Whether the run saves.
+        prefixes: Data sets with their weights, by the recipe's paths; empty = mock data.
+        checkpoints: Whether the run saves checkpoints.
         initial: The recipe's path of initial weights; empty = none.
-        devices: GPUs of each machine, where it says so.
+        devices: GPUs of each machine, if stated.
     """
 
     preset: dict[str, Any]
@@ -39,7 +39,7 @@ class Configuration:
 
 
 def read_configuration(tree: NemoTree, launcher: Launcher, is_own: Callable[[str], bool]) -> Configuration:
-    """Read a configuration; what stops the conversion, and what is left, is remembered with the recipe.
+    """Read a configuration; record problems that stop the conversion, and options that are left, in the recipe.
 
     Args:
         tree: The configuration.
@@ -62,7 +62,7 @@ class _Reader:
     def read(self) -> None:
         for path in table.NEEDED:
             if self.options.get(path) in (None, "", [], {}):
-                self.tree.lack(path, "is not in the configuration", "add it: no default of chartgen's stands for it")
+                self.tree.lack(path, "is not in the configuration", "add it: chartgen has no default for it")
         self.made.devices = self.options.get("trainer.devices")
         self._numbers()
         self._family()
@@ -72,6 +72,7 @@ class _Reader:
         self._data()
         self._tokenizer()
         self._profile()
+        self._trackers()
         self._rest()
 
     def _put(self, key: str, value: Plain) -> None:
@@ -89,7 +90,7 @@ class _Reader:
         data[last] = value
 
     def _numbers(self) -> None:
-        """Portable keys that take the option's own value."""
+        """Set portable keys that take the option's value unchanged."""
         options = self.options
         precision, fp8 = table.PRECISIONS.get(str(options.get("trainer.precision"))), bool(options.get("model.fp8"))
         if precision is None and options.get("trainer.precision") is not None:
@@ -110,7 +111,7 @@ class _Reader:
             if key in table.HANDLED or part in table.PARTS or value is None:
                 continue
             if self.tree.is_open(path):
-                self.tree.lack(path, f"refers to what the file does not hold: {value}", "give it a value")
+                self.tree.lack(path, f"refers to a key that is not in the file: {value}", "give it a value")
             else:
                 self._put(key, int(value) if isinstance(value, float) and value == int(value) >= 1 else value)
         self._recompute()
@@ -192,7 +193,7 @@ class _Reader:
         elif all(isinstance(each, str) for each in prefixes):
             self.made.prefixes = [(1.0, each) for each in prefixes]
         elif len(prefixes) % 2 or not all(isinstance(each, (int, float)) for each in prefixes[::2]):
-            self.tree.lack("model.data.data_prefix", "is no list of weights and paths in turn", "correct it")
+            self.tree.lack("model.data.data_prefix", "is not a list of alternating weights and paths", "correct it")
         else:
             pairs = zip(prefixes[::2], prefixes[1::2], strict=True)
             self.made.prefixes = [(float(weight), str(path)) for weight, path in pairs]
@@ -211,7 +212,9 @@ class _Reader:
         if kind == "gpt2":
             self._put("model.vocabularySize", table.GPT2_VOCABULARY)
         else:
-            self.tree.leave("model.tokenizer", "does not say how large the vocabulary is", "set model.vocabularySize")
+            self.tree.leave(
+                "model.tokenizer", "does not contain the size of the vocabulary", "set model.vocabularySize"
+            )
 
     def _profile(self) -> None:
         at = "model.nsys_profile."
@@ -221,8 +224,19 @@ class _Reader:
                     self._put(f"profile.{key}", value)
             self._put("profile.enabled", self.options[f"{at}enabled"])
 
+    def _trackers(self) -> None:
+        if not self.options.get("exp_manager.create_wandb_logger"):
+            return
+        at = "exp_manager.wandb_logger_kwargs."
+        # Lightning's own name for a project without one.
+        self._put("wandb.project", str(self.options.get(f"{at}project") or "lightning_logs"))
+        if entity := self.options.get(f"{at}entity"):
+            self._put("wandb.entity", str(entity))
+        if name := self.options.get(f"{at}name"):
+            self.tree.leave(f"{at}name", f"is {name}", "W&B gets the name of chartgen's run")
+
     def _rest(self) -> None:
-        """Everything else goes to the program as it is."""
+        """Pass all other options to the program unchanged."""
         known = options_of(LAUNCHER)
         for path, value in self.options.items():
             if value is None or path in self.owner or table.OWN_OPTIONS.fullmatch(path) or self._unused(path):
@@ -230,7 +244,7 @@ class _Reader:
             if path in table.IMPLIED and table.IMPLIED[path](self.preset) == value:
                 continue
             if self.tree.is_open(path):
-                self.tree.lack(path, f"refers to what the file does not hold: {value}", "give it a value")
+                self.tree.lack(path, f"refers to a key that is not in the file: {value}", "give it a value")
             elif isinstance(value, str) and self.is_own(value):
                 self.tree.leave(path, f"is {value}, a path of the recipe's pods", "see storage.*")
             elif known and path.rpartition(".")[2] not in known.ever:
@@ -239,7 +253,7 @@ class _Reader:
                 self._config(path, value)
 
     def _unused(self, path: str) -> bool:
-        """Report whether nothing reads an option as the others stand: loggers, checkpoints and FSDP that are off."""
+        """Report whether an option is unused with the other options: disabled loggers, checkpoints and FSDP."""
         if path.startswith("model.fsdp_"):
             return not self.options.get("model.fsdp")
         logger = table.LOGGERS.fullmatch(path)

@@ -1,4 +1,4 @@
-"""Options of NeMo 1's program: which a configuration must have, which chartgen sets itself, and what silence means."""
+"""Options of NeMo 1's program: required options, options that chartgen sets, and defaults of missing options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PRECISIONS = {
     **dict.fromkeys(("32", "32-true"), "fp32"),
 }
 OPTIMIZERS = {"distributed_fused_adam": True, "mcore_distributed_optim": True, "fused_adam": False}
-# Without these, the program would take what its own configuration has, and chartgen cannot say which that is.
+# Without these, the program would use its own configuration, which chartgen does not know.
 NEEDED = (
     *("trainer.precision", "trainer.max_steps", "trainer.limit_val_batches", "model.micro_batch_size"),
     *("model.global_batch_size", "model.tensor_model_parallel_size", "model.pipeline_model_parallel_size"),
@@ -27,7 +27,7 @@ NEEDED = (
     *("model.optim.sched.name", "model.optim.sched.warmup_steps", "model.optim.sched.min_lr"),
     *("model.data.data_impl", "model.data.splits_string"),
 )
-# What the program takes for an option that its configuration does not have: NVIDIA/NeMo r2.0.0rc1 and v2.4.0,
+# Defaults of options that a configuration does not set: NVIDIA/NeMo r2.0.0rc1 and v2.4.0,
 # megatron_gpt_model.py, megatron_base_model.py, megatron_trainer_builder.py and nemo/utils/exp_manager.py.
 SILENT: dict[str, Plain] = {
     "model.mcore_gpt": False,
@@ -46,7 +46,7 @@ SILENT: dict[str, Plain] = {
     "trainer.gradient_clip_val": None,
 }
 ROTARY_BASE = 10000
-# Options that chartgen sets for reasons of its own, or that mean nothing to the program.
+# Options that chartgen sets itself, or that have no effect on the program.
 OWN_OPTIONS = re.compile(
     r"run\..*|name|defaults|hydra\b.*|trainer\.(devices|num_nodes|logger|enable_checkpointing|limit_val_batches)"
     r"|exp_manager\.(explicit_log_dir|exp_dir|name|version|create_(tensorboard|dllogger)_logger|dllogger_logger_kwargs\..*)"
@@ -55,7 +55,7 @@ OWN_OPTIONS = re.compile(
 )
 LOGGERS = re.compile(r"exp_manager\.(?P<logger>\w+?)_logger_kwargs\..*")
 CALLBACK = "exp_manager.checkpoint_callback_params"
-# Options at which the launcher says the same by itself, by the portable key that makes it do so.
+# Options that the launcher sets to the same value by itself, by the portable key that causes it.
 IMPLIED: dict[str, Callable[[dict[str, Any]], Plain]] = {
     "model.max_position_embeddings": lambda preset: preset.get("sequenceLength"),
     "model.data.seq_length": lambda preset: preset.get("sequenceLength"),
@@ -64,9 +64,9 @@ IMPLIED: dict[str, Callable[[dict[str, Any]], Plain]] = {
     "exp_manager.resume_ignore_no_checkpoint": lambda _preset: True,
     "trainer.limit_test_batches": lambda preset: preset["evaluation"]["batches"],
 }
-# Portable keys whose option is read apart, and parts that the recipe's values or the site decide.
+# Portable keys whose option is read separately, and parts that the recipe's values or the site define.
 HANDLED = {
     *("precision", "recompute", "optimizer.clipGradient", "optimizer.decay", "parallelism.distributedOptimizer"),
     *("tokenizer.path", "model.rotaryBase"),
 }
-PARTS = {"nodes", "gpusPerNode", "run", "profile", "data", "checkpoint", "evaluation"}
+PARTS = {"nodes", "gpusPerNode", "run", "profile", "data", "checkpoint", "evaluation", "wandb"}

@@ -1,4 +1,4 @@
-"""A configuration of NeMo 1 as its program gets it: references filled in, overrides of the command line laid over."""
+"""A configuration of NeMo 1 as its program receives it: references resolved, command-line overrides applied."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chartgen.linter.recipes.document import Recipe
 
 _REFERENCE = re.compile(r"\$\{([^${}]*)\}")
 _OVERRIDE = re.compile(r"(?P<sign>\+{0,2}|~)(?P<path>[A-Za-z_][\w.]*)(?:=(?P<value>.*))?", re.DOTALL)
-# Overrides of the recipes: src/launchers/nemo-10-launcher.sh gets the first two, nemo-training-v2 the third.
+# Overrides of the recipes: src/launchers/nemo-10-launcher.sh takes the first two, nemo-training-v2 the third.
 _ARGUMENTS = (("workload", "defaultArguments"), ("workload", "arguments"), ("workload", "nemoConfigOverrides"))
 _PARTS = ("trainer", "exp_manager", "model", "model.data", "model.optim", "model.optim.sched", "model.tokenizer")
 
@@ -22,7 +22,7 @@ class NemoTree:
     """Options by their path, such as model.num_layers.
 
     Attributes:
-        options: What the program gets; a reference that cannot be filled in stays as it is.
+        options: The options for the program; a reference that cannot be resolved is unchanged.
     """
 
     def __init__(self, document: Document, recipe: Recipe) -> None:
@@ -34,34 +34,34 @@ class NemoTree:
                 self._override((*keys, index), str(text))
         for part in _PARTS:
             if part in self.options and self.options.pop(part) not in (None, {}):
-                self.lack(part, "is no map")
+                self.lack(part, "is not a map")
         for path, value in self.options.items():
             self.options[path] = self._filled(path, value)
         parts = self.options.get("defaults")
         if parts and parts != ["_self_"]:
-            self.lack("defaults", "names further files, which are not given", "give one file that holds all of it")
+            self.lack("defaults", "names further files, which are not given", "give one file that contains all of it")
 
     def problem(self, path: str, message: str, hint: str = "") -> Problem:
-        """Make a Problem that names an option, at its place."""
+        """Return a Problem that names an option, with its place."""
         return self.document.problem(f"{path} {message}", tuple(path.split(".")), hint)
 
     def leave(self, path: str, message: str, hint: str = "") -> None:
-        """Remember what is not carried over."""
+        """Record an option that is not carried over."""
         self.recipe.left.append(self.problem(path, message, hint))
 
     def lack(self, path: str, message: str, hint: str = "") -> None:
-        """Remember what stops the conversion."""
+        """Record a problem that stops the conversion."""
         self.recipe.missing.append(self.problem(path, message, hint))
 
     def is_open(self, path: str) -> bool:
-        """Report whether an option refers to what the file does not hold."""
+        """Report whether an option refers to a value outside the file."""
         value = self.options.get(path)
         return isinstance(value, str) and "${" in value
 
     def _override(self, keys: tuple[str | int, ...], text: str) -> None:
         match = _OVERRIDE.fullmatch(text.strip())
         if not match or (match["value"] is None) != (match["sign"] == "~"):
-            self.recipe.lack(keys, f"is {text!r}, no override of a NeMo configuration", "write it as option=value")
+            self.recipe.lack(keys, f"is {text!r}, not an override of a NeMo configuration", "write it as option=value")
             return
         path = match["path"]
         inner = [each for each in self.options if each == path or each.startswith(f"{path}.")]
@@ -75,7 +75,7 @@ class NemoTree:
             self.options |= dict(_leaves(value, f"{path}.")) if isinstance(value, dict) else {path: value}
 
     def _filled(self, path: str, value: Plain) -> Plain:
-        """Fill in references from the inside out; a text that is one reference becomes what it refers to."""
+        """Resolve references from the inside out; a text that consists of one reference becomes its target."""
         for _ in range(9):
             if not isinstance(value, str) or not (match := _REFERENCE.search(value)):
                 break

@@ -1,4 +1,4 @@
-"""What a recipe says of its queue, its network and its pods, as values of a target."""
+"""Convert the queue, network and pod settings of a recipe to values of a target."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chartgen.composer.target import Machine
 from chartgen.helm.yaml import Keys
 from chartgen.linter.recipes.document import Recipe
 
-# What the recipes' scripts read and chartgen's launchers do by themselves (src/launchers, launcher.sh of each recipe).
+# Variables that the recipes' scripts read, and chartgen's launchers set (src/launchers, each recipe's launcher.sh).
 _OWN_VARIABLES = {
     *("NEMO_CONFIG_PATH", "NEMO_CONFIG_NAME", "NEMO_LAUNCH_SCRIPT", "TOKENIZER_PATH", "GLOO_SOCKET_IFNAME"),
     *("EXPERIMENT_NAME", "EXPERIMENT_ROOT_DIR", "EXPLICIT_LOG_DIR", "CHECKPOINTS_ROOT_DIR"),
@@ -22,19 +22,19 @@ _TOPOLOGY = re.compile(r"kueue\.x-k8s\.io/podset-(?P<what>preferred|required|sli
 _UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
 _SLICE = "kueue.x-k8s.io/podset-slice-size"
 _NODE_LABELS = {"node.kubernetes.io/instance-type", "cloud.google.com/gke-accelerator"}
-# src/helm-charts/a3mega/nemo-training-v2, the only chart with this key, has these in its template.
+# Template of src/helm-charts/a3mega/nemo-training-v2, the only chart with this key.
 _V2 = ("workload", "torchDistributedTarget")
 _V2_VARIABLES = {"NVTE_FWD_LAYERNORM_SM_MARGIN": "8", "NVTE_BWD_LAYERNORM_SM_MARGIN": "8"}
 
 
 def machines(recipe: Recipe, machine: Machine, default: str) -> dict[str, Any]:
-    """Return the machines of a recipe; what is no whole number of them stops the conversion."""
+    """Return the number of machines of a recipe; a fraction stops the conversion."""
     gpus = int(recipe.take("workload", "gpus"))
     made: dict[str, Any] = {} if machine.name == default else {"machineType": machine.name}
     if gpus <= machine.gpus:
         return made | {"nodes": 1} | ({"gpusPerNode": gpus} if gpus < machine.gpus else {})
     if gpus % machine.gpus:
-        message = f"is {gpus}, no multiple of the {machine.gpus} GPUs of {machine.name}"
+        message = f"is {gpus}, not a multiple of the {machine.gpus} GPUs of {machine.name}"
         recipe.lack(("workload", "gpus"), message, "the recipe's chart would start fewer; correct it")
     return made | {"nodes": -(-gpus // machine.gpus)}
 
@@ -52,17 +52,17 @@ def network(recipe: Recipe) -> dict[str, Any]:
     if recipe.take("network", "hostNetwork") is True or recipe.peek(*_V2):
         made["hostNetwork"] = True
     elif isinstance(named, list) and named:
-        # the pod's own interface, eth0, stands before those of the GPUs
+        # the pod's own interface, eth0, precedes those of the GPUs
         made["subnetworks"] = [str(name) for name in (named[1:] if named[0] == "default" else named)]
     return {"network": made} if made else {}
 
 
 def pods(recipe: Recipe, place: Callable[[str], str]) -> dict[str, Any]:
-    """Return variables, labels of nodes, account and restarts.
+    """Return variables, node labels, account and restarts.
 
     Args:
         recipe: The recipe.
-        place: Where a path of the recipe is in the converted run's pods; empty when nowhere.
+        place: Maps a path of the recipe to the converted run's pods; empty if no mount contains it.
     """
     made: dict[str, Any] = {}
     env, secrets = _variables(recipe, place)
@@ -85,7 +85,7 @@ def pods(recipe: Recipe, place: Callable[[str], str]) -> dict[str, Any]:
 
 
 def topology(recipe: Recipe) -> dict[str, Any]:
-    """Return how close the machines must be."""
+    """Return how close to each other the machines must be."""
     made: dict[str, Any] = {}
     for key, value in recipe.map("tasSettings", "topologyRequest").items():
         match = _TOPOLOGY.fullmatch(key)
@@ -98,12 +98,12 @@ def topology(recipe: Recipe) -> dict[str, Any]:
         elif key == _UNCONSTRAINED:
             made["mode"] = "unconstrained"
         else:
-            recipe.leave(("tasSettings", "topologyRequest", key), f"is {value}, and no value stands for it")
+            recipe.leave(("tasSettings", "topologyRequest", key), f"is {value}, and no value corresponds to it")
     return {"topology": made} if made else {}
 
 
 def queue(recipe: Recipe) -> dict[str, Any]:
-    """Return the queue's name; a recipe leaves it to its users, which is said."""
+    """Return the queue's name; if the recipe leaves it to its users, record that."""
     if name := recipe.take("queue"):
         return {"queue": {"name": str(name)}}
     recipe.leave(
@@ -128,7 +128,7 @@ def _variables(recipe: Recipe, place: Callable[[str], str]) -> tuple[dict[str, s
         elif value is None:
             recipe.leave(at, f"({name}) has no value", "set it in env, or leave it out")
         elif looks_secret(name, text):
-            recipe.leave(at, f"({name}) holds a secret", "put it into a Secret, and use secretEnv")
+            recipe.leave(at, f"({name}) contains a secret", "put it into a Secret, and use secretEnv")
         else:
             env[name] = _placed(recipe, at, name, text, place)
     return env, secrets

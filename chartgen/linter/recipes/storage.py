@@ -1,4 +1,4 @@
-"""Where the data, tokenizer, checkpoints and logs of a recipe are, as chartgen's storage roles and further mounts."""
+"""Map data, tokenizer, checkpoints and logs of a recipe to chartgen's storage roles and further mounts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chartgen.helm.yaml import Keys
 from chartgen.linter.recipes.document import Recipe
 
 _GCS = "gcsfuse.csi.storage.gke.io"
-# Where the recipes' scripts write checkpoints and results (src/launchers/nemo-10-launcher.sh, nemo-training-v2).
+# Paths of checkpoints and results in the recipes' scripts (src/launchers/nemo-10-launcher.sh, nemo-training-v2).
 _CHECKPOINTS = (("workload", "checkpointsRootDir"), "CHECKPOINTS_ROOT_DIR")
 _RESULTS = (("workload", "experimentRootDir"), "EXPERIMENT_ROOT_DIR", "EXPLICIT_LOG_DIR")
 
@@ -24,8 +24,8 @@ class Mount:
     Args:
         keys: Its place in the values.
         kind: `gs` or `pvc`.
-        name: Bucket or claim; empty where the recipe leaves it to the user.
-        path: Where pods see it.
+        name: Bucket or claim; empty if the recipe leaves it to the user.
+        path: Mount path in the pods.
         options: Mount options.
     """
 
@@ -41,7 +41,7 @@ class Mount:
 
 
 class Storage:
-    """Storage of the converted run; `place` says where a path of the recipe is there."""
+    """Storage of the converted run; `place` maps a path of the recipe to it."""
 
     def __init__(self, recipe: Recipe) -> None:
         self.recipe = recipe
@@ -54,7 +54,7 @@ class Storage:
         self._bucket = ""
 
     def assign(self, prefixes: Iterable[str], tokenizer: str, *, checkpoints: bool) -> None:
-        """Return each volume that the run uses a role; a second volume of a role keeps its path."""
+        """Assign a role to each volume that the run uses; a second volume of a role keeps its path."""
         prefixes = list(prefixes)
         kept = self._named(_CHECKPOINTS)
         outputs = self._mount_of(kept) if checkpoints else None
@@ -78,7 +78,7 @@ class Storage:
                 self.recipe.leave(mount.keys, message, "nothing of the configuration is there; see extraVolumes")
 
     def place(self, path: str) -> str:
-        """Return where a path of the recipe is in the converted run's pods; empty when no volume holds it."""
+        """Return a recipe's path in the converted run's pods; empty when it is not in any volume."""
         if self._bucket and self._downloaded(path):
             return f"/data/{PurePosixPath(path).relative_to(self.download['target'])}"
         for role, mount in self._roles.items():
@@ -96,7 +96,7 @@ class Storage:
         return any(path and PurePosixPath(text).is_relative_to(path) for path in paths)
 
     def site(self) -> dict[str, Any]:
-        """Return the values of the storage, and what the site has to name of it."""
+        """Return the values of the storage, and leave the names that the site must state."""
         storage: dict[str, Any] = {}
         for role, mount in self._roles.items():
             if mount.name:
@@ -116,12 +116,12 @@ class Storage:
         return made
 
     def stand_ins(self) -> list[str]:
-        """Return flags that name what the site has to name, for a check before anybody has."""
+        """Return flags with placeholders for the names that the site must state, for a check without them."""
         return [f"storage.{role}.from={each.kind}://name" for role, each in self._roles.items() if not each.name]
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Annotations that mount buckets where no storage role is a bucket."""
+        """Return annotations that mount buckets when no storage role is a bucket."""
         fuse = bool(self.recipe.take("volumes", "gcsVolumes"))
         roles = bool(self._bucket) or any(mount.kind == "gs" for mount in self._roles.values())
         return {"gke-gcsfuse/volumes": "true"} if fuse and not roles else {}
@@ -142,7 +142,7 @@ class Storage:
             self._roles[role] = mount
 
     def _download(self, prefixes: list[str]) -> None:
-        """A recipe copies a folder of a bucket to the local disks first, as data.stage does."""
+        """Handle recipes that first copy a folder of a bucket to the local disks, as data.stage does."""
         source, target = (str(self.download.get(key) or "") for key in ("source", "target"))
         if not source or not target:
             return

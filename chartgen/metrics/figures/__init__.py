@@ -1,1 +1,1 @@
-"""Events to figures: facts of a run, its window, operations, timeline and cost."""
+"""Figures from events: facts of a run, its window, operations, timeline and cost."""

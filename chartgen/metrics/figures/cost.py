@@ -1,4 +1,4 @@
-"""What a run cost."""
+"""The cost of a run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from chartgen.metrics.figures.facts import Facts, Notice
 
 
 class Cost(NamedTuple):
-    """What a run cost at a price for a machine and hour, in the currency of that price.
+    """The cost of a run, in the currency of the price.
 
     Args:
-        total: Of the wall time; None = not told.
-        per_billion_tokens: At the speed of the window; None = not known.
-        machines: Machines.
-        price: Price of a machine for an hour.
+        total: Cost of the wall time; None = unknown.
+        per_billion_tokens: Cost at the speed of the window; None = unknown.
+        machines: Number of machines.
+        price: Price per machine and hour.
     """
 
     total: float | None
@@ -24,13 +24,13 @@ class Cost(NamedTuple):
 
 
 def cost_of(price: float, facts: Facts, wall: float | None, tokens: float | None) -> Cost | Notice:
-    """Work out the cost of a run.
+    """Return the cost of a run.
 
     Args:
-        price: Of a machine for an hour.
-        facts: How many machines there are.
-        wall: Wall time in seconds; None = not told.
-        tokens: Tokens a second; None = not known.
+        price: Price per machine and hour.
+        facts: The number of machines.
+        wall: Wall time in seconds; None = unknown.
+        tokens: Tokens per second; None = unknown.
     """
     machines = facts.get("machines")
     if not machines:

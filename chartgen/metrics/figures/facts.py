@@ -1,15 +1,15 @@
-"""What is known of a run beside its log: model, batch, machines. Sources have to agree; nothing is guessed."""
+"""Facts of a run besides its steps: model, batch, machines. Sources must agree; nothing is guessed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from chartgen.metrics.figures.flops import Shape
 
 
-# Fact -> how people call it. The names are those of the values.
+# Fact -> its usual name. The keys are the names of the values.
 NAMES = {
     "layers": "layers",
     "hiddenSize": "hidden size",
@@ -31,30 +31,30 @@ NAMES = {
     "steps": "steps",
     "flops": "FLOPs per sample",
 }
-# No size, count or rate of a run comes near; FLOPs of a sample may.
+# Far beyond any size, count or rate of a run, except the FLOPs of a sample.
 _LARGEST = 1e30
 _FAMILIES_WITH_GATE = ("llama", "mixtral")
 
 
 class Notice(NamedTuple):
-    """One thing that the reader of a figure has to know.
+    """A note for the reader of a figure.
 
     Args:
-        message: What it is, one sentence without a final stop.
-        hint: What to do; empty when there is nothing to do.
-        severity: An error makes the command fail: sources contradict one another.
+        message: One sentence without a final stop.
+        hint: The fix; empty when none is needed.
+        severity: An error makes the command fail: sources contradict each other.
     """
 
     message: str
     hint: str = ""
-    severity: str = "warning"
+    severity: Literal["error", "warning"] = "warning"
 
     def __str__(self) -> str:
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 class Facts(NamedTuple):
-    """What all sources agree on.
+    """The facts on which all sources agree.
 
     Args:
         known: Fact -> value, by the names of NAMES.
@@ -65,12 +65,12 @@ class Facts(NamedTuple):
     notices: Sequence[Notice] = ()
 
     def get(self, name: str) -> Any:
-        """Return a fact; None when it is not known."""
+        """Return a fact; None when it is unknown."""
         return self.known.get(name)
 
     @property
     def shape(self) -> Shape | None:
-        """The model's sizes; None when one is missing that does not follow from the others."""
+        """Return the model's sizes; None when one is missing and does not follow from the others."""
         known = self.known
         if missing_sizes(known):
             return None
@@ -91,7 +91,7 @@ class Facts(NamedTuple):
 
 
 def missing_sizes(known: Mapping[str, Any]) -> list[str]:
-    """List the sizes that a model needs before its operations can be counted."""
+    """Return the missing sizes that counting a model's operations requires."""
     return [NAMES[name] for name in ("layers", "hiddenSize", "attentionHeads", "vocabularySize") if not known.get(name)]
 
 
@@ -99,10 +99,10 @@ def agree(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> Facts:
     """Join facts of several sources.
 
     Args:
-        sources: What tells, such as "the log", and its facts.
+        sources: Name of each source, such as "the log", and its facts.
 
     Returns:
-        What they agree on, and a notice for each contradiction.
+        The facts on which they agree, and a notice for each contradiction.
     """
     known: dict[str, Any] = {}
     notices = []
@@ -121,13 +121,13 @@ def agree(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> Facts:
 
 
 def _can_be(value: Any) -> bool:
-    """Report whether a source tells of something at all, and not of a number that nothing can be worked out with."""
+    """Report whether a value is usable, not missing and not a number outside the valid range."""
     return value not in (None, 0, "") and not (isinstance(value, int | float) and not abs(value) < _LARGEST)
 
 
 def same(name: str, one: Any, other: Any) -> bool:
     """Report whether two sources agree on a fact."""
-    # vocabularies are padded so that GPUs share them evenly, by up to some thousand
+    # padding makes vocabularies divisible among GPUs and adds up to a few thousand tokens
     return abs(one - other) <= 0.02 * other if name == "vocabularySize" else bool(one == other)
 
 
@@ -136,7 +136,7 @@ def _write(value: Any) -> str:
 
 
 def facts_of_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the values of a release, as far as they are written down; what a chart would add needs its target."""
+    """Translate the given values of a release; values that a chart adds need its target."""
     model = values.get("model") or {}
     facts = {name: model[name] for name in NAMES if name in model}
     if "family" in model:

@@ -1,12 +1,12 @@
-"""Floating point operations of a training step: what the model needs, not what recomputation adds.
+"""Floating point operations of a training step: those of the model, without recomputation.
 
 One multiplication and one addition count as two operations, the backward pass as twice the forward pass
-(arXiv:2104.04473, appendix). Two conventions are in use for the attention scores, and a figure means nothing without
-its own:
+(arXiv:2104.04473, appendix). Two conventions exist for the attention scores, and a figure is meaningless without
+its convention:
 
-- full: every token looks at all of them. NVIDIA's NeMo tables up to 25.07 (NVIDIA/NeMo @ 8cfedd7,
+- full: every token attends to all tokens. NVIDIA's NeMo tables up to 25.07 (NVIDIA/NeMo @ 8cfedd7,
   nemo/utils/flops_formulas.py), Megatron-LM up to core_v0.11, Google's gpu-recipes.
-- causal: only at those before it, which halves the scores. Megatron-LM from core_v0.12.0 on
+- causal: every token attends to earlier tokens, which halves the scores. Megatron-LM from core_v0.12.0 on
   (megatron/training/training.py, num_floating_point_operations), Megatron-Bridge's tables from 25.09 on.
 """
 
@@ -26,9 +26,9 @@ class Shape(NamedTuple):
         hidden: Hidden size.
         feed_forward: Size between the two halves of a feed-forward block, or of an expert.
         heads: Attention heads.
-        groups: Groups of heads that share keys and values; as many as heads without sharing.
+        groups: Groups of heads that share keys and values; equal to heads without sharing.
         head: Size of a head.
-        vocabulary: Tokens that the output layer knows.
+        vocabulary: Number of tokens of the output layer.
         gated: Whether feed-forward blocks have a gate, such as SwiGLU: three matrices instead of two.
         routed: Experts that each token visits; 1 without experts.
     """
@@ -47,7 +47,7 @@ class Shape(NamedTuple):
 def sample_flops(shape: Shape, sequence: int, attention: Attention, *, lora: bool = False) -> float:
     """Count the operations of one sample, forward and backward.
 
-    With LoRA the frozen matrices need no gradients of their own: two thirds; the adapters themselves are left out
+    With LoRA the frozen matrices do not need gradients, which leaves two thirds; the adapters are not counted
     (NVIDIA-NeMo/Megatron-Bridge @ 0494433, src/megatron/bridge/training/utils/flop_utils.py).
 
     Args:

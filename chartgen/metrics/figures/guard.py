@@ -1,4 +1,4 @@
-"""What cannot be true is not told as a figure: below zero, above the peak of the GPU, or at odds with the program."""
+"""Drop impossible figures: below zero, above the peak of the GPU, or in contradiction to the program's own."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 # Above the dense peak of every GPU in the table, in any format: 15,000 TFLOPS of a B300 in nvfp4.
 MOST_TFLOPS = 20_000.0
-# More than the two conventions, padding and small terms can make of a difference between two counts.
+# More than the difference between two counts by conventions, padding and small terms.
 DOUBT = 0.15
-# Column -> how people call it; of these nothing is below zero, and of the first ones nothing is zero.
+# Column -> its usual name; these are never below zero, and the first ones are never zero.
 _POSITIVE = {"seconds": "step times", "batch": "batches", "sequence": "sequence lengths"}
 _NOT_BELOW = {
     "tflops": "TFLOPS",
@@ -29,7 +29,7 @@ _NOT_BELOW = {
 
 
 def clean(track: Track) -> list[Notice]:
-    """Take out of the steps what no step can have, and say how much that was."""
+    """Remove impossible values from the steps; return a notice with the count for each column."""
     notices = []
     for name, words in {**_POSITIVE, **_NOT_BELOW}.items():
         column = track.columns.get(name)
@@ -47,15 +47,15 @@ def clean(track: Track) -> list[Notice]:
 
 
 def check(speed: Speed, peak: Peak | None, facts: Facts) -> tuple[Speed, list[Notice]]:
-    """Take out of a speed what cannot be.
+    """Remove impossible figures from a speed.
 
     Args:
-        speed: What was worked out.
-        peak: The peak of the GPU; None = not known.
-        facts: What it was worked out from.
+        speed: The calculated speed.
+        peak: The peak of the GPU; None = unknown.
+        facts: The facts that the speed is based on.
 
     Returns:
-        The rest, and why something was left out; errors where facts and log contradict one another.
+        The remaining figures, and a notice for each removed one; errors where facts and log contradict each other.
     """
     limit = peak.tflops if peak else MOST_TFLOPS
     whose = f"the {peak.name}" if peak else "the peak of every GPU"
@@ -78,7 +78,7 @@ def check(speed: Speed, peak: Peak | None, facts: Facts) -> tuple[Speed, list[No
 
 
 def _contradicted(speed: Speed, notices: list[Notice]) -> tuple[Speed, list[Notice]]:
-    """Compare with what the program itself logged."""
+    """Compare a speed with the program's own logged figures."""
     own, each = speed.own_tokens, speed.tokens_per_gpu
     if own and each and abs(each / own - 1) > DOUBT:
         problem = f"tokens/s/GPU are {each:,.1f} by batch, sequence length and GPUs, {own:,.1f} by the log"

@@ -1,4 +1,4 @@
-"""Facts of a run from the values of its release, with all that its chart adds."""
+"""Facts of a run from the values of its release, including the additions of its chart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def facts_of_release(chart: Chart, values: Values) -> Mapping[str, Any]:
         values: The user's layers.
 
     Raises:
-        ChartgenError: The values do not fit the chart.
+        ChartgenError: The values are not valid for the chart.
     """
     from chartgen.checks import check_values, job_of
     from chartgen.errors import ChartgenError
@@ -33,7 +33,22 @@ def facts_of_release(chart: Chart, values: Values) -> Mapping[str, Any]:
 
 
 def facts_of_job(job: Job) -> Mapping[str, Any]:
-    """Translate a job: machines and batch are known as numbers, and so is the GPU."""
-    facts = facts_of_values(job.values)
-    facts |= {"gpus": job.world, "machines": job.nodes, "batch": job.global_batch, "gpu": job.machine.gpu}
-    return facts
+    """Translate a job, whose machines, batch and GPU are known; of a program with its own model, what reaches it."""
+    facts = facts_of_values(job.values) | {"batch": job.global_batch}
+    if not job.describes_model:
+        facts = {name: value for name, value in facts.items() if _reaches(job, name)}
+    return facts | {"gpus": job.world, "machines": job.nodes, "gpu": job.machine.gpu}
+
+
+# Fact -> the portable key, and the name in an argument, that pass it to a program.
+_PASSED = {
+    "steps": ("steps", "$(steps)"),
+    "batch": ("batch.global", "$(globalBatch)"),
+    "sequenceLength": ("sequenceLength", "$(sequenceLength)"),
+    "precision": ("precision", "$(precision)"),
+}
+
+
+def _reaches(job: Job, fact: str) -> bool:
+    key, name = _PASSED.get(fact, ("", ""))
+    return bool(key) and (key in job.launcher.owns or any(name in text for text in job.own.get("args") or ()))

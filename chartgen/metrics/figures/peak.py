@@ -1,4 +1,4 @@
-"""The peak of a GPU, which model FLOPs utilization is a share of."""
+"""The peak of a GPU, the basis of model FLOPs utilization."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import NamedTuple
 from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.metrics.figures.facts import Facts, Notice
 
-# Value of `precision` -> number format of the GPU's peak. Matrices in 16 bits have the same peak either way.
+# Value of `precision` -> number format of the GPU's peak. Both 16-bit formats have the same peak.
 _FORMATS = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
 FORMATS = ("bf16", "fp8", "fp4")
 
 
 class Peak(NamedTuple):
-    """The most that a GPU can do.
+    """The peak speed of a GPU.
 
     Args:
         tflops: Dense TFLOPS.
-        name: Whose peak it is, such as `fp8 peak of h100-80gb`.
+        name: Its name, such as `fp8 peak of h100-80gb`.
     """
 
     tflops: float
@@ -28,7 +28,7 @@ def find_model(name: str) -> str:
     """Return a GPU's full name, such as h100-80gb for h100, H100 or NVIDIA H100.
 
     Raises:
-        UsageError: No GPU is called so, or several that differ are.
+        UsageError: The name matches no GPU, or several different ones.
     """
     from chartgen.data.gpus import all_gpus
 
@@ -45,14 +45,14 @@ def find_peak(wanted: str, facts: Facts) -> Peak | Notice:
     """Find the peak for a run.
 
     Args:
-        wanted: A number format, a number of TFLOPS, or empty for the precision that the run trains in.
+        wanted: A number format, a number of TFLOPS, or empty for the run's training precision.
         facts: GPU and precision.
 
     Returns:
-        The peak, or why there is none.
+        The peak, or a notice with the reason why it is unknown.
 
     Raises:
-        UsageError: It is neither, or the GPU is not known.
+        UsageError: `wanted` is invalid, or the GPU is unknown.
     """
     if wanted and wanted not in FORMATS:
         return Peak(_number(wanted), "the given peak")
@@ -76,5 +76,5 @@ def _number(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < 1e6:
-        raise UsageError(Problem(f"{text!r} is no peak", hint=f"write TFLOPS of one GPU, or {', '.join(FORMATS)}"))
+        raise UsageError(Problem(f"{text!r} is not a peak", hint=f"write TFLOPS of one GPU, or {', '.join(FORMATS)}"))
     return value

@@ -1,4 +1,4 @@
-"""Models and speeds that vendors have published, from data/published.yaml, where each row has its source."""
+"""Models and speeds that vendors have published, from data/published.yaml, with the source of each row."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Figure:
     Args:
         model: The model.
         gpu: GPU model.
-        gpus: GPUs; 0 = not published.
+        gpus: Number of GPUs; 0 = not published.
         precision: Precision.
         sequence: Tokens of a sample.
         tokens: Tokens/s per GPU.
         tflops: TFLOPS per GPU; None = not published.
         attention: Convention of `tflops`; empty without one.
-        container: The release that was measured.
-        source: Where it was published.
+        container: The measured release.
+        source: The publication.
     """
 
     model: str
@@ -53,7 +53,7 @@ def find_model(name: str) -> tuple[str, dict[str, Any]]:
     """Return a model's own name and its facts.
 
     Raises:
-        UsageError: The model is not known.
+        UsageError: The model is unknown.
     """
     models: Mapping[str, dict[str, Any]] = published_data()["models"]
     for model, facts in models.items():
@@ -64,21 +64,21 @@ def find_model(name: str) -> tuple[str, dict[str, Any]]:
 
 
 def find_figure(model: str, wanted: Mapping[str, Any]) -> Figure:
-    """Return the published speed of a model that is nearest to a run: GPU, precision, then the number of GPUs.
+    """Return the published speed of a model nearest to a run: by GPU, precision, then number of GPUs.
 
     Args:
         model: The model's name.
         wanted: Facts of the run: gpu, precision, sequenceLength, gpus.
 
     Raises:
-        UsageError: Nothing was published for the model.
+        UsageError: No figure was published for the model.
     """
     name, _ = find_model(model)
     rows = [_figure(row) for row in published_data()["figures"] if row["model"] == name]
     if not rows:
         published = sorted({row["model"] for row in published_data()["figures"]})
         raise UsageError(Problem(f"no speed of {name} is known", hint=f"known are {', '.join(published)}"))
-    # the last of equals: newer releases stand further down
+    # the last of equals: newer releases are further down
     return min(reversed(rows), key=lambda row: _distance(row, wanted))
 
 

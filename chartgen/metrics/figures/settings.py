@@ -1,4 +1,4 @@
-"""Facts of a run from the configuration that its program printed, under the programs' own names."""
+"""Facts of a run from the configuration that its program printed, with native names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-# Fact -> native names, the more telling first. Sources: NVIDIA/Megatron-LM @ d98e8a6, megatron/training/arguments.py;
+# Fact -> native names, the more precise first. Sources: NVIDIA/Megatron-LM @ d98e8a6, megatron/training/arguments.py;
 # NVIDIA/NeMo @ 8cfedd7, examples/nlp/language_modeling/conf/megatron_gpt_config.yaml.
 _NUMBERS = {
     "layers": ("num_layers",),
@@ -25,21 +25,21 @@ _NUMBERS = {
 }
 _WHOLE = re.compile(r"[0-9]{1,18}")
 # NeMo counts the vocabulary of GPT-2 as 51200 (nemo/collections/common/parts/perf_metrics_utils.py): it is padded, and
-# the tokenizer's name is all that the configuration tells.
+# the configuration contains only the tokenizer's name.
 _GPT2 = ("GPT2BPETokenizer", 51200)
 _TRUE = ("True", "true")
 _PRECISIONS = {"bf16": "bf16", "16": "fp16", "fp16": "fp16", "32": "fp32", "fp32": "fp32"}
 
 
 def facts_of(settings: Mapping[str, str]) -> dict[str, Any]:
-    """Translate native settings into facts; what is not told is left out."""
+    """Translate native settings into facts; omit unknown ones."""
     facts: dict[str, Any] = {}
     for fact, names in _NUMBERS.items():
         told = (settings[name] for name in names if _WHOLE.fullmatch(settings.get(name, "")))
         if number := next(told, ""):
             facts[fact] = int(number)
     if settings.get("group_query_attention") in ("False", "false"):
-        facts.pop("queryGroups", None)  # Megatron prints 1, its default, which then does not count
+        facts.pop("queryGroups", None)  # Megatron prints 1, its default, which is not used in this case
     if "vocabularySize" not in facts and settings.get("tokenizer/type") == _GPT2[0]:
         facts["vocabularySize"] = _GPT2[1]
     if _WHOLE.fullmatch(settings.get("devices", "")) and "machines" in facts:
@@ -68,12 +68,12 @@ def _adapters(settings: Mapping[str, str]) -> dict[str, bool]:
     return {"lora": True} if settings.get("peft_scheme") == "lora" or "lora_rank" in settings else {}
 
 
-# What an evaluation of MLPerf's has to reach. Source: mlcommons/training_policies, training_rules.adoc (Benchmarks).
+# Targets of MLPerf's evaluations. Source: mlcommons/training_policies, training_rules.adoc (Benchmarks).
 _TARGETS = {"gpt3": 2.69, "llama2_70b_lora": 0.925, "llama31_405b": 5.6, "llama31_8b": 3.3}
 
 
 def target_of(settings: Mapping[str, str]) -> float | None:
-    """Return what an evaluation has to reach, by the log or by MLPerf's rules; None = not known."""
+    """Return the target of an evaluation, from the log or MLPerf's rules; None = unknown."""
     try:
         return float(settings["target_accuracy"])
     except (KeyError, ValueError):

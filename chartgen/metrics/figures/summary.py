@@ -1,4 +1,4 @@
-"""Figures of a run: how fast its steps are, what that is per GPU, and how it compares with the GPU's peak."""
+"""Figures of a run: its step times, its speed per GPU, and the facts that are missing for them."""
 
 from __future__ import annotations
 
@@ -9,26 +9,33 @@ from typing import NamedTuple
 from chartgen.metrics.figures.facts import Facts, Notice, missing_sizes
 from chartgen.metrics.figures.window import Window
 
-# A modified z-score above it is an outlier (B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993).
+# A modified z-score above this is an outlier (B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993).
 _OUTLIER = 3.5
 _MAD = 0.6745
-# Of steps that are all but equal each tenth of a second would be one: less than this share of the median is none.
+# A deviation below this share of the median is not an outlier, even if the steps are almost equal.
 _NOTABLE = 0.05
+
+
+class Outlier(NamedTuple):
+    """A step that took unusually long or short."""
+
+    step: int
+    seconds: float
 
 
 class Times(NamedTuple):
     """Step times of the window, in seconds.
 
     Args:
-        mean: Their mean, each line weighing as many steps as it stands for.
-        median: The middle one.
+        mean: Their mean, weighted by the number of steps per line.
+        median: Their median.
         p5: 5 of 100 are shorter.
         p95: 5 of 100 are longer.
         p99: 1 of 100 is longer.
         shortest: The shortest.
         longest: The longest.
-        outliers: Step and time of those far off the median, the farthest first, at most ten.
-        outlying: How many are far off.
+        outliers: The outliers, the farthest from the median first, at most ten.
+        outlying: Number of outliers.
     """
 
     mean: float
@@ -38,20 +45,20 @@ class Times(NamedTuple):
     p99: float
     shortest: float
     longest: float
-    outliers: tuple[tuple[int, float], ...]
+    outliers: tuple[Outlier, ...]
     outlying: int
 
 
 class Speed(NamedTuple):
-    """What the mean step time amounts to; None where a fact is missing.
+    """The speed that follows from the mean step time; None where a fact is missing.
 
     Args:
-        samples: Samples a second.
-        tokens: Tokens a second, of all GPUs.
-        tokens_per_gpu: Tokens a second and GPU.
+        samples: Samples per second.
+        tokens: Tokens per second of all GPUs.
+        tokens_per_gpu: Tokens per second and GPU.
         tflops: Convention of the attention -> TFLOPS per GPU.
-        logged_tflops: TFLOPS per GPU as the program itself logged them; its convention is the program's.
-        own_tokens: Tokens a second and GPU as the program itself logged them.
+        logged_tflops: TFLOPS per GPU as logged by the program, in its convention.
+        own_tokens: Tokens per second and GPU as logged by the program.
     """
 
     samples: float | None = None
@@ -63,7 +70,7 @@ class Speed(NamedTuple):
 
 
 def times_of(window: Window) -> Times | None:
-    """Work out the step times of a window; None when the log has none."""
+    """Return the step times of a window; None when the log does not contain any."""
     mean = window.mean("seconds")
     if mean is None:
         return None
@@ -91,20 +98,20 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
-def _outliers(window: Window, ordered: Sequence[float], median: float) -> list[tuple[int, float]]:
+def _outliers(window: Window, ordered: Sequence[float], median: float) -> list[Outlier]:
     spread = quantile(sorted([abs(seconds - median) for seconds in ordered]), 0.5)
-    if not spread:  # most steps take the same time to the last digit that is printed: nothing to measure others by
+    if not spread:  # most printed times are equal to the last digit: no scale to measure outliers with
         return []
     most = max(_OUTLIER / _MAD * spread, _NOTABLE * median)
-    far = [(step, seconds) for step, seconds in window.rows("seconds") if abs(seconds - median) > most]
-    return sorted(far, key=lambda each: -abs(each[1] - median))
+    far = [Outlier(step, seconds) for step, seconds in window.rows("seconds") if abs(seconds - median) > most]
+    return sorted(far, key=lambda each: -abs(each.seconds - median))
 
 
 def speed_of(seconds: float | None, window: Window, facts: Facts) -> Speed:
-    """Work out what a step time amounts to.
+    """Return the speed that follows from a step time.
 
     Args:
-        seconds: Mean time of a step; None when the log does not tell it.
+        seconds: Mean time of a step; None when unknown.
         window: The steps.
         facts: Model, batch and machines.
     """
@@ -131,19 +138,19 @@ def _tflops(tokens: float | None, samples: float | None, facts: Facts) -> dict[s
 
 
 def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[Notice]:
-    """Say which facts are missing, and for which figures.
+    """Return notices on missing facts and the figures that need them.
 
     Args:
-        speed: What is known.
+        speed: The known figures.
         facts: Model, batch and machines.
         timed: Whether the time of a step is known.
     """
     wanted = [("batch", "--batch"), ("sequenceLength", "--sequence"), ("gpus", "--gpus")]
     options = [option for name, option in wanted if not facts.get(name)]
     if speed.tokens_per_gpu is None and options and timed:
-        return [Notice("tokens/s and TFLOPS are not known", f"give {_listed(options)}, or values that tell")]
+        return [Notice("tokens/s and TFLOPS are not known", f"give {_listed(options)}, or values with -f")]
     if speed.tokens_per_gpu is None:
-        return [Notice("tokens/s and TFLOPS are not known: the log tells neither step times nor a speed")]
+        return [Notice("tokens/s and TFLOPS are not known: the log contains neither step times nor a speed")]
     if speed.tflops is None:
         sizes = ", ".join([*missing_sizes(facts.known), *(["sequence length"] if "--sequence" in options else [])])
         return [Notice(f"TFLOPS are not known without {sizes}", "give --model, or values with -f")]

@@ -1,4 +1,4 @@
-"""Where the time of a run went: steps that count, starts, lost steps, checkpoints, and what it cost."""
+"""How a run used its time: counted steps, starts, lost steps, and checkpoints."""
 
 from __future__ import annotations
 
@@ -10,61 +10,62 @@ from typing import NamedTuple
 
 from chartgen.metrics.figures.facts import Notice
 from chartgen.metrics.figures.window import Window
+from chartgen.metrics.read.collect import Log, later
 from chartgen.metrics.read.events import Checkpoint
-from chartgen.metrics.read.log import Log, kept, later
+from chartgen.metrics.read.track import kept
 
-# A line may be written a little late; a clock that goes back by more was set, or the lines are out of order.
+# A line may be slightly late; if time goes back by more, the clock was set or the lines are out of order.
 _SLACK = 1.0
 
 
 class Restart(NamedTuple):
-    """A start of a run that had trained before.
+    """A later start of a run.
 
     Args:
         step: Its first step.
-        lost: Repeated steps.
-        pause: Seconds from the last step before it to the end of its first one; None = not told.
+        lost: Number of repeated steps.
+        pause_seconds: Time from the last step before it to the end of its first one; None = unknown.
     """
 
     step: int
     lost: int
-    pause: float | None
+    pause_seconds: float | None
 
 
 class Checkpoints(NamedTuple):
-    """What checkpoints took.
+    """The number and times of checkpoints.
 
     Args:
-        saved: How many were saved, or began to be.
-        unfinished: How many of these did not end within the log.
-        seconds: Mean time from the first rank's start to the last rank's end; None = not told.
-        blocking: Mean time that training stood still for one; None = not told.
-        loads: How many were loaded.
-        loading: Mean time of loading one; None = not told.
+        saved: Number of started saves.
+        unfinished: Number of these without an end in the log.
+        save_seconds: Mean time from the first rank's start to the last rank's end; None = unknown.
+        blocking_seconds: Mean time that a save stops training; None = unknown.
+        loads: Number of loads.
+        load_seconds: Mean time of a load; None = unknown.
     """
 
     saved: int
     unfinished: int
-    seconds: float | None
-    blocking: float | None
+    save_seconds: float | None
+    blocking_seconds: float | None
     loads: int
-    loading: float | None
+    load_seconds: float | None
 
 
 class Timeline(NamedTuple):
-    """Where the time of a run went.
+    """How a run used its time.
 
     Args:
-        wall: Seconds from the first line to the last step or checkpoint; None = the lines have no times.
-        first_step: Seconds from the first line to the end of the first step; None = not told.
-        steps: Steps that count in the end.
+        wall_seconds: Time from the first line to the last step or checkpoint; None = the lines have no times.
+        first_step_seconds: Time from the first line to the end of the first step; None = unknown.
+        steps: Number of steps, each counted once.
         restarts: Later starts.
-        goodput: Share of the wall time that the steps which count would take at their median time, 0 to 1.
-        checkpoints: What checkpoints took.
+        goodput: Share of the wall time that these steps would take at their median time, 0 to 1.
+        checkpoints: The number and times of checkpoints.
     """
 
-    wall: float | None
-    first_step: float | None
+    wall_seconds: float | None
+    first_step_seconds: float | None
     steps: int
     restarts: tuple[Restart, ...]
     goodput: float | None
@@ -72,23 +73,23 @@ class Timeline(NamedTuple):
 
 
 def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timeline, list[Notice]]:
-    """Work out where the time of a run went.
+    """Return how a run used its time.
 
-    Goodput counts useful steps at their median time, so that a slow step is not useful only because it took long.
-    Google's resiliency calculator does the same with a reference time that its user gives (AI-Hypercomputer/gpu-recipes
+    Goodput counts useful steps at their median time, so that a slow step does not count more because it took long.
+    Google's resiliency calculator does the same with a reference time from its user (AI-Hypercomputer/gpu-recipes
     @ 2e1fd5e, src/utils/resiliency_metrics/calculator.py).
 
     Args:
-        log: What the logs tell.
-        window: The steps that the median is of.
-        median: Median time of a step in seconds; None when it is not told.
+        log: The data of the logs.
+        window: The steps of the median.
+        median: Median time of a step in seconds; None = unknown.
     """
     track = log.track
     notices = _backwards(log)
     begun = _begun(log)
     wall = _positive(log.ended - begun) if not notices else None
     steps = sum(window.steps(each) for each in kept(track))
-    # steps of one time to the last digit may come out a little above the wall time
+    # rounding of equal step times may exceed the wall time slightly
     goodput = min(steps * median / wall, 1.0) if wall and median else None
     first = _positive(track.when[0] - begun - _behind(window, median)) if math.isfinite(log.begun) else None
     found = Timeline(wall, first, steps, _restarts(log), goodput, checkpoints_of(log.checkpoints))
@@ -96,7 +97,7 @@ def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timelin
 
 
 def _begun(log: Log) -> float:
-    """Return when a run began: with the log, but not after its first step; with that when another run came before."""
+    """Return the start of a run: that of the log, or of the first step when it is earlier or another run preceded."""
     column, spans = log.track.column("seconds"), log.track.column("span")
     took = column[0] if column and math.isfinite(column[0]) else 0.0
     took *= spans[0] if spans is not None and math.isfinite(spans[0]) else 1.0
@@ -105,7 +106,7 @@ def _begun(log: Log) -> float:
 
 
 def _behind(window: Window, median: float | None) -> float:
-    """Return how long after its first step the first line was written: it may stand for several; inf = unknown."""
+    """Return the time from the first step to the first line, which may cover several steps; inf = unknown."""
     spans, column = window.track.column("span"), window.track.column("seconds")
     seconds = column[0] if column and math.isfinite(column[0]) else median
     steps = spans[0] if spans is not None and math.isfinite(spans[0]) else window.interval
@@ -121,7 +122,7 @@ def _positive(seconds: float) -> float | None:
 def _backwards(log: Log) -> list[Notice]:
     when, latest = log.track.when, -math.inf
     told = [*filterfalse(math.isnan, when)]
-    if all(map(le, told, told[1:])):  # as most logs are: told in a quarter of the time
+    if all(map(le, told, told[1:])):  # true for most logs, and takes a quarter of the time
         return []
     for index, time in enumerate(when):
         if time < latest - _SLACK:
@@ -159,10 +160,10 @@ def checkpoints_of(signs: Sequence[Checkpoint]) -> Checkpoints:
     return Checkpoints(
         saved=len({*begun, *ended}),
         unfinished=len(begun.keys() - ended.keys()) if started or ended else 0,
-        seconds=_mean([seconds for seconds in took if seconds >= 0]),
-        blocking=_mean(list(blocked.values())),
+        save_seconds=_mean([seconds for seconds in took if seconds >= 0]),
+        blocking_seconds=_mean(list(blocked.values())),
         loads=len(loads),
-        loading=_mean([seconds for seconds in loads if not math.isnan(seconds)]),
+        load_seconds=_mean([seconds for seconds in loads if not math.isnan(seconds)]),
     )
 
 

@@ -1,4 +1,4 @@
-"""The steps that figures are worked out from."""
+"""The window of steps for the figures."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.metrics.read.log import kept
-from chartgen.metrics.read.track import Track
+from chartgen.metrics.read.track import Track, kept
 
-# Steps that a run takes to reach its speed: memory is allocated, kernels are chosen, caches fill. Google's recipes
-# leave out the first ten, too (AI-Hypercomputer/gpu-recipes @ 2e1fd5e, src/utils/training_metrics).
+# Warm-up steps: the program allocates memory, chooses kernels and fills caches. Google's recipes
+# also omit the first ten (AI-Hypercomputer/gpu-recipes @ 2e1fd5e, src/utils/training_metrics).
 _WARM_UP = 10
-# Of a short run no more than this part.
+# Largest share of a short run.
 _SHARE = 5
 
 
@@ -24,8 +23,8 @@ class Window:
 
     Args:
         track: All steps.
-        ranges: Indices of those in the window.
-        skipped: Steps that were left out as warm-up, of all starts together.
+        ranges: Indices of the steps in the window.
+        skipped: Number of steps skipped as warm-up, in all starts together.
     """
 
     def __init__(self, track: Track, ranges: tuple[range, ...], skipped: int = 0) -> None:
@@ -48,11 +47,11 @@ class Window:
 
     @cached_property
     def interval(self) -> int:
-        """How many steps a line stands for, most of the time."""
+        """Return the usual number of steps per line."""
         return interval_of(self.track)
 
     def rows(self, name: str) -> Iterator[tuple[int, float]]:
-        """Return step and value where the log tells a number."""
+        """Yield step and value for each finite value."""
         column, numbers = self.track.column(name), self.track.numbers
         if column is not None:
             for each in self.ranges:
@@ -62,7 +61,7 @@ class Window:
                 yield from pairs if whole else (pair for pair in pairs if -math.inf < pair[1] < math.inf)
 
     def values(self, name: str) -> array[float]:
-        """Return the values that are numbers."""
+        """Return the finite values."""
         found, column = array("d"), self.track.column(name)
         if column is not None:
             for each in self.ranges:
@@ -72,12 +71,12 @@ class Window:
         return array("d", [value for value in found if -math.inf < value < math.inf])
 
     def rate(self, name: str) -> float | None:
-        """Return the mean of a speed over the time of the steps, which is its harmonic mean; None when none is told."""
+        """Return the mean of a speed over the time of the steps, its harmonic mean; None without values."""
         seconds = [1 / value for value in self.values(name) if value > 0]
         return len(seconds) / math.fsum(seconds) if seconds else None
 
     def mean(self, name: str) -> float | None:
-        """Return the mean of a column, each line weighing as many steps as it covers; None when it has no number."""
+        """Return the mean of a column, weighted by the steps of each line; None without finite values."""
         if "span" in self.track.columns:
             return self._spanned(name)
         if self.interval == 1:
@@ -90,7 +89,7 @@ class Window:
         return total / weight if weight else None
 
     def _spanned(self, name: str) -> float | None:
-        """Return the mean of a column whose lines tell how many steps they cover; those that do not cover one."""
+        """Return the mean of a column whose lines report the number of their steps; other lines count as one step."""
         pairs = zip(self._column("span"), self._column(name), strict=True)
         known = [(1.0 if math.isnan(span) else span, value) for span, value in pairs if math.isfinite(value)]
         weight = math.fsum(span for span, _ in known)
@@ -102,7 +101,7 @@ class Window:
             yield from column[each.start : each.stop] if column is not None else [math.nan] * len(each)
 
     def steps(self, indices: range) -> int:
-        """Count the steps of some lines: each stands for those since the line before."""
+        """Return the number of steps of some lines; each line covers the steps since the previous line."""
         if not len(indices):
             return 0
         numbers, spans = self.track.numbers, self.track.column("span")
@@ -115,14 +114,14 @@ class Window:
 
 
 def interval_of(track: Track) -> int:
-    """Return how many steps a line of a log stands for: the distance that most neighbours have."""
+    """Return the number of steps per line of a log: the most frequent distance between neighbours."""
     numbers = track.numbers
     distances = sorted(numbers[at + 1] - numbers[at] for at in range(min(len(numbers) - 1, 1000)))
     return max(distances[len(distances) // 2], 1) if distances else 1
 
 
 def steady(track: Track) -> Window:
-    """Return all steps that count but the first ones of each start: ten, or a fifth of a short one."""
+    """Return all counted steps except the first of each start: ten, or a fifth of a short one."""
     ranges, skipped = [], 0
     for each in kept(track):
         skip = min(_WARM_UP, len(each) // _SHARE)
@@ -135,7 +134,7 @@ def between(track: Track, first: int, last: int) -> Window:
     """Return the steps from one number to another, both included.
 
     Raises:
-        ChartgenError: The log has none of them.
+        ChartgenError: The log does not contain any of them.
     """
     ranges = []
     for each in kept(track):
@@ -153,7 +152,7 @@ def window_of(track: Track, text: str) -> Window:
 
     Raises:
         UsageError: It is not a window.
-        ChartgenError: The log has no such steps.
+        ChartgenError: The log does not contain these steps.
     """
     if not text:
         return steady(track)

@@ -1,1 +1,1 @@
-"""Logs to events: lines, clocks, the formats of programs, and the track of a run."""
+"""Read logs into events: lines, times, the formats of programs, and the track of a run."""

@@ -1,4 +1,4 @@
-"""Times as logs write them, in seconds of an epoch. A time without a zone is taken as UTC, as containers have it."""
+"""Times in logs, in seconds of an epoch. A time without a zone is UTC, as in containers."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from datetime import date
 from chartgen.metrics.read.events import NEVER
 
 _TIME = re.compile(rb"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d):(\d\d(?:[.,]\d{1,9})?)(Z|[+-]\d\d:?\d\d)?")
-# The last minutes that were read: neighbouring lines share theirs.
+# Recently parsed minutes, since neighbouring lines share them.
 _MINUTES: dict[bytes, int] = {}
 _KEPT = 1000
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
 def read_time(text: bytes, start: int = 0, end: int = 64) -> float:
-    """Find the first time in a part of a line; nan when there is none.
+    """Return the first time in a part of a line; nan without one.
 
     Args:
         text: A line.
-        start: Where to begin.
-        end: Where to end.
+        start: Start of the part.
+        end: End of the part.
     """
     match = _TIME.search(text, start, end)
     if match is None:
@@ -30,7 +30,7 @@ def read_time(text: bytes, start: int = 0, end: int = 64) -> float:
     try:
         whole = minute_of(minute) + float(seconds.replace(b",", b"."))
     except ValueError:
-        return NEVER  # it only looks like a time
+        return NEVER  # not a valid time
     return whole - _offset(zone) if zone else whole
 
 
@@ -38,7 +38,7 @@ def minute_of(text: bytes) -> int:
     """Return the first second of a minute such as 2026-02-06 20:55.
 
     Raises:
-        ValueError: There is no such minute.
+        ValueError: The minute is invalid.
     """
     found = _MINUTES.get(text)
     if found is None:
@@ -50,10 +50,10 @@ def minute_of(text: bytes) -> int:
 
 
 def times_of(minutes: Sequence[bytes], seconds: Sequence[bytes]) -> list[float]:
-    """Join minutes such as 2026-02-06 20:55, or nothing, and their seconds to seconds of an epoch.
+    """Convert minutes such as 2026-02-06 20:55, or nothing, and their seconds to seconds of an epoch.
 
     Raises:
-        ValueError: One is no time.
+        ValueError: A time is invalid.
     """
     begun = {minute: minute_of(minute) if minute else NEVER for minute in set(minutes)}
     return [begun[minute] + float(second or 0) for minute, second in zip(minutes, seconds, strict=True)]

@@ -1,4 +1,4 @@
-"""What logs tell: steps, checkpoints, starts and settings.
+"""The events in logs: steps, checkpoints, starts and settings.
 
 A step is a tuple, not a dataclass: a long run has a million of them, and a frozen dataclass takes three times as long.
 """
@@ -13,13 +13,13 @@ NEVER = math.nan
 
 
 class Step(NamedTuple):
-    """One training step, or several that were logged together.
+    """One training step, or several steps logged together.
 
     Args:
         number: The step, as the log counts.
-        when: When its line was written, in seconds of an epoch; nan = not told.
-        values: What was logged, by the names of VALUES.
-        planned: Steps of the whole run; 0 = not told.
+        when: Time of its line, in seconds of an epoch; nan = unknown.
+        values: The logged values, by the names of VALUES.
+        planned: Steps of the whole run; 0 = unknown.
     """
 
     number: int
@@ -29,13 +29,13 @@ class Step(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Many steps with the same values, as columns: what most of a long log is.
+    """Many steps with the same values, as columns, like most of a long log.
 
     Args:
-        numbers: The steps, each above the one before.
-        when: When the line of each was written, in seconds of an epoch; nan = not told.
-        columns: What was logged, by the names of VALUES.
-        planned: Steps of the whole run; 0 = not told.
+        numbers: The steps, in rising order.
+        when: Times of their lines, in seconds of an epoch; nan = unknown.
+        columns: The logged values, by the names of VALUES.
+        planned: Steps of the whole run; 0 = unknown.
     """
 
     numbers: array[int]
@@ -45,11 +45,11 @@ class Steps(NamedTuple):
 
 
 class Timings(NamedTuple):
-    """All step times of a run at once, as NeMo 1 writes them at its end.
+    """All step times of a run in one list, as NeMo 1 writes them at its end.
 
     Args:
         seconds: Step times.
-        when: When they were written; nan = not told.
+        when: Time of the line; nan = unknown.
     """
 
     seconds: list[float]
@@ -57,14 +57,14 @@ class Timings(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """One sign of a checkpoint.
+    """One event of a checkpoint.
 
     Args:
-        sign: start, end (it can be used), saved (its step goes on), or load.
-        step: The step; -1 = not told.
-        when: When, in seconds of an epoch; nan = not told.
-        seconds: How long it took; nan = not told.
-        section: How many configurations were printed before it.
+        sign: start, end (the checkpoint is usable), saved (training continues), or load.
+        step: The step; -1 = unknown.
+        when: Its time, in seconds of an epoch; nan = unknown.
+        seconds: Its duration; nan = unknown.
+        section: Number of configurations printed before it.
     """
 
     sign: str
@@ -79,7 +79,7 @@ class Setting(NamedTuple):
 
     Args:
         name: Its native name, such as num_layers.
-        value: As it was written.
+        value: Its value, as text.
     """
 
     name: str
@@ -90,8 +90,8 @@ class Start(NamedTuple):
     """A program began to print its configuration: a new run, or the same run again.
 
     Args:
-        when: When; nan = not told.
-        fresh: Whether it is a new run for sure.
+        when: Its time; nan = unknown.
+        fresh: Whether it is certainly a new run.
     """
 
     when: float
@@ -99,15 +99,15 @@ class Start(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """Something else that carries a time: the start or end of a run, and a score.
+    """Another event with a time: the start or end of a run, or an evaluation.
 
     Args:
         kind: run_start, run_stop or eval.
-        when: When; nan = not told.
-        text: What it says: `success`, `aborted`, or a number.
-        section: How many configurations were printed before it.
-        step: The step of an evaluation; -1 = not told.
-        samples: How many it comes after; nan = not told.
+        when: Its time; nan = unknown.
+        text: Its content: `success`, `aborted`, or a number.
+        section: Number of configurations printed before it.
+        step: The step of an evaluation; -1 = unknown.
+        samples: Number of samples before it; nan = unknown.
     """
 
     kind: str
@@ -119,11 +119,11 @@ class Mark(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """Something in the log that its reader has to be told.
+    """A remark on the log for the user.
 
     Args:
         text: One sentence without a final stop.
-        against: Column of values that it speaks against; empty = none.
+        against: Column of the values that it contradicts; empty = none.
     """
 
     text: str
@@ -135,7 +135,7 @@ Event: TypeAlias = Step | Steps | Timings | Checkpoint | Setting | Start | Mark 
 # Names of a step's values, with units.
 VALUES = {
     "seconds": "s",
-    "span": "steps that the line stands for, where the program tells",
+    "span": "steps that the line covers, if the program logs them",
     "loss": "",
     "rate": "learning rate",
     "samples": "samples since the beginning",

@@ -12,14 +12,14 @@ from chartgen.errors import ChartgenError, Problem
 
 STDIN = "-"
 _BLOCK = 1 << 18
-# Longer than any line of a log, of which the longest are lists of all step times; more than this is no text.
+# Longer than any line of a log, even a list of all step times; a longer line is not text.
 _LONGEST = 1 << 24
 _GZIP = b"\x1f\x8b"
 _EVENTS = "tfevents"
 
 
 def find_logs(places: Iterable[str]) -> list[str]:
-    """List the files of some places: files as they are, all of a folder by name, `-` for standard input.
+    """Return the logs at some places: files unchanged, the files of a folder by name, `-` for standard input.
 
     Raises:
         ChartgenError: A place does not exist, or a folder is empty.
@@ -32,9 +32,7 @@ def find_logs(places: Iterable[str]) -> list[str]:
         elif path.is_dir():
             found += _folder(path)
         else:
-            raise ChartgenError(
-                Problem("there is no such log", place, hint="name a file, a folder, or - for the input")
-            )
+            raise ChartgenError(Problem("no such log", place, hint="name a file, a folder, or - for the input"))
     return found
 
 
@@ -46,15 +44,15 @@ def _folder(folder: Path) -> list[str]:
 
 
 def is_events(place: str) -> bool:
-    """Report whether a file is TensorBoard's, by its name, which TensorBoard itself goes by."""
+    """Report whether a file is an event file, by its name, as TensorBoard does."""
     return _EVENTS in Path(place).name
 
 
 def read_blocks(place: str) -> Iterator[bytes]:
-    """Return a log in blocks that end where a line ends; carriage returns end lines too. Memory stays the same.
+    """Yield a log in blocks of whole lines, in constant memory; carriage returns end lines too.
 
     Raises:
-        ChartgenError: It cannot be read, is cut off within gzip, or is no text.
+        ChartgenError: It is unreadable, truncated within gzip, or not text.
     """
     try:
         with _open(place) as read:
@@ -65,10 +63,10 @@ def read_blocks(place: str) -> Iterator[bytes]:
 
 
 def split_blocks(pieces: Iterable[bytes], place: str = STDIN) -> Iterator[bytes]:
-    """Join and cut pieces of a log where lines end; a last line without an end counts as a whole one.
+    """Yield pieces of a log as blocks of whole lines; a last line without an end counts as a whole one.
 
     Raises:
-        ChartgenError: It is no text.
+        ChartgenError: It is not text.
     """
     rest: list[bytes] = []
     size = 0
@@ -82,7 +80,7 @@ def split_blocks(pieces: Iterable[bytes], place: str = STDIN) -> Iterator[bytes]
             yield b"".join(rest)
             rest, size = [text[end:]], len(text) - end
         elif size > _LONGEST:
-            problem = f"has no line end within {_LONGEST >> 20} MB, so it is no log"
+            problem = f"has no line end within {_LONGEST >> 20} MB, so it is not a log"
             raise ChartgenError(Problem(problem, place, hint="name the program's text log"))
     if last := b"".join(rest):
         yield last if last.endswith(b"\n") else last + b"\n"
@@ -90,7 +88,7 @@ def split_blocks(pieces: Iterable[bytes], place: str = STDIN) -> Iterator[bytes]
 
 @contextmanager
 def _open(place: str) -> Iterator[Callable[[int], bytes]]:
-    """Return what reads some bytes of a log, unpacked."""
+    """Return a function that reads some unpacked bytes of a log; a context manager."""
     if place == STDIN:
         yield sys.stdin.buffer.read
         return

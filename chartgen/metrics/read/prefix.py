@@ -1,4 +1,4 @@
-"""What stands before a line: a time, and who wrote it.
+"""The prefix of a line: a time, and the process that wrote the line.
 
 kubectl logs --prefix writes `[pod/NAME/CONTAINER] `, --timestamps an RFC 3339 time (which job launchers put in
 brackets); torchrun --tee writes `[default0]:` (docs.pytorch.org, torch.distributed.elastic.multiprocessing), srun
@@ -17,24 +17,24 @@ from chartgen.metrics.read.clock import read_time, times_of
 from chartgen.metrics.read.events import NEVER
 
 _TIME = rb"\[?\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)\]? "
-# As kubectl writes it, of which a column of times is made.
+# The format of kubectl, for columns of times.
 _UTC = rb"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d(?:\.\d{1,9})?)Z "
 _PREFIX = re.compile(
     rb"(?P<time>" + _TIME + rb")"
     rb"|(?P<pod>\[pod/[^\]]+\] ?)"
     rb"|(?P<rank>[\w/.-]* ?\[default\d+\]: ?|\[\d+,\d+\]<\w+>: ?|\d+: )"
 )
-# Controllers give each new pod of one index another five characters: it is the same rank, started again.
+# Controllers give each new pod of an index five new characters; it is the same rank, started again.
 _RANDOM = rb"(\[pod/[^/\]]+)-[a-z0-9]{5}(/|\])"
 _STARTS = frozenset(b"[0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 class Prefix(NamedTuple):
-    """The beginning of a line.
+    """The prefix of a line.
 
     Args:
-        when: When the line was written; nan = the prefix has no time.
-        rank: Who wrote it, as bytes that are equal for the same process; empty = not told.
+        when: Time of the line; nan = the prefix has no time.
+        rank: The process that wrote the line, as bytes that are equal for the same process; empty = unknown.
         size: Bytes of the prefix.
     """
 
@@ -44,13 +44,13 @@ class Prefix(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """Many lines that one process wrote, without what stands before them.
+    """Many lines of one process, without their prefixes.
 
     Args:
         text: The lines.
-        total: How many they are; empty ones do not count.
-        when: When each was written; None = no prefix tells.
-        rank: Who wrote them, as in a Prefix.
+        total: Number of lines; empty ones do not count.
+        when: Time of each line; None = the prefixes have no time.
+        rank: The process that wrote them, as in a Prefix.
     """
 
     text: bytes
@@ -63,18 +63,18 @@ NONE = Prefix(NEVER, b"", 0)
 
 
 def written(prefix: Prefix, line: bytes, end: int = 64) -> float:
-    """Return when a line was written: by its prefix, or by a time in its own text; nan = not told.
+    """Return the time of a line, from its prefix or from its own text; nan = unknown.
 
     Args:
-        prefix: What stands before the line.
+        prefix: The prefix of the line.
         line: The line.
-        end: Where a time in the text has to end.
+        end: Last possible end of a time in the text.
     """
     return read_time(line, prefix.size, end) if isnan(prefix.when) else prefix.when
 
 
 def read_prefix(line: bytes) -> Prefix:
-    """Read what stands before a line's own text."""
+    """Parse the prefix of a line."""
     if not line or line[0] not in _STARTS:
         return NONE
     when, rank, size = NEVER, b"", 0
@@ -88,14 +88,14 @@ def read_prefix(line: bytes) -> Prefix:
 
 
 def read_prefixes(text: bytes, count: int) -> Lines | None:
-    """Take away what stands before each of many lines; None when it is not the same but for a time.
+    """Remove the prefix of each of many lines; return None when the prefixes differ in more than the time.
 
     Args:
         text: The lines.
-        count: How many they are; empty ones do not count.
+        count: Number of lines; empty ones do not count.
 
     Raises:
-        ValueError: A prefix has something that only looks like a time.
+        ValueError: A prefix has an invalid time.
     """
     first = text[: text.find(b"\n")]
     prefix = read_prefix(first)

@@ -1,4 +1,4 @@
-"""From blocks of lines to events: the few lines that matter are found as bytes before any of them is parsed."""
+"""From blocks of lines to events: a search in bytes finds the few relevant lines before any is parsed."""
 
 from __future__ import annotations
 
@@ -13,46 +13,52 @@ from chartgen.metrics.read.prefix import read_prefix, read_prefixes
 from chartgen.metrics.read.readers import MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Readers
 
 if TYPE_CHECKING:
+    from chartgen.checks.line_patterns import LinePatterns
     from chartgen.metrics.read.readers.nccl import Bandwidth, TableReader
 
-# Where a log may carry its first time: some lines down, behind what a shell or a container runtime said.
+# Part of a log in which to search its first time, which may follow the output of a shell or a container runtime.
 _HEAD = 1 << 14
-# How far from a start its configuration can reach; to search all of a long log for it takes twice the time.
+# Largest extent of a configuration from its start; to search all of a long log for it takes twice the time.
 _REACH = 1 << 25
-# More than any run has; longer numbers have no place in a column.
+# More steps than any run has; longer numbers do not fit into a column.
 _STEPS = 10**18
-# Fewer lines are read sooner one by one than their layout is learned.
+# Fewer lines are faster to read one by one than by a learned layout.
 _FEW = 100
-# Of a line that cannot be read.
+# Shown characters of an unreadable line.
 _SHOWN = 100
-# Longer than any line of these but those that are an object or a list of numbers.
+# Longer than any relevant line, except objects and lists of numbers.
 _LINE = 1 << 16
 _LONG = ("dllogger", "mlperf")
-# What a line does that another rank has cut in two, and one that only looks like a known one.
+# Errors from a line that another rank has interrupted, or that only resembles a known one.
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 
 class Scanner:
-    """Reads one log."""
+    """Reads one log.
 
-    def __init__(self) -> None:
-        #: When the first line with a time was written; nan = none has one.
+    Args:
+        own: Expressions for the lines of a program of the user's, which count before all others; None without any.
+    """
+
+    def __init__(self, own: LinePatterns | None = None) -> None:
+        #: Time of the first line with a time; nan = none has one.
         self.begun = NEVER
         self.size = 0
-        #: Lines that look like known ones but are not, and the first of them.
+        #: Number of unreadable lines of a known form, and the first of them.
         self.broken = 0
         self.first_broken = ""
-        self._readers = Readers()
+        self._readers = Readers(own)
+        self._markers = {own.marker.encode(): "own", **MARKERS} if own else MARKERS
         self._configured = _REACH
-        # The family whose lines were all that the block before told, if they could be read at once.
+        # The only family in the previous block, if its lines could be read at once.
         self._only = ""
-        #: What tests of the network measured.
+        #: Results of network tests.
         self.bandwidths: list[Bandwidth] = []
         self._table: TableReader | None = None
         self._before = b""
 
     def scan(self, blocks: Iterable[bytes]) -> Iterator[list[tuple[str, bytes, Event]]]:
-        """Return the events of each block with the family of their line and who wrote it."""
+        """Yield the events of each block, each with the family and the process of its line."""
         for block in blocks:
             if not self.size:
                 self.begun = read_time(block, 0, _HEAD)
@@ -76,7 +82,7 @@ class Scanner:
         return events
 
     def _tables(self, block: bytes) -> None:
-        """Read the tables of a test of the network; what it tests is named before the first one."""
+        """Read the tables of a network test; the collective is named before the first one."""
         if self._table is None and TABLE in block:
             from chartgen.metrics.read.readers.nccl import TableReader
 
@@ -87,16 +93,16 @@ class Scanner:
         self._before = block
 
     def _whole(self, block: bytes, family: str) -> list[tuple[str, bytes, Event]]:
-        """Read a block of nothing but lines of one family, without looking for each; nothing when it is none."""
-        before = takewhile(lambda marker: MARKERS[marker] != family, MARKERS)
+        """Read a block with lines of one family only, without a search for each; nothing for any other block."""
+        before = takewhile(lambda marker: self._markers[marker] != family, self._markers)
         if any(mark in block for mark in (*before, *STARTS)):
             return []
-        # carriage returns leave a few lines empty
+        # carriage returns leave a few empty lines
         lines = block.split(b"\n")
         return self._many(block, family, len(lines) - lines.count(b""))
 
     def _many(self, text: bytes, family: str, count: int) -> list[tuple[str, bytes, Event]]:
-        """Read many lines at once; nothing when they are few, or one of them needs a closer look."""
+        """Read many lines at once; nothing when they are few, or must be read one by one."""
         read_many = self._readers.find(family).read_many
         if read_many is None or count < _FEW:
             return []
@@ -123,16 +129,16 @@ class Scanner:
                 self.first_broken = self.first_broken or line[:_SHOWN].decode(errors="replace")
 
     def _find(self, block: bytes) -> list[tuple[int, int, str]]:
-        """Find the lines that have a marker: start, end and family, the first family that knows the line.
+        """Return start, end and family of the lines with a marker; the first matching family wins.
 
-        Megatron-Bridge tells of each step in two lines of two families. Where no line opens a new configuration, and
-        none has two markers, the lines of each family stand together, so that they can be read at once.
+        Megatron-Bridge logs each step in two lines of two families. If no line opens a new configuration, and none has
+        two markers, the lines are sorted by family, so that those of a family can be read at once.
         """
         found: dict[int, tuple[int, str]] = {}
         hits = 0
         if any(start in block for start in STARTS):
             self._configured = self.size + _REACH
-        known = {**MARKERS, **STARTS, **SETTINGS} if self.size <= self._configured else {**MARKERS, **STARTS}
+        known = {**self._markers, **STARTS, **(SETTINGS if self.size <= self._configured else {})}
         for marker, family in known.items():
             at = block.find(marker)
             while at >= 0:
@@ -147,12 +153,12 @@ class Scanner:
 
 
 def _number(event: Event) -> int:
-    """Return the step that an event is of; 0 for none."""
+    """Return the step of an event; 0 for an event without one."""
     return event.number if isinstance(event, Step) else event.step if isinstance(event, Checkpoint | Mark) else 0
 
 
 def _whole_line(block: bytes, start: int, end: int, family: str) -> bytes:
-    """Return a line, or what a notebook holds as one: a text in quotes."""
+    """Return a line; of a notebook, the text inside the quotes."""
     if end - start > _LINE and family not in _LONG and b" in s: [" not in block[start:end]:
         return block[start : start + _LINE]
     line = block[start:end]

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.read.events import Step, Steps
 
-# A run of a second a step takes four months for as many; memory stays below 1 GB.
+# A run with one step per second takes four months for this number; memory stays below 1 GB.
 _MOST = 10_000_000
-# Of float32, in which programs count; what a line tells beyond it is no figure, and sums of it overflow.
+# The largest float32, in which programs count; larger values are invalid, and their sums overflow.
 _LARGEST = 3.4028235e38
 
 
@@ -22,8 +22,8 @@ class Attempt(NamedTuple):
 
     Args:
         begin: Index of its first step.
-        end: Index behind its last one.
-        section: How many configurations were printed before it.
+        end: Index after its last one.
+        section: Number of configurations printed before it.
     """
 
     begin: int
@@ -42,16 +42,16 @@ class Track:
         self.family = family
         #: The steps' numbers.
         self.numbers = array("q")
-        #: When each was logged; nan = not told.
+        #: Time of each; nan = unknown.
         self.when = array("d")
-        #: The values of each; nan = not told, or not a number, which `odd` tells.
+        #: The values of each; nan = unknown, or not a number, as `odd` records.
         self.columns: dict[str, array[float]] = {}
         #: Column -> indices of steps whose value is nan or infinite.
         self.odd: dict[str, array[int]] = {}
-        #: Steps of the whole run; 0 = not told.
+        #: Steps of the whole run; 0 = unknown.
         self.planned = 0
         self._starts: list[tuple[int, int]] = []
-        # Names of the step before, how its columns are added to, and up to which step these are filled.
+        # Names of the previous step's values, the append methods of its columns, and the length of these columns.
         self._names: list[str] = []
         self._appends: list[Callable[[float], None]] = []
         self._filled = 0
@@ -60,14 +60,14 @@ class Track:
         return len(self.numbers)
 
     def add(self, step: Step, section: int = 0) -> None:
-        """Add a step, unless it is one that was told before: a bar drawn again, or another rank's same line.
+        """Add a step, unless it repeats an earlier one: a bar drawn again, or another rank's equal line.
 
         Args:
             step: The step.
-            section: How many configurations were printed before it.
+            section: Number of configurations printed before it.
 
         Raises:
-            ChartgenError: There are more steps than any run has.
+            ChartgenError: The log contains more steps than any run has.
         """
         numbers, number = self.numbers, step.number
         if not numbers:
@@ -79,7 +79,7 @@ class Track:
                 return
             self._starts.append((len(numbers), section))
         elif section != self._starts[-1][1]:
-            self._starts.append((len(numbers), section))  # started again where it had ended: no step was lost
+            self._starts.append((len(numbers), section))  # started again at its end: no step was lost
         if len(numbers) >= _MOST:
             raise ChartgenError(Problem(f"more than {_MOST:,} steps", hint="name the logs of one run"))
         numbers.append(number)
@@ -88,11 +88,11 @@ class Track:
         self._add_values(step.values)
 
     def add_many(self, steps: Steps, section: int = 0) -> None:
-        """Add steps; those that go on where the last one ended are added at once.
+        """Add steps; those that directly follow the last one are added at once.
 
         Args:
             steps: The steps.
-            section: How many configurations were printed before them.
+            section: Number of configurations printed before them.
         """
         index, names = len(self.numbers), list(steps.columns)
         goes_on = index and section == self._starts[-1][1] and steps.numbers[0] > self.numbers[-1]
@@ -127,14 +127,14 @@ class Track:
                     self._mark(name, [index])
 
     def _mark(self, name: str, indices: list[int]) -> None:
-        """Note values that are no numbers; one that is too large for the program's own numbers is infinite."""
+        """Record values that are nan or infinite; a value beyond the program's number format becomes infinite."""
         self.odd.setdefault(name, array("q")).extend(indices)
         column = self.columns[name]
         for at in indices:
             column[at] = nan if isnan(column[at]) else copysign(inf, column[at])
 
     def _open(self, values: dict[str, float], index: int) -> None:
-        """Get ready for a step whose values are not those of the step before, as most are."""
+        """Prepare for a step whose value names differ from those of the previous step."""
         for name in values:
             column = self.columns.setdefault(name, array("d"))
             column.extend([nan] * (index - len(column)))
@@ -142,7 +142,7 @@ class Track:
         self._appends = [self.columns[name].append for name in values]
 
     def _known(self, step: Step, section: int) -> int | None:
-        """Find the same step of this start: what both tell of its time, its loss and when it was is equal."""
+        """Return the index of the same step of this start: its line time, step time and loss are equal where known."""
         begin, before = self._starts[-1]
         at = bisect_left(self.numbers, step.number, begin)
         if section != before or at == len(self.numbers) or self.numbers[at] != step.number:
@@ -155,7 +155,7 @@ class Track:
         return self.columns[name][at] if self._told(name, at) else nan
 
     def _fill(self, at: int, step: Step) -> None:
-        """Add what was not told of a step yet: some programs tell of one in several lines."""
+        """Add the missing values of the last step: some programs log a step in several lines."""
         if at == len(self.numbers) - 1:
             missing = {name: value for name, value in step.values.items() if not self._told(name, at)}
             self._add_values(missing)
@@ -165,24 +165,24 @@ class Track:
         return column is not None and at < len(column)
 
     def column(self, name: str) -> array[float] | None:
-        """Return a column, as long as the track; None when nothing of it was told."""
+        """Return a column, as long as the track; None when the log does not contain it."""
         column = self.columns.get(name)
         if column is not None and len(column) < len(self):
             column.extend([nan] * (len(self) - len(column)))
         return column
 
     def attempts(self) -> Iterator[Attempt]:
-        """Return the starts of the run, first to last."""
+        """Yield the starts of the run, first to last."""
         ends = [start for start, _ in self._starts[1:]] + [len(self)]
         for (begin, section), end in zip(self._starts, ends, strict=True):
             yield Attempt(begin, end, section)
 
     def extend(self, other: Track, sections: int) -> None:
-        """Put the steps of a later log behind these.
+        """Append the steps of a later log.
 
         Args:
             other: The later log's steps.
-            sections: How many configurations were printed before it.
+            sections: Number of configurations printed before it.
         """
         odd = {name: set(indices) for name, indices in other.odd.items()}
         columns = {name: column for name in other.columns if (column := other.column(name)) is not None}
@@ -200,14 +200,25 @@ class Track:
 
         Args:
             begin: Index of the first step of one start.
-            end: Index behind the last step of the same start, or of a later one.
+            end: Index after the last step of the same start, or of a later one.
         """
         part = Track(self.family)
         part.numbers, part.when = self.numbers[begin:end], self.when[begin:end]
-        # of how many steps an earlier run was to be is not kept
+        # the planned steps of an earlier run are unknown
         part.planned = self.planned if end == len(self) else 0
         part.columns = {name: column[begin:end] for name in self.columns if (column := self.column(name)) is not None}
         for name, indices in self.odd.items():
             part.odd[name] = array("q", [at - begin for at in indices if begin <= at < end])
         part._starts = [(start - begin, section) for start, section in self._starts if begin <= start < end]
         return part
+
+
+def kept(track: Track) -> Iterator[range]:
+    """Yield the indices of the steps that count: those that a later start repeated do not."""
+    limit: float = inf
+    ranges = []
+    for attempt in reversed([*track.attempts()]):
+        end = bisect_left(track.numbers, limit, attempt.begin, attempt.end)
+        ranges.append(range(attempt.begin, end))
+        limit = min(limit, track.numbers[attempt.begin])
+    yield from reversed(ranges)

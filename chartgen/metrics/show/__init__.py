@@ -1,1 +1,1 @@
-"""Figures to what people and programs read: text, JSON, pictures, pages, comparisons."""
+"""Output of figures for people and programs: text, JSON, pictures, pages, comparisons."""

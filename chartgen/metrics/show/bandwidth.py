@@ -1,11 +1,11 @@
-"""What a test of the network amounts to: the best bus bandwidth of each collective, and its course over the sizes."""
+"""The results of a network test: the best bus bandwidth of each collective, and its course over the sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chartgen.errors import MissingToolError, Problem
 from chartgen.metrics.read.readers.nccl import Bandwidth
@@ -15,7 +15,7 @@ from chartgen.metrics.show.plot import check_kind, style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Of the best bandwidth: sizes that reach less are not drawn, but for the last one.
+# Share of the best bandwidth: smaller sizes that reach less are not drawn, except the largest of them.
 _LITTLE = 0.02
 _PLACES = {"out": "out of place", "in": "in place"}
 _UNITS = ("B", "KiB", "MiB", "GiB")
@@ -32,40 +32,35 @@ def best(rows: Sequence[Bandwidth]) -> list[Bandwidth]:
 
 
 def name_of(row: Bandwidth, rows: Sequence[Bandwidth]) -> str:
-    """Name a test: by its collective, and by its number where the log has several of the same."""
+    """Return the name of a test: its collective, and its number when the log contains several of the same."""
     tests = sorted({each.test for each in rows if each.operation == row.operation})
     name = row.operation or "collective"
     return f"{name} {tests.index(row.test) + 1}" if len(tests) > 1 else name
 
 
 def bandwidth_lines(rows: Sequence[Bandwidth]) -> list[str]:
-    """Write the best figure of each collective, and what was wrong."""
+    """Return lines with the best figure of each collective, and with wrong elements."""
     told = []
     for row in best(rows):
         wrong = sum(each.wrong for each in rows if (each.test, each.operation) == (row.test, row.operation))
-        said = f"{row.busbw:,.2f} GB/s busbw at {size_of(row.bytes)} {_PLACES[row.place]}, {row.time:,.0f} us"
+        said = f"{row.busbw:,.2f} GB/s busbw at {size_of(row.bytes)} {_PLACES[row.place]}, {row.microseconds:,.0f} us"
         told.append(f"{name_of(row, rows):<14} {said}{f', {wrong:,} elements wrong' if wrong else ''}")
     return told
 
 
-def bandwidth_dict(rows: Sequence[Bandwidth]) -> dict[str, Any]:
-    """Return all rows, and the best of each collective, as plain data."""
-    return {"best": [row._asdict() for row in best(rows)], "rows": [row._asdict() for row in rows]}
-
-
 def size_of(number: int) -> str:
-    """Write a size in the largest unit that it reaches."""
+    """Format a size in the largest unit that it reaches."""
     power = min((number.bit_length() - 1) // 10, len(_UNITS) - 1)
     return f"{number / (1 << 10 * power):g} {_UNITS[power]}"
 
 
 def plot_bandwidths(rows: Sequence[Bandwidth], path: Path, title: str, theme: str = "light") -> None:
-    """Draw the bus bandwidth over the sizes, a line for each collective and place.
+    """Draw the bus bandwidth over the sizes, with a line for each collective and place.
 
     Args:
-        rows: What was measured.
+        rows: The measured rows.
         path: File to write: .png, .svg or .pdf.
-        title: What was tested.
+        title: Name of the test.
         theme: light or dark.
 
     Raises:
@@ -113,7 +108,7 @@ def _draw(axes: Axes, rows: Sequence[Bandwidth], *, dark: bool) -> None:
 
 
 def _told(rows: Sequence[Bandwidth]) -> list[int]:
-    """List the sizes to draw: smaller ones, whose time is all latency, tell nothing and would fill the picture."""
+    """Return the sizes to draw: smaller ones show only latency and would fill the picture."""
     sizes, most = sorted({row.bytes for row in rows}), max(row.busbw for row in rows)
     first = min((row.bytes for row in rows if row.busbw >= _LITTLE * most), default=sizes[0])
     return sizes[max(sizes.index(first) - 1, 0) :]

@@ -1,4 +1,4 @@
-"""A run beside an earlier one, or beside what a vendor has published."""
+"""Compare a run with an earlier one, or with a vendor's published figures."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from chartgen.helm.yaml import read_text
 from chartgen.metrics.figures.facts import NAMES, same
 from chartgen.metrics.read.log import read_logs
 from chartgen.metrics.report_data import Readout, Wanted, read_out
-from chartgen.metrics.show.export import FORM, as_dict
+from chartgen.metrics.show.export import NAME, as_dict
 
 _PUBLISHED = "published:"
-# Facts without which two speeds are not of the same thing, and those that make a model.
+# Facts that must be equal for comparable speeds, and facts that define a model.
 _SAME = ("batch", "sequenceLength", "gpus", "gpu", "precision")
 _MODEL = (
     *("layers", "hiddenSize", "ffnHiddenSize", "attentionHeads", "queryGroups", "headSize", "vocabularySize"),
@@ -26,14 +26,14 @@ _MODEL = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a run compares with a baseline.
+    """The comparison of a run with a baseline.
 
     Args:
         change: Relative difference of the speed: -0.019 is 1.9 % below.
-        what: What was compared: tokens/s/GPU, TFLOPS/GPU or steps/s.
-        sentence: The same in words, with the baseline's convention.
-        notes: What differs between the two beside speed.
-        other: Facts that differ and that the speed depends on, by the names of facts.NAMES.
+        what: The compared figure: tokens/s/GPU, TFLOPS/GPU or steps/s.
+        sentence: The result as a sentence, with the baseline's convention.
+        notes: Differences besides speed.
+        other: Different facts that affect the speed, by the names of facts.NAMES.
     """
 
     change: float
@@ -49,11 +49,11 @@ def compare(found: Readout, baseline: str, wanted: Wanted) -> Comparison:
     Args:
         found: The run.
         baseline: An earlier run's log, its `--output json`, or `published:MODEL`.
-        wanted: What was asked of the run; an earlier log is read the same way.
+        wanted: The options of the run's readout; an earlier log is read with the same options.
 
     Raises:
-        UsageError: The published model is not known.
-        ChartgenError: The file cannot be read, or the two have no speed in common.
+        UsageError: The published model is unknown.
+        ChartgenError: The file is unreadable, or no speed is known for both.
     """
     if baseline.startswith(_PUBLISHED):
         return _with_published(found, baseline.removeprefix(_PUBLISHED))
@@ -73,7 +73,7 @@ def _with_published(found: Readout, model: str) -> Comparison:
         if facts.get(key) and value and facts.get(key) != value
     ]
     notes = tuple(text for _, text in differences)
-    # a speed of one GPU is published for few numbers of them
+    # speeds per GPU are published only for a few numbers of GPUs
     other = tuple(key for key, _ in differences if key != "gpus")
     whose = f"NVIDIA's {row.container} figure"
     own = (speed.tflops or {}).get(row.attention)
@@ -91,7 +91,7 @@ def _with_published(found: Readout, model: str) -> Comparison:
 
 def _with_run(ours: dict[str, Any], theirs: dict[str, Any], name: str) -> Comparison:
     conventions = ours["attention"], theirs["attention"]
-    if conventions[0] != conventions[1] and ours["tokensPerGpu"] is None:
+    if conventions[0] != conventions[1] and ours["tokensPerSecondPerGpu"] is None:
         raise ChartgenError(Problem(f"one counts {conventions[0]} attention, the other {conventions[1]}", name))
     refuse_other_model(ours["facts"], theirs["facts"], name)
     differences = tuple(differences_of(ours["facts"], theirs["facts"]))
@@ -99,8 +99,8 @@ def _with_run(ours: dict[str, Any], theirs: dict[str, Any], name: str) -> Compar
     errors = [each["message"] for each in theirs.get("notices", ()) if each["severity"] == "error"]
     notes += tuple(f"the baseline is in doubt: {text}" for text in errors)
     other = tuple(key for key, _ in differences if key in _SAME)
-    if ours["tokensPerGpu"] and theirs["tokensPerGpu"]:
-        own, base, what = ours["tokensPerGpu"], theirs["tokensPerGpu"], "tokens/s/GPU"
+    if ours["tokensPerSecondPerGpu"] and theirs["tokensPerSecondPerGpu"]:
+        own, base, what = ours["tokensPerSecondPerGpu"], theirs["tokensPerSecondPerGpu"], "tokens/s/GPU"
     elif ours["stepSeconds"] and theirs["stepSeconds"]:
         own, base, what = 1 / ours["stepSeconds"]["mean"], 1 / theirs["stepSeconds"]["mean"], "steps/s"
     else:
@@ -114,10 +114,10 @@ def _with_run(ours: dict[str, Any], theirs: dict[str, Any], name: str) -> Compar
 
 
 def refuse_other_model(ours: Mapping[str, Any], theirs: Mapping[str, Any], name: str) -> None:
-    """Refuse to compare two models.
+    """Raise an error for two different models.
 
     Raises:
-        ChartgenError: Their sizes differ; each is named.
+        ChartgenError: Their sizes differ; the message names each difference.
     """
     pairs = [(key, ours.get(key), theirs.get(key)) for key in _MODEL]
     sizes = [(key, own, other) for key, own, other in pairs if None not in (own, other) and not same(key, own, other)]
@@ -127,7 +127,7 @@ def refuse_other_model(ours: Mapping[str, Any], theirs: Mapping[str, Any], name:
 
 
 def differences_of(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """List what differs beside the model, and what only one of both tells: fact and words."""
+    """Yield the differences besides the model, and the facts known for only one of both: fact and text."""
     for key in (*_SAME, "machines"):
         own, other = ours.get(key), theirs.get(key)
         if own and other and own != other:
@@ -149,11 +149,11 @@ def _earlier(baseline: str, wanted: Wanted) -> dict[str, Any]:
         try:
             data = json.loads(read_text(path))
         except (ValueError, RecursionError, ChartgenError):
-            data = None  # DLLogger names its log so, too, which may be of any size
-        if isinstance(data, dict) and data.get("form") == FORM:
+            data = None  # DLLogger's logs have the same file ending and may have any size
+        if isinstance(data, dict) and data.get("schema") == f"chartgen/{NAME}":
             return data
     log = read_logs([baseline])
-    # what it tells of itself counts before what was asked of the run
+    # its own facts take precedence over the options of the run
     own = read_out(log, wanted._replace(run=None, facts=())).facts.known
     rest = [(name, {key: value for key, value in facts.items() if key not in own}) for name, facts in wanted.facts]
     return as_dict(read_out(log, wanted._replace(run=None, facts=rest)))

@@ -1,11 +1,11 @@
-"""A column of a run over its steps, in bins, apart for each start."""
+"""A column of a run over its steps, in bins, separate for each start."""
 
 from __future__ import annotations
 
 import math
 from typing import NamedTuple
 
-from chartgen.metrics.read.log import kept
+from chartgen.metrics.read.track import kept
 from chartgen.metrics.report_data import Readout
 from chartgen.metrics.show.series import Bin, bins
 
@@ -15,7 +15,7 @@ class Course(NamedTuple):
 
     Args:
         bins: The steps, in bins.
-        lost: Whether a later start did these steps again.
+        lost: Whether a later start repeated these steps.
     """
 
     bins: list[Bin]
@@ -23,12 +23,12 @@ class Course(NamedTuple):
 
 
 def courses(found: Readout, name: str, most: int) -> list[Course]:
-    """Return a column in bins, apart for each start of the run; empty when the log does not tell it.
+    """Return a column in bins, separate for each start of the run; empty when the log does not contain it.
 
     Args:
         found: The run.
         name: Name of the column.
-        most: Bins of all starts together.
+        most: Maximum number of bins of all starts together.
     """
     track = found.log.track
     column = track.column(name)

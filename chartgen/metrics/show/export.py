@@ -1,4 +1,4 @@
-"""A readout as plain data, for JSON, comparisons and CSV. Numbers that are not numbers become null, and are listed."""
+"""A readout as plain data, for JSON, comparisons and CSV. NaN and infinity become null, and are listed."""
 
 from __future__ import annotations
 
@@ -6,19 +6,57 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.metrics.report_data import Evaluation, Readout
+from chartgen.answers import Shape, plain
+from chartgen.metrics.figures.cost import Cost
+from chartgen.metrics.figures.derived import Derived
+from chartgen.metrics.figures.facts import Notice
+from chartgen.metrics.figures.peak import Peak
+from chartgen.metrics.figures.results import Evaluation, Loss, Score
+from chartgen.metrics.figures.summary import Times
+from chartgen.metrics.figures.timeline import Timeline
+from chartgen.metrics.report_data import Readout
 
-FORM = "chartgen metrics 1"
+NAME = "metrics/v1"
+SHAPE: Shape = {
+    "logs": [str],
+    "format": str,
+    "facts": dict[str, Any],
+    "steps": {"logged": int, "counted": int, "last": int, "planned": int | None},
+    "window": {"first": int, "last": int, "lines": int, "warmUp": int},
+    "stepSeconds": Times | None,
+    "derivedStepSeconds": Derived | None,
+    "samplesPerSecond": float,
+    "tokensPerSecond": float,
+    "tokensPerSecondPerGpu": float,
+    "tflopsPerGpu": dict[str, float] | None,
+    "loggedTflopsPerGpu": float,
+    "loggedTokensPerSecondPerGpu": float,
+    "attention": str,
+    "peak": Peak | None,
+    "mfu": float,
+    "loss": Loss | None,
+    "skippedSteps": int | None,
+    "nanSteps": int | None,
+    "notNumbers": dict[str, list[int]],
+    "memoryGigabytes": float,
+    "joulesPerGpuAndStep": float,
+    "secondsLeft": float,
+    "timeline": Timeline,
+    "cost": Cost | None,
+    "score": Score | None,
+    "evaluations": [{"value": float, "step": int | None, "samples": float, "unixSeconds": float}],
+    "target": float,
+    "notices": [Notice],
+}
 
 
 def as_dict(found: Readout) -> dict[str, Any]:
-    """Return a readout as plain data, seconds and numbers in full precision."""
-    times, speed, timeline, window = found.times, found.speed, found.timeline, found.window
-    data = {
-        "form": FORM,
-        "logs": list(found.log.places),
+    """Return a readout as plain data, with seconds and numbers in full precision."""
+    speed, timeline, window = found.speed, found.timeline, found.window
+    facts: dict[str, Any] = {
+        "logs": found.log.places,
         "format": found.log.track.family,
-        "facts": dict(found.facts.known),
+        "facts": found.facts.known,
         "steps": {
             "logged": len(found.log.track),
             "counted": timeline.steps,
@@ -26,66 +64,41 @@ def as_dict(found: Readout) -> dict[str, Any]:
             "planned": found.planned or None,
         },
         "window": {"first": window.first, "last": window.last, "lines": len(window), "warmUp": window.skipped},
-        "stepSeconds": plain(times) if times else None,
-        "derivedStepSeconds": plain(found.derived) if found.derived else None,
+        "stepSeconds": found.times,
+        "derivedStepSeconds": found.derived,
         "samplesPerSecond": speed.samples,
         "tokensPerSecond": speed.tokens,
-        "tokensPerGpu": speed.tokens_per_gpu,
+        "tokensPerSecondPerGpu": speed.tokens_per_gpu,
         "tflopsPerGpu": speed.tflops,
         "loggedTflopsPerGpu": speed.logged_tflops,
-        "loggedTokensPerGpu": speed.own_tokens,
+        "loggedTokensPerSecondPerGpu": speed.own_tokens,
         "attention": found.attention,
-        "peak": plain(found.peak) if found.peak else None,
+        "peak": found.peak,
         "mfu": found.mfu,
-        "loss": plain(found.loss) if found.loss else None,
+        "loss": found.loss,
         "skippedSteps": found.totals.get("skipped"),
         "nanSteps": found.totals.get("nans"),
-        "notNumbers": {name: list(steps) for name, steps in found.odd.items()},
-        "memoryGB": found.memory,
+        "notNumbers": found.odd,
+        "memoryGigabytes": found.memory,
         "joulesPerGpuAndStep": found.joules,
         "secondsLeft": found.left,
-        "timeline": plain(timeline),
-        "cost": plain(found.cost) if found.cost else None,
-        "score": {"seconds": found.score[0], "status": found.score[1]} if found.score else None,
-        "evaluations": [_evaluation(each) for each in found.evaluations],
+        "timeline": timeline,
+        "cost": found.cost,
+        "score": found.score,
+        "evaluations": list(map(_evaluation, found.evaluations)),
         "target": found.target,
-        "notices": [{"severity": each.severity, "message": each.message, "hint": each.hint} for each in found.notices],
+        "notices": found.notices,
     }
-    return {name: finite(value) for name, value in data.items()}
-
-
-def finite(value: Any) -> Any:
-    """Return data with null for what is no number, however deep it is: JSON has no word for it."""
-    if isinstance(value, dict):
-        return {name: finite(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [finite(each) for each in value]
-    return _number(value) if isinstance(value, float) else value
+    return {name: plain(value) for name, value in facts.items()}
 
 
 def _evaluation(each: Evaluation) -> dict[str, Any]:
-    return {
-        "value": each.value,
-        "step": each.step if each.step >= 0 else None,
-        "samples": each.samples,
-        "time": each.when,
-    }
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
-def plain(value: Any) -> Any:
-    """Turn records into maps, also within records."""
-    if isinstance(value, tuple):
-        items = value._asdict().items() if hasattr(value, "_asdict") else None
-        return [plain(each) for each in value] if items is None else {name: plain(each) for name, each in items}
-    return value
+    step = each.step if each.step >= 0 else None
+    return {"value": each.value, "step": step, "samples": each.samples, "unixSeconds": each.when}
 
 
 def csv_lines(found: Readout) -> Iterator[str]:
-    """Return the steps as CSV: one row for each line of the log, with nan and inf as the log has them."""
+    """Yield the steps as CSV: one row per line of the log, with its nan and inf."""
     track = found.log.track
     columns = {name: column for name in sorted(track.columns) if (column := track.column(name)) is not None}
     odd = {name: set(track.odd.get(name, ())) for name in columns}

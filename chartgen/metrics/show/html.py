@@ -1,4 +1,4 @@
-"""The report of a run: one HTML file with its pictures, figures and configuration, that loads nothing else."""
+"""The report of a run: one self-contained HTML file with its pictures, figures and configuration."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ th { font-weight: 600; white-space: nowrap; width: 12rem; }
 .mark { fill: var(--ink); } .odd { stroke: var(--ink); stroke-width: 2; }
 .restart { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; }
 """
-# The last second of the year 9999, behind which there are no dates.
+# The last second of the year 9999, the end of Python's dates.
 _LAST = 253402300799.0
 _SIGNS = {"restart": "\u2506", "lost": "\u2591", "checkpoint": "\u25b2", "odd": "\u2715"}
 
 
 def page(found: Readout, *, run: str, written: str) -> str:
-    """Write the report of a run.
+    """Return the report of a run.
 
     Args:
         found: The run.
-        run: What it is called: its release, or its log.
-        written: When the report is written.
+        run: Its name: its release, or its log.
+        written: Time of the report.
 
     Returns:
         An HTML document; it follows the reader's light or dark theme.
@@ -78,7 +78,7 @@ def page(found: Readout, *, run: str, written: str) -> str:
 
 
 def _origin(found: Readout, written: str) -> str:
-    """Say which log this is of, when the run was, and what wrote the page when."""
+    """Return the name of the log, the times of the run, and the version and time of the report."""
     from chartgen import __version__
 
     places = found.log.places
@@ -90,14 +90,14 @@ def _origin(found: Readout, written: str) -> str:
 
 
 def _moment(when: float) -> str:
-    """Write a time of a log; empty when it is none."""
+    """Format a time of a log; empty for an invalid time."""
     if not 0 < when < _LAST:
         return ""
     return datetime.fromtimestamp(when, timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 
 def _cards(found: Readout) -> Iterator[str]:
-    """Return the figures that a reader looks for first."""
+    """Yield the most important figures."""
     speed, line, cost = found.speed, found.timeline, found.cost
     each = found.times.mean if found.times else found.derived.seconds if found.derived else None
     convention = {"given": "given FLOPs"}.get(found.attention, f"{found.attention} attention")
@@ -108,7 +108,7 @@ def _cards(found: Readout) -> Iterator[str]:
         (f"{tflops:,.1f}" if tflops else "", f"TFLOPS/GPU, {convention}"),
         (f"{speed.logged_tflops:,.1f}" if speed.logged_tflops and not tflops else "", "TFLOPS/GPU, as logged"),
         (f"{found.mfu * 100:.1f} %" if found.mfu is not None else "", "MFU"),
-        (f"{found.score[0] / 60:,.2f} min" if found.score else "", "to train"),
+        (f"{found.score.seconds / 60:,.2f} min" if found.score else "", "to train"),
         (f"{line.goodput * 100:.1f} %" if line.goodput is not None else "", "goodput"),
         (f"{cost.total:,.2f}" if cost and cost.total is not None else "", "cost"),
     )

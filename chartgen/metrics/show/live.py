@@ -1,35 +1,44 @@
-"""One line on a run that is still going, from the last lines of its log. Imports little: `status` calls it often."""
+"""One line on an active run, from the last lines of its log. Imports little, because `status` calls it often."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from chartgen.metrics.figures.facts import Facts
 from chartgen.metrics.figures.summary import quantile, speed_of
 from chartgen.metrics.figures.window import Window
-from chartgen.metrics.read.log import Collector
+from chartgen.metrics.read.collect import Collector
 from chartgen.metrics.read.scan import Scanner
 from chartgen.metrics.show.text import duration
 
-# The speed of now is that of the last steps: enough of them that one slow step does not count.
+if TYPE_CHECKING:
+    from chartgen.checks.line_patterns import LinePatterns
+
+# The current speed is that of the last steps, enough of them that one slow step does not matter.
 _RECENT = 20
 
 
 def progress_line(
-    lines: Iterable[str | bytes], steps_planned: int, facts: Facts | None = None, peak: float | None = None
+    lines: Iterable[str | bytes],
+    steps_planned: int,
+    facts: Facts | None = None,
+    peak: float | None = None,
+    own: LinePatterns | None = None,
 ) -> str:
-    """Say where a run stands: step k of N, time of a step, speed, and the time left.
+    """Return the progress of a run: step k of N, time of a step, speed, and the remaining time.
 
     Args:
         lines: The end of its log, with or without line ends.
-        steps_planned: Steps of the whole run; 0 = the log tells, or nobody does.
-        facts: Model, batch and GPUs, for tokens/s and TFLOPS; None = not known.
-        peak: TFLOPS of one GPU, for the MFU; None = not known.
+        steps_planned: Steps of the whole run; 0 = from the log, or unknown.
+        facts: Model, batch and GPUs, for tokens/s and TFLOPS; None = unknown.
+        peak: TFLOPS of one GPU, for the MFU; None = unknown.
+        own: Expressions for the lines of a program of the user's.
 
     Returns:
         One line such as `step 480 of 1,000, 7.13 s a step, 146,894 tokens/s, 62 min left`; empty before the first step.
     """
-    collector, scanner = Collector(), Scanner()
+    collector, scanner = Collector(), Scanner(own)
     for events in scanner.scan([b"".join(map(_bytes, lines))]):
         collector.take(events)
     track = collector.log("log", scanner).track

@@ -1,4 +1,4 @@
-"""What the pictures of a run show: one panel for each course over the steps, and the steps where something happened."""
+"""The content of a run's pictures: one panel for each course over the steps, and marks for events."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from chartgen.metrics.report_data import Readout
 from chartgen.metrics.show.courses import Course, courses
 from chartgen.metrics.show.series import Bin
 
-# Colours that people with any colour vision tell apart (M. Okabe and K. Ito, Color Universal Design, 2008), each for a
-# light and for a dark ground; marks differ in form, too.
+# Colours that are distinct for any colour vision (M. Okabe and K. Ito, Color Universal Design, 2008), each for a light
+# and for a dark background; marks also differ in form.
 BLUE, ORANGE, GREEN, RED = (
     ("#0072b2", "#56b4e9"),
     ("#b85c00", "#e69f00"),
     ("#007a5a", "#2fc79b"),
     ("#a8327d", "#cc79a7"),
 )
-# More bins than a picture has columns would only be drawn over one another.
+# More bins than columns of a picture would overlap.
 _BINS = 600
-# How much of the median an axis of step times shows around it at least, and how far above it reaches at most.
+# An axis of step times shows at least this share of the median around it, and reaches at most this multiple of it.
 _NOISE, _FAR = 0.1, 3.0
-# More marks of a kind would run into one another.
+# More marks of a kind would overlap.
 _MARKS = 60
 
 
@@ -31,9 +31,9 @@ class Far(NamedTuple):
     """A value beyond an axis.
 
     Args:
-        step: Its step, or the middle of the neighbouring steps that it is one of.
+        step: Its step, or the middle of the neighbouring steps that include it.
         value: The value.
-        single: Whether it is that step's for sure.
+        single: Whether `step` is exact.
     """
 
     step: float
@@ -49,12 +49,12 @@ class Panel:
     """One course over the steps.
 
     Args:
-        title: What it is, with its unit.
-        courses: Each start of the run.
-        colours: On a light and on a dark ground.
+        title: Its name, with the unit.
+        courses: The course of each start of the run.
+        colours: On a light and on a dark background.
         low: Lower end of the axis.
         high: Upper end of the axis.
-        beyond: Values that are beyond the axis, by step.
+        beyond: Values beyond the axis, by step.
     """
 
     title: str
@@ -66,7 +66,7 @@ class Panel:
 
     @property
     def cut(self) -> str:
-        """What is said of steps beyond the axis; empty when there are none."""
+        """Return a note on steps beyond the axis; empty without such steps."""
         if not self.beyond:
             return ""
         farthest = max(self.beyond, key=lambda each: abs(each.value - self.high))
@@ -76,14 +76,14 @@ class Panel:
 
 @dataclass(frozen=True)
 class Marks:
-    """Steps where something happened.
+    """Steps with events.
 
     Args:
         restarts: First steps of later starts.
         lost: First and last of the repeated steps, for each start.
-        checkpoints: Steps that were saved.
+        checkpoints: Saved steps.
         odd: Steps with a loss that is nan or infinite.
-        apart: restart, checkpoint or odd -> 1, or more where only each second one, third one and so on is drawn.
+        apart: restart, checkpoint or odd -> n, where the picture shows every n-th mark.
     """
 
     restarts: Sequence[int]
@@ -94,7 +94,7 @@ class Marks:
 
 
 def panels(found: Readout) -> list[Panel]:
-    """Return the panels that the log can fill: step time, loss, throughput, memory."""
+    """Return the panels with data: step time, loss, throughput, memory."""
     rows = [_panel(found, "seconds", "step time, s", BLUE), _panel(found, "loss", "loss", ORANGE), _evaluations(found)]
     rows += [_throughput(found), _panel(found, "memory", "memory of a GPU, GB", RED)]
     return [row for row in rows if row]
@@ -123,19 +123,19 @@ def marks(found: Readout) -> Marks:
 
 
 def legend(happened: Marks) -> dict[str, str]:
-    """Explain the marks that a picture has: restart, lost, checkpoint or odd -> what it says."""
+    """Return the explanation of a picture's marks: restart, lost, checkpoint or odd -> text."""
     kinds: dict[str, tuple[Sequence[object], str]] = {
         "restart": (happened.restarts, "restart"),
         "lost": (happened.lost, "repeated steps"),
         "checkpoint": (happened.checkpoints, "checkpoint"),
-        "odd": (happened.odd, "loss is no number"),
+        "odd": (happened.odd, "NaN or infinite loss"),
     }
     words = {kind: f", 1 of {apart} drawn" for kind, apart in happened.apart.items() if apart > 1}
     return {kind: text + words.get(kind, "") for kind, (there, text) in kinds.items() if there}
 
 
 def axis_title(found: Readout) -> str:
-    """Name the axis of the steps, and say what a line and its bands are where a point is several steps."""
+    """Return the title of the step axis, with an explanation of line and bands when a point covers several steps."""
     if len(found.log.track) <= _BINS:
         return "step"
     return "step (line: median of neighbouring steps; dark band: 90 % of them; light band: all)"
@@ -147,7 +147,7 @@ def _panel(found: Readout, name: str, title: str, colours: tuple[str, str]) -> P
 
 
 def _throughput(found: Readout) -> Panel | None:
-    """Speed of each step: tokens/s/GPU where model and machines are known, otherwise what the program logged."""
+    """Return the speed of each step: tokens/s/GPU when model and machines are known, otherwise the logged speed."""
     speed, times = found.speed, found.times
     if times and speed.tokens_per_gpu:
         work = speed.tokens_per_gpu * times.mean
@@ -165,7 +165,7 @@ def _inverse(each: Bin, work: float) -> Bin:
 
 
 def _steady(title: str, drawn: list[Course], colours: tuple[str, str]) -> Panel | None:
-    """Choose an axis for what should stay the same: noise does not fill it, and what stands out is on it or named."""
+    """Return a panel for steady values: noise does not fill its axis, and outliers are on the axis or named."""
     known = _known(drawn)
     if len(known) < 2:
         return None
@@ -176,7 +176,7 @@ def _steady(title: str, drawn: list[Course], colours: tuple[str, str]) -> Panel 
 
 
 def _scaled(title: str, drawn: list[Course], colours: tuple[str, str]) -> Panel | None:
-    """Choose an axis that a few wild steps, as at the start of a run, do not flatten; None with less than two bins."""
+    """Return a panel whose axis a few extreme steps, as at a start, do not flatten; None with fewer than two bins."""
     known = _known(drawn)
     if len(known) < 2:
         return None
@@ -193,7 +193,7 @@ def _known(drawn: list[Course]) -> list[Bin]:
 
 def _panel_of(title: str, drawn: list[Course], colours: tuple[str, str], bottom: float, top: float) -> Panel:
     margin = 0.06 * (top - bottom) or 0.05 * abs(top) or 1.0
-    # below, there is room for the marks of checkpoints
+    # leave room at the bottom for the marks of checkpoints
     bottom, top = bottom - 2 * margin, top + margin
     known = [(each, each.least == each.most) for each in _known(drawn)]
     over = [Far(each.step, each.most, single) for each, single in known if each.most > top]

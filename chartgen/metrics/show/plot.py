@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _KINDS = (".png", ".svg", ".pdf")
-# Ground, ink, grid.
+# Colours of background, text and grid.
 _GROUNDS = {"light": ("#ffffff", "#222222", "#d8d8d8"), "dark": ("#15181c", "#e6e6e6", "#3a3f46")}
 _DASHES = (0, (4, 3))
-# Of what stands behind the repeated steps.
+# Opacity of the background of repeated steps.
 _SHADE = 0.12
-# Of the bands of all steps, and of most, on a light and on a dark ground.
+# Bands of all steps and of most steps, with their opacity on a light and on a dark background.
 _BANDS = (("least", "most", (0.3, 0.4)), ("low", "high", (0.4, 0.5)))
 _LOOKS: dict[str, dict[str, Any]] = {
     "restart": {"linestyle": _DASHES, "linewidth": 1.0},
@@ -29,7 +29,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "checkpoint": {"marker": "^", "markersize": 4, "linestyle": ""},
     "odd": {"marker": "x", "linestyle": ""},
 }
-# Where marks stand, as a share of a panel's height.
+# Positions of marks, as a share of a panel's height.
 _BOTTOM, _TOP = 0.05, 0.93
 
 
@@ -69,17 +69,17 @@ def plot(found: Readout, path: Path, theme: str = "light") -> None:
 
 
 def check_kind(path: Path) -> None:
-    """Refuse a file that is not a picture.
+    """Check that a file is a picture.
 
     Raises:
-        UsageError: It is none.
+        UsageError: It is not a picture.
     """
     if path.suffix not in _KINDS:
         raise UsageError(Problem(f"cannot draw {path.name}", hint=f"name it {', '.join(_KINDS)}"))
 
 
 def style(theme: str) -> dict[Any, Any]:
-    """Return matplotlib's settings for a light or dark ground."""
+    """Return matplotlib's settings for a light or dark background."""
     ground, ink, grid = _GROUNDS[theme]
     inks = dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
     grounds = dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), ground)
@@ -108,7 +108,7 @@ def _draw(axes: Axes, panel: Panel, happened: Marks, ink: str, *, dark: bool) ->
         for above, sign, edge in ((True, "^", 1.0), (False, "v", 0.0)):
             steps = [each.step for each in panel.beyond if (each.value > panel.high) == above]
             colour, edges = panel.colours[dark], [edge] * len(steps)
-            if steps:  # what is not clipped counts for the layout, and nothing has no extent
+            if steps:  # unclipped marks count for the layout, which fails without any points
                 axes.plot(steps, edges, sign, transform=place, color=colour, markersize=6, clip_on=False)
 
 

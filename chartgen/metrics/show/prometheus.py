@@ -1,7 +1,7 @@
-"""A readout in the text format of Prometheus, for a scrape by the node exporter or for a Pushgateway.
+"""A readout in the text format of Prometheus, for the node exporter or a Pushgateway.
 
 Source: prometheus.io/docs/instrumenting/exposition_formats (text-based format), and for the names
-prometheus.io/docs/practices/naming (base units, `_total` for what only grows, `_ratio` for shares).
+prometheus.io/docs/practices/naming (base units, `_total` for counters, `_ratio` for shares).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chartgen.metrics.report_data import Readout
 
 
 def exposition(found: Readout, labels: Mapping[str, str]) -> str:
-    """Write all figures that are known as gauges.
+    """Return all known figures as gauges.
 
     Args:
         found: The run.
@@ -35,7 +35,7 @@ def _families(found: Readout) -> Iterator[tuple[str, str, list[tuple[dict[str, s
         "tokens_per_second_per_gpu": ("Tokens a second and GPU.", speed.tokens_per_gpu),
         "mfu_ratio": ("Model FLOPs utilization.", found.mfu),
         "goodput_ratio": ("Share of the wall time that counts.", line.goodput),
-        "wall_seconds": ("Time since the first line.", line.wall),
+        "wall_seconds": ("Time since the first line.", line.wall_seconds),
         "restarts": ("Later starts.", float(len(line.restarts))),
         "lost_steps": ("Repeated steps.", float(sum(each.lost for each in line.restarts))),
         "loss": ("The last loss.", found.loss.last if found.loss else None),

@@ -1,4 +1,4 @@
-"""A column of a run, made small enough to draw: half a million steps become as many bins as there are places."""
+"""A column of a run, reduced to a size that can be drawn: half a million steps become a few hundred bins."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _BLOCKS = "▁▂▃▄▅▆▇█"
 
 
 class Bin(NamedTuple):
-    """Some neighbouring steps; all values nan when none is a number.
+    """Some neighbouring steps; all values are nan when no value is finite.
 
     Args:
-        step: The middle one.
+        step: The middle step.
         least: The lowest value.
         low: 5 of 100 are lower.
         middle: The median.
@@ -32,12 +32,12 @@ class Bin(NamedTuple):
 
 
 def bins(steps: Sequence[int], values: Sequence[float], most: int) -> list[Bin]:
-    """Put neighbouring steps together until there are few enough; a value that stands out stays visible.
+    """Return neighbouring steps in bins, with each bin's extremes so that outliers stay visible.
 
     Args:
         steps: The steps' numbers.
         values: A value for each; nan = none.
-        most: Bins at most.
+        most: Maximum number of bins.
     """
     size = max(math.ceil(len(steps) / most), 1)
     return [_bin(steps[at : at + size], values[at : at + size]) for at in range(0, len(steps), size)]

@@ -1,4 +1,4 @@
-"""Panels as SVG, drawn without any library; colours are classes of the page's style sheet."""
+"""Panels as SVG, drawn without a library; colours are classes of the page's style sheet."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from chartgen.metrics.show.panels import Marks, Panel
 from chartgen.metrics.show.series import Bin
 
 _WIDTH, _HEIGHT = 960, 190
-# Marks of steps beyond the axis, and places that tell their values, at most.
+# Maximum number of marks beyond the axis, and of places that show their values.
 _MARKED, _TOLD = 50, 150
-# Around the plot: left, right, top, bottom.
+# Margins of the plot.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 30, 24, 24
 
 
 class Scale:
-    """Turns steps and values into places of the picture.
+    """Converts steps and values to coordinates of the picture.
 
     Args:
         steps: First and last step.
@@ -30,11 +30,11 @@ class Scale:
         self._low, self._high = panel.low, panel.high
 
     def x(self, step: float) -> float:
-        """Return the place of a step."""
+        """Return the coordinate of a step."""
         return _LEFT + (step - self._first) / self._span * (_WIDTH - _LEFT - _RIGHT)
 
     def y(self, value: float) -> float:
-        """Return the place of a value; those far beyond the axis lie just outside of it."""
+        """Return the coordinate of a value; a value far beyond the axis is just outside of it."""
         share = min(max((value - self._low) / (self._high - self._low), -1.0), 2.0)
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 
@@ -46,13 +46,13 @@ def draw(panel: Panel, happened: Marks, steps: tuple[int, int], number: int) -> 
         panel: The panel.
         happened: Steps to mark.
         steps: First and last step of the axis.
-        number: Which of the page's colours it has.
+        number: Number of its colour on the page.
     """
     scale = Scale(steps, panel)
     width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     parts = [
         *_grid(panel, scale, steps),
-        # an inner picture cuts off what is beyond its edge
+        # an inner picture clips content beyond its edge
         f'<svg x="{_LEFT}" y="{_TOP}" width="{width}" height="{height}" viewBox="{_LEFT} {_TOP} {width} {height}">',
         *(part for course in panel.courses for part in _course(course, scale)),
         "</svg>",
@@ -79,7 +79,7 @@ def _grid(panel: Panel, scale: Scale, steps: tuple[int, int]) -> Iterator[str]:
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
-    """Choose round numbers between two: 1, 2, 2.5 or 5 times a power of ten apart, `most` at most and one more."""
+    """Return round numbers in a range: 1, 2, 2.5 or 5 times a power of ten apart, at most `most` and one more."""
     rough = (high - low) / most or 1.0
     power = 10.0 ** math.floor(math.log10(rough))
     size = next(power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= rough * 0.999)
@@ -100,7 +100,7 @@ def _course(course: Course, scale: Scale) -> Iterator[str]:
 
 
 def _runs(bins: Sequence[Bin]) -> Iterator[list[Bin]]:
-    """Part the bins where a value is missing."""
+    """Yield runs of bins without missing values."""
     run: list[Bin] = []
     for each in bins:
         if math.isfinite(each.middle):
@@ -119,7 +119,7 @@ def _band(run: Sequence[Bin], scale: Scale, low: str, high: str) -> str:
 
 
 def _beyond(panel: Panel, scale: Scale) -> Iterator[str]:
-    """Mark the steps beyond the axis at its edge, with their values."""
+    """Yield marks at the edge for steps beyond the axis, with their values."""
     for each in panel.beyond[:_MARKED]:
         x, above = scale.x(each.step), each.value > panel.high
         y, tip = (_TOP, -7) if above else (_HEIGHT - _BOTTOM, 7)
@@ -128,7 +128,7 @@ def _beyond(panel: Panel, scale: Scale) -> Iterator[str]:
 
 
 def _hover(panel: Panel, scale: Scale) -> Iterator[str]:
-    """Say the values where a pointer rests."""
+    """Yield the elements that show values under the pointer."""
     for course in panel.courses:
         known = [each for each in course.bins if math.isfinite(each.middle)]
         group = math.ceil(len(known) / _TOLD) or 1

@@ -1,4 +1,4 @@
-"""A readout in words, for the terminal and for the report's table."""
+"""A readout as text, for the terminal and the report's table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NAMES = {"loss": "the loss", "seconds": "the step time", "gradient": "the gradi
 
 
 def rows(found: Readout) -> Iterator[tuple[str, str]]:
-    """Return the figures as label and text; what is not known has no row."""
+    """Yield the known figures as label and text."""
     yield "log", _log(found)
     yield "window", _window(found)
     yield from _speed(found)
@@ -23,7 +23,7 @@ def rows(found: Readout) -> Iterator[tuple[str, str]]:
 
 
 def lines(found: Readout) -> Iterator[str]:
-    """Return the figures as lines, with sparklines of step time and loss."""
+    """Yield the figures as lines, with sparklines of step time and loss."""
     for label, text in rows(found):
         yield f"{label:<11} {text}"
         if label in ("step time", "loss") and (line := sparkline(found, "seconds" if label == "step time" else "loss")):
@@ -39,7 +39,7 @@ def _log(found: Readout) -> str:
 
 
 def _kind(found: Readout) -> str:
-    """Name what a line of the log is: where it stands for a whole block, steps would say too much."""
+    """Return the name of a log's unit: an MLPerf log counts lines or evaluations, not single steps."""
     if found.log.track.family != "mlperf":
         return "step"
     return "line" if {"seconds", "loss"} & found.log.track.columns.keys() else "evaluation"
@@ -87,7 +87,7 @@ def _conventions(tflops: dict[str, float]) -> str:
 def _training(found: Readout) -> Iterator[tuple[str, str]]:
     if loss := found.loss:
         yield "loss", f"{loss.first:.4f} to {loss.last:.4f}, lowest {loss.lowest:.4f}{_slope(found)}"
-    # a program that does not compute the norm writes 0
+    # programs that do not compute the norm write 0
     if any(values := found.window.values("gradient")):
         ordered = sorted(values)
         yield "gradient", f"norm {quantile(ordered, 0.5):.4g} median, {ordered[-1]:.4g} at most"
@@ -112,7 +112,7 @@ def _training(found: Readout) -> Iterator[tuple[str, str]]:
 
 
 def _slope(found: Readout) -> str:
-    """Write the slope of the loss in as many steps as the window has, rounded down to a power of ten."""
+    """Format the slope of the loss over the window's number of steps, rounded down to a power of ten."""
     steps = found.window.last - found.window.first
     if not found.loss or steps < 10:
         return ""
@@ -122,14 +122,15 @@ def _slope(found: Readout) -> str:
 
 def _time(found: Readout) -> Iterator[tuple[str, str]]:
     line = found.timeline
-    if line.goodput is not None and line.wall:
-        yield "goodput", f"{line.goodput * 100:.1f} %: {line.steps:,} steps that count, in {duration(line.wall)}"
-    if line.first_step is not None:
-        yield "first step", f"done after {duration(line.first_step)}"
+    if line.goodput is not None and line.wall_seconds:
+        counted = f"{line.steps:,} steps that count, in {duration(line.wall_seconds)}"
+        yield "goodput", f"{line.goodput * 100:.1f} %: {counted}"
+    if line.first_step_seconds is not None:
+        yield "first step", f"done after {duration(line.first_step_seconds)}"
     if found.left is not None:
         yield "left", f"{duration(found.left)} for {found.planned - found.log.track.numbers[-1]:,} steps, at this speed"
     for restart in line.restarts[:5]:
-        pause = f", {duration(restart.pause)} after the step before it" if restart.pause else ""
+        pause = f", {duration(restart.pause_seconds)} after the step before it" if restart.pause_seconds else ""
         yield "restart", f"at step {restart.step:,}: {restart.lost:,} steps lost{pause}"
     if len(line.restarts) > 5:
         yield (
@@ -141,7 +142,7 @@ def _time(found: Readout) -> Iterator[tuple[str, str]]:
     if found.evaluations:
         yield "evaluation", _evaluations(found)
     if found.score:
-        yield "MLPerf", f"{found.score[0] / 60:.3f} minutes to train, {found.score[1]}"
+        yield "MLPerf", f"{found.score.seconds / 60:.3f} minutes to train, {found.score.status}"
     if cost := found.cost:
         parts = [f"{cost.total:,.2f} for the wall time"] if cost.total is not None else []
         parts += [f"{cost.per_billion_tokens:,.2f} for a billion tokens"] if cost.per_billion_tokens is not None else []
@@ -162,21 +163,21 @@ def _evaluations(found: Readout) -> str:
 def _checkpoints(found: Readout) -> str:
     each = found.timeline.checkpoints
     parts = [f"{each.saved:,} saved"] if each.saved else []
-    parts += [f"{seconds(each.blocking)} of training each"] if each.blocking is not None else []
-    parts += [f"{seconds(each.seconds)} each, until complete"] if each.seconds is not None else []
+    parts += [f"{seconds(each.blocking_seconds)} of training each"] if each.blocking_seconds is not None else []
+    parts += [f"{seconds(each.save_seconds)} each, until complete"] if each.save_seconds is not None else []
     parts += [f"{each.unfinished} not finished"] if each.unfinished else []
     parts += [f"{each.loads} loaded"] if each.loads else []
-    parts += [f"{seconds(each.loading)} each"] if each.loading is not None else []
+    parts += [f"{seconds(each.load_seconds)} each"] if each.load_seconds is not None else []
     return ", ".join(parts)
 
 
 def seconds(value: float) -> str:
-    """Write a short time."""
+    """Format a short time."""
     return f"{value:.4g} s"
 
 
 def duration(value: float) -> str:
-    """Write a time of any length: 47 s, 12 min 30 s, 3 h 20 min, 5 d 2 h."""
+    """Format a time of any length: 47 s, 12 min 30 s, 3 h 20 min, 5 d 2 h."""
     for size, unit, smaller, name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
         if value >= size:
             rest = int(value % size // smaller)

@@ -1,13 +1,23 @@
-"""Job and queue controllers outside of a cluster, with their real webhooks; one module for each of them."""
+"""Job and queue controllers outside of a cluster, with their real webhooks; one module each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.controllers import cloud, jobset, kueue, training_operator, volcano
+from chartgen.rehearsal.controllers import (
+    cloud,
+    devices,
+    jobset,
+    kueue,
+    mpi_operator,
+    trainer,
+    training_operator,
+    volcano,
+)
 from chartgen.rehearsal.controlplane import ControlPlane
 
 __all__ = ["start_controllers"]
@@ -15,10 +25,13 @@ __all__ = ["start_controllers"]
 _START: dict[str, Callable[[ControlPlane], None]] = {
     "cloud-kinds": cloud.start_kinds,
     "cloud-storage": cloud.start_storage,
+    "devices": devices.start,
     "jobset": jobset.start,
     "kueue": kueue.start,
     "volcano": volcano.start,
     "training-operator": training_operator.start,
+    "mpi-operator": mpi_operator.start,
+    "trainer": trainer.start,
 }
 
 
@@ -27,11 +40,12 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Pr
 
     Args:
         plane: A running control plane.
-        names: Of `jobset`, `kueue`, `volcano`, `training-operator`, `cloud-kinds` and `cloud-storage`.
-        progress: Gets one line per controller.
+        names: Any of `jobset`, `kueue`, `volcano`, `training-operator`, `mpi-operator`, `trainer`,
+            `cloud-kinds`, `cloud-storage` and `devices`.
+        progress: Receives one line per controller.
 
     Raises:
-        UsageError: An unknown name.
+        UsageError: A name is unknown.
         MissingToolError: A controller is not built, or does not become ready.
     """
     wanted = set(names)
@@ -47,11 +61,27 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Pr
 
 
 def _install_crds(plane: ControlPlane, names: Iterable[str]) -> None:
-    """Create all CRDs before any controller starts: controllers and the garbage collector look for them then."""
+    """Create all CRDs before any controller starts: controllers and the garbage collector read them at their start."""
     parts = [part for name in names for part in engines.parts(name) if "crds.json" in engines.engine(part).data]
-    crds = [crd for part in parts for crd in engines.documents(part, "crds.json")]
+    crds = [_without_descriptions(crd) for part in parts for crd in engines.documents(part, "crds.json")]
     plane.cluster.apply(crds)
     for crd in crds:
         served = next(version["name"] for version in crd["spec"]["versions"] if version["storage"])
         plane.cluster.kind(f"{crd['spec']['group']}/{served}", crd["spec"]["names"]["kind"])
     plane.restart_controller_manager()
+
+
+def _without_descriptions(schema: Any) -> Any:
+    """Return a CRD without texts for readers: often two thirds of it, which kube-apiserver encodes many times."""
+    if isinstance(schema, list):
+        return [_without_descriptions(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    # below `properties` a key is the name of a field, which may be `description`, too
+    return {
+        key: {name: _without_descriptions(each) for name, each in value.items()}
+        if key == "properties"
+        else _without_descriptions(value)
+        for key, value in schema.items()
+        if key != "description" or not isinstance(value, str)
+    }

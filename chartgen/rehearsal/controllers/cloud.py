@@ -1,7 +1,6 @@
-"""What a cloud adds to Kubernetes, as far as charts need it: its own kinds, and volumes for claims.
+"""Additions of clouds to Kubernetes that charts need: their own kinds, and volumes for claims.
 
-The kinds are accepted with any content, and nothing acts on them. Simulated machines mount nothing, so a volume has to
-be there by name only.
+The kinds accept any content and have no effect. Simulated machines mount nothing, so a volume exists by name only.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _INTERVAL = 0.5
 
 
 def start_kinds(plane: ControlPlane) -> None:
-    """Make the API server take objects of the clouds' own kinds."""
+    """Register the clouds' own kinds with the API server."""
     plane.cluster.apply([_definition(kind) for kind in KINDS])
     for kind in KINDS:
         plane.cluster.kind(kind.api_version, kind.name)
@@ -34,7 +33,7 @@ def start_storage(plane: ControlPlane) -> None:
 
 
 def provision(cluster: Cluster) -> None:
-    """Make a volume for each claim that waits for one of its storage class."""
+    """Make a volume for each claim without one whose storage class exists."""
     drivers = {item["metadata"]["name"]: item["provisioner"] for item in cluster.list(STORAGE_CLASS)}
     for claim in cluster.list(CLAIM):
         driver = drivers.get(claim["spec"].get("storageClassName"))
@@ -72,7 +71,7 @@ def _volume(claim: Object, driver: str) -> Object:
             "capacity": spec["resources"]["requests"],
             "storageClassName": spec["storageClassName"],
             "persistentVolumeReclaimPolicy": "Retain",
-            # with its uid, as a storage driver writes it: by that the claim is bound at once, not at the next look
+            # with its uid, as a storage driver writes it: this binds the claim at once, not at the next sync
             "claimRef": {key: metadata[key] for key in ("namespace", "name", "uid")},
             "csi": {"driver": driver, "volumeHandle": name},
         },
@@ -80,7 +79,7 @@ def _volume(claim: Object, driver: str) -> Object:
 
 
 def main(kubeconfig: Path) -> None:
-    """Provision for ever; the control plane ends this process with itself."""
+    """Provision forever; the control plane ends this process with itself."""
     with connect(kubeconfig=kubeconfig) as cluster:
         while True:
             try:

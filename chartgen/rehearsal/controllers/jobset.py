@@ -46,7 +46,7 @@ def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
         webhooks.redirect(configuration, client)
         for webhook in configuration["webhooks"]:
             if any("pods" in rule["resources"] for rule in webhook["rules"]):
-                # As its installer does, so that a stuck JobSet cannot stop the pods of others.
+                # Like its installer, so that a stuck JobSet controller cannot block unrelated pods.
                 exists = {"key": "jobset.sigs.k8s.io/jobset-name", "operator": "Exists"}
                 webhook["objectSelector"] = {"matchExpressions": [exists]}
     plane.cluster.apply(found)

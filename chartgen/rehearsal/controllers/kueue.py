@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from chartgen.data.compatibility import lock
 from chartgen.kube import CRD, SECRET, Kind
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
+from chartgen.rehearsal.controllers.devices import CLASSES
 from chartgen.rehearsal.controlplane import ControlPlane
 
 _NAMESPACE, _SERVICE, _SECRET_NAME = "kueue-system", "kueue-webhook-service", "kueue-webhook-server-cert"
-# Kueue's own defaults without the integrations whose controllers no target of chartgen uses. Those that it has, but
-# leaves off by itself (`integrations` of data/compat.yaml), are added, and rehearsals say so.
+# Kueue's own defaults without the integrations whose controllers no target of chartgen uses. Integrations that are off
+# by default (`integrations` of data/compat.yaml) are added, and rehearsals report them.
 _FRAMEWORKS = (
     "batch/job",
     "jobset.x-k8s.io/jobset",
@@ -25,9 +26,9 @@ _FRAMEWORKS = (
     "deployment",
     "statefulset",
 )
-# The CRDs for which its certificate rotator waits until they have a conversion webhook (Kueue, pkg/util/cert).
+# The certificate rotator waits until these CRDs have a conversion webhook (Kueue, pkg/util/cert).
 _CONVERTED = ("clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
-_POD_OWNERS = ("pods", "deployments", "statefulsets", "jobs")  # not watched in the namespaces of the system itself
+_POD_OWNERS = ("pods", "deployments", "statefulsets", "jobs")  # not watched in system namespaces
 _FLAVOR = Kind("kueue.x-k8s.io/v1beta2", "ResourceFlavor", "resourceflavors", namespaced=False)
 
 
@@ -43,12 +44,12 @@ def start(plane: ControlPlane) -> None:
     def command(ports: Sequence[int]) -> list[str | Path]:
         _apply_webhooks(plane, client(ports[0]))
         config = plane.folder / "kueue.json"
-        config.write_text(json.dumps(_settings(ports, folder)), "utf-8")
+        config.write_text(json.dumps(_settings(ports, folder, plane.device_classes)), "utf-8")
         return [
             engines.require("kueue"),
             f"--kubeconfig={plane.kubeconfig}",
             f"--config={config}",
-            # The visibility server wants to write to a fixed folder under / and ends the process when it cannot.
+            # The visibility server writes to a fixed folder under / and ends the process on failure.
             "--feature-gates=VisibilityOnDemand=false",
         ]
 
@@ -60,7 +61,8 @@ def start(plane: ControlPlane) -> None:
     plane.processes.start("kueue", command, ports=2, ready=ready)
 
 
-def _settings(ports: Sequence[int], folder: Path) -> dict[str, object]:
+def _settings(ports: Sequence[int], folder: Path, classes: Iterable[str]) -> dict[str, object]:
+    mapped = [{"name": each, "deviceClassNames": [each]} for each in dict.fromkeys((*CLASSES, *classes))]
     return {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
@@ -70,6 +72,7 @@ def _settings(ports: Sequence[int], folder: Path) -> dict[str, object]:
         "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": True},
         "clientConnection": {"qps": 300, "burst": 500},
+        "resources": {"deviceClassMappings": mapped},
         "integrations": {"frameworks": [*_FRAMEWORKS, *(row["framework"] for row in lock()["integrations"])]},
     }
 
@@ -81,12 +84,12 @@ def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
         plane.cluster.patch(CRD, f"{plural}.kueue.x-k8s.io", change)
     found = engines.documents("kueue", "webhooks.json")
     for configuration in found:
-        # Its rotator looks for the names that its installer gives them.
+        # Its rotator expects the installer's names.
         configuration["metadata"] = {"name": f"kueue-{configuration['metadata']['name']}"}
         webhooks.redirect(configuration, client)
         for each in configuration["webhooks"]:
             if any(resource in _POD_OWNERS for rule in each["rules"] for resource in rule["resources"]):
-                # As its installer does, so that a stuck Kueue cannot stop the system's pods.
+                # Like its installer, so that a stuck Kueue cannot block system pods.
                 values = ["kube-system", _NAMESPACE]
                 system = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": values}
                 each["namespaceSelector"] = {"matchExpressions": [system]}
@@ -94,14 +97,14 @@ def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
 
 
 def _has_certificate(plane: ControlPlane, folder: Path) -> bool:
-    """Do what a volume mount does in a cluster: copy the certificate from the Secret, once the rotator has made it."""
+    """Copy the certificate from the rotator's Secret, as a volume mount would; report whether it exists."""
     if (folder / "tls.crt").exists():
         return True
     secret = plane.cluster.get(SECRET, _SECRET_NAME, _NAMESPACE) or {}
     data = secret.get("data") or {}
     if not data.get("tls.crt"):
         return False
-    for name in ("tls.key", "tls.crt"):  # the certificate last: the rotator waits for that file alone
+    for name in ("tls.key", "tls.crt"):  # the certificate last: the rotator waits for that file only
         (folder / name).touch(mode=0o600)
         (folder / name).write_bytes(base64.b64decode(data[name]))
     return True

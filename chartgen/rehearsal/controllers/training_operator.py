@@ -11,7 +11,7 @@ from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controlplane import ControlPlane
 
 _NAMESPACE = "kubeflow"
-# Its certificate rotator cannot be switched off; it fills this Secret, which nothing reads.
+# Its certificate rotator cannot be disabled; it fills this unused Secret.
 _SECRET = {
     "apiVersion": "v1",
     "kind": "Secret",
@@ -21,7 +21,7 @@ _SECRET = {
 
 def start(plane: ControlPlane) -> None:
     """Start the training-operator and wait until its webhook answers."""
-    # Below its TMPDIR, where it looks for its certificate (controller-runtime's default).
+    # Its certificate is expected below its TMPDIR (controller-runtime's default).
     client = webhooks.serve_by_url(plane, plane.folder / "k8s-webhook-server" / "serving-certs")
     plane.cluster.apply([webhooks.namespace(_NAMESPACE), _SECRET])
 
@@ -57,7 +57,7 @@ _PROBE = {
 def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
     found = engines.documents("training-operator", "webhooks.json")
     for configuration in found:
-        # Not the name that its installer gives: under that name the rotator would replace the authority.
+        # Not the installer's name: under that name the rotator would replace the authority.
         configuration["metadata"] = {"name": f"training-operator-{configuration['metadata']['name']}"}
         webhooks.redirect(configuration, client)
         configuration["webhooks"] = [

@@ -8,16 +8,17 @@ from pathlib import Path
 from chartgen.kube import VOLCANO_QUEUE, Object
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
-from chartgen.rehearsal.controlplane import ControlPlane, answers
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.probes import answers
 
 _NAMESPACE = "volcano-system"
-_INSTALLER = "volcano-webhook-manager"  # the engine that has the installer's manifests beside it
+_INSTALLER = "volcano-webhook-manager"  # the engine with the installer's manifests
 _DEFAULT_QUEUE = "default"
-_FAST = ("--kube-api-qps=2000", "--kube-api-burst=2000")  # what its installer gives the scheduler
+_FAST = ("--kube-api-qps=2000", "--kube-api-burst=2000")  # the installer's flags of the scheduler
 
 
 def start(plane: ControlPlane) -> None:
-    """Start Volcano; wait until its webhooks answer and the queues that it makes itself are open."""
+    """Start Volcano; wait until its webhooks answer and its own queues are open."""
     plane.cluster.apply([webhooks.namespace(_NAMESPACE)])
     _start_admission(plane)
     _start_manager(plane)
@@ -25,7 +26,7 @@ def start(plane: ControlPlane) -> None:
 
 
 def _installed(kind: str) -> list[Object]:
-    """Return what its installer puts on a cluster, of the kinds that end so."""
+    """Return the installer's objects whose kind ends with `kind`."""
     return [item for item in engines.documents(_INSTALLER, "install.json") if item["kind"].endswith(kind)]
 
 
@@ -46,7 +47,7 @@ def _start_admission(plane: ControlPlane) -> None:
             f"--enabled-admission={','.join(paths)}",
             "--listen-address=127.0.0.1",
             f"--port={ports[0]}",
-            f"--webhook-url=https://127.0.0.1:{ports[0]}",  # only has to be there: what is applied above counts
+            f"--webhook-url=https://127.0.0.1:{ports[0]}",  # required but unused: see the applied configuration
             f"--tls-cert-file={folder / 'tls.crt'}",
             f"--tls-private-key-file={folder / 'tls.key'}",
             f"--ca-cert-file={folder / 'tls.crt'}",
@@ -81,7 +82,7 @@ def _start_scheduler(plane: ControlPlane) -> None:
             f"--kubeconfig={plane.kubeconfig}",
             *_FAST,
             f"--scheduler-conf={config}",
-            "--schedule-period=200ms",  # instead of 1 s: nobody waits for a throw-away cluster
+            "--schedule-period=200ms",  # instead of 1 s: a throw-away cluster should be fast
             "--leader-elect=false",
             "--cache-dumper=false",
             "--enable-healthz",

@@ -1,4 +1,4 @@
-"""What the controllers share: how the API server reaches their webhooks on this machine, and their certificates."""
+"""Shared parts of the controllers: connections of the API server to their webhooks, and certificates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from chartgen.kube import ClusterError, Kind, Object
-from chartgen.rehearsal.controlplane import ControlPlane, answers
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.probes import answers
 
 Client = Callable[[str], Object]
 
@@ -19,9 +20,9 @@ def namespace(name: str) -> Object:
 
 
 def serve_by_url(plane: ControlPlane, folder: Path) -> Callable[[int], Client]:
-    """Put a certificate into a folder, and give the client configuration of webhooks that serve with it.
+    """Put a certificate into a folder, and return a maker of client configurations for webhooks that serve with it.
 
-    The API server's self-signed certificate is valid for 127.0.0.1, and its file holds the authority that signed it.
+    The API server's self-signed certificate is valid for 127.0.0.1, and its file contains its signing authority.
     """
     folder.mkdir(parents=True)
     for suffix in ("crt", "key"):
@@ -36,24 +37,24 @@ def serve_by_service(space: str, name: str) -> Callable[[int], Client]:
 
 
 def loopback_service(space: str, name: str) -> Object:
-    """Return a Service that leads the API server to this machine: it asks no DNS for this type of Service."""
+    """Return a Service that directs the API server to this machine; this type of Service needs no DNS."""
     metadata, spec = {"namespace": space, "name": name}, {"type": "ExternalName", "externalName": "localhost"}
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
 def redirect(configuration: Object, client: Client) -> None:
-    """Let the webhooks of a configuration be reached in another way, each by its own path."""
+    """Replace the client configuration of each webhook, and keep its path."""
     for webhook in configuration["webhooks"]:
         webhook["clientConfig"] = client(webhook["clientConfig"]["service"]["path"])
 
 
 def is_ready(ports: Sequence[int]) -> bool:
-    """Report whether a controller says that it is ready, on the second of its ports."""
+    """Report whether a controller is ready according to the second of its ports."""
     return answers(f"http://127.0.0.1:{ports[1]}/readyz")
 
 
 def accepts(plane: ControlPlane, kind: Kind, item: Object) -> bool:
-    """Report whether the API server reaches the webhooks of a kind, authority and all, with an object that is valid."""
+    """Report whether the API server reaches the webhooks of a kind, TLS included, with a valid object."""
     try:
         plane.cluster.create(kind, {"apiVersion": kind.api_version, "kind": kind.name, **item}, dry_run=True)
     except ClusterError:

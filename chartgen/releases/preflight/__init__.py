@@ -1,4 +1,4 @@
-"""The preflight: whether a cluster has what a release needs, looked up in the cluster, which is never changed."""
+"""The preflight: read-only checks whether a cluster meets the requirements of a release."""
 
 from __future__ import annotations
 

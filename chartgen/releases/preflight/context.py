@@ -1,4 +1,4 @@
-"""What all checks look at: a release that is to be, and the cluster, of which nothing is read twice."""
+"""Input of all checks: the planned release, and the cluster, with everything read at most once."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from chartgen.releases.history import Record, read_records
 
 T = TypeVar("T")
 
-# What the API server says when the caller may not (k8s.io/apiserver, pkg/endpoints/handlers/responsewriters/errors.go);
-# an admission webhook that refuses has the same status code and other words.
+# The API server's message for missing permissions (k8s.io/apiserver, pkg/endpoints/handlers/responsewriters/errors.go);
+# the rejection of an admission webhook has the same status code but another text.
 _DENIED = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"')
 
 
 @dataclass(frozen=True)
 class PreflightContext:
-    """A release on a cluster, as it would be, with what was read of the cluster so far.
+    """A planned release on a cluster, with the cluster data read so far.
 
     Args:
         cluster: The cluster.
-        chart: The release's chart; None when only the cluster is looked at.
-        values: The user's layers; None like the chart.
+        chart: The release's chart; None when only the cluster is checked.
+        values: The user's layers; None without a chart.
         objects: The rendered manifests.
         release: The release's name.
         namespace: Its namespace.
@@ -45,15 +45,15 @@ class PreflightContext:
     _read: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def get(self, kind: Kind, name: str) -> Object | None:
-        """Return an object of the cluster, or of the release's namespace; None when it does not exist."""
+        """Return an object of the cluster or of the release's namespace; None when it does not exist."""
         return self.once((kind, name), lambda: self.cluster.get(kind, name, self.namespace))
 
     def find(self, kind: Kind, *, namespace: str = "", fields: str = "") -> list[Object]:
-        """List objects, of all namespaces when none is named; none when the kind does not exist."""
+        """Return objects, by default of all namespaces; empty when the kind does not exist."""
         return self.once((kind, namespace, fields), lambda: self.cluster.list(kind, namespace=namespace, fields=fields))
 
     def trial(self, kind: Kind, item: Object) -> Object | ClusterError:
-        """Let the API server take an object without keeping it, webhooks and all; give what it would keep, or say.
+        """Dry-run an object on the API server, webhooks included; return the object it would store, or its error.
 
         Raises:
             ClusterError: The caller may not create such an object.
@@ -61,7 +61,7 @@ class PreflightContext:
         return self.once((kind, item["metadata"]["name"], "trial"), lambda: self._try(kind, item))
 
     def once(self, key: Any, read: Callable[[], T]) -> T:
-        """Work something out at the first call, and remember it."""
+        """Compute a value at the first call, and cache it."""
         if key not in self._read:
             self._read[key] = read()
         found: T = self._read[key]
@@ -73,37 +73,37 @@ class PreflightContext:
 
     @cached_property
     def run(self) -> Object | None:
-        """The object that runs the program; None for setup charts."""
+        """Return the object that runs the program; None for setup charts."""
         return next(filter(run_kind, self.objects), None)
 
     @cached_property
     def pods(self) -> list[Pods]:
-        """The pods that the release makes."""
+        """Return the pods that the release makes."""
         return pods_of(self.objects)
 
     @cached_property
     def queue(self) -> str:
-        """The Kueue queue that the run asks for; empty = none."""
+        """Return the Kueue queue of the run; empty = none."""
         return str((self.run or {"metadata": {}})["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
 
     @property
     def nodes(self) -> list[Object]:
-        """All machines."""
+        """Return all machines."""
         return self.find(NODE)
 
     @cached_property
     def records(self) -> list[Record]:
-        """What Helm has recorded of the release."""
+        """Return Helm's records of the release."""
         return read_records(self.cluster, self.release, self.namespace)
 
     @cached_property
     def runs(self) -> list[Object]:
-        """The runs of the release that exist."""
+        """Return the live runs of the release."""
         return find_runs(self.cluster, self.release, self.namespace)
 
     @property
     def is_running(self) -> bool:
-        """Whether a run of the release holds, or waits for, machines already."""
+        """Report whether a run of the release already occupies or waits for machines."""
         return any(not outcome(run) for run in self.runs)
 
     def _try(self, kind: Kind, item: Object) -> Object | ClusterError:
@@ -117,13 +117,13 @@ class PreflightContext:
 
 
 def denied(error: ClusterError) -> str:
-    """Say what the caller may not do, such as `list nodes`; empty when the error is another one."""
+    """Return the missing permission, such as `list nodes`; empty for any other error."""
     match = _DENIED.search(str(error)) if error.status == 403 else None
     return f"{match['verb']} {match['resource']}" if match else ""
 
 
 def read_if_allowed(read: Callable[[], T]) -> T | None:
-    """Read what only helps: None when the caller may not."""
+    """Read optional data; None when the caller lacks the permission."""
     try:
         return read()
     except ClusterError as error:

@@ -1,4 +1,4 @@
-"""The controllers of the release's kinds: their APIs are served, they run, and their webhooks answer."""
+"""Checks of the controllers of the release's kinds: APIs are served, controllers run, webhooks answer."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.data.compatibility import lock
+from chartgen.data.compatibility import lock, within
 from chartgen.kube import LOCAL_QUEUE, ClusterError, Kind, Object
-from chartgen.kube.controllers import INSTALLED, KUEUE, Controller
-from chartgen.kube.run_kinds import API_KINDS, kind_of
+from chartgen.kube.controllers import INSTALLED, KUEUE, Controller, group_of
+from chartgen.kube.run_kinds import API_KINDS, kind_of, lacks_runtime
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.kueue import change_of_configuration, configuration, frameworks, look_at_configuration
-from chartgen.releases.preflight.result import Sign, failed, passed, warned
+from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 
 _DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
 _HOOKS = tuple(
@@ -20,97 +20,102 @@ _HOOKS = tuple(
     for name in ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 )
 _IMAGE = re.compile(r"(?:[^@]*/)?(?P<name>[^:@/]+)(?::(?P<tag>[^@/]+))?(?:@.*)?")
-# The words of chartgen.kube before those of the server.
+# Prefix that chartgen.kube adds to a message of the server.
 _OUR_WORDS = re.compile(r"^.*?(?:refused \S+ \S+|refuses access): ")
 _SERVICE = re.compile(r"https://(?P<service>[-\w]+)\.(?P<namespace>[-\w]+)\.svc")
 
 
-def api_versions(context: PreflightContext) -> Iterator[Sign]:
+def api_versions(context: PreflightContext) -> Iterator[Diagnosis]:
     """The API server knows every kind of the manifests, in the version in which they are written."""
     kinds = {(item["apiVersion"], item["kind"]) for item in context.objects}
     unknown = [kind for kind in sorted(kinds) if not context.cluster.serves(Kind(*kind, plural=""))]
     for api_version, name in unknown:
         yield failed(f"the cluster does not serve {name} in {api_version}", _way_to_serve(context, api_version, name))
     if not unknown:
-        shown = ", ".join(f"{name} {api_version}" for api_version, name in sorted(kinds) if _group(api_version))
+        shown = ", ".join(f"{name} {api_version}" for api_version, name in sorted(kinds) if group_of(api_version))
         yield passed(f"all kinds are served: {shown}" if shown else "all kinds are Kubernetes' own")
 
 
-def controllers(context: PreflightContext) -> Iterator[Sign]:
+def controllers(context: PreflightContext) -> Iterator[Diagnosis]:
     """The controllers of these kinds run."""
     for each in needed(context):
         yield _alive(context, each)
 
 
-def admission(context: PreflightContext) -> Iterator[Sign]:
-    """The API server takes the run: all its webhooks answer, and none refuses. Nothing is kept of it."""
+def admission(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The API server accepts the run in a dry run: all its webhooks answer, and none rejects it."""
     for kind, item in _samples(context):
         answer, name = context.trial(kind, item), f"{item['kind']} {item['metadata']['name']}"
-        if (
-            not isinstance(answer, ClusterError) or answer.status == 409
-        ):  # one that exists went through all webhooks too
+        if not isinstance(answer, ClusterError) or _cannot_be_tried(answer):
             yield passed(f"{name} is taken (tried without effect)")
         elif "failed calling webhook" in str(answer):
             yield failed(f"{name}: {said(answer)}", _look_at(answer))
-        elif answer.status != 404:  # a namespace that does not exist has a check of its own
+        elif answer.status != 404:  # a missing namespace has its own check
             yield failed(f"{name} is refused: {said(answer)}", "change the values that the message names")
 
 
-def queue_integration(context: PreflightContext) -> Iterator[Sign]:
-    """Kueue holds back runs of this kind; otherwise they pass by the queue, and take machines that others wait for."""
+def queue_integration(context: PreflightContext) -> Iterator[Diagnosis]:
+    """Kueue manages runs of this kind; otherwise they bypass the queue, and take machines that other runs wait for."""
     kind, run = served_kind(context), context.run
     if not (context.queue and run and kind):
         return
     answer = context.trial(kind, run)
     if isinstance(answer, ClusterError):
-        # other refusals are told by `admission`
-        yield from [_configured(context, run)] if answer.status == 409 else []
+        # `admission` reports other rejections
+        yield from [_configured(context, run)] if _cannot_be_tried(answer) else []
         return
     place: Any = answer["spec"]
     for key in kind_of(run).suspend:
         place = place.get(key, {})
     if place.get("suspend"):
-        yield passed(f"Kueue holds back each {run['kind']} with a queue until it is admitted")
+        yield passed(f"Kueue suspends each {run['kind']} with a queue until it is admitted")
     else:
         yield _passed_by(context, run)
 
 
-def _configured(context: PreflightContext, run: Object) -> Sign:
-    """Look into Kueue's configuration: a run that exists cannot be tried once more."""
+def _configured(context: PreflightContext, run: Object) -> Diagnosis:
+    """Check Kueue's configuration, where a dry run is impossible."""
     found = configuration(context)
     if found is None:
-        text = f"not checked whether Kueue holds back a {run['kind']}: this one exists, and Kueue's configuration"
-        return warned(f"{text} cannot be read", look_at_configuration())
+        text = f"not checked whether Kueue suspends a {run['kind']}: this one cannot be tried"
+        return warned(f"{text}, and Kueue's configuration cannot be read", look_at_configuration())
     if _framework(run) in frameworks(found):
         return passed(f"Kueue's configuration lists {_framework(run)}")
     return _passed_by(context, run)
 
 
-def _passed_by(context: PreflightContext, run: Object) -> Sign:
-    text = f"Kueue does not hold back a {run['kind']}, so that queue {context.queue} means nothing"
+def _passed_by(context: PreflightContext, run: Object) -> Diagnosis:
+    text = f"Kueue does not suspend a {run['kind']}, so queue {context.queue} has no effect"
     return failed(text, change_of_configuration(f"add {_framework(run)} to integrations.frameworks"))
 
 
+def _cannot_be_tried(answer: ClusterError) -> bool:
+    """Report whether a run exists, and has passed all webhooks, or lacks the runtime that its release creates first."""
+    return answer.status == 409 or lacks_runtime(str(answer))
+
+
 def _framework(run: Object) -> str:
-    return f"{_group(run['apiVersion'])}/{run['kind'].lower()}"
+    return f"{group_of(run['apiVersion'])}/{run['kind'].lower()}"
 
 
 def needed(context: PreflightContext) -> list[Controller]:
-    """Return the controllers of the release's kinds; for a cluster alone, all whose kinds it serves."""
+    """Return the controllers of the release's kinds; without a release, those of all kinds that the cluster serves."""
     if context.chart is None:
-        return [each for each in INSTALLED if any(_serves_group(context, group) for group in each.groups)]
-    groups = {_group(item["apiVersion"]) for item in context.objects}
-    return [each for each in INSTALLED if groups & set(each.groups) or (each is KUEUE and context.queue)]
+        known = [kind for kind in (LOCAL_QUEUE, *API_KINDS) if context.cluster.serves(kind)]
+        return [each for each in INSTALLED if any(each.serves(kind.api_version) for kind in known)]
+    serving = [each for each in INSTALLED if _serves_any(each, context.objects)]
+    used = {*serving, *(each.through for each in serving), *([KUEUE] if context.queue else [])}
+    return [each for each in INSTALLED if each in used]
 
 
 def kueue_version(context: PreflightContext) -> str:
-    """Return Kueue's version by the tag of its image; empty when that is not to be seen."""
+    """Return Kueue's version from the tag of its image; empty when that is unknown."""
     tags = [tag for deployment in _deployments(context, KUEUE) or () for _, tag in _images(deployment)]
     return next((tag for tag in tags if re.match(r"v?\d+\.\d", tag)), "")
 
 
 def served_kind(context: PreflightContext) -> Kind | None:
-    """Return the run's kind as the server knows it; None when it does not, which `api_versions` tells."""
+    """Return the run's kind as the server serves it; None when it does not, which `api_versions` reports."""
     return _kind(context, context.run) if context.run else None
 
 
@@ -121,25 +126,26 @@ def _kind(context: PreflightContext, item: Object) -> Kind | None:
 
 
 def _way_to_serve(context: PreflightContext, api_version: str, name: str) -> str:
-    group = _group(api_version)
-    rows = [row["api"] for row in lock()["apis"] if _group(row["api"]) == group]
+    group = group_of(api_version)
+    rows = [row["api"] for row in lock()["apis"] if group_of(row["api"]) == group]
     served = [api for api in rows if context.cluster.serves(Kind(api, name, plural=""))]
     if served:
         return f"use setup.kueueVersion={served[-1].rpartition('/')[2]}, which it serves"
-    owner = next((each for each in INSTALLED if group in each.groups), None)
+    owner = next((each for each in INSTALLED if each.serves(api_version)), None)
     return f"install {owner.name}: {owner.install}" if owner else f"install the CRD of {name}"
 
 
 def _samples(context: PreflightContext) -> Iterator[tuple[Kind, Object]]:
-    """Return what the controllers' webhooks are tried with: the run, or one object of each of their kinds."""
-    groups = {group for each in needed(context) for group in each.groups}
-    found = {item["kind"]: item for item in context.objects if _group(item["apiVersion"]) in groups}
+    """Yield objects to test the controllers' webhooks with: the run, or one object of each of their kinds."""
+    found = {
+        item["kind"]: item for each in needed(context) for item in context.objects if each.serves(item["apiVersion"])
+    }
     for item in [context.run] if context.run else found.values():
         if kind := _kind(context, item):
             yield kind, item
 
 
-def _alive(context: PreflightContext, controller: Controller) -> Sign:
+def _alive(context: PreflightContext, controller: Controller) -> Diagnosis:
     deployments = _deployments(context, controller)
     for each in deployments or ():
         if not each.get("status", {}).get("readyReplicas"):
@@ -148,19 +154,22 @@ def _alive(context: PreflightContext, controller: Controller) -> Sign:
             return failed(text, f"kubectl --namespace {controller.namespace} describe deployment {name}")
     if deployments:
         version = next((tag for each in deployments for _, tag in _images(each) if tag), "")
+        if version and not within({"from": controller.since}, version):
+            text = f"{controller.name} {version} runs; the charts need {controller.since} or newer"
+            return failed(text, f"upgrade it: {controller.install}")
         return passed(" ".join(filter(None, (controller.name, version, "runs"))))
     if any(controller.name.lower() in name for name in _hooks(context)):
-        # `admission` tells when they do not answer
+        # `admission` reports webhooks that do not answer
         return passed(f"{controller.name} has webhooks, and no Deployment in {controller.namespace}")
     if deployments is None:
         text = f"not checked whether {controller.name} runs: no permission to list deployments"
         return warned(text, f"kubectl --namespace {controller.namespace} get deployments")
-    text = f"no sign of {controller.name}: no Deployment in {controller.namespace}, no webhook"
+    text = f"{controller.name} is not installed: no Deployment in {controller.namespace}, no webhook"
     return warned(text, f"install it: {controller.install}")
 
 
 def _deployments(context: PreflightContext, controller: Controller) -> list[Object] | None:
-    """Return the controller's Deployments; None when the caller may not list them."""
+    """Return the controller's Deployments; None without the permission to list them."""
     found = read_if_allowed(lambda: context.find(_DEPLOYMENT, namespace=controller.namespace))
     if found is None:
         return None
@@ -178,20 +187,15 @@ def _hooks(context: PreflightContext) -> list[str]:
     return [item["metadata"]["name"] for items in found for item in items]
 
 
-def _serves_group(context: PreflightContext, group: str) -> bool:
-    known = (LOCAL_QUEUE, *API_KINDS)
-    return any(context.cluster.serves(kind) for kind in known if _group(kind.api_version) == group)
+def _serves_any(controller: Controller, objects: list[Object]) -> bool:
+    return any(controller.serves(item["apiVersion"]) for item in objects)
 
 
 def said(error: ClusterError) -> str:
-    """Return the server's own words."""
+    """Return the server's original message."""
     return _OUR_WORDS.sub("", error.problems[0].message).rstrip(";")
 
 
 def _look_at(error: ClusterError) -> str:
     match = _SERVICE.search(str(error))
     return f"kubectl --namespace {match['namespace']} get pods,endpointslices" if match else "start that controller"
-
-
-def _group(api_version: str) -> str:
-    return api_version.rpartition("/")[0]

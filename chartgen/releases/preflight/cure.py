@@ -1,4 +1,4 @@
-"""The command that makes what a target's setup chart holds, as this release needs it."""
+"""The command that installs or upgrades a target's setup chart for this release."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from chartgen.releases.preflight.context import PreflightContext
 
 RELEASE = "setup"
-_NOT_ITS = {"env", "secretEnv"}  # of the run alone, and what may hold a secret by mistake
+_NOT_ITS = {"env", "secretEnv"}  # concern only the run, and may contain a secret by mistake
 _QUEUES = {"ClusterQueue", "LocalQueue", "Queue"}
 
 
 def setup_step(context: PreflightContext, *, has_cluster_half: bool = False) -> str:
-    """Return the step that makes what the target's setup chart holds.
+    """Return the step that installs or upgrades the target's setup chart.
 
-    It takes the values of the run itself, so that the quota holds its machines and every resource of its pods.
+    It uses the values of the run, so that the quota covers its machines and every resource of its pods.
 
     Args:
         context: The release, and the cluster.
-        has_cluster_half: Whether the objects without a namespace are there, as for a second team: they belong to
-            another release, and Helm would refuse to make them again.
+        has_cluster_half: Whether the cluster-scoped objects exist, as for a second team: they belong to another
+            release, and Helm would refuse to create them again.
     """
     if context.chart is None or context.values is None:
         return "install the setup chart of your target: helm install setup charts/TARGET-setup -f site.yaml"
@@ -52,7 +52,7 @@ def setup_step(context: PreflightContext, *, has_cluster_half: bool = False) -> 
 
 
 def other_queues(context: PreflightContext) -> list[str]:
-    """Return the queues of the setup release that is there; an upgrade with another one would delete them."""
+    """Return the queues of the existing setup release; an upgrade with another queue would delete them."""
     records = _records(context)
     held = records[-1].objects if records else []
     return sorted({item["metadata"]["name"] for item in held if item["kind"] in _QUEUES})
@@ -65,7 +65,7 @@ def _verb(context: PreflightContext) -> list[str]:
 
 
 def _records(context: PreflightContext) -> list[Record]:
-    """Return the revisions of the setup release; none when the caller may not read them."""
+    """Return the revisions of the setup release; empty without the permission to read them."""
     return read_if_allowed(lambda: read_records(context.cluster, RELEASE, context.namespace)) or []
 
 
@@ -79,7 +79,7 @@ def _values(chart: Chart, values: Values) -> Iterator[str]:
 
 
 def _flags(layer: Layer, data: dict[str, Any]) -> Iterator[str]:
-    """Return a flag's values as they are in the end; a list is given as a whole."""
+    """Yield the final values of a flag; a list as a whole."""
     for keys in layer.assigned:
         value: Any = data
         path = []

@@ -1,4 +1,4 @@
-"""Device classes that a run claims, and whether Kueue knows them: from 0.18 on it admits no run with others."""
+"""Check that Kueue knows the device classes of a run: since 0.18 it does not admit runs with unknown ones."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from chartgen.releases.preflight.kueue import (
     mapped_classes,
     resource_groups,
 )
-from chartgen.releases.preflight.result import Sign, failed, passed, warned
+from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 
 _TEMPLATES = [
     Kind(f"resource.k8s.io/{version}", "ResourceClaimTemplate", "resourceclaimtemplates")
     for version in ("v1", "v1beta2", "v1beta1")
 ]
-# What a ComputeDomain's template claims, which its controller makes later (NVIDIA/k8s-dra-driver-gpu v25.8, README.md).
+# Device class in a ComputeDomain's template, made later by its controller (NVIDIA/k8s-dra-driver-gpu v25.8, README.md).
 _CHANNEL = "compute-domain-default-channel.nvidia.com"
 
 
-def queue_device_classes(context: PreflightContext) -> Iterator[Sign]:
-    """Kueue maps the device classes that the run claims to resources of the queue; others it admits never."""
+def queue_device_classes(context: PreflightContext) -> Iterator[Diagnosis]:
+    """Kueue maps the device classes that the run claims to resources of the queue; it never admits unmapped ones."""
     names = dict.fromkeys(
         str(claim["resourceClaimTemplateName"])
         for pods in context.pods
@@ -39,16 +39,22 @@ def queue_device_classes(context: PreflightContext) -> Iterator[Sign]:
     if not (context.queue and names):
         return
     if version and not any(within(row, version) for row in lock()["deviceClasses"]):
-        yield passed(f"Kueue {version} does not look at claims of devices")
+        yield passed(f"Kueue {version} ignores claims of devices")
         return
     for name in names:
-        yield from _judged(context, name, _classes(context, name))
+        requests = _requests(context, name)
+        classes = dict.fromkeys(str(each["deviceClassName"]) for each in requests if each.get("deviceClassName"))
+        if refused := sorted(set(map(_uncountable, requests)) - {""}):
+            text = f"Kueue admits no run with claim template {name}, whose requests have {' and '.join(refused)}"
+            yield failed(text, "request a number of devices: exactly, with allocationMode ExactCount and count")
+        else:
+            yield from _judged(context, name, list(classes))
 
 
-def _judged(context: PreflightContext, name: str, classes: list[str]) -> Iterator[Sign]:
+def _judged(context: PreflightContext, name: str, classes: list[str]) -> Iterator[Diagnosis]:
     found = configuration(context)
     if not classes or found is None:
-        why = "Kueue's configuration cannot be read" if classes else "the template is not to be seen"
+        why = "Kueue's configuration cannot be read" if classes else "the template cannot be read"
         text = f"not checked whether Kueue maps the device classes of claim template {name}: {why}"
         yield warned(text, look_at_configuration() if classes else f"kubectl get resourceclaimtemplate {name}")
         return
@@ -65,12 +71,12 @@ def _judged(context: PreflightContext, name: str, classes: list[str]) -> Iterato
             yield passed(f"Kueue counts device class {each} as {mapped[each]}, which queue {context.queue} covers")
 
 
-def _classes(context: PreflightContext, name: str) -> list[str]:
-    """Return the device classes of a template; none when nobody can see it."""
+def _requests(context: PreflightContext, name: str) -> list[dict[str, Any]]:
+    """Return the requests of a template, in the form of v1beta1 and of `exactly`; empty when it cannot be read."""
     for item in context.objects:
         spec: dict[str, Any] = item.get("spec") or {}
         if item["kind"] == "ComputeDomain" and _channel_of(spec) == name:
-            return [_CHANNEL]
+            return [{"deviceClassName": _CHANNEL}]
         if item["kind"] == "ResourceClaimTemplate" and item["metadata"]["name"] == name:
             return _requested(item)
     for kind in _TEMPLATES:
@@ -84,8 +90,16 @@ def _channel_of(spec: dict[str, Any]) -> str:
     return str(((spec.get("channel") or {}).get("resourceClaimTemplate") or {}).get("name", ""))
 
 
-def _requested(template: Object) -> list[str]:
-    # v1 and v1beta2 ask for `exactly` some; v1beta1 has the same one level higher
+def _requested(template: Object) -> list[dict[str, Any]]:
+    # v1 and v1beta2 have these fields below `exactly`, v1beta1 one level higher
     requests = ((template["spec"].get("spec") or {}).get("devices") or {}).get("requests") or ()
-    classes = [(each.get("exactly") or each).get("deviceClassName", "") for each in requests]
-    return list(dict.fromkeys(filter(None, classes)))
+    return [each.get("exactly") or each for each in requests]
+
+
+def _uncountable(request: dict[str, Any]) -> str:
+    """Return what Kueue cannot count in a request, if anything (kubernetes-sigs/kueue v0.19.2, pkg/dra/claims.go)."""
+    if "firstAvailable" in request:
+        return "firstAvailable"
+    if request.get("adminAccess"):
+        return "adminAccess"
+    return "allocationMode All" if request.get("allocationMode") == "All" else ""

@@ -1,8 +1,9 @@
-"""All checks of the doctor, in the order of a table: the client first, then what a release needs, then its past."""
+"""All checks of the doctor, in table order: first the client, then the requirements of a release, then its past."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TypeAlias
 
 from chartgen.helm.chart import Chart
@@ -23,11 +24,11 @@ from chartgen.releases.preflight import (
     volcano,
 )
 from chartgen.releases.preflight.context import PreflightContext, denied
-from chartgen.releases.preflight.result import Diagnosis, Sign
+from chartgen.releases.preflight.result import Diagnosis, warned
 
-Check: TypeAlias = "Callable[[PreflightContext], Iterator[Sign]]"
+Check: TypeAlias = "Callable[[PreflightContext], Iterator[Diagnosis]]"
 
-# A check's name with dashes is its id.
+# The id of a check is its name with dashes.
 RELEASE: tuple[Check, ...] = (
     versions.helm_version,
     versions.kubernetes_version,
@@ -54,6 +55,7 @@ RELEASE: tuple[Check, ...] = (
     references.config_maps,
     references.service_account,
     references.priority_classes,
+    references.runtime_classes,
     references.networks,
     security.pod_security,
     security.pod_admission,
@@ -74,18 +76,18 @@ CLUSTER: tuple[Check, ...] = (
 def examine(
     cluster: Cluster, chart: Chart, values: Values, objects: list[Object], release: str, namespace: str
 ) -> list[Diagnosis]:
-    """Look up in a cluster whether it has all that a release needs; nothing is changed.
+    """Check whether a cluster meets all requirements of a release; nothing is changed.
 
     Args:
         cluster: The cluster.
         chart: The release's chart.
-        values: The user's layers, which fit the chart.
-        objects: The manifests, as the chart renders them with these values.
+        values: The user's layers, validated against the chart.
+        objects: The manifests of the chart with these values.
         release: The release's name.
         namespace: Its namespace.
 
     Returns:
-        What each check that concerns these objects found. What the caller may not read is a warning.
+        The results of all applicable checks; a missing read permission is a warning.
 
     Raises:
         MissingToolError: The cluster does not answer.
@@ -94,11 +96,11 @@ def examine(
 
 
 def examine_cluster(cluster: Cluster, namespace: str = "") -> list[Diagnosis]:
-    """Look up what can be said of a cluster without a chart.
+    """Run the checks of a cluster that need no chart.
 
     Args:
         cluster: The cluster.
-        namespace: Where releases would live; default the context's.
+        namespace: Namespace of future releases; default the context's.
 
     Raises:
         MissingToolError: The cluster does not answer.
@@ -107,13 +109,11 @@ def examine_cluster(cluster: Cluster, namespace: str = "") -> list[Diagnosis]:
 
 
 def _examine(checks: tuple[Check, ...], context: PreflightContext) -> list[Diagnosis]:
-    return [
-        Diagnosis(_id(check), sign.status, sign.text, sign.fix) for check in checks for sign in _run(check, context)
-    ]
+    return [replace(found, name=_id(check)) for check in checks for found in _run(check, context)]
 
 
-def _run(check: Check, context: PreflightContext) -> Iterator[Sign]:
-    """Run a check; what the caller may not read is said, not raised."""
+def _run(check: Check, context: PreflightContext) -> Iterator[Diagnosis]:
+    """Run a check; report a missing read permission instead of raising it."""
     try:
         yield from check(context)
     except ClusterError as error:
@@ -121,8 +121,8 @@ def _run(check: Check, context: PreflightContext) -> Iterator[Sign]:
         if not what:
             raise
         verb, _, resource = what.partition(" ")
-        fix = f"ask for it (kubectl auth can-i {verb} {resource}), or let somebody who may run chartgen doctor"
-        yield Sign("warn", f"not checked: no permission to {what}", fix)
+        fix = f"ask for it (kubectl auth can-i {verb} {resource}), or run chartgen doctor as an account that may"
+        yield warned(f"not checked: no permission to {what}", fix)
 
 
 def _id(check: Check) -> str:

@@ -1,4 +1,4 @@
-"""The objects of Kueue that a run's queue consists of, in whichever version the cluster serves them."""
+"""The Kueue objects of a run's queue, in the API version that the cluster serves."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 from chartgen.data.compatibility import lock
 from chartgen.errors import ChartgenError
 from chartgen.helm.yaml import load, require_map
-from chartgen.kube import CONFIG_MAP, Kind, Object
+from chartgen.kube import CONFIG_MAP, Cluster, Kind, Object
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 
 NAMESPACE = "kueue-system"
-# Where Kueue's installers put its own configuration (kubernetes-sigs/kueue v0.19.2, config/components/manager).
+# Location of Kueue's own configuration with its installers (kubernetes-sigs/kueue v0.19.2, config/components/manager).
 CONFIGURATION = "kueue-manager-config"
 _FILE = "controller_manager_config.yaml"
-# Without a list, only this kind is held back (the same, apis/config/v1beta2/defaults.go).
+# Without a list, Kueue manages only this kind (the same repository, apis/config/v1beta2/defaults.go).
 _FRAMEWORKS = ["batch/job"]
 
 _KINDS = {
@@ -26,21 +26,26 @@ _KINDS = {
 }
 
 
-def kueue_kind(context: PreflightContext, name: str) -> Kind:
-    """Return a kind of Kueue in the newest version that the cluster serves; the newest of all when it serves none."""
+def served_kind(cluster: Cluster, name: str) -> Kind:
+    """Return a kind of Kueue in the newest version that a cluster serves; if none, in the newest version."""
     plural, namespaced = _KINDS[name]
     versions = [row["api"] for row in reversed(lock()["apis"]) if row["of"] == "Kueue"]
     kinds = [Kind(version, name, plural, namespaced=namespaced) for version in versions]
-    return next((kind for kind in kinds if context.cluster.serves(kind)), kinds[0])
+    return next((kind for kind in kinds if cluster.serves(kind)), kinds[0])
+
+
+def kueue_kind(context: PreflightContext, name: str) -> Kind:
+    """Return a kind of Kueue in the version to use on the release's cluster."""
+    return served_kind(context.cluster, name)
 
 
 def local_queue(context: PreflightContext) -> Object | None:
-    """Return the LocalQueue that the run asks for."""
+    """Return the LocalQueue of the run."""
     return context.get(kueue_kind(context, "LocalQueue"), context.queue) if context.queue else None
 
 
 def cluster_queue(context: PreflightContext) -> Object | None:
-    """Return the ClusterQueue behind it; that of the same name, as setup charts make it, when the LocalQueue lacks."""
+    """Return the run's ClusterQueue; without a LocalQueue the one of the same name, which setup charts make."""
     if not context.queue:
         return None
     local = local_queue(context)
@@ -48,7 +53,7 @@ def cluster_queue(context: PreflightContext) -> Object | None:
 
 
 def resource_groups(context: PreflightContext) -> list[dict[str, Any]]:
-    """Return the resource groups of the ClusterQueue; none when there is no such queue."""
+    """Return the resource groups of the ClusterQueue; empty when it does not exist."""
     found: list[dict[str, Any]] = (cluster_queue(context) or {"spec": {}})["spec"].get("resourceGroups", [])
     return found
 
@@ -62,7 +67,7 @@ def flavors_of(context: PreflightContext) -> list[Object]:
 
 
 def configuration(context: PreflightContext) -> dict[str, Any] | None:
-    """Return Kueue's own configuration; None when the caller may not read it, or it is not where installers put it."""
+    """Return Kueue's own configuration; None when it is not readable or not in the usual location."""
 
     def read() -> Object | None:
         return read_if_allowed(lambda: context.cluster.get(CONFIG_MAP, CONFIGURATION, NAMESPACE))
@@ -75,7 +80,7 @@ def configuration(context: PreflightContext) -> dict[str, Any] | None:
 
 
 def frameworks(found: dict[str, Any]) -> list[str]:
-    """Return the kinds that a configuration of Kueue makes it hold back, such as kubeflow.org/pytorchjob."""
+    """Return the kinds that Kueue manages with a configuration, such as kubeflow.org/pytorchjob."""
     return list((found.get("integrations") or {}).get("frameworks") or _FRAMEWORKS)
 
 
@@ -96,7 +101,7 @@ def look_at_configuration() -> str:
 
 
 def _may_use(spec: dict[str, Any], flavor: Object) -> bool:
-    """Report whether a pod's selector leaves a flavor's machines in; other labels than the flavor's do not count."""
+    """Report whether a pod's selector allows a flavor's machines; only the flavor's labels count."""
     labels = flavor["spec"].get("nodeLabels", {})
     own = spec.get("nodeSelector") or {}
     return all(own.get(key, value) == value for key, value in labels.items())

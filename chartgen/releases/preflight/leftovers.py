@@ -1,4 +1,4 @@
-"""What earlier commands left: runs that no record holds, and records of commands that never ended."""
+"""Leftovers of earlier commands: runs without a record, and records of commands that never ended."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from chartgen.kube import Object
 from chartgen.kube.workloads import outcome
 from chartgen.releases.history import OWNER_ANNOTATION, Record
 from chartgen.releases.preflight.context import PreflightContext
-from chartgen.releases.preflight.result import Sign, warned
+from chartgen.releases.preflight.result import Diagnosis, warned
 
-# Helm's words for what a command that was killed leaves (pkg/release/common/status.go).
+# Helm's states of a release after a killed command (pkg/release/common/status.go).
 _UNFINISHED = {"pending-install", "pending-upgrade", "pending-rollback", "uninstalling"}
 
 
-def orphans(context: PreflightContext) -> Iterator[Sign]:
-    """Every run that Helm made is one of the last revision; Helm itself looks at no other when it uninstalls."""
-    # runs of Argo CD and Flux may not have it
+def orphans(context: PreflightContext) -> Iterator[Diagnosis]:
+    """Every run that Helm made belongs to the last revision; an uninstall by Helm ignores all others."""
+    # runs of Argo CD and Flux may lack it
     made = [run for run in context.runs if OWNER_ANNOTATION in run["metadata"].get("annotations", {})]
     for run in made:
         record = _record_of(context, run)
@@ -24,8 +24,8 @@ def orphans(context: PreflightContext) -> Iterator[Sign]:
             yield _orphan(context, run, record)
 
 
-def stuck_release(context: PreflightContext) -> Iterator[Sign]:
-    """The last command on the release came to its end."""
+def stuck_release(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The last command on the release was completed."""
     for record in context.records[-1:]:
         if record.status in _UNFINISHED:
             text = f"revision {record.revision} is {record.status} since {record.updated:%Y-%m-%d %H:%M} UTC"
@@ -34,7 +34,7 @@ def stuck_release(context: PreflightContext) -> Iterator[Sign]:
 
 
 def _record_of(context: PreflightContext, run: Object) -> Record | None:
-    """Return the newest record that holds a run."""
+    """Return the newest record that contains a run."""
     key = (run["kind"], run["metadata"]["name"])
     for record in reversed(context.records):
         if key in {(item["kind"], item["metadata"]["name"]) for item in record.objects}:
@@ -42,10 +42,10 @@ def _record_of(context: PreflightContext, run: Object) -> Record | None:
     return None
 
 
-def _orphan(context: PreflightContext, run: Object, record: Record | None) -> Sign:
+def _orphan(context: PreflightContext, run: Object, record: Record | None) -> Diagnosis:
     kind, name = run["kind"], run["metadata"]["name"]
     ended = outcome(run)
-    state = f"has {ended}" if ended else "still holds its machines"
+    state = f"has {ended}" if ended else "still occupies its machines"
     if record:
         text = f"{kind} {name} is left from revision {record.revision} and {state}"
         return warned(text, f"chartgen upgrade replaces it, chartgen uninstall {context.release} removes it")

@@ -1,4 +1,4 @@
-"""The machines: enough of them have the labels, are Ready, let the pods in, hold them, and are free now."""
+"""Checks of the machines: enough of them have the labels, are Ready, are tolerated, large enough and free."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from fractions import Fraction
 from chartgen.kube import CONFIG_MAP, INSTANCE_LABEL, POD, Kind, Object
 from chartgen.kube.pods import Pods
 from chartgen.kube.quantities import Quantities, add, show
-from chartgen.kube.scheduling import has_label, is_selected, offers, room, wanted_labels, why_unusable
-from chartgen.kube.taints import untolerated
+from chartgen.kube.scheduling import has_label, is_selected, offers, room, untolerated, wanted_labels, why_unusable
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.kueue import flavors_of
-from chartgen.releases.preflight.result import Sign, failed, passed, warned
+from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 
-# What an autoscaler leaves in a cluster: a status (kubernetes/autoscaler, cluster-autoscaler/FAQ.md), or its own kind
-# (karpenter.sh, Concepts); a run for which Kueue asks for machines says how long it wants them (GKE, Flex Start).
+# Signs of an autoscaler in a cluster: a status (kubernetes/autoscaler, cluster-autoscaler/FAQ.md), or its own kind
+# (karpenter.sh, Concepts). A run for which Kueue requests machines has their duration (GKE, Flex Start).
 _AUTOSCALER = "cluster-autoscaler-status"
 _KARPENTER = Kind("karpenter.sh/v1", "NodePool", "nodepools", namespaced=False)
 _ON_DEMAND = "provreq.kueue.x-k8s.io/maxRunDurationSeconds"
@@ -29,11 +28,11 @@ class Fleet:
 
     Args:
         pods: The pods.
-        selected: Machines with the labels that they ask for.
-        usable: Those of them that are Ready and not cordoned.
-        tolerated: Those of these whose taints the pods tolerate.
-        needed: How many machines the pods fill.
-        places: Pods that fit onto the tolerated machines, were they empty.
+        selected: Machines that match the pods' selector.
+        usable: Selected machines that are Ready and not cordoned.
+        tolerated: Usable machines whose taints the pods tolerate.
+        needed: Number of machines that the pods fill.
+        places: Number of pods that fit onto the tolerated machines when these are empty.
     """
 
     pods: Pods
@@ -44,7 +43,7 @@ class Fleet:
     places: int
 
 
-def machines(context: PreflightContext) -> Iterator[Sign]:
+def machines(context: PreflightContext) -> Iterator[Diagnosis]:
     """Enough machines have the labels that the pods ask for, are Ready and not cordoned."""
     for fleet in _fleets(context):
         lacking = _lacking(context, fleet)
@@ -57,7 +56,7 @@ def machines(context: PreflightContext) -> Iterator[Sign]:
             yield passed(f"{count} Ready, {fleet.needed} needed for {fleet.pods}")
 
 
-def machine_taints(context: PreflightContext) -> Iterator[Sign]:
+def machine_taints(context: PreflightContext) -> Iterator[Diagnosis]:
     """The pods tolerate the taints of enough machines."""
     for fleet in _fleets(context):
         least = min(fleet.needed, len(fleet.usable))
@@ -72,15 +71,15 @@ def machine_taints(context: PreflightContext) -> Iterator[Sign]:
             yield passed(f"the taints of {len(fleet.tolerated)} machines let {fleet.pods} in")
 
 
-def machine_capacity(context: PreflightContext) -> Iterator[Sign]:
+def machine_capacity(context: PreflightContext) -> Iterator[Diagnosis]:
     """Enough machines offer the GPUs, network adapters and memory that a pod asks for."""
     for fleet in _fleets(context):
         count = len(fleet.tolerated)
         small = [node for node in fleet.tolerated if not room(offers(node), fleet.pods.requests)]
         if small and fleet.places < fleet.pods.count:
             name, shown = small[0]["metadata"]["name"], _shortage(small[0], fleet.pods)
-            text = f"{count - len(small)} of {count} machines can hold one of {fleet.pods}: {name} {shown}"
-            yield failed(text, f"kubectl describe node {name}, and look at its device plugins")
+            text = f"{count - len(small)} of {count} machines have room for one of {fleet.pods}: {name} {shown}"
+            yield failed(text, f"kubectl describe node {name}, and check its device plugins")
         elif count >= fleet.needed and fleet.places < fleet.pods.count:
             text = f"{count} machine{'s' * (count != 1)} together have room for {fleet.places} of {fleet.pods}"
             yield failed(text, "add machines, or ask for fewer or smaller pods")
@@ -89,13 +88,13 @@ def machine_capacity(context: PreflightContext) -> Iterator[Sign]:
             yield passed(f"machines offer {shown} to a pod")
 
 
-def machines_free(context: PreflightContext) -> Iterator[Sign]:
-    """Enough of them are free now; the release's own pods make room for their successors."""
+def machines_free(context: PreflightContext) -> Iterator[Diagnosis]:
+    """Enough machines are free now; the release's own pods make room for their successors."""
     fleets = [fleet for fleet in _fleets(context) if fleet.pods.devices and fleet.places >= fleet.pods.count]
     if not fleets:
         return
     used: dict[str, Quantities] = {node["metadata"]["name"]: {} for fleet in fleets for node in fleet.tolerated}
-    # one by one: the pods of a large cluster fill hundreds of megabytes
+    # as a stream: the pods of a large cluster fill hundreds of megabytes
     for pod in context.cluster.each(POD, fields="status.phase!=Succeeded,status.phase!=Failed"):
         place = pod["spec"].get("nodeName")
         if place in used and not _is_own(context, pod):
@@ -104,13 +103,13 @@ def machines_free(context: PreflightContext) -> Iterator[Sign]:
         free = sum(room(_free(node, used), fleet.pods.requests) for node in fleet.tolerated)
         if free < fleet.pods.count:
             text = f"room for {free} of {fleet.pods} now, {fleet.places} when other pods end"
-            yield warned(text, "kubectl get pods --all-namespaces -o wide shows who holds them; the run waits")
+            yield warned(text, "kubectl get pods --all-namespaces -o wide shows the pods on them; the run waits")
         else:
             yield passed(f"room for {free} pods now, {fleet.pods} asked for")
 
 
-def gpu_machines(context: PreflightContext) -> Iterator[Sign]:
-    """What GPU machines the cluster has, for those who have not chosen a target."""
+def gpu_machines(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The cluster has GPU machines; they are listed to help choose a target."""
     kinds: dict[str, list[Object]] = {}
     for node in context.nodes:
         if any(name.endswith("/gpu") and amount for name, amount in offers(node).items()):
@@ -134,12 +133,12 @@ def _fleet(context: PreflightContext, pods: Pods) -> Fleet:
     usable = [node for node in selected if not why_unusable(node)]
     tolerated = [node for node in usable if not _untolerated(context, pods, node)]
     rooms = {node["metadata"]["name"]: room(offers(node), pods.requests) for node in selected}
-    needed = -(-pods.count // max([1, *rooms.values()]))  # machines that hold none are told by `machine_capacity`
+    needed = -(-pods.count // max([1, *rooms.values()]))  # `machine_capacity` reports too small machines
     return Fleet(pods, selected, usable, tolerated, needed, sum(rooms[node["metadata"]["name"]] for node in tolerated))
 
 
 def _untolerated(context: PreflightContext, pods: Pods, node: Object) -> list[str]:
-    """Return the taints that keep pods off; Kueue adds the tolerations of a queue's flavors when it admits them."""
+    """Return the taints that repel pods; Kueue adds the tolerations of a queue's flavors on admission."""
     own = pods.spec.get("tolerations", [])
     found = untolerated(node, own)
     if found and context.queue:
@@ -149,7 +148,7 @@ def _untolerated(context: PreflightContext, pods: Pods, node: Object) -> list[st
 
 
 def _lacking(context: PreflightContext, fleet: Fleet) -> str:
-    """Say what machines lack; empty when enough are there."""
+    """Report which resources machines lack; empty when enough machines have them."""
     if len(fleet.usable) >= fleet.needed:
         return ""
     if reasons := [f"{node['metadata']['name']} {why}" for node in fleet.selected if (why := why_unusable(node))]:
@@ -167,7 +166,7 @@ def _cure(fleet: Fleet) -> str:
     if cordoned:
         return f"kubectl uncordon {' '.join(cordoned)}"
     if len(fleet.selected) > len(fleet.usable):
-        return "kubectl describe node, which says why it is not Ready"
+        return "kubectl describe node, which shows why it is not Ready"
     return f"add {fleet.needed - len(fleet.selected)} machines, or correct nodeSelector or machineType"
 
 
@@ -192,7 +191,7 @@ def _is_own(context: PreflightContext, pod: Object) -> bool:
 
 
 def _grows(context: PreflightContext) -> bool:
-    """Report whether machines come when pods wait for them."""
+    """Report whether an autoscaler adds machines for pending pods."""
     if any(_ON_DEMAND in item["metadata"].get("annotations", {}) for item in context.objects):
         return True
     status = read_if_allowed(lambda: context.cluster.get(CONFIG_MAP, _AUTOSCALER, "kube-system"))

@@ -1,4 +1,4 @@
-"""What the caller may do: all that installing, upgrading, following and removing the release takes."""
+"""Check of the caller's permissions to install, upgrade, follow and remove the release."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from typing import Any
 from chartgen.kube import LEASE, Cluster, Kind
 from chartgen.releases.history import storage_kind
 from chartgen.releases.preflight.context import PreflightContext
-from chartgen.releases.preflight.result import Sign, failed, passed, warned
+from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 
 _RULES = Kind("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False)
 _ACCESS = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
-# What Helm does with the objects of a chart (pkg/kube), and with its own records (pkg/storage/driver).
+# Verbs of Helm for the objects of a chart (pkg/kube), and for its own records (pkg/storage/driver).
 _MANAGED = ("get", "create", "patch", "delete")
 _RECORDS = ("get", "list", "create", "update", "delete")
-# With what status, logs and wait follow a release.
+# Permissions of status, logs and wait.
 _FOLLOWED = (("pods", ("get", "list", "watch")), ("pods/log", ("get",)), ("events", ("list",)))
 
 
 @dataclass(frozen=True)
 class Need:
-    """What has to be done with one resource.
+    """Required permissions for one resource.
 
     Args:
-        group: Its API group; empty for the core.
+        group: Its API group; empty for the core group.
         resource: Its plural, and a subresource after a slash.
-        verbs: What is done with it.
-        namespaced: Whether it lives in the namespace.
-        essential: Without it the release cannot be installed, upgraded or removed.
+        verbs: The required verbs.
+        namespaced: Whether it is namespaced.
+        essential: Whether install, upgrade and removal of the release need it.
     """
 
     group: str
@@ -45,19 +45,19 @@ class Need:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks, in one namespace."""
+    """The permissions of the caller in one namespace."""
 
     cluster: Cluster
     namespace: str
 
     @cached_property
     def rules(self) -> Any:
-        """What the server knows of the caller's permissions; it may be incomplete, as with a cloud's own accounts."""
+        """Return the caller's permissions known to the server; may be incomplete, as with a cloud's own accounts."""
         review = {"apiVersion": _RULES.api_version, "kind": _RULES.name, "metadata": {}}
         return self.cluster.create(_RULES, {**review, "spec": {"namespace": self.namespace}})["status"]
 
     def lacks(self, need: Need) -> list[str]:
-        """Return the verbs of a need that the caller may not use."""
+        """Return the verbs of a need that the caller lacks."""
         unproven = [verb for verb in need.verbs if not (need.namespaced and self._proven(need, verb))]
         if need.namespaced and not self.rules.get("incomplete"):
             return unproven
@@ -83,8 +83,8 @@ class Caller:
         return bool(answer["status"]["allowed"])
 
 
-def permissions(context: PreflightContext) -> Iterator[Sign]:
-    """The caller may do all that the release needs."""
+def permissions(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The caller has all permissions that the release needs."""
     caller, well = Caller(context.cluster, context.namespace), True
     for need in _needs(context):
         if verbs := caller.lacks(need):
@@ -107,7 +107,7 @@ def _needs(context: PreflightContext) -> Iterator[Need]:
         yield Need("", resource, verbs, essential=False)
 
 
-def _missing(context: PreflightContext, need: Need, verbs: list[str]) -> Sign:
+def _missing(context: PreflightContext, need: Need, verbs: list[str]) -> Diagnosis:
     place = f" in namespace {context.namespace}" if need.namespaced else ""
     text = f"no permission to {', '.join(verbs)} {need}{place}"
     role = f"--namespace {context.namespace} create role" if need.namespaced else "create clusterrole"

@@ -1,4 +1,4 @@
-"""The run's Kueue queue: it exists and admits, its quota holds the run, its flavors fit the pods."""
+"""Checks of the run's Kueue queue: it exists and admits runs, its quota suffices, its flavors match the pods."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from chartgen.kube.scheduling import is_matched, is_selected, why_unusable
 from chartgen.releases.preflight.context import PreflightContext, condition, read_if_allowed
 from chartgen.releases.preflight.cure import RELEASE, other_queues, setup_step
 from chartgen.releases.preflight.kueue import cluster_queue, flavors_of, kueue_kind, local_queue, resource_groups
-from chartgen.releases.preflight.result import Sign, failed, passed, warned
+from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 
 _PODSET = "kueue.x-k8s.io/podset-"
-# Requests that name a level of the topology, and the one that does not (Kueue, pkg/controller/constants).
+# Requests for a level of the topology, and the request without a level (Kueue, pkg/controller/constants).
 _LEVELS = tuple(f"{_PODSET}{mode}-topology" for mode in ("required", "preferred", "slice-required"))
 _ANY_LEVEL = f"{_PODSET}unconstrained-topology"
 
 
-def queue(context: PreflightContext) -> Iterator[Sign]:
+def queue(context: PreflightContext) -> Iterator[Diagnosis]:
     """The queue exists, and admits runs."""
     if not context.queue:
         return
@@ -38,7 +38,8 @@ def queue(context: PreflightContext) -> Iterator[Sign]:
             f"ClusterQueue {name} takes no runs of namespace {context.namespace}: its namespaceSelector leaves it out"
         )
         yield failed(
-            text, f"kubectl label namespace {context.namespace} as `kubectl get clusterqueue {name} -o yaml` says"
+            text,
+            f"kubectl label namespace {context.namespace}; kubectl get clusterqueue {name} -o yaml shows the selector",
         )
         return
     stopped = [(item, kind) for item, kind in ((local, "localqueue"), (held, "clusterqueue")) if _is_stopped(item)]
@@ -52,12 +53,12 @@ def queue(context: PreflightContext) -> Iterator[Sign]:
         waiting = held["status"].get("pendingWorkloads", 0)
         yield passed(f"queue {context.queue} is active, {waiting} runs wait in ClusterQueue {name}")
     elif not stopped:
-        reason = active.get("message") or "Kueue has not looked at it"
+        reason = active.get("message") or "Kueue has not processed it"
         yield failed(f"ClusterQueue {name} is not active: {reason}", f"kubectl describe clusterqueue {name}")
 
 
-def queue_quota(context: PreflightContext) -> Iterator[Sign]:
-    """The quota covers every resource that the pods request, and holds the whole run."""
+def queue_quota(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The quota covers every resource that the pods request, and suffices for the whole run."""
     held = cluster_queue(context)
     if held is None:
         return
@@ -74,8 +75,8 @@ def queue_quota(context: PreflightContext) -> Iterator[Sign]:
             yield _quota(context, held, [each for each in group["flavors"] if each["name"] in usable], wanted)
 
 
-def queue_tolerations(context: PreflightContext) -> Iterator[Sign]:
-    """The pods carry the flavors' tolerations already: what Kueue adds to a run makes its next upgrade a conflict."""
+def queue_tolerations(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The pods already have the flavors' tolerations; if Kueue adds them to a run, its next upgrade is a conflict."""
     flavors = flavors_of(context)
     clean = True
     for flavor in flavors:
@@ -94,8 +95,8 @@ def queue_tolerations(context: PreflightContext) -> Iterator[Sign]:
         yield passed("the pods carry the tolerations of the queue's flavors")
 
 
-def queue_topology(context: PreflightContext) -> Iterator[Sign]:
-    """A run that asks for a topology gets a flavor with one, of which the machines have all labels."""
+def queue_topology(context: PreflightContext) -> Iterator[Diagnosis]:
+    """A run that requests a topology gets a flavor with a topology, and the machines have all labels of its levels."""
     asked = {key: value for pods in context.pods for key, value in pods.annotations.items() if key in _LEVELS}
     is_asked = asked or any(_ANY_LEVEL in pods.annotations for pods in context.pods)
     for flavor in flavors_of(context) if is_asked else ():
@@ -111,9 +112,9 @@ def queue_topology(context: PreflightContext) -> Iterator[Sign]:
         yield from _levels(context, topology, levels, asked)
 
 
-def _levels(context: PreflightContext, topology: str, levels: list[str], asked: dict[str, str]) -> Iterator[Sign]:
+def _levels(context: PreflightContext, topology: str, levels: list[str], asked: dict[str, str]) -> Iterator[Diagnosis]:
     for level in sorted(set(asked.values()) - set(levels)):
-        yield failed(f"{level} is no level of topology {topology}", f"set topology.level to one of {', '.join(levels)}")
+        yield failed(f"topology {topology} has no level {level}", f"set topology.level to one of {', '.join(levels)}")
     for pods in context.pods:
         nodes = [node for node in context.nodes if is_selected(node, pods.spec) and not why_unusable(node)]
         for level in levels:
@@ -127,8 +128,8 @@ def _levels(context: PreflightContext, topology: str, levels: list[str], asked: 
             yield passed(f"{len(nodes)} machines have the {len(levels)} labels of topology {topology}")
 
 
-def _quota(context: PreflightContext, held: Object, flavors: list[dict[str, Any]], asked: Quantities) -> Sign:
-    """Judge the flavors of one resource group; the first that holds the run is taken, as Kueue does."""
+def _quota(context: PreflightContext, held: Object, flavors: list[dict[str, Any]], asked: Quantities) -> Diagnosis:
+    """Check the flavors of one resource group; like Kueue, use the first with enough quota for the run."""
     name = held["metadata"]["name"]
     tables = {each["name"]: {item["name"]: item for item in each["resources"]} for each in flavors}
     cohort = held["spec"].get("cohortName") or held["spec"].get("cohort")
@@ -151,8 +152,8 @@ def _quota(context: PreflightContext, held: Object, flavors: list[dict[str, Any]
     return failed(text, f"kubectl edit clusterqueue {name}: raise nominalQuota (setup.quota.nodes), or use fewer nodes")
 
 
-def _room(context: PreflightContext, held: Object, flavor: str, nominal: Quantities, asked: Quantities) -> Sign:
-    """Say whether the quota that holds the run is free now; a run of this release gives its own back."""
+def _room(context: PreflightContext, held: Object, flavor: str, nominal: Quantities, asked: Quantities) -> Diagnosis:
+    """Report whether enough quota is free now; a run of this release returns its own share."""
     reserved = held.get("status", {}).get("flavorsReservation", [])
     rows = [item for each in reserved if each["name"] == flavor for item in each.get("resources", ())]
     taken = {item["name"]: read(item.get("total", 0)) for item in rows}
@@ -169,14 +170,14 @@ def _amounts(table: Quantities, resources: set[str]) -> str:
     return " and ".join(f"{show(table[resource], resource)} {resource}" for resource in sorted(resources))
 
 
-def _absent(context: PreflightContext) -> Sign:
+def _absent(context: PreflightContext) -> Diagnosis:
     names = sorted(item["metadata"]["name"] for item in _local_queues(context))
     others = f"; it has {', '.join(names)}" if names else ""
     text = f"no queue {context.queue!r} in namespace {context.namespace}{others}"
     held = set(other_queues(context)) - {context.queue}
     if held:
-        return failed(text, f"set queue.name to {' or '.join(sorted(held))}, which release {RELEASE} holds")
-    # a ClusterQueue belongs to no namespace, so many users cannot read it
+        return failed(text, f"set queue.name to {' or '.join(sorted(held))}, which release {RELEASE} created")
+    # a ClusterQueue is cluster-scoped, so many users cannot read it
     is_there = read_if_allowed(lambda: cluster_queue(context)) is not None
     return failed(text, f"{setup_step(context, has_cluster_half=is_there)}, or set queue.name")
 
@@ -190,5 +191,5 @@ def _is_stopped(item: Object) -> bool:
 
 
 def _normal(toleration: dict[str, Any]) -> dict[str, Any]:
-    """Write a toleration as Kueue compares it (pkg/util/tolerations): no operator means Equal."""
+    """Normalize a toleration as Kueue does (pkg/util/tolerations): no operator means Equal."""
     return {**toleration, "operator": toleration.get("operator") or "Equal"}

@@ -1,4 +1,4 @@
-"""What the pods refer to by name, and somebody else makes: secrets, accounts, priorities, networks."""
+"""Checks of the objects that the pods refer to and the release does not make, such as secrets and networks."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from chartgen.kube.pods import Pods
 from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.cure import setup_step
 from chartgen.releases.preflight.kueue import kueue_kind
-from chartgen.releases.preflight.result import Sign, failed, passed
+from chartgen.releases.preflight.result import Diagnosis, failed, passed
 
 _ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 _PRIORITY = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
+_RUNTIME = Kind("node.k8s.io/v1", "RuntimeClass", "runtimeclasses", namespaced=False)
 _WORKLOAD_PRIORITY = "kueue.x-k8s.io/priority-class"  # on the run (Kueue, pkg/controller/constants)
 _NETWORK = Kind("networking.gke.io/v1", "Network", "networks", namespaced=False)
 _PARAMETERS = Kind("networking.gke.io/v1", "GKENetworkParamSet", "gkenetworkparamsets", namespaced=False)
-# GKE, "Set up multi-network support for Pods": interfaces of a pod, and the network that needs no object.
+# GKE, "Set up multi-network support for Pods": interfaces of a pod, and the network without an object.
 _INTERFACES, _POD_NETWORK = "networking.gke.io/interfaces", "default"
 
 
-def secrets(context: PreflightContext) -> Iterator[Sign]:
-    """Secrets that the pods read exist, with the keys that they read."""
+def secrets(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The secrets that the pods read exist, with the required keys."""
     for name, keys in sorted(_secrets(context).items()):
         if context.makes("Secret", name):
             continue
@@ -31,7 +32,7 @@ def secrets(context: PreflightContext) -> Iterator[Sign]:
         place = f"kubectl --namespace {context.namespace}"
         if found is None:
             make = "".join(f" --from-literal={key}=..." for key in sorted(keys)) or " --from-literal=KEY=..."
-            text = f"there is no secret {name} in namespace {context.namespace}"
+            text = f"no secret {name} in namespace {context.namespace}"
             yield failed(text, f"{place} create secret generic {name}{make}")
         elif missing := sorted(keys - set(found.get("data", {}))):
             yield failed(f"secret {name} has no key {', '.join(missing)}", f"{place} edit secret {name}")
@@ -39,14 +40,14 @@ def secrets(context: PreflightContext) -> Iterator[Sign]:
             yield passed(f"secret {name} exists")
 
 
-def pull_secrets(context: PreflightContext) -> Iterator[Sign]:
+def pull_secrets(context: PreflightContext) -> Iterator[Diagnosis]:
     """Secrets for pulling images exist."""
     names = {each["name"] for pods in context.pods for each in pods.spec.get("imagePullSecrets", ())}
     make = "create secret docker-registry {} --docker-server=... --docker-username=... --docker-password=..."
     yield from _existing(context, SECRET, "image pull secret", names, make)
 
 
-def config_maps(context: PreflightContext) -> Iterator[Sign]:
+def config_maps(context: PreflightContext) -> Iterator[Diagnosis]:
     """ConfigMaps that the pods read and the release does not make exist."""
     volumes = [volume.get("configMap", {}) for pods in context.pods for volume in pods.spec.get("volumes", ())]
     named = {each["name"] for each in [*volumes, *_sources(context, "configMap")] if each and not each.get("optional")}
@@ -54,36 +55,48 @@ def config_maps(context: PreflightContext) -> Iterator[Sign]:
     yield from _existing(context, CONFIG_MAP, "ConfigMap", others, "create configmap {} --from-file=...")
 
 
-def service_account(context: PreflightContext) -> Iterator[Sign]:
-    """The account of the pods exists; without it no pod is made."""
+def service_account(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The service account of the pods exists; without it pods cannot be created."""
     names = {pods.spec["serviceAccountName"] for pods in context.pods if pods.spec.get("serviceAccountName")}
     others = {name for name in names if not context.makes("ServiceAccount", name)}
     yield from _existing(context, _ACCOUNT, "service account", others, "create serviceaccount {}")
 
 
-def _existing(context: PreflightContext, kind: Kind, what: str, names: set[str], make: str) -> Iterator[Sign]:
-    """Look for objects of the namespace; `make` is what kubectl is told to make one of a name."""
+def _existing(context: PreflightContext, kind: Kind, what: str, names: set[str], make: str) -> Iterator[Diagnosis]:
+    """Check that objects of the namespace exist; `make` is the kubectl command that creates one by name."""
     for name in sorted(names):
         if context.get(kind, name) is None:
-            text = f"there is no {what} {name} in namespace {context.namespace}"
+            text = f"no {what} {name} in namespace {context.namespace}"
             yield failed(text, f"kubectl --namespace {context.namespace} {make.format(name)}")
         else:
             yield passed(f"{what} {name} exists")
 
 
-def priority_classes(context: PreflightContext) -> Iterator[Sign]:
+def runtime_classes(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The runtime classes of the pods exist; without them pods cannot be created."""
+    names = {pods.spec["runtimeClassName"] for pods in context.pods if pods.spec.get("runtimeClassName")}
+    for name in sorted(names):
+        if context.get(_RUNTIME, name) is None:
+            yield failed(
+                f"no RuntimeClass {name}", "install the operator that creates it, such as NVIDIA's GPU Operator"
+            )
+        else:
+            yield passed(f"RuntimeClass {name} exists")
+
+
+def priority_classes(context: PreflightContext) -> Iterator[Diagnosis]:
     """The priority classes of the pods, and of the run in its queue, exist."""
     wanted = {(_PRIORITY, pods.spec["priorityClassName"]) for pods in context.pods if "priorityClassName" in pods.spec}
     if context.run and (name := context.run["metadata"].get("labels", {}).get(_WORKLOAD_PRIORITY)):
         wanted.add((kueue_kind(context, "WorkloadPriorityClass"), name))
     for kind, name in sorted(wanted, key=str):
         if context.get(kind, name) is None:
-            yield failed(f"there is no {kind.name} {name}", f"ask the platform team for a {kind.name}, or leave it out")
+            yield failed(f"no {kind.name} {name}", f"ask the platform team for a {kind.name}, or leave it out")
         else:
             yield passed(f"{kind.name} {name} exists")
 
 
-def networks(context: PreflightContext) -> Iterator[Sign]:
+def networks(context: PreflightContext) -> Iterator[Diagnosis]:
     """GKE's network objects for the pods' further interfaces exist, with their parameters."""
     names = {name for pods in context.pods for name in _networks(pods)}
     if not names:
@@ -93,7 +106,7 @@ def networks(context: PreflightContext) -> Iterator[Sign]:
     wanted = {name: found[name]["spec"]["parametersRef"]["name"] for name in sorted(names & set(found))}
     empty = sorted(name for name, parameters in wanted.items() if parameters not in sets)
     if missing := sorted(names - set(found)):
-        text = f"there is no network {', '.join(missing)}"
+        text = f"no network {', '.join(missing)}"
         yield failed(text, f"{setup_step(context)} with setup.networks, or set network.hostNetwork=true")
     if empty:
         yield failed(
@@ -104,7 +117,7 @@ def networks(context: PreflightContext) -> Iterator[Sign]:
 
 
 def _secrets(context: PreflightContext) -> dict[str, set[str]]:
-    """Return the secrets that containers and volumes need, each with the keys that are asked for."""
+    """Return the secrets that containers and volumes need, each with the requested keys."""
     found: dict[str, set[str]] = {}
     for source in _sources(context, "secret"):
         if not source.get("optional"):
@@ -117,7 +130,7 @@ def _secrets(context: PreflightContext) -> dict[str, set[str]]:
 
 
 def _sources(context: PreflightContext, kind: str) -> list[dict[str, Any]]:
-    """Return what containers' variables come from: `secret` or `configMap`."""
+    """Return the sources of the containers' variables, of kind `secret` or `configMap`."""
     containers = [container for pods in context.pods for container in pods.containers]
     keys = [each.get("valueFrom", {}).get(f"{kind}KeyRef") for one in containers for each in one.get("env", ())]
     whole = [each.get(f"{kind}Ref") for one in containers for each in one.get("envFrom", ())]

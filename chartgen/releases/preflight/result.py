@@ -1,4 +1,4 @@
-"""What the doctor says: one line for each thing that was looked at."""
+"""Results of the doctor: one line per check."""
 
 from __future__ import annotations
 
@@ -9,29 +9,14 @@ Status: TypeAlias = Literal["pass", "warn", "fail"]
 
 
 @dataclass(frozen=True)
-class Sign:
-    """What a check found, before it gets the check's name.
-
-    Args:
-        status: Whether it is well; a failure keeps the release from running.
-        text: What was found, with the numbers.
-        fix: The command or step that cures it; empty when nothing has to be done.
-    """
-
-    status: Status
-    text: str
-    fix: str = ""
-
-
-@dataclass(frozen=True)
 class Diagnosis:
-    """What a check found.
+    """Result of a check.
 
     Args:
-        name: Stable id of the check, such as queue-quota.
-        status: Whether it is well; a failure keeps the release from running.
-        text: What was found, with the numbers.
-        fix: The command or step that cures it; empty when nothing has to be done.
+        name: Stable id of the check, such as queue-quota; empty until the examination sets it.
+        status: The outcome; a failure prevents the release from running.
+        text: The finding, with numbers.
+        fix: The command or step that fixes the problem; empty when nothing is to do.
     """
 
     name: str
@@ -40,16 +25,16 @@ class Diagnosis:
     fix: str = ""
 
 
-def passed(text: str) -> Sign:
-    """Say that something is well."""
-    return Sign("pass", text)
+def passed(text: str) -> Diagnosis:
+    """Return the result of a passed check."""
+    return Diagnosis("", "pass", text)
 
 
-def warned(text: str, fix: str) -> Sign:
-    """Say what a user should know, although the release can run."""
-    return Sign("warn", text, fix)
+def warned(text: str, fix: str) -> Diagnosis:
+    """Return a warning: the release can run, but the user should know about it."""
+    return Diagnosis("", "warn", text, fix)
 
 
-def failed(text: str, fix: str) -> Sign:
-    """Say what keeps the release from running."""
-    return Sign("fail", text, fix)
+def failed(text: str, fix: str) -> Diagnosis:
+    """Return a failure: it prevents the release from running."""
+    return Diagnosis("", "fail", text, fix)

@@ -1,4 +1,4 @@
-"""What the namespace allows its pods: privileges, and how much they may ask for."""
+"""Checks of the namespace: privileges and resource limits of its pods."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from chartgen.kube.pods import Pods
 from chartgen.kube.quantities import Quantities, add, read_all, show
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.controllers import said
-from chartgen.releases.preflight.result import Sign, failed, passed, warned
+from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 
 _QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
 _LEVEL = "pod-security.kubernetes.io/enforce"
-# Capabilities that the level baseline lets a container add (Kubernetes, Pod Security Standards).
+# Capabilities that a container may add at level baseline (Kubernetes, Pod Security Standards).
 _BASELINE = {
     "AUDIT_WRITE",
     "CHOWN",
@@ -32,17 +32,17 @@ _BASELINE = {
 }
 
 
-def namespace(context: PreflightContext) -> Iterator[Sign]:
-    """The release's namespace exists; Helm does not make it."""
+def namespace(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The release's namespace exists; Helm does not create it."""
     if context.get(NAMESPACE, context.namespace) is None:
-        text = f"there is no namespace {context.namespace}"
+        text = f"namespace {context.namespace} does not exist"
         yield failed(text, f"kubectl create namespace {context.namespace}, or name another with -n")
     else:
         yield passed(f"namespace {context.namespace} exists")
 
 
-def pod_security(context: PreflightContext) -> Iterator[Sign]:
-    """The Pod Security level of the namespace lets the pods have their privileges."""
+def pod_security(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The Pod Security level of the namespace allows the privileges of the pods."""
     level = _level(context.get(NAMESPACE, context.namespace))
     asked = _asked(context)
     if asked and level != "privileged":
@@ -54,8 +54,8 @@ def pod_security(context: PreflightContext) -> Iterator[Sign]:
         )
 
 
-def pod_admission(context: PreflightContext) -> Iterator[Sign]:
-    """The API server takes a pod of each sort: limits of the namespace, accounts and webhooks. Nothing is kept."""
+def pod_admission(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The API server accepts a pod of each kind in a dry run: limits of the namespace, accounts and webhooks."""
     for pods in context.pods:
         answer = context.trial(POD, _pod(pods))
         if not isinstance(answer, ClusterError):
@@ -65,15 +65,15 @@ def pod_admission(context: PreflightContext) -> Iterator[Sign]:
             yield failed(f"one of {pods} is refused: {said(answer)}", step)
 
 
-def namespace_quota(context: PreflightContext) -> Iterator[Sign]:
-    """The ResourceQuotas of the namespace leave room for all pods; what has scopes is left to `pod_admission`."""
+def namespace_quota(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The ResourceQuotas of the namespace leave room for all pods; `pod_admission` covers quotas with scopes."""
     asked = _counted(context.pods)
     for quota in context.find(_QUOTA, namespace=context.namespace):
         if not quota["spec"].get("scopes") and not quota["spec"].get("scopeSelector"):
             yield _judge(context, quota, asked)
 
 
-def _judge(context: PreflightContext, quota: Object, asked: Quantities) -> Sign:
+def _judge(context: PreflightContext, quota: Object, asked: Quantities) -> Diagnosis:
     name, most = quota["metadata"]["name"], read_all(quota["spec"].get("hard", {}))
     used = read_all(quota.get("status", {}).get("used", {}))
     over = [key for key in sorted(most) if asked.get(key, 0) > most[key]]
@@ -90,7 +90,7 @@ def _judge(context: PreflightContext, quota: Object, asked: Quantities) -> Sign:
 
 
 def _counted(found: list[Pods]) -> Quantities:
-    """Count as a ResourceQuota does: pods, requests and limits, `cpu` being another word for `requests.cpu`."""
+    """Count as a ResourceQuota does: pods, requests and limits, with `cpu` as an alias of `requests.cpu`."""
     requests = add(pods.total for pods in found)
     limits = add(_limits(pods) for pods in found)
     named = {f"requests.{name}": amount for name, amount in requests.items()}
@@ -109,7 +109,7 @@ def _show(table: Quantities, key: str) -> str:
 
 
 def _is_told(context: PreflightContext, answer: ClusterError) -> bool:
-    """Report whether `pod_security` has said the same from the namespace's label."""
+    """Report whether `pod_security` has already reported this from the namespace's label."""
     namespace = read_if_allowed(lambda: context.get(NAMESPACE, context.namespace))
     refused = "violates PodSecurity" in str(answer) and _level(namespace) != "privileged"
     return refused and bool(_asked(context))
@@ -125,7 +125,7 @@ def _asked(context: PreflightContext) -> list[str]:
 
 
 def _privileges(pods: Pods) -> Iterator[str]:
-    """Return what only the level privileged allows."""
+    """Yield the settings that only the level privileged allows."""
     yield from (name for name in ("hostNetwork", "hostPID", "hostIPC") if pods.spec.get(name))
     if any("hostPath" in volume for volume in pods.spec.get("volumes", ())):
         yield "hostPath volumes"
@@ -141,7 +141,7 @@ def _privileges(pods: Pods) -> Iterator[str]:
 
 def _pod(pods: Pods) -> Object:
     name = "-".join(filter(None, (pods.owner.rpartition(" ")[2], pods.role, "trial")))
-    # what asks for a queue would be held back, and what belongs to a run would be counted as its pod
+    # a pod with a queue would be suspended, and a pod with a run's labels would be counted as its pod
     labels = {key: value for key, value in pods.metadata.get("labels", {}).items() if "kueue" not in key}
     metadata = {"name": name, "labels": labels, "annotations": pods.annotations}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"restartPolicy": "Never", **pods.spec}}

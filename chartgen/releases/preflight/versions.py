@@ -1,4 +1,4 @@
-"""Versions: Helm, Kubernetes, and what both must be for this chart and its machines."""
+"""Checks of the versions of Helm and Kubernetes that this chart and its machines require."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from chartgen.helm.program import find_helm
 from chartgen.helm.yaml import load, require_map
 from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.controllers import kueue_version
-from chartgen.releases.preflight.result import Sign, failed, passed
+from chartgen.releases.preflight.result import Diagnosis, failed, passed
 
 _AT_LEAST = re.compile(r">=\s*v?([0-9.]+)")
 
 
-def helm_version(_: PreflightContext) -> Iterator[Sign]:
-    """Helm is there, and new enough."""
+def helm_version(_: PreflightContext) -> Iterator[Diagnosis]:
+    """Helm is installed and new enough."""
     try:
         helm = find_helm()
     except MissingToolError as error:
-        yield failed(str(error), "chartgen engines build helm")
+        yield failed(str(error), "chartgen engines get helm")
     else:
         yield passed(f"Helm {'.'.join(map(str, helm.version))} at {helm.executable}")
 
 
-def kubernetes_version(context: PreflightContext) -> Iterator[Sign]:
-    """Kubernetes is as new as the chart asks for."""
+def kubernetes_version(context: PreflightContext) -> Iterator[Diagnosis]:
+    """Kubernetes has at least the version that the chart requires."""
     found = context.cluster.version
     floor = _floor(context)
     if floor and version(found) < version(floor):
@@ -39,8 +39,8 @@ def kubernetes_version(context: PreflightContext) -> Iterator[Sign]:
         yield passed(f"Kubernetes {found}" + (f", {floor} or newer is needed" if floor else ""))
 
 
-def machine_versions(context: PreflightContext) -> Iterator[Sign]:
-    """Kubernetes and Kueue are as new as the machine type and the setup chart's dialect need."""
+def machine_versions(context: PreflightContext) -> Iterator[Diagnosis]:
+    """Kubernetes and Kueue have at least the versions that the machine type and the setup chart's dialect require."""
     job = job_of(context.chart, context.values) if context.chart and context.values else None
     if job:
         kueue = kueue_version(context) if context.queue else ""
@@ -49,7 +49,7 @@ def machine_versions(context: PreflightContext) -> Iterator[Sign]:
 
 
 def _floor(context: PreflightContext) -> str:
-    """Return the lowest Kubernetes version of the chart; all of chartgen's say `>=`."""
+    """Return the lowest Kubernetes version of the chart; all charts of chartgen use `>=`."""
     head = context.chart.files["Chart.yaml"] if context.chart else "{}"
     match = _AT_LEAST.search(str(require_map(load(head, "Chart.yaml"), "Chart.yaml").get("kubeVersion", "")))
     return match[1] if match else ""

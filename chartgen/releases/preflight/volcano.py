@@ -1,4 +1,4 @@
-"""The run's Volcano queue: it exists, is open, and its capability holds the whole gang."""
+"""Check of the run's Volcano queue: it exists, is open, and its capability suffices for the whole gang."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from chartgen.kube.quantities import add, read_all, show
 from chartgen.kube.workloads import is_volcano
 from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.cure import setup_step
-from chartgen.releases.preflight.result import Sign, failed, passed, warned
+from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 
 
-def volcano_queue(context: PreflightContext) -> Iterator[Sign]:
-    """The queue exists, is open, and may give what the gang asks for."""
+def volcano_queue(context: PreflightContext) -> Iterator[Diagnosis]:
+    """The queue exists, is open, and its capability covers the requests of the gang."""
     if not (context.run and is_volcano(context.run)):
         return
     name = context.run["spec"].get("queue", "default")
     found = context.get(VOLCANO_QUEUE, name)
     if found is None:
-        yield failed(f"there is no Volcano queue {name}", f"{setup_step(context)}, or set queue.name")
-    elif (state := found.get("status", {}).get("state", "not looked at")) != "Open":
+        yield failed(f"no Volcano queue {name}", f"{setup_step(context)}, or set queue.name")
+    elif (state := found.get("status", {}).get("state", "not processed yet")) != "Open":
         yield failed(f"Volcano queue {name} is {state}", f"vcctl queue operate --action open --name {name}")
     else:
         yield _capability(context, name, found)
 
 
-def _capability(context: PreflightContext, name: str, found: Object) -> Sign:
+def _capability(context: PreflightContext, name: str, found: Object) -> Diagnosis:
     asked = add(pods.total for pods in context.pods)
     most = read_all(_table(found, "spec", "capability"))
     used = read_all(_table(found, "status", "allocated"))

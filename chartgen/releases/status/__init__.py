@@ -1,1 +1,1 @@
-"""What runs in a cluster: the runs of a release, their pods and queues, and what they say of themselves."""
+"""State of a release in a cluster: its runs, their pods, queues, events and logs."""

@@ -1,4 +1,4 @@
-"""Events: often the only trace of what happened to a run. Kubernetes keeps them for an hour."""
+"""Events: often the only trace of a problem of a run. Kubernetes keeps them for an hour."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from chartgen.kube.run_kinds import RUN_NAMES
 from chartgen.releases.history import read_time
 from chartgen.releases.status.pods import refusal
 
-# Warnings on a run that repeat what its pods or its PodGroup say, or mean nothing (Volcano, training-operator).
+# Warnings on a run that repeat those of its pods or PodGroup, or are meaningless (Volcano, training-operator).
 _NO_REASON = {"PodGroupPending", "Unschedulable", "SchedulingGated", "SetPodTemplateRestartPolicy"}
-# Who takes a pod away, by the reason of the event on the pod (kubernetes, pkg/controller/tainteviction,
+# Causes of a pod's removal, by the reason of the pod's event (kubernetes, pkg/controller/tainteviction,
 # pkg/scheduler/framework/preemption, pkg/kubelet/eviction, pkg/controller/nodelifecycle).
 _LOSSES = {
     "TaintManagerEviction": "its machine was lost or drained",
@@ -29,10 +29,10 @@ class Event:
 
     Args:
         about: Kind and name of its object.
-        reason: One word of who wrote it.
-        message: What was written.
-        at: When it happened last.
-        source: Who wrote it.
+        reason: Its reason, one word.
+        message: Its message.
+        at: Time of its last occurrence.
+        source: Its author.
     """
 
     about: tuple[str, str]
@@ -47,13 +47,13 @@ class Event:
 
 @dataclass(frozen=True)
 class Loss:
-    """A pod that was taken away.
+    """A pod that was removed from a run.
 
     Args:
         pod: Its name.
-        machine: The machine that it ran on; empty when no event tells.
-        why: Who took it, in words.
-        at: When.
+        machine: Its machine; empty when no event shows it.
+        why: Description of the cause.
+        at: Time of the removal.
     """
 
     pod: str
@@ -63,7 +63,7 @@ class Loss:
 
 
 def run_warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Event]:
-    """Return the Warning events of the runs and their Jobs: a refused Job or pod leaves no other trace."""
+    """Return the Warning events of the runs and their Jobs: a rejected Job or pod leaves no other trace."""
     own = tuple(f"{run['metadata']['name']}" for run in runs)
     if not own:
         return []
@@ -77,21 +77,21 @@ def run_warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> li
 
 
 def pod_warnings(cluster: Cluster, pods: Iterable[str], namespace: str) -> list[Event]:
-    """Return the Warning events of pods, without the scheduler's, which the pods repeat."""
+    """Return the Warning events of pods, except the scheduler's, which the pods repeat."""
     names = set(pods)
     found = _read(cluster, namespace, "type=Warning,involvedObject.kind=Pod")
     return [event for event in found if event.about[1] in names and event.reason != "FailedScheduling"]
 
 
 def events_of(cluster: Cluster, item: Object) -> list[Event]:
-    """Return the events of one object that mean something, oldest first."""
+    """Return the meaningful events of one object, oldest first."""
     metadata = item["metadata"]
     found = _read(cluster, metadata["namespace"], f"involvedObject.uid={metadata['uid']}")
     return sorted((event for event in found if event.reason not in _NO_REASON), key=lambda event: event.at)
 
 
 def losses(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Loss]:
-    """Return the pods of runs that were taken away, first one first."""
+    """Return the removed pods of runs, oldest removal first."""
     own = tuple(f"{run['metadata']['name']}-" for run in runs)
     found = [
         (event, why)
@@ -105,7 +105,7 @@ def losses(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Los
 
 
 def _machines(cluster: Cluster, pods: set[str], namespace: str) -> dict[str, str]:
-    """Return the machine that each pod was placed on last, which only events tell once the pods are gone."""
+    """Return the last machine of each pod, which only events show once the pods are gone."""
     placed = (event for event in _read(cluster, namespace, "reason=Scheduled,involvedObject.kind=Pod"))
     own = sorted((event for event in placed if event.about[1] in pods), key=lambda event: event.at)
     return {event.about[1]: event.message.rpartition(" to ")[2] for event in own}

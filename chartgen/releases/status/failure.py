@@ -1,4 +1,4 @@
-"""How a run failed: which rank first, with which exit code and last words, and what the controllers did then."""
+"""Failure of a run: the first failed rank with its exit code and last lines, and the reaction of the controllers."""
 
 from __future__ import annotations
 
@@ -11,23 +11,31 @@ from chartgen.kube import Cluster, ClusterError, Object
 from chartgen.kube.run_kinds import kind_of
 from chartgen.kube.workloads import why_failed
 from chartgen.releases.status.events import losses
-from chartgen.releases.status.last_lines import telling
-from chartgen.releases.status.members import End, Member
-from chartgen.releases.status.pod_logs import last_lines
+from chartgen.releases.status.members import End, Member, last_lines
+from chartgen.releases.status.messages import LONGEST
 
-_READ, _SHOWN = 200, 10  # lines of the log that are searched, and shown
+_READ, _SHOWN = 200, 10  # lines of the log: searched, shown
 _LATE = datetime.max.replace(tzinfo=timezone.utc)
-_SIGNALLED = {137, 143}  # SIGKILL, SIGTERM: mostly the consequence of another pod's end
-# What torchrun and mpirun say of the process that failed first (torch/distributed/elastic/multiprocessing/errors;
+_SIGNALLED = {137, 143}  # SIGKILL, SIGTERM: usually caused by the end of another pod
+# Reports of torchrun and mpirun on the process that failed first (torch/distributed/elastic/multiprocessing/errors;
 # Open MPI, orte/tools/orterun/help-orterun.txt and prrte, src/tools/prte/help-prte.txt).
 _ROOT_CAUSE = re.compile(r"Root Cause \(first observed failure\):.*?rank\s+: (\d+) .*?exitcode\s+: (-?\d+)", re.DOTALL)
 _MPI = re.compile(r"Process name: \[[^\]]*\],\s*(\d+)\]\s+Exit code:\s+(\d+)")
 _TOLD = {"Root Cause (first observed failure):": _ROOT_CAUSE, "Process name: [": _MPI}
-_REPORT = 4096  # characters from there that are searched; torchrun's report has five short lines and the error's first
+_REPORT = 4096  # searched characters from there; torchrun's report has five short lines and the error's first line
+# torchrun's first message after a failed process (torch/distributed/elastic/multiprocessing/api.py); its own
+# traceback and summary follow.
+_LAUNCHER = re.compile(r"torch/distributed/elastic/.*failed \(exitcode: |^torch\.distributed\.elastic\..*Error:")
+# The last line of a Python traceback, and the message of a start script. PyTorch puts the rank before the error that
+# ended a rank; lines without a rank are errors during Python's cleanup.
+_CAUSE = re.compile(
+    r"^(?P<rank>\[rank\d+\]: ?)?([A-Za-z_][\w.]*(Error|Exception|Interrupt)(: |$)|transport: |chartgen: )"
+)
 _HINTS = {
     "OOMKilled": "raise `launchers.<name>.resources`, or lower what the program keeps in memory",
     "DeadlineExceeded": "raise `run.deadlineSeconds`",
 }
+_HUNG = 75  # library/workloads/common/files/hang.py
 
 
 @dataclass(frozen=True)
@@ -35,15 +43,15 @@ class Failure:
     """The first failure of a run.
 
     Args:
-        what: Who failed and how, in one line.
-        rank: Global rank of the process that failed first; None when nobody tells.
-        exit_code: Its exit code, else that of its container; None when nobody tells.
-        pod: Its pod; empty when it is gone and nothing tells its name.
+        what: Description of the failure, in one line.
+        rank: Global rank of the process that failed first; None when unknown.
+        exit_code: Its exit code, else that of its container; None when unknown.
+        pod: Its pod; empty when it is gone and its name is unknown.
         machine: Its machine.
-        at: When.
-        lines: The lines of its log that say why.
-        then: What the controllers did, one sentence each.
-        hint: What to do.
+        at: Time of the failure.
+        lines: The lines of its log that show the cause.
+        then: Reactions of the controllers, one sentence each.
+        hint: Advice for the user.
     """
 
     what: str
@@ -60,10 +68,10 @@ class Failure:
 def find_failure(
     cluster: Cluster, runs: Sequence[Object], failed: Sequence[Member], release: str, namespace: str
 ) -> Failure:
-    """Report a run's first failure.
+    """Return the first failure of a run.
 
     Args:
-        cluster: Where it ran.
+        cluster: The cluster of the run.
         runs: The release's runs.
         failed: Its pods that failed.
         release: The release's name.
@@ -71,15 +79,19 @@ def find_failure(
     """
     then = tuple(reactions(runs))
     if failed:
-        first = min(failed, key=_when)
-        return _of_pod(cluster, first, len(failed), then, release, namespace)
+        return _of_pod(cluster, first_of(failed), len(failed), then, release, namespace)
     hint = "see `kubectl get events`; Kubernetes keeps them for an hour"
     unknown = Failure("no failed pod is left: the first one was evicted or deleted", then=then, hint=hint)
     return find_loss(cluster, runs, namespace) or unknown
 
 
+def first_of(failed: Sequence[Member]) -> Member:
+    """Return the pod that failed first."""
+    return min(failed, key=_when)
+
+
 def find_loss(cluster: Cluster, runs: Sequence[Object], namespace: str) -> Failure | None:
-    """Return which pod of runs was taken away first, which makes controllers start a run again; None when none was."""
+    """Return the first removal of a pod, which makes controllers restart a run; None without one."""
     lost = losses(cluster, runs, namespace)
     if not lost:
         return None
@@ -92,12 +104,12 @@ def find_loss(cluster: Cluster, runs: Sequence[Object], namespace: str) -> Failu
 
 
 def reactions(runs: Iterable[Object]) -> list[str]:
-    """Say what the controllers did with runs after a failure."""
+    """Report the reactions of the controllers to a failure of runs."""
     return [text for run in runs for text in (_restarted(run), why_failed(run)) if text]
 
 
 def restarts(run: Object) -> int:
-    """Count how often the controller has started a whole run again."""
+    """Return how often the controller has restarted a whole run."""
     return kind_of(run).status.restarts(run)
 
 
@@ -117,7 +129,8 @@ def _of_pod(
     exit_code = code if code is not None else end.exit_code or None
     others = f"; {count - 1} more failed after it" if count > 1 else ""
     shown = next((f" --rank {each}" for each in (rank, *member.ranks) if each is not None), "")
-    hint = _HINTS.get(end.reason, f"`chartgen logs {release}{shown}` shows more")
+    more = f"`chartgen logs {release}{shown}` shows " + ("where it hung" if exit_code == _HUNG else "more")
+    hint = _HINTS.get(end.reason, more)
     return Failure(
         what=f"{_who(member, rank)} {_how(end, exit_code)}{others}",
         rank=rank,
@@ -134,12 +147,12 @@ def _of_pod(
 def _log(cluster: Cluster, member: Member, namespace: str) -> list[str]:
     try:
         return last_lines(cluster, member, namespace, _READ)
-    except ClusterError as error:  # the machine may be gone with the pod's log; the rest is still worth telling
+    except ClusterError as error:  # the machine may be gone with the pod's log; still report the rest
         return [f"(the log cannot be read: {error})"]
 
 
 def _when(member: Member) -> tuple[datetime, bool, int]:
-    """Order failures: the earliest first; of equal ones not what a signal ended."""
+    """Return the sort key of a failure: the earliest first; of simultaneous ones, those without a signal first."""
     end = member.ends[0]
     return end.at or _LATE, end.exit_code in _SIGNALLED, member.index or 0
 
@@ -166,3 +179,19 @@ def _how(end: End, exit_code: int | None) -> str:
         return f"failed: {end.message or end.reason or 'no reason given'}"
     reason = f" ({end.reason})" if end.reason not in {"", "Error"} else ""
     return f"failed first: {end.container} ended with exit code {exit_code}{reason}"
+
+
+def telling(log: Sequence[str], count: int) -> list[str]:
+    """Return the lines that show why a program failed.
+
+    Args:
+        log: The end of its log.
+        count: Maximum number of lines.
+
+    Returns:
+        Consecutive lines that end with the cause; the last lines when the cause is unknown.
+    """
+    end = next((index for index, line in enumerate(log) if _LAUNCHER.search(line, 0, LONGEST)), len(log))
+    causes = {index: match["rank"] for index in range(end) if (match := _CAUSE.match(log[index]))}
+    last = max((index for index in causes if causes[index]), default=max(causes, default=len(log) - 1)) + 1
+    return [*log[max(0, last - count) : last]]

@@ -1,7 +1,7 @@
 """The log of one rank's pod, followed across lost connections, restarted containers and replaced pods.
 
-Kubernetes gives a log only from a whole second on (PodLogOptions.sinceTime), so that some lines come twice: those are
-recognized by their time stamp and text.
+Kubernetes returns a log only from a whole second on (PodLogOptions.sinceTime), so some lines arrive twice: their time
+stamp and text identify them.
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
 from chartgen.errors import ChartgenError, MissingToolError
-from chartgen.kube import POD, Cluster, ClusterError, Streams
+from chartgen.kube import POD, Cluster, ClusterError, Streams, is_passing
 from chartgen.kube.workloads import each_pod, find_runs, outcome
 from chartgen.programs import Progress
 from chartgen.releases.history import read_time
-from chartgen.releases.status.members import Member, member
-from chartgen.releases.status.pod_logs import pod_log, since_option
-from chartgen.releases.status.watch import is_passing
+from chartgen.releases.status.members import Member, member, pod_log, since_option
 
 _PAUSE = 0.5  # seconds between two attempts
 _NOT_YET = {400, 404}  # the container has not started, or the pod is gone
-_OVERLAP = timedelta(seconds=1)  # two streams of a container may write their lines in another order than their times
+_OVERLAP = timedelta(seconds=1)  # lines of a container's two streams may not be in the order of their times
 
 
 class Seen:
-    """Which lines of a log were shown, as far back as they can come again."""
+    """Recently shown lines of a log, as far back as they can arrive again."""
 
     def __init__(self) -> None:
         self._recent: dict[tuple[str, str], int] = Counter()
@@ -34,7 +32,7 @@ class Seen:
         self._from: datetime | None = None
 
     def options(self) -> dict[str, str | int]:
-        """Begin to read anew: give the option of the API that leaves out what cannot be new."""
+        """Prepare to read the log again, and return the API option that skips old lines."""
         self._again = Counter(self._recent)
         return {"sinceTime": f"{self._from:%Y-%m-%dT%H:%M:%SZ}"} if self._from else {}
 
@@ -44,7 +42,7 @@ class Seen:
         try:
             time = read_time(stamp)
         except ValueError:
-            return line  # a word of the kubelet itself
+            return line  # a message of the kubelet itself
         if self._again[stamp, text]:
             self._again[stamp, text] -= 1
             return None
@@ -60,16 +58,16 @@ class Seen:
 
 
 class Follower:
-    """Follows one pod and those that replace it.
+    """Follows the log of one pod and of the pods that replace it.
 
     Args:
-        cluster: Where it runs.
+        cluster: The cluster of the pod.
         release: Its release.
-        pod: The pod to begin with.
+        pod: The first pod.
         namespace: Its namespace.
-        progress: Gets a line when the connection is lost and when a pod is replaced.
-        stop: Set from outside to end.
-        streams: Cut from outside then, so that no read waits for more.
+        progress: Receives a line when the connection is lost and when a pod is replaced.
+        stop: Event that ends the follower.
+        streams: Closed by the caller at the end, so that no read blocks.
     """
 
     def __init__(
@@ -87,18 +85,18 @@ class Follower:
         self._pod, self._progress, self._stop, self._streams = pod, progress, stop, streams
         self._seen = Seen()
         self._lost = self._complete = False
-        self._done = ""  # uid of the pod whose log was read to its end
+        self._done = ""  # uid of the pod whose log is complete
 
     def lines(self, *, since: int, tail: int, shows: Callable[[str], bool]) -> Iterator[str]:
-        """Return the lines, first what was printed before; ends with the run.
+        """Yield the lines, first the earlier ones, until the end of the run.
 
         Args:
-            since: Of what was printed before, only the last seconds; 0 for all.
-            tail: Of what was printed before, only the last lines; negative for all.
-            shows: Tells whether a line is wanted.
+            since: Limit earlier lines to the last seconds; 0 for all.
+            tail: Limit earlier lines to this number; negative for all.
+            shows: Returns whether to show a line.
 
         Raises:
-            ClusterError: The cluster refuses the log.
+            ClusterError: The cluster denies access to the log.
         """
         before = filter(shows, self._read(since_option(since)))
         yield from before if tail < 0 else deque(before, maxlen=tail)
@@ -125,12 +123,12 @@ class Follower:
             yield from self._read({"previous": "true"})
         self._pod = pod
         yield from self._read({"follow": "true"})
-        # only a log that was read after its end is known to be complete: a lost connection ends it too
+        # only a log read after the end of the container is complete: a lost connection also ends it
         if pod.phase in {"Succeeded", "Failed"} and self._complete:
             self._done = pod.uid
 
     def _current(self) -> Member | None:
-        """Return the pod to read: the same one until its log is complete, then the one that replaces it."""
+        """Return the pod to read: the same pod until its log is complete, then its replacement."""
         found = self._cluster.get(POD, self._pod.name, self._namespace)
         if found and found["metadata"]["uid"] == self._pod.uid != self._done:
             return member(found)
@@ -143,7 +141,7 @@ class Follower:
         return all(outcome(run) for run in find_runs(self._cluster, self._release, self._namespace))
 
     def _read(self, options: dict[str, str | int]) -> Iterator[str]:
-        """Return the new lines of the current pod's log."""
+        """Yield the new lines of the current pod's log."""
         self._complete = False
         options = {"timestamps": "true", **self._seen.options(), **options}
         try:
@@ -157,7 +155,7 @@ class Follower:
             self._complete, self._lost = True, False
 
     def _fail(self, error: ChartgenError) -> None:
-        """Go on after what passes, and say once that it has happened."""
+        """Continue after a temporary error, and report it once; raise any other."""
         if self._stop.is_set() or (isinstance(error, ClusterError) and error.status in _NOT_YET):
             return
         if not is_passing(error):

@@ -1,4 +1,4 @@
-"""Logs of a run: what chosen ranks have printed, and with `follow` what they print, across restarts."""
+"""Logs of a run: the output of chosen ranks so far or, with `follow`, as it comes, across restarts."""
 
 from __future__ import annotations
 
@@ -12,26 +12,25 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import Cluster, ClusterError, Streams
 from chartgen.programs import Progress
 from chartgen.releases.status.follow import Follower
-from chartgen.releases.status.members import each_member
-from chartgen.releases.status.pod_logs import pod_log, since_option
+from chartgen.releases.status.members import each_member, pod_log, since_option
 from chartgen.releases.status.ranks import Source, choose
 
-_MOST_FOLLOWED = 64  # pods; each holds a connection, of which the API server of a cloud allows some hundreds
-_TURN = 0.2  # seconds after which a follower whose lines nobody takes looks whether it should end
-_FAREWELL = 10.0  # seconds that a follower gets to end: it may be in the middle of a request
-_BACKLOG = 1000  # lines that wait to be printed, for all pods together, so that memory stays bounded
+_MOST_FOLLOWED = 64  # pods; each needs a connection, and the API server of a cloud allows some hundreds
+_TURN = 0.2  # seconds after which a blocked follower checks whether it should end
+_FAREWELL = 10.0  # seconds for a follower to end: it may be in a request
+_BACKLOG = 1000  # queued lines of all pods together, to limit memory
 
 
 def find_sources(cluster: Cluster, release: str, namespace: str, *, rank: str = "", machine: str = "") -> list[Source]:
-    """Choose the pods whose logs are shown; see `choose`.
+    """Return the pods whose logs are shown; see `choose`.
 
     Raises:
-        UsageError: There is no such rank or machine.
+        UsageError: The rank or machine does not exist.
         ChartgenError: No pod of the release exists.
     """
     members = [member for member, _ in each_member(cluster, release, namespace)]
     if not members:
-        hint = f"`chartgen status {release}` says why"
+        hint = f"`chartgen status {release}` shows why"
         raise ChartgenError(Problem(f"release {release} has no pods in namespace {namespace}", hint=hint))
     return choose(members, rank=rank, machine=machine)
 
@@ -39,15 +38,15 @@ def find_sources(cluster: Cluster, release: str, namespace: str, *, rank: str = 
 def read_logs(
     cluster: Cluster, sources: Sequence[Source], namespace: str, *, since: int = 0, tail: int = -1, progress: Progress
 ) -> Iterator[str]:
-    """Return what was printed so far, one pod after the other.
+    """Yield the output so far, one pod after the other.
 
     Args:
-        cluster: Where the pods run.
+        cluster: The cluster of the pods.
         sources: The pods.
         namespace: Their namespace.
         since: Only the last seconds; 0 for all.
         tail: Only the last lines of each pod; negative for all.
-        progress: Gets a line for each log that cannot be read, when there are others.
+        progress: Receives a line for each unreadable log, when others are readable.
 
     Raises:
         ChartgenError: No log can be read.
@@ -77,19 +76,19 @@ def follow_logs(
     tail: int = -1,
     progress: Progress,
 ) -> Iterator[str]:
-    """Return what is printed as it comes, also by the pods that replace these, until the run has ended.
+    """Yield output as it comes, also of replacement pods, until the run has ended.
 
     Args:
-        cluster: Where the pods run.
+        cluster: The cluster of the pods.
         release: Their release.
         sources: The pods.
         namespace: Their namespace.
-        since: Of what was printed before, only the last seconds; 0 for all.
-        tail: Of what was printed before, only the last lines of each pod; negative for all.
-        progress: Gets a line when a connection is lost and when a pod is replaced.
+        since: Limit earlier output to the last seconds; 0 for all.
+        tail: Limit earlier output to the last lines of each pod; negative for all.
+        progress: Receives a line when a connection is lost and when a pod is replaced.
 
     Raises:
-        ChartgenError: There are too many pods to follow, or a log is refused.
+        ChartgenError: The pods are too many to follow, or access to a log is denied.
 
     Closing the iterator early closes its connections and ends its threads.
     """
@@ -100,7 +99,7 @@ def follow_logs(
     stop, streams = threading.Event(), Streams()
 
     def put(item: str | BaseException | None) -> bool:
-        """Hand something over; False once nobody takes it any more."""
+        """Queue an item; return False once the reader has stopped."""
         while not stop.is_set():
             with suppress(queue.Full):
                 lines.put(item, timeout=_TURN)
@@ -114,7 +113,7 @@ def follow_logs(
                 if not put(prefixed(source, line, sources)):
                     return
             put(None)
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the reader has to know, or it waits for ever
+        except BaseException as error:  # noqa: BLE001 - the reader must receive any error, or it waits forever
             put(error)
 
     threads = [threading.Thread(target=collect, args=(source,), daemon=True) for source in sources]
@@ -130,7 +129,7 @@ def follow_logs(
 
 
 def prefixed(source: Source, line: str, sources: Sequence[Source]) -> str:
-    """Write before a line whose it is, when several pods are shown."""
+    """Prefix a line with its source when several pods are shown."""
     return source.prefix(line) + line if len(sources) > 1 else line
 
 

@@ -1,4 +1,4 @@
-"""The pods of a run, a few facts of each: a run of a thousand machines is read in pages and kept in little memory."""
+"""The pods of a run, with a few facts and the log of each; read in pages, to keep memory small for thousands."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from chartgen.kube import Cluster, Object
-from chartgen.kube.workloads import each_pod
+from chartgen.kube import POD, Cluster, Object, Streams
+from chartgen.kube.workloads import each_pod, gpus, program_of
 from chartgen.releases.history import read_time
-from chartgen.releases.status.pods import gpus, is_started, program_of, why_unplaced
+from chartgen.releases.status.pods import is_started, why_unplaced
 
-# Where controllers write a pod's number: Job and JobSet, training-operator, Volcano.
+# Labels and annotations with a pod's number: Job and JobSet, the operators of Kubeflow, Volcano.
 _INDEX_LABELS = (
     "batch.kubernetes.io/job-completion-index",
     "training.kubeflow.org/replica-index",
     "volcano.sh/task-index",
 )
-# Where they write the task that the number counts in.
-_TASK_LABELS = ("training.kubeflow.org/replica-type", "volcano.sh/task-spec")
-# Waiting reasons of containers that pass by themselves.
+# Labels with the task of that number.
+_TASK_LABELS = ("training.kubeflow.org/replica-type", "training.kubeflow.org/job-role", "volcano.sh/task-spec")
+# Waiting reasons of containers that resolve without action.
 _PASSING = {"ContainerCreating", "PodInitializing"}
+IDLE = 30.0  # seconds of silence after which a followed log is requested again: the machine may be gone
 
 
 @dataclass(frozen=True)
 class End:
-    """How a container ended.
+    """End of a container.
 
     Args:
         container: Its name.
         exit_code: Its exit code.
-        reason: The kubelet's word, such as Error or OOMKilled.
-        message: What it left in its termination message.
-        at: When it ended; None when the kubelet does not know.
+        reason: The kubelet's reason, such as Error or OOMKilled.
+        message: Its termination message.
+        at: Its end time; None when the kubelet does not know.
     """
 
     container: str
@@ -49,21 +50,21 @@ class Member:
 
     Args:
         name: Its name.
-        uid: Tells it from a pod of the same name that replaces it.
-        index: Its number among the pods of its task; None when it has none.
-        place: Labels that a pod which replaces it carries too: its number and its task.
+        uid: Distinguishes it from a replacement pod of the same name.
+        index: Its number among the pods of its task; None without a number.
+        place: Labels that a replacement pod shares: its number and its task.
         gpus: Its GPUs.
-        ranks: Global ranks of its processes; none when it has no GPU, such as the master of an MPI job.
-        machine: The machine that it is placed on; empty when it is not.
-        container: Name of the container that runs the program.
-        phase: Kubernetes' word.
+        ranks: Global ranks of its processes; empty without a GPU, as for the master of an MPI job.
+        machine: Its machine; empty before placement.
+        container: Name of the program's container.
+        phase: Kubernetes' pod phase.
         ready: It runs and its containers are ready, or it has succeeded.
         started: It runs, or has succeeded.
-        since: When its program started.
-        restarts: How often its containers were restarted, all together.
-        program_restarts: How often that of the program was.
-        ends: Its containers that ended with a failure, or the pod's own reason to fail.
-        unplaced: Why the scheduler cannot place it, in its own words.
+        since: Start time of its program.
+        restarts: Restarts of all its containers together.
+        program_restarts: Restarts of the program's container.
+        ends: Its containers that failed, or the failure of the pod itself.
+        unplaced: The scheduler's message why it cannot place the pod.
         stuck: Reason, message and image of a container that does not start.
     """
 
@@ -87,13 +88,13 @@ class Member:
 
 
 def each_member(cluster: Cluster, release: str, namespace: str) -> Iterator[tuple[Member, Object]]:
-    """Return the pods that a release's runs made and that are not being deleted, each with its object."""
+    """Yield the pods of a release's runs that are not being deleted, each with its object."""
     for pod in each_pod(cluster, release, namespace):
         yield member(pod), pod
 
 
 def member(pod: Object) -> Member:
-    """Take what counts out of a pod."""
+    """Return the relevant facts of a pod."""
     status, program, index = pod.get("status", {}), program_of(pod), _index(pod)
     containers = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
     count = _processes(program, gpus(pod))
@@ -118,6 +119,41 @@ def member(pod: Object) -> Member:
     )
 
 
+def pod_log(
+    cluster: Cluster, member: Member, namespace: str, streams: Streams | None = None, /, **options: str | int
+) -> Iterator[str]:
+    """Return an iterator over the lines of the program's log as they come.
+
+    Args:
+        cluster: The cluster of the pod.
+        member: The pod.
+        namespace: Its namespace.
+        streams: Lets another thread end it.
+        options: Of the API (PodLogOptions), such as follow, previous, sinceTime, tailLines or timestamps.
+
+    Raises:
+        ClusterError: The pod or its machine is gone, or its container has not started.
+        MissingToolError: The connection is lost.
+    """
+    params = {"container": member.container, **{key: str(value) for key, value in options.items()}}
+    return cluster.stream(POD, member.name, namespace, subresource="log", params=params, idle=IDLE, streams=streams)
+
+
+def last_lines(cluster: Cluster, member: Member, namespace: str, count: int) -> list[str]:
+    """Return the last lines of a pod's log.
+
+    Raises:
+        ClusterError: The pod or its machine is gone, or its container has not started.
+        MissingToolError: The connection is lost.
+    """
+    return [*pod_log(cluster, member, namespace, tailLines=count)]
+
+
+def since_option(since: int) -> dict[str, str | int]:
+    """Return the API option for the last seconds; empty for 0."""
+    return {"sinceSeconds": since} if since else {}
+
+
 def _is_ready(status: dict[str, Any]) -> bool:
     if status.get("phase") != "Running":
         return status.get("phase") == "Succeeded"
@@ -135,7 +171,7 @@ def _place(pod: Object) -> tuple[tuple[str, str], ...]:
 
 
 def _processes(program: dict[str, Any], gpus_of_pod: int) -> int:
-    """Count the ranks of a pod: what its start script is told, else one for each GPU."""
+    """Count the ranks of a pod: the number given to its start script, else one for each GPU."""
     env = {each["name"]: each.get("value") for each in program.get("env", ())}
     return int(env.get("GPUS_PER_NODE") or gpus_of_pod) if gpus_of_pod else 0
 
@@ -149,7 +185,7 @@ def _started_at(containers: list[dict[str, Any]], program: str) -> datetime | No
 
 
 def _ends(status: dict[str, Any], containers: list[dict[str, Any]], program: str) -> Iterator[End]:
-    """Return what failed, the program first: a sidecar that ends with an error often follows it."""
+    """Yield failed containers, the program first: sidecars often fail after it."""
     found = False
     for each in sorted(containers, key=lambda each: each["name"] != program):
         ended = each.get("state", {}).get("terminated") or each.get("lastState", {}).get("terminated") or {}

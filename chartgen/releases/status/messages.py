@@ -1,4 +1,4 @@
-"""Why a run does not go on, in words, each with what to do about it."""
+"""Plain wordings of the messages about a stuck run, each with advice."""
 
 from __future__ import annotations
 
@@ -6,83 +6,72 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# Characters of a message that are searched. An event's note has 1,024 at most (events.k8s.io/v1), a condition's message
-# 32,768 (metav1.Condition), which somebody else's controller or webhook chooses.
+from chartgen.errors import Problem
+
+# Searched characters of a message. An event's note has at most 1,024 (events.k8s.io/v1), a condition's message 32,768
+# (metav1.Condition); third-party controllers and webhooks write them.
 LONGEST = 4096
 
 
 @dataclass(frozen=True)
-class Cause:
-    """One reason.
-
-    Args:
-        text: What is wrong, without a final stop.
-        hint: What to do; empty when there is nothing to do but wait.
-    """
-
-    text: str
-    hint: str = ""
-
-
-@dataclass(frozen=True)
 class Wording:
-    """How a message of Kubernetes or a controller is said.
+    """Plain wording for a message of Kubernetes or a controller.
 
     Args:
-        pattern: Finds it in the message.
-        words: What is said instead; may use the pattern's groups.
-        hint: What to do; may use them too.
+        pattern: Matches the message.
+        words: The wording; may use the pattern's groups.
+        hint: Advice; may use the groups too.
     """
 
-    pattern: re.Pattern[str]
+    pattern: str
     words: str
     hint: str
 
-    def causes(self, message: str) -> list[Cause]:
-        """Return a cause for each place where the message says this."""
-        found = self.pattern.finditer(message[:LONGEST])
-        return [Cause(match.expand(self.words), match.expand(self.hint)) for match in found]
+    def causes(self, message: str) -> list[Problem]:
+        """Return a cause for each match in the message."""
+        found = re.finditer(self.pattern, message[:LONGEST])
+        return [Problem(match.expand(self.words), hint=match.expand(self.hint)) for match in found]
 
 
-def reword(message: str, wordings: Iterable[Wording]) -> list[Cause]:
-    """Say a message in words; nothing when no wording fits."""
+def reword(message: str, wordings: Iterable[Wording]) -> list[Problem]:
+    """Return the wordings that match a message; empty without a match."""
     return [cause for wording in wordings for cause in wording.causes(message)]
 
 
-def unique(causes: Iterable[Cause]) -> list[Cause]:
-    """Leave out repeated causes."""
+def unique(causes: Iterable[Problem]) -> list[Problem]:
+    """Return the causes without repetitions."""
     return list(dict.fromkeys(causes))
 
 
-# Words of the API server (plugin/pkg/admission/resourcequota, webhook, serviceaccount) and of pod security admission.
+# Messages of the API server (plugin/pkg/admission/resourcequota, webhook, serviceaccount) and pod security admission.
 _REFUSALS = (
     Wording(
-        re.compile(r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)"),
-        r"quota \1 of the namespace holds no more: a pod asks for \2, used is \3 of \4",
+        r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)",
+        r"quota \1 of the namespace is used up: a pod requests \2, \3 of \4 is in use",
         r"free some of it or ask for more; see `kubectl describe resourcequota \1`",
     ),
     Wording(
-        re.compile(r'admission webhook "([^"]+)" denied the request: (.+)', re.DOTALL),
+        r'(?s)admission webhook "([^"]+)" denied the request: (.+)',
         r"webhook \1 refuses it: \2",
         r"change what it names, or ask whoever runs that webhook",
     ),
     Wording(
-        re.compile(r'failed calling webhook "([^"]+)": (.+)', re.DOTALL),
+        r'(?s)failed calling webhook "([^"]+)": (.+)',
         r"webhook \1 does not answer: \2",
         r"see whether the controller that serves it runs: `kubectl get pods --all-namespaces`",
     ),
     Wording(
-        re.compile(r"serviceaccount \"([^\"]+)\" not found"),
-        r"there is no service account \1 in the namespace",
+        r"serviceaccount \"([^\"]+)\" not found",
+        r"no service account \1 in the namespace",
         r"create it, or change `serviceAccount`",
     ),
     Wording(
-        re.compile(r'violates PodSecurity "([^"]+)": (.+)', re.DOTALL),
+        r'(?s)violates PodSecurity "([^"]+)": (.+)',
         r"the namespace allows only pods of level \1: \2",
         r"label the namespace with pod-security.kubernetes.io/enforce=privileged",
     ),
     Wording(
-        re.compile(r"is invalid: (.+)", re.DOTALL),
+        r"(?s)is invalid: (.+)",
         r"the API server refuses it: \1",
         r"correct the value that sets this field, then `chartgen upgrade`",
     ),
@@ -90,8 +79,8 @@ _REFUSALS = (
 _QUOTED = re.compile(r"\\(.)")
 
 
-def refused(message: str) -> Cause:
-    """Say why the API server refuses the pods or Jobs of a run; the names of single pods are left out."""
+def refused(message: str) -> Problem:
+    """Return why the API server rejects the pods or Jobs of a run, without the names of single pods."""
     plain = _QUOTED.sub(r"\1", message)
     found = reword(plain, _REFUSALS)
-    return found[0] if found else Cause(plain)
+    return found[0] if found else Problem(plain)

@@ -6,16 +6,17 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 
+from chartgen.errors import Problem
 from chartgen.kube import Cluster, Object
 from chartgen.kube.run_kinds import kind_of
 from chartgen.releases.history import read_time
 from chartgen.releases.status.events import Event, events_of, pod_warnings, run_warnings
-from chartgen.releases.status.messages import LONGEST, Cause, refused, unique
+from chartgen.releases.status.messages import LONGEST, refused, unique
 from chartgen.releases.status.placement import taints_of_machines, unplaced
 from chartgen.releases.status.pod_summary import PodSummary
 
-_SETTLE = timedelta(seconds=5)  # within which every controller has written a first word about a new object
-# What controllers write when a run is started again, or given up; the failure tells that.
+_SETTLE = timedelta(seconds=5)  # time for every controller to write a first status of a new object
+# Messages of controllers that restart a run or give it up; the failure already reports that.
 _AFTERMATH = {"BackoffLimitExceeded", "DefaultFailurePolicy", "RestartJobSetFailurePolicyAction", "ReachedMaxRestarts"}
 # Reasons of waiting containers (kubernetes, pkg/kubelet/images/types.go and pkg/kubelet/kuberuntime).
 _IMAGE = {"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable"}
@@ -23,12 +24,12 @@ _IMAGE_HINT = "check its name and tag, and `imagePullSecrets`"
 _CONFIG = {"CreateContainerConfigError", "CreateContainerError"}
 _CONFIG_HINT = "create the Secret or ConfigMap that it names in this namespace"
 _STUCK_HINT = "see `kubectl describe pod`"
-# What Kueue writes on pods that ask for a topology, and how it pins them (pkg/controller/tas/topology_ungater.go).
+# Kueue's marks on pods that request a topology, and how it pins them (pkg/controller/tas/topology_ungater.go).
 _TOPOLOGIES = tuple(
     f"kueue.x-k8s.io/podset-{mode}-topology" for mode in ("required", "preferred", "unconstrained", "slice-required")
 )
 _HOSTNAME = "kubernetes.io/hostname"
-# Words of the scheduler for machines that a pod's selector leaves out; with all pods pinned these are all but one.
+# The scheduler's message for machines that a pod's selector excludes; for a pinned pod these are all but one.
 _OTHERS = re.compile(r"\d+ node\(s\) didn't match Pod's node affinity(?:/selector)?(?:, )?")
 _REASON = re.compile(r"available: [^.]*\d+ (?:Insufficient|Too many|node\(s\))")
 _MOUNT_HINT = "see the claims and Secrets that the pods mount: `kubectl describe pod`"
@@ -36,22 +37,22 @@ _MOUNT_HINT = "see the claims and Secrets that the pods mount: `kubectl describe
 
 def why_not_started(
     cluster: Cluster, runs: Sequence[Object], summary: PodSummary, expected: int, namespace: str
-) -> list[Cause]:
-    """Say why not all pods of admitted runs run; nothing when it is only a matter of seconds."""
-    causes: list[Cause] = []
+) -> list[Problem]:
+    """Return why some pods of admitted runs do not run; empty in the first seconds."""
+    causes: list[Problem] = []
     if summary.pods < expected:
         causes += _missing(cluster, runs, namespace)
     causes += [_unplaced(cluster, summary, message, count) for message, count in summary.unplaced.items()]
     causes += [_stuck(*stuck, count) for stuck, count in summary.stuck.items()]
     if summary.names:
         warned = pod_warnings(cluster, summary.names, namespace)
-        causes += [Cause(f"a pod does not start: {event}", _MOUNT_HINT) for event in warned]
+        causes += [Problem(f"a pod does not start: {event}", hint=_MOUNT_HINT) for event in warned]
     if summary.silent and not causes:
-        causes.append(Cause(f"{summary.silent} pods wait for the scheduler, which has not reported on them yet"))
+        causes.append(Problem(f"{summary.silent} pods wait for the scheduler, which has not reported on them yet"))
     return unique(causes)
 
 
-def _missing(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Cause]:
+def _missing(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Problem]:
     warned = [event for event in run_warnings(cluster, runs, namespace) if event.reason not in _AFTERMATH]
     if warned:
         return [refused(event.message) for event in sorted(warned, key=_newest_first)][:3]
@@ -62,18 +63,18 @@ def _newest_first(event: Event) -> float:
     return -event.at.timestamp()
 
 
-def _unhandled(cluster: Cluster, run: Object) -> Cause | None:
-    """Report whether no controller has taken a run up: no status, and no word but the queue's."""
+def _unhandled(cluster: Cluster, run: Object) -> Problem | None:
+    """Return a problem when no controller handles a run: no status, and events of the queue only."""
     status = run.get("status", {})
     age = datetime.now(timezone.utc) - read_time(run["metadata"]["creationTimestamp"])
     if status or age < _SETTLE or any("kueue" not in event.source for event in events_of(cluster, run)):
         return None
     who, name = kind_of(run).controller, f"{run['kind']} {run['metadata']['name']}"
     text = f"no controller is handling {name}: {who.title} does not run, or cannot write to it"
-    return Cause(text, f"see `{who.command}`")
+    return Problem(text, hint=f"see `{who.command}`")
 
 
-def _unplaced(cluster: Cluster, summary: PodSummary, message: str, count: int) -> Cause:
+def _unplaced(cluster: Cluster, summary: PodSummary, message: str, count: int) -> Problem:
     pod = summary.example[message]
     taints = taints_of_machines(cluster, pod) if "untolerated taint" in message else ""
     if machine := _assigned(pod):
@@ -82,28 +83,29 @@ def _unplaced(cluster: Cluster, summary: PodSummary, message: str, count: int) -
 
 
 def _assigned(pod: Object) -> str:
-    """Return the machine that Kueue's topology has assigned to a pod; empty when it may go to any."""
+    """Return the machine that Kueue's topology has assigned to a pod; empty without an assignment."""
     selector = pod["spec"].get("nodeSelector", {})
     is_placed = any(name in pod["metadata"].get("annotations", {}) for name in _TOPOLOGIES)
     return str(selector.get(_HOSTNAME, "")) if is_placed else ""
 
 
-def _unplaced_on(machine: str, message: str, count: int, taints: str) -> Cause:
-    """Say why pods cannot go to the machine that each was assigned: that all others do not fit is no fault."""
+def _unplaced_on(machine: str, message: str, count: int, taints: str) -> Problem:
+    """Return why pods do not fit onto their assigned machine; a mismatch of other machines is expected."""
     rest = _OTHERS.sub("", message[:LONGEST])
     where = f"such as one on machine {machine}, to which Kueue's topology has assigned it"
     if not _REASON.search(rest):
         text = f"{count} pod{'s' if count > 1 else ''} cannot be placed, {where}: it is not there, or has other labels"
-        return Cause(
-            text, f"see `kubectl get node {machine} --show-labels`; an eviction of the run assigns machines anew"
+        return Problem(
+            text,
+            hint=f"see `kubectl get node {machine} --show-labels`; if the run is evicted, Kueue assigns other machines",
         )
     found = unplaced(rest, count, taints)
-    return Cause(f"{found.text}; {where}", found.hint)
+    return Problem(f"{found.message}; {where}", hint=found.hint)
 
 
-def _stuck(reason: str, message: str, image: str, count: int) -> Cause:
+def _stuck(reason: str, message: str, image: str, count: int) -> Problem:
     many = f"{count} pod{'s' if count > 1 else ''}"
     if reason in _IMAGE:
-        return Cause(f"{many} cannot pull the image {image} ({reason}): {message}", _IMAGE_HINT)
+        return Problem(f"{many} cannot pull the image {image} ({reason}): {message}", hint=_IMAGE_HINT)
     hint = _CONFIG_HINT if reason in _CONFIG else _STUCK_HINT
-    return Cause(f"{many} cannot start ({reason}): {message}", hint)
+    return Problem(f"{many} cannot start ({reason}): {message}", hint=hint)

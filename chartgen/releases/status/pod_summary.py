@@ -1,4 +1,4 @@
-"""All pods of a release's runs at one moment, counted; only the few that explain something are kept."""
+"""Counts of all pods of a release's runs at one moment, with a few pods as examples."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import datetime
 
 from chartgen.kube import Cluster, Object
 from chartgen.releases.status.members import Member, each_member
+from chartgen.releases.status.pods import rendezvous
 
 
 @dataclass
@@ -15,22 +16,23 @@ class PodSummary:
     """The pods of a release, as counts and examples.
 
     Args:
-        names: Names of the pods that wait although they have a machine.
+        names: Names of the pods that are placed but do not run.
         pods: Pods that exist.
-        ready: Those that are ready, or have succeeded.
-        started: Those that run, or have succeeded.
-        silent: Those without a machine of which the scheduler has not said anything.
+        ready: Pods that are ready, or have succeeded.
+        started: Pods that run, or have succeeded.
+        silent: Pods without a machine and without a message of the scheduler.
         restarts: Restarts of single containers.
         gpus: GPUs of the placed pods.
-        since: When the last pod started.
-        machines: Machines that they are placed on.
-        unplaced: How many the scheduler cannot place, by its message.
+        since: Start time of the last pod.
+        machines: Machines of the pods.
+        unplaced: Number of pods that the scheduler cannot place, by its message.
         example: A pod for each of these messages.
-        stuck: How many have a container that does not start, by its reason, image and message.
-        failed: Those that failed.
+        stuck: Number of pods with a container that does not start, by its reason, image and message.
+        failed: Pods that failed.
         first: The pod with the first rank.
         last: The pod with the last rank, which prints the loss.
-        master: The pod without GPUs that starts the processes of the others, and prints what they print.
+        rendezvous: MASTER_ADDR:MASTER_PORT of the pods; empty without them.
+        master: The pod without GPUs that starts the processes of the other pods, and prints their output.
     """
 
     names: list[str] = field(default_factory=list)
@@ -48,11 +50,12 @@ class PodSummary:
     failed: list[Member] = field(default_factory=list)
     first: Member | None = None
     last: Member | None = None
+    rendezvous: str = ""
     master: Member | None = None
 
     @property
     def speakers(self) -> list[Member]:
-        """The pods whose logs tell the progress, the most telling first."""
+        """Return the pods whose logs show the progress, the most informative first."""
         found = [self.master] if self.master and self.last else [self.last, self.first]
         return list(dict.fromkeys(each for each in found if each and each.started))
 
@@ -62,6 +65,7 @@ class PodSummary:
         self.ready += member.ready
         self.started += member.started
         self.restarts += member.restarts
+        self.rendezvous = self.rendezvous or rendezvous(pod)
         self.since = max(filter(None, (self.since, member.since)), default=None)
         if member.machine:
             self.machines.add(member.machine)

@@ -1,4 +1,4 @@
-"""Why a run waits in its queue: Kueue's, which holds it back, or Volcano's, which makes no pods for it yet."""
+"""Reasons why a run waits in its queue: Kueue suspends it, or Volcano does not create its pods yet."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from chartgen.kube import EVENT, POD_GROUP, QUEUE_LABEL, WORKLOAD, WORKLOAD_V1BETA1, Cluster, Object
 from chartgen.kube.workloads import is_volcano
 
-_GANG = "tasks in gang"  # what Volcano's gang plugin says of every waiting PodGroup, whatever the cause
-# Words of Volcano 1.14 (plugins overcommit, proportion and capacity) for a gang that it does not let in.
+_GANG = "tasks in gang"  # message of Volcano's gang plugin for every waiting PodGroup, whatever the cause
+# Messages of Volcano 1.14 (plugins overcommit, proportion and capacity) for a gang that it does not admit.
 _VOLCANO_WORDS = (
     (re.compile(r"resource in cluster is overused: overused (.+)"), r"all machines together have too little free \1"),
     (re.compile(r"queue resource quota insufficient: insufficient (.+)"), r"its capability leaves too little \1"),
@@ -17,7 +17,7 @@ _VOLCANO_WORDS = (
 
 
 def why_not_admitted(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[str]:
-    """Say why queues hold runs back; nothing when they are admitted or ask for no queue."""
+    """Report why queues do not admit runs; empty when they are admitted or do not use a queue."""
     runs = list(runs)
     return [*_kueue(cluster, runs, namespace), *_volcano(cluster, runs, namespace)]
 
@@ -25,9 +25,9 @@ def why_not_admitted(cluster: Cluster, runs: Iterable[Object], namespace: str) -
 def find_workloads(
     cluster: Cluster, runs: Iterable[Object], namespace: str
 ) -> Iterator[tuple[Object, Object | None, int]]:
-    """Return for each run that asks for a queue of Kueue its Workload, and how many wait before it in that queue.
+    """Yield the Workload of each run in a Kueue queue, and the number of workloads before it in that queue.
 
-    A run that Kueue does not know has none.
+    The Workload is None for a run that Kueue does not know.
     """
     queued = [run for run in runs if QUEUE_LABEL in run["metadata"].get("labels", {}) and not is_volcano(run)]
     if not queued:
@@ -85,7 +85,7 @@ def _volcano(cluster: Cluster, runs: list[Object], namespace: str) -> list[str]:
 
 
 def why_volcano_waits(cluster: Cluster, run: Object, namespace: str) -> list[str]:
-    """Say why a Volcano Job that has not started has no pods yet: its PodGroup is not let in."""
+    """Report why a Volcano Job has no pods yet: its PodGroup is not admitted."""
     if run.get("status", {}).get("state", {}).get("phase", "Pending") != "Pending":
         return []
     name = f"{run['metadata']['name']}-{run['metadata']['uid']}"

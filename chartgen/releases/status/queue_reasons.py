@@ -1,84 +1,82 @@
-"""Why a queue holds a run back, in words: which resource is short by how much, who is before it, who stopped it."""
+"""Plain reasons why a queue does not admit a run: missing resources, runs before it, or a stopped queue."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
 
+from chartgen.errors import Problem
 from chartgen.kube import CLUSTER_QUEUE, LOCAL_QUEUE, Cluster, ClusterError, Object
 from chartgen.kube.workloads import is_volcano
-from chartgen.releases.status.messages import LONGEST, Cause, Wording, reword
+from chartgen.releases.status.messages import LONGEST, Wording, reword
 from chartgen.releases.status.queue import find_workloads, why_volcano_waits
 
 _WAIT = "wait, ask for fewer `nodes`, or set `queue.priorityClass`"
-_NEVER = "no waiting helps: ask for fewer `nodes`, or for a larger quota"
+_NEVER = "waiting does not help: ask for fewer `nodes`, or for a larger quota"
 
 
-def _wording(pattern: str, words: str, hint: str) -> Wording:
-    return Wording(re.compile(pattern), words, hint)
-
-
-# Words of Kueue 0.19 (pkg/scheduler/flavorassigner, pkg/cache/scheduler/tas_flavor_snapshot.go, pkg/controller/core).
+# Messages of Kueue 0.19 (pkg/scheduler/flavorassigner, pkg/cache/scheduler/tas_flavor_snapshot.go,
+# pkg/controller/core).
 _KUEUE = (
-    _wording(
+    Wording(
         r"insufficient unused quota for (\S+) in flavor (\S+?), (\S+) more needed",
         r"\3 more \1 needed than flavor \2 has free",
         _WAIT,
     ),
-    _wording(
+    Wording(
         r"insufficient quota for (\S+) in flavor (\S+?), .*?podset request \((\S+)\) > maximum capacity \((\S+)\)",
         r"it asks for \3 \1, and flavor \2 has \4 in all",
         _NEVER,
     ),
-    _wording(
+    Wording(
         r'topology "(\S+)" allows to fit only (\d+) out of (\d+) pod\(s\)',
-        r"the free machines of topology \1 hold \2 of its \3 pods",
+        r"the free machines of topology \1 have room for \2 of its \3 pods",
         f"{_WAIT}; a looser `topology.mode` may fit too",
     ),
-    _wording(
+    Wording(
         r'topology "(\S+)" doesn\'t allow to fit any of (\d+) pod\(s\)',
-        r"the free machines of topology \1 hold none of its \2 pods",
+        r"the free machines of topology \1 have room for none of its \2 pods",
         f"{_WAIT}; a looser `topology.mode` may fit too",
     ),
-    _wording(
+    Wording(
         r"resource (\S+) unavailable in ClusterQueue",
-        r"the queue holds no \1, which the pods ask for",
-        "add it to the ClusterQueue, as the setup chart does; no waiting helps",
+        r"the queue does not cover \1, which the pods request",
+        "add it to the ClusterQueue, as the setup chart does; waiting does not help",
     ),
-    _wording(
+    Wording(
         r"flavor (\S+) doesn't match node affinity",
         r"the machines of flavor \1 have other labels than the pods ask for",
         r"compare `kubectl get resourceflavor \1 --output yaml` with `machineType` and `nodeSelector`",
     ),
-    _wording(
+    Wording(
         r"untolerated taint (\{.+?\}) in flavor (\S+?)(?=[,;]|$)",
         r"the machines of flavor \2 have the taint \1, which the pods do not tolerate",
-        "add it to `tolerations`; no waiting helps",
+        "add it to `tolerations`; waiting does not help",
     ),
-    _wording(  # for a moment, until Kueue has looked at it again
+    Wording(  # temporary, until Kueue checks it again
         r"The (LocalQueue|ClusterQueue) is stopped",
         r"its \1 is stopped",
         "ask who stopped it; spec.stopPolicy None starts it",
     ),
-    _wording(
+    Wording(
         r"(LocalQueue|ClusterQueue) (\S+) doesn't exist",
-        r"there is no \1 \2",
+        r"no \1 \2",
         "see `kubectl get localqueues`, and correct `queue.name`",
     ),
 )
 _INACTIVE = re.compile(r"(LocalQueue|ClusterQueue) (\S+) is inactive")
 _PREEMPTOR = re.compile(r"Preempted to accommodate a workload .* due to (?P<why>.+?)(?:;.*)?")
-# What `queues` says of Volcano's queues.
+# Messages of `queues` about Volcano's queues.
 _VOLCANO = (
-    _wording(
+    Wording(
         r"queue '(.+)': its capability leaves too little", r"\g<0>", "wait, ask for fewer `nodes`, or a larger queue"
     ),
-    _wording(r"all machines together have too little free", r"\g<0>", "wait, ask for fewer `nodes`, or add machines"),
+    Wording(r"all machines together have too little free", r"\g<0>", "wait, ask for fewer `nodes`, or add machines"),
 )
 
 
-def why_queued(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Cause]:
-    """Say why queues hold runs back; nothing when they are admitted or ask for no queue."""
+def why_queued(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Problem]:
+    """Return why queues do not admit runs; empty when they are admitted or do not use a queue."""
     runs = list(runs)
     causes = [
         cause
@@ -88,14 +86,14 @@ def why_queued(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list
     for run in filter(is_volcano, runs):
         for text in why_volcano_waits(cluster, run, namespace):
             hints = [cause.hint for cause in reword(text, _VOLCANO)]
-            causes.append(Cause(text, hints[0] if hints else ""))
+            causes.append(Problem(text, hint=hints[0] if hints else ""))
     return causes
 
 
-def _kueue(run: Object, workload: Object | None, before: int, cluster: Cluster) -> Iterator[Cause]:
+def _kueue(run: Object, workload: Object | None, before: int, cluster: Cluster) -> Iterator[Problem]:
     if workload is None:
         text = f"Kueue does not know {run['kind']} {run['metadata']['name']} yet"
-        yield Cause(text, "if it stays so, see whether Kueue runs and manages this kind")
+        yield Problem(text, hint="if this persists, check whether Kueue runs and manages this kind")
         return
     status = workload.get("status", {})
     conditions = {condition["type"]: condition for condition in status.get("conditions", ())}
@@ -109,50 +107,50 @@ def _kueue(run: Object, workload: Object | None, before: int, cluster: Cluster) 
         return
     message = conditions.get("QuotaReserved", {}).get("message", "")
     for cause in _not_reserved(message, cluster, workload):
-        yield Cause(f"{queue}: {cause.text}", cause.hint)
+        yield Problem(f"{queue}: {cause.message}", hint=cause.hint)
     if before:
         priority = workload["spec"].get("priority", 0)
-        yield Cause(f"{queue}: {before} waiting run{'s' if before > 1 else ''} before it; its priority is {priority}")
+        yield Problem(f"{queue}: {before} waiting run{'s' if before > 1 else ''} before it; its priority is {priority}")
 
 
-def _not_reserved(message: str, cluster: Cluster, workload: Object) -> list[Cause]:
+def _not_reserved(message: str, cluster: Cluster, workload: Object) -> list[Problem]:
     if inactive := _INACTIVE.search(message):
         return [_stopped(inactive[1], inactive[2], cluster, workload["metadata"]["namespace"])]
-    return reword(message, _KUEUE) or [Cause(message or "not considered yet")]
+    return reword(message, _KUEUE) or [Problem(message or "not considered yet")]
 
 
-def _stopped(kind: str, name: str, cluster: Cluster, namespace: str) -> Cause:
-    """Say what is wrong with an inactive queue; the reason stands in its own status."""
+def _stopped(kind: str, name: str, cluster: Cluster, namespace: str) -> Problem:
+    """Return the problem of an inactive queue, from its status."""
     try:
         found = cluster.get(LOCAL_QUEUE if kind == "LocalQueue" else CLUSTER_QUEUE, name, namespace) or {}
     except ClusterError as error:
-        if error.status != 403:  # a ClusterQueue belongs to no namespace, so many users cannot read it
+        if error.status != 403:  # a ClusterQueue is cluster-scoped, so many users cannot read it
             raise
         found = {}
     policy = found.get("spec", {}).get("stopPolicy", "None")
     if policy != "None":
         hint = f"ask who stopped it; `kubectl patch {kind.lower()} {name}` with spec.stopPolicy None starts it"
-        return Cause(f"{kind} {name} is stopped (stopPolicy {policy})", hint)
+        return Problem(f"{kind} {name} is stopped (stopPolicy {policy})", hint=hint)
     conditions = found.get("status", {}).get("conditions", ())
     why = next((each["message"] for each in conditions if each["type"] == "Active"), "")
-    return Cause(
-        f"{kind} {name} is inactive" + (f": {why}" if why else ""), f"see `kubectl describe {kind.lower()} {name}`"
+    return Problem(
+        f"{kind} {name} is inactive" + (f": {why}" if why else ""), hint=f"see `kubectl describe {kind.lower()} {name}`"
     )
 
 
-def _evicted(condition: Object) -> Cause:
+def _evicted(condition: Object) -> Problem:
     match = _PREEMPTOR.fullmatch(condition.get("message", "")[:LONGEST])
     why = f"another run has taken its place, by {match['why']}" if match else condition.get("message", "")
-    return Cause(
+    return Problem(
         f"it was evicted ({condition['reason']}): {why}",
-        "it starts again once it is admitted, from its newest checkpoint if it saves any",
+        hint="it starts again once it is admitted, from its newest checkpoint if it saves any",
     )
 
 
-def _checks(queue: str, status: Object) -> Iterator[Cause]:
+def _checks(queue: str, status: Object) -> Iterator[Problem]:
     waiting = [check for check in status.get("admissionChecks", ()) if check["state"] != "Ready"]
     for check in waiting:
         text = f"{queue}: admission check {check['name']} is {check['state']}: {check.get('message', '')}".rstrip(": ")
-        yield Cause(text, f"see `kubectl describe admissioncheck {check['name']}`")
+        yield Problem(text, hint=f"see `kubectl describe admissioncheck {check['name']}`")
     if not waiting:
-        yield Cause(f"{queue}: quota is reserved, admission is not finished")
+        yield Problem(f"{queue}: quota is reserved, admission is not finished")

@@ -1,4 +1,4 @@
-"""Whose log lines are shown: pods chosen by global rank or machine, and the rank that a line names."""
+"""Choice of the log lines to show: pods by global rank or machine, and the rank that wrote a line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.releases.status.members import Member
 
-# Who wrote a line: torchrun --tee writes `[default3]:` with the local rank (pytorch, torch/distributed/elastic/
+# Rank marks of a line: torchrun --tee writes `[default3]:` with the local rank (pytorch, torch/distributed/elastic/
 # multiprocessing/api.py), PyTorch itself `[rank3]:` with the global one (torch/distributed/distributed_c10d.py), mpirun
 # --tag-output `[1,3]<stdout>:` (docs.open-mpi.org, mpirun), from Open MPI 5 on `[prterun-host-1@1,3]<stdout>:`.
 _MARK = re.compile(
@@ -30,12 +30,12 @@ class Source:
     ranks: frozenset[int] | None
 
     def shows(self, line: str) -> bool:
-        """Report whether a line is shown: lines of other ranks are not, lines without a mark are."""
+        """Report whether a line is shown: lines of other ranks are not, lines without a rank mark are."""
         rank = self.rank_of(line)
         return self.ranks is None or rank is None or rank in self.ranks
 
     def rank_of(self, line: str) -> int | None:
-        """Return the global rank that wrote a line; None when the line does not tell."""
+        """Return the global rank that wrote a line; None without a rank mark."""
         match = _MARK.match(line)
         if match is None:
             return None
@@ -44,7 +44,7 @@ class Source:
         return int(match["number"]) + (self.member.ranks[0] if self.member.ranks else 0)
 
     def prefix(self, line: str) -> str:
-        """Return what is written before a line when several pods are shown."""
+        """Return the prefix of a line when several pods are shown."""
         rank, ranks = self.rank_of(line), self.member.ranks
         if rank is None and not ranks:
             return "[master] "
@@ -54,20 +54,20 @@ class Source:
 
 
 def choose(members: Sequence[Member], *, rank: str = "", machine: str = "") -> list[Source]:
-    """Choose pods.
+    """Return the pods whose logs are shown.
 
     Args:
         members: All pods of the runs.
         rank: A global rank, "last" or "all"; empty for the first and the last, since Megatron prints the loss on the
-            last. The pod that starts the processes of an MPI job prints what they print, and is always with them.
+            last. The pod that starts the processes of an MPI job prints their output and is always included.
         machine: All pods of this machine instead.
 
     Raises:
-        UsageError: There is no such rank or machine.
-        ChartgenError: There are no pods.
+        UsageError: The rank or machine does not exist.
+        ChartgenError: No pods exist.
     """
     if not members:
-        raise ChartgenError("there are no pods")
+        raise ChartgenError("the run has no pods")
     if machine:
         return _on_machine(members, machine)
     numbered = _numbered(members)
@@ -79,7 +79,7 @@ def choose(members: Sequence[Member], *, rank: str = "", machine: str = "") -> l
 
 
 def _numbered(members: Sequence[Member]) -> list[Member]:
-    """Order pods by rank; programs without GPUs have one process of interest for each pod."""
+    """Sort pods by rank; programs without GPUs count as one process for each pod."""
     if not any(each.ranks for each in members):
         members = [replace(each, ranks=range(number, number + 1)) for each in members for number in (each.index or 0,)]
     return sorted(members, key=lambda each: each.ranks[0] if each.ranks else -1)
@@ -89,9 +89,9 @@ def _wanted(rank: str, count: int) -> frozenset[int]:
     if rank in {"", "last"}:
         return frozenset({count - 1} if rank else {0, count - 1})
     if not rank.isdecimal():
-        raise UsageError(Problem(f"{rank!r} is no rank", hint="give a number, last or all"))
+        raise UsageError(Problem(f"{rank!r} is not a rank", hint="give a number, last or all"))
     if int(rank) >= count:
-        raise UsageError(f"there is no rank {rank}; the run has ranks 0 to {count - 1}")
+        raise UsageError(f"no rank {rank}; the run has ranks 0 to {count - 1}")
     return frozenset({int(rank)})
 
 

@@ -1,58 +1,62 @@
-"""What is going on with a release: one readout, from Helm's record down to the first rank that failed."""
+"""State of a release in one readout, from Helm's record down to the first failed rank."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
+from chartgen.errors import Problem
 from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Object
 from chartgen.kube.run_kinds import kind_of
-from chartgen.kube.workloads import expected_pods, find_runs, outcome
+from chartgen.kube.workloads import expected_pods, find_runs, outcome, why_failed
 from chartgen.releases.history import Record, read_records, read_time
-from chartgen.releases.status.events import events_of
+from chartgen.releases.status.events import events_of, run_warnings
 from chartgen.releases.status.failure import Failure, find_failure, find_loss, restarts
-from chartgen.releases.status.messages import Cause
+from chartgen.releases.status.members import Member, last_lines
 from chartgen.releases.status.pending import why_not_started
-from chartgen.releases.status.pod_logs import last_lines
+from chartgen.releases.status.placement import unschedulable
 from chartgen.releases.status.pod_summary import PodSummary, summarize_pods
-from chartgen.releases.status.progress import progress_of
+from chartgen.releases.status.queue import why_not_admitted
 from chartgen.releases.status.queue_reasons import why_queued
 from chartgen.releases.status.release_record import Revision, record_causes, revision_of, why_absent
+from chartgen.releases.status.repeats import with_repeats
+from chartgen.releases.status.training_log import progress_of
 
-PHASES = ("absent", "queued", "starting", "running", "finished", "failed")
-_LOG_LINES = 200  # of which one tells the last iteration
+Phase: TypeAlias = Literal["absent", "queued", "starting", "running", "finished", "failed"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
+_LOG_LINES = 200  # enough to contain the last iteration
 
 
 @dataclass(frozen=True)
 class Readout:
-    """What is going on with a release.
+    """State of a release.
 
     Args:
         release: Its name.
         namespace: Its namespace.
-        phase: One of `PHASES`.
-        since: Since when it is in this phase, as far as the cluster tells.
-        revision: Helm's last record; None when Helm knows no such release.
+        phase: Its phase.
+        since: Start time of this phase, if the cluster reports it.
+        revision: Helm's last record; None when Helm does not know the release.
         runs: Kind and name of its runs.
-        pods_expected: Pods that they ask for.
+        pods_expected: Pods that the runs request.
         pods: Pods that exist.
         ready: Pods that are ready, or have succeeded.
-        machines: Machines that they are placed on.
+        machines: Machines of the pods.
         gpus: GPUs of the placed pods.
-        restarts: How often whole runs were started again.
-        container_restarts: How often single containers were.
-        first_event: The oldest event of the runs that is kept, while none of their pods runs; empty afterwards, when
-            it tells of a wait that is over.
-        progress: Step and speed, when the log tells.
-        causes: Why it is not further, and what is odd.
-        failure: How it failed, or why it was started again.
+        restarts: Restarts of whole runs.
+        container_restarts: Restarts of single containers.
+        first_event: The oldest remaining event of the runs while none of their pods runs; empty afterwards, when the
+            wait is over.
+        progress: Step and speed, when the log shows them.
+        causes: Reasons for the wait, and anomalies.
+        failure: The failure, or the cause of a restart.
     """
 
     release: str
     namespace: str
-    phase: str
+    phase: Phase
     since: datetime | None = None
     revision: Revision | None = None
     runs: tuple[str, ...] = ()
@@ -65,25 +69,69 @@ class Readout:
     container_restarts: int = 0
     first_event: str = ""
     progress: str = ""
-    causes: tuple[Cause, ...] = ()
+    causes: tuple[Problem, ...] = ()
     failure: Failure | None = None
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen to its run."""
+        """Report whether its run has ended for good."""
         return self.phase in {"finished", "failed"}
 
 
-def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
-    """Read what is going on with a release.
+@dataclass(frozen=True)
+class Verdict:
+    """Result of an install.
 
     Args:
-        cluster: Where it was installed.
+        admitted: The queue admitted it, or it does not use a queue.
+        pods: Pods that exist.
+        pods_expected: Pods that its runs request.
+        running: Pods that were started: they run, or have succeeded.
+        machines: Distinct machines of its pods.
+        gpus: GPUs of the placed pods.
+        rendezvous: MASTER_ADDR:MASTER_PORT of its pods; empty without them.
+        reasons: Why it is not admitted, not placed or failed; empty without a problem.
+        seconds: Time until this verdict.
+        ok: Admitted, and all its pods were started.
+        overloaded: No verdict: the simulated cluster of a rehearsal was too slow.
+    """
+
+    admitted: bool
+    pods: int
+    pods_expected: int
+    running: int
+    machines: int
+    gpus: int
+    rendezvous: str
+    reasons: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    ok: bool = False
+    overloaded: bool = False
+
+    @property
+    def reach(self) -> int:
+        """Return the progress as a number that grows with each step: admitted, a pod made, placed or started."""
+        return self.admitted + self.pods + self.machines + self.running
+
+    def __str__(self) -> str:
+        if self.pods_expected == 0:
+            return "no job of this release yet"
+        if not self.admitted:
+            return f"queued: {'; '.join(self.reasons)}"
+        pods = f"{self.pods} of {self.pods_expected} pods, {self.running} running"
+        return "; ".join([f"admitted, {pods}, {self.machines} machines, {self.gpus} GPUs", *self.reasons])
+
+
+def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
+    """Read the state of a release.
+
+    Args:
+        cluster: The cluster of the release.
         release: Its name.
         namespace: Its namespace; default the context's.
 
     Raises:
-        ClusterError: The cluster refuses to be read.
+        ClusterError: The cluster denies read access.
         MissingToolError: The cluster does not answer.
     """
     namespace = namespace or cluster.namespace
@@ -104,6 +152,8 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
         failure = find_failure(cluster, runs, summary.failed, release, namespace)
     elif again or summary.pods < expected:
         failure = find_loss(cluster, runs, namespace)
+    if failure:
+        failure = with_repeats(cluster, failure, runs, release, namespace)
     return Readout(
         release,
         namespace,
@@ -125,10 +175,57 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
     )
 
 
+def look(cluster: Cluster, release: str, *, namespace: str = "", seconds: float = 0.0) -> Verdict:
+    """Return the current state of a release as a verdict.
+
+    Args:
+        cluster: The cluster of the release.
+        release: Its name.
+        namespace: Its namespace; default the context's.
+        seconds: Time until the verdict, for its report.
+    """
+    namespace = namespace or cluster.namespace
+    runs, summary = find_runs(cluster, release, namespace), summarize_pods(cluster, release, namespace)
+    expected = sum(map(expected_pods, runs))
+    waiting = why_not_admitted(cluster, runs, namespace)
+    admitted = bool(runs) and not waiting
+    ok = admitted and summary.started == expected > 0
+    reasons = [] if ok else waiting or _why_not_running(cluster, runs, summary, expected, namespace)
+    return Verdict(
+        admitted=admitted,
+        pods=summary.pods,
+        pods_expected=expected,
+        running=summary.started,
+        machines=len(summary.machines),
+        gpus=summary.gpus,
+        rendezvous=summary.rendezvous,
+        reasons=list(dict.fromkeys(reasons)),
+        seconds=seconds,
+        ok=ok,
+    )
+
+
+def _why_not_running(
+    cluster: Cluster, runs: Sequence[Object], summary: PodSummary, expected: int, namespace: str
+) -> list[str]:
+    if failures := [*map(_how_failed, summary.failed), *filter(None, map(why_failed, runs))]:
+        return failures
+    # Events stay for an hour, so those of a short interruption count only while pods are missing.
+    warned = run_warnings(cluster, runs, namespace) if summary.pods < expected else ()
+    return [*map(str, warned), *(f"unschedulable: {unschedulable(message)}" for message in summary.unplaced)]
+
+
+def _how_failed(member: Member) -> str:
+    end = member.ends[0]
+    if end.container:
+        return f"pod {member.name} failed: container {end.container} ended with exit code {end.exit_code}"
+    return f"pod {member.name} failed: {end.message or end.reason or 'no reason given'}"
+
+
 def _judge(
     cluster: Cluster, runs: Sequence[Object], summary: PodSummary, expected: int, namespace: str
-) -> tuple[str, list[Cause]]:
-    """Return the phase of live runs, and why they are not further."""
+) -> tuple[Phase, list[Problem]]:
+    """Return the phase of live runs, and the reasons for a wait."""
     outcomes = {outcome(run) for run in runs}
     if "failed" in outcomes:
         return "failed", []
@@ -143,17 +240,17 @@ def _judge(
     return "starting", why_not_started(cluster, runs, summary, expected, namespace)
 
 
-def _suspended(runs: Sequence[Object]) -> Iterator[Cause]:
+def _suspended(runs: Sequence[Object]) -> Iterator[Problem]:
     for run in runs:
         spec = run["spec"]
         stopped = spec.get("suspend") or spec.get("runPolicy", {}).get("suspend")
         if stopped and QUEUE_LABEL not in run["metadata"].get("labels", {}):
             text = f"{run['kind']} {run['metadata']['name']} is suspended, and no queue will start it"
-            yield Cause(text, "set `queue.name`, or see who suspended it")
+            yield Problem(text, hint="set `queue.name`, or see who suspended it")
 
 
 def _since(phase: str, runs: Sequence[Object], summary: PodSummary) -> datetime | None:
-    """Report since when runs are in their phase."""
+    """Return the start time of the runs' phase."""
     if phase == "running":
         return summary.since
     if phase in {"finished", "failed"}:
@@ -162,7 +259,7 @@ def _since(phase: str, runs: Sequence[Object], summary: PodSummary) -> datetime 
 
 
 def _stops(run: Object) -> Iterator[str]:
-    """Return when a run was sent back to its queue, or started again."""
+    """Yield the times when a run returned to its queue or was restarted."""
     yield from _times(run.get("status", {}), {"Suspended", "RestartingJobSet"})
 
 
@@ -178,18 +275,18 @@ def _first_event(cluster: Cluster, runs: Sequence[Object]) -> str:
 
 
 def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: Record | None) -> str:
-    """Return how far a run is, as the log of its most telling pod says; empty when that says nothing.
+    """Return the progress of a run from the log of its most informative pod; empty when the log shows none.
 
     Args:
-        cluster: Where it runs.
+        cluster: The cluster of the run.
         summary: Its pods.
         namespace: Their namespace.
-        record: Helm's record of the release, which tells model and machines; None when there is none.
+        record: Helm's record of the release, with model and machines; None without a record.
     """
     for member in summary.speakers:
         try:
             found = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)
-        except ClusterError as error:  # a machine that does not answer is worth a line, not the end of the readout
+        except ClusterError as error:  # report a machine that does not answer, and complete the readout
             return f"unknown, the log of pod {member.name} cannot be read: {error}"
         if found:
             return found

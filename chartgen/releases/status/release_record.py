@@ -1,4 +1,4 @@
-"""What Helm's record of a release says beside its runs: unfinished commands, runs that are gone or left over."""
+"""Anomalies in Helm's record of a release: unfinished commands, missing and left-over runs."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from chartgen.errors import Problem
 from chartgen.kube import Object
 from chartgen.kube.run_kinds import RUN_NAMES
 from chartgen.releases.history import Record
-from chartgen.releases.status.messages import Cause
 
 _RUN = re.compile(rf"^kind: (?:{'|'.join(RUN_NAMES)})$", re.MULTILINE)
-# States that a command leaves when it is killed (helm, pkg/release), and the command that recovers from each.
+# States after a killed command (helm, pkg/release), and the command that recovers from each.
 _UNFINISHED = {
     "pending-install": "install",
     "pending-upgrade": "upgrade",
@@ -24,13 +24,13 @@ _UNFINISHED = {
 
 @dataclass(frozen=True)
 class Revision:
-    """The last revision that Helm has recorded.
+    """The last revision in Helm's store.
 
     Args:
         number: From 1.
         chart: Name and version of the chart.
-        status: Helm's word.
-        updated: When it was made.
+        status: Helm's status.
+        updated: Creation time.
     """
 
     number: int
@@ -40,33 +40,35 @@ class Revision:
 
 
 def revision_of(record: Record) -> Revision:
-    """Take what a readout shows out of a record, without values and manifest."""
+    """Return the fields of a record that a readout shows, without values and manifest."""
     return Revision(record.revision, f"{record.chart}-{record.chart_version}", record.status, record.updated)
 
 
-def record_causes(record: Record, runs: Sequence[Object]) -> Iterator[Cause]:
-    """Say what is odd about a release's record."""
+def record_causes(record: Record, runs: Sequence[Object]) -> Iterator[Problem]:
+    """Yield the anomalies of a release's record."""
     if command := _UNFINISHED.get(record.status):
-        text = f"Helm's record is {record.status}: a command still works on it, or was stopped in the middle"
-        yield Cause(text, f"the next `chartgen {command}` recovers it")
+        text = f"Helm's record is {record.status}: a command still works on it, or was interrupted"
+        yield Problem(text, hint=f"the next `chartgen {command}` recovers it")
     elif record.status == "failed":
-        yield Cause(f"revision {record.revision} has failed: {record.description}", "correct it and upgrade once more")
+        yield Problem(
+            f"revision {record.revision} has failed: {record.description}", hint="correct it and upgrade once more"
+        )
     elif record.status == "deployed":
         for run in runs:
             kind, name = run["kind"], run["metadata"]["name"]
             if not re.search(rf'^  name: "?{re.escape(name)}"?$', record.manifest, re.MULTILINE):
                 text = f"{kind} {name} is left over from another revision"
-                yield Cause(text, "the next `chartgen upgrade` or `chartgen uninstall` removes it")
+                yield Problem(text, hint="the next `chartgen upgrade` or `chartgen uninstall` removes it")
 
 
-def why_absent(release: str, namespace: str, record: Record | None) -> Cause:
-    """Say why there is no run."""
+def why_absent(release: str, namespace: str, record: Record | None) -> Problem:
+    """Return why the release has no run."""
     if record is None:
-        text = f"there is no release {release} in namespace {namespace}"
-        return Cause(text, "`helm list --all-namespaces` shows what there is")
+        text = f"no release {release} in namespace {namespace}"
+        return Problem(text, hint="`helm list --all-namespaces` shows all releases")
     if not _RUN.search(record.manifest):
-        return Cause(f"chart {record.chart} runs nothing")
-    return Cause(
+        return Problem(f"chart {record.chart} contains no job")
+    return Problem(
         "its run is not in the cluster: it was deleted, or its time to live has passed",
-        "`chartgen upgrade` with another `run.again` starts it once more",
+        hint="`chartgen upgrade` with another `run.again` starts it once more",
     )

@@ -13,37 +13,37 @@ _WIDTH = 12
 
 
 def describe(readout: Readout, *, now: datetime | None = None) -> str:
-    """Say a readout in lines.
+    """Return a readout as lines.
 
     Args:
-        readout: What was read.
-        now: What counts as now; default the clock's.
+        readout: The readout.
+        now: The current time; default the clock's.
     """
     now = now or datetime.now(timezone.utc)
     return "\n".join([f"{readout.release}: {_headline(readout, now)}", *_details(readout)])
 
 
 def summarize(readout: Readout, *, progress: bool = True) -> str:
-    """Say a readout in one line that changes only when something happens.
+    """Return a readout as one line that changes only with the state.
 
     Args:
-        readout: What was read.
-        progress: Whether the step is something.
+        readout: The readout.
+        progress: Whether to include the step.
     """
-    parts = [readout.phase]
+    parts: list[str] = [readout.phase]
     if readout.pods_expected and not readout.ended:
         parts.append(f"{readout.ready} of {readout.pods_expected} pods ready")
     if readout.restarts:
         parts.append(f"started again {_times(readout.restarts)}")
     parts += [readout.progress] if progress and readout.progress else []
-    parts += [cause.text for cause in readout.causes]
+    parts += [cause.message for cause in readout.causes]
     if readout.failure:
         parts.append(readout.failure.what)
     return one_line("; ".join(parts))
 
 
 def since(then: datetime, now: datetime) -> str:
-    """Say how long ago something was, in two units."""
+    """Return the time since a moment, in two units."""
     seconds = max(0, int((now - then).total_seconds()))
     minutes, hours, days = seconds // 60, seconds // 3600, seconds // 86400
     if days:
@@ -76,7 +76,7 @@ def _details(readout: Readout) -> Iterator[str]:
     if readout.first_event:
         yield _row("first event", readout.first_event)
     for cause in readout.causes:
-        yield _row("why" if not readout.ended else "note", cause.text)
+        yield _row("why" if not readout.ended else "note", cause.message)
         yield from _hint(cause.hint)
     if readout.failure:
         yield from _failure(readout.failure, ended=readout.ended)

@@ -1,53 +1,93 @@
-"""What a release's logs tell of its training, and its values of its model: the first and the last rank's log."""
+"""Training data from a release's logs and values: the whole log, or the current progress."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError
+from chartgen.metrics.figures.facts import Facts, agree
 from chartgen.metrics.figures.jobs import facts_of_release
-from chartgen.metrics.read.log import Log, read_streams
+from chartgen.metrics.figures.peak import Peak, find_peak
+from chartgen.metrics.read.readers.own import patterns_of
+from chartgen.metrics.show.live import progress_line
 from chartgen.programs import Progress
-from chartgen.releases.history import read_records, restore_chart
-from chartgen.releases.status.logs import find_sources
-from chartgen.releases.status.members import Member
-from chartgen.releases.status.pod_logs import pod_log
+from chartgen.releases.history import Record, read_records, restore_chart
+from chartgen.releases.status.members import Member, pod_log
+
+if TYPE_CHECKING:
+    from chartgen.checks.line_patterns import LinePatterns
+    from chartgen.metrics.read.collect import Log
 
 
 def read_release(
     cluster: Cluster, release: str, namespace: str, *, progress: Progress
 ) -> tuple[Log, Mapping[str, Any]]:
-    """Read the logs of a release's first and last rank, and the facts that its values tell.
+    """Read the logs of a release's first and last rank, and the facts in its values.
 
     Args:
-        cluster: Where it runs.
+        cluster: The cluster of the release.
         release: Its name.
         namespace: Its namespace.
-        progress: Gets a line for each log that cannot be read.
+        progress: Receives a line for each unreadable log.
 
     Raises:
-        ChartgenError: There is no such release, it has no pods, or they have not logged a step.
+        ChartgenError: The release does not exist, has no pods, or they have not logged a step.
     """
+    from chartgen.metrics.read.log import read_streams
+    from chartgen.releases.status.logs import find_sources
+
     records = read_records(cluster, release, namespace)
     if not records:
-        problem = f"there is no file and no release {release} in namespace {namespace}"
+        problem = f"neither a file nor a release {release} in namespace {namespace}"
         raise ChartgenError(Problem(problem, hint="name a log, or another namespace with -n"))
     facts = facts_of_release(restore_chart(records[-1]), Values(records[-1].values))
     members = [source.member for source in find_sources(cluster, release, namespace)]
-    return read_streams((each.name, _text(cluster, each, namespace, progress)) for each in members), facts
+    streams = ((each.name, _text(cluster, each, namespace, progress)) for each in members)
+    return read_streams(streams, patterns_of(records[-1].values)), facts
 
 
 def _text(cluster: Cluster, member: Member, namespace: str, progress: Progress) -> Iterator[bytes]:
-    """Return the log of a pod, after that of its container before a restart; what cannot be read hides nothing else."""
+    """Yield the log of a pod, after that of its container before a restart; skip an unreadable log."""
     times = member.program_restarts
     if times > 1:
-        progress(f"{member.name} was restarted {times} times: of the starts before, only the last has a log")
+        progress(f"{member.name} was restarted {times} times: of the earlier starts, only the last has a log")
     for previous in ("true", "false") if times else ("false",):
         try:
             for line in pod_log(cluster, member, namespace, timestamps="true", previous=previous):
                 yield f"{line}\n".encode()
         except ClusterError as error:
             progress(str(error))
+
+
+def progress_of(lines: Sequence[str], record: Record | None) -> str:
+    """Return step, step time, speed, MFU and time left; empty when the log shows no step.
+
+    Args:
+        lines: The end of the log.
+        record: Helm's record of the release; None without a record.
+    """
+    own = _patterns(record)
+    if not progress_line(lines, 0, own=own):
+        return ""
+    facts = _facts(record)
+    peak = find_peak("", facts)
+    return progress_line(lines, facts.get("steps") or 0, facts, peak.tflops if isinstance(peak, Peak) else None, own)
+
+
+def _patterns(record: Record | None) -> LinePatterns | None:
+    try:
+        return patterns_of(record.values) if record else None
+    except ChartgenError:
+        return None  # `check` and `metrics` report it
+
+
+def _facts(record: Record | None) -> Facts:
+    if record is None or not record.target:
+        return Facts()
+    try:
+        return agree([(record.name, facts_of_release(restore_chart(record), Values(record.values)))])
+    except ChartgenError:
+        return Facts()  # this chartgen no longer knows these values: use the log alone

@@ -8,7 +8,7 @@
 {{- .size | default "1Ti" }}
 {{- end }}
 
-{{/* A volume that only one claim may take, but for what it is on. Takes (list context claim values). */}}
+{{/* A volume for one claim only, without its storage. Takes (list context claim values). */}}
 {{- define "eks-p5-setup.claimVolume" -}}
 apiVersion: v1
 kind: PersistentVolume
@@ -37,6 +37,6 @@ metadata:
   name: {{ include "eks-p5-setup.claimStorage" . }}
   labels:
     {{- include "eks-p5-setup.labels" (index . 0) | nindent 4 }}
-# It takes minutes to make: now, instead of when the first pod holds its GPUs.
+# The volume takes minutes to create: now, instead of when the first pod already occupies its GPUs.
 volumeBindingMode: Immediate
 {{- end }}

@@ -28,7 +28,7 @@
 
 {{/* Whether each machine copies the data sets first: only training reads them. "true" or nothing. */}}
 {{- define "eks-p5.staged" -}}
-{{- if and .Values.data.stage (eq (include "eks-p5.launcher" . | fromYaml).task "train") }}true{{ end }}
+{{- if and .Values.data.stage (eq (include "eks-p5.launcher" . | fromJson).task "train") }}true{{ end }}
 {{- end }}
 
 {{/* Data sets where training reads them: in the storage, or below /scratch when each machine copies them first. */}}

@@ -1,6 +1,6 @@
 {{/*
-Name of this run: the release's name and a digest of all that it runs. So a changed run is a new object instead of a
-change to an immutable one, and an unchanged upgrade changes nothing. The digest covers text that holds the name
+Name of this run: the release's name and a digest of everything it runs. So a changed run is a new object instead of a
+change to an immutable one, and an unchanged upgrade changes nothing. The digest covers text that contains the name
 itself, so that text is first made with a placeholder.
 */}}
 {{- define "eks-p5.run" -}}
@@ -19,7 +19,11 @@ itself, so that text is first made with a placeholder.
 
 {{/* What the run is: the workload kind's object, or a Job for programs without GPUs. */}}
 {{- define "eks-p5.spec" -}}
-{{- include (include "eks-p5.gpu" . | empty | ternary "eks-p5.job" "eks-p5.kindSpec") . }}
+{{- if include "eks-p5.gpu" . }}
+{{- include "eks-p5.kindSpec" . }}
+{{- else }}
+{{- include "eks-p5.job" . }}
+{{- end }}
 {{- end }}
 
 {{/* The run's own directory: logs, profiles, event files. */}}
@@ -30,43 +34,4 @@ itself, so that text is first made with a placeholder.
 {{/* The directory that all runs of a release share, so that a restarted or changed run finds its checkpoints. */}}
 {{- define "eks-p5.home" -}}
 {{- printf "/outputs/%s" (.Values.run.name | default (printf "%s/%s" .Release.Namespace .Release.Name)) }}
-{{- end }}
-
-{{/* Files of the run, kept in its ConfigMap. */}}
-{{- define "eks-p5.files" -}}
-start.sh: {{ include "eks-p5.start" . | toJson }}
-{{- if include "eks-p5.gpu" . }}
-rank.sh: {{ include "eks-p5.rank" . | toJson }}
-{{- end }}
-{{- with include "eks-p5.transport" . }}
-transport.json: {{ . | fromYaml | toRawJson | toJson }}
-transport.py: {{ include "eks-p5.transportProgram" $ | toJson }}
-{{- with include "eks-p5.transportRank" $ | trim }}
-transport.sh: {{ toJson . }}
-{{- end }}
-{{- end }}
-{{- $program := include (printf "eks-p5.launcher.%s.program" .Values.launcher) . | trim }}
-{{- if $program }}
-{{ base (include "eks-p5.launcher" . | fromYaml).program }}: {{ $program | toJson }}
-{{- end }}
-{{- range (include "eks-p5.launcher" . | fromYaml).modules }}
-{{ . }}: {{ include (printf "eks-p5.launcher.%s.%s" $.Values.launcher .) $ | trim | toJson }}
-{{- end }}
-{{- end }}
-
-{{/*
-Affinity: the user's and the fragments', and one rule of the chart's own: no pod of this run starts while another run
-of the release still has pods, so that two runs never write to one checkpoint directory.
-*/}}
-{{- define "eks-p5.affinity" -}}
-{{- $affinity := include "eks-p5.merge" (list (toYaml .Values.affinity) (include "eks-p5.slot.affinity" .)) | fromYaml }}
-{{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
-  (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
-  (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "eks-p5.run" .))))) }}
-{{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
-{{- $anti := $affinity.podAntiAffinity | default (dict) }}
-{{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}
-{{- $_ := set $affinity "podAntiAffinity" $anti }}
-{{- toYaml $affinity }}
 {{- end }}

@@ -1,62 +1,22 @@
-{{/* Start script of every machine. Values reach it as variables and arguments only, never as text of the script. */}}
+{{/*
+Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
+*/}}
 {{- define "eks-p5.start" -}}
-{{- $launcher := include "eks-p5.launcher" . | fromYaml -}}
-#!/usr/bin/env bash
-# Starts this machine's part of the run. Arguments: the program and its own arguments, passed on unchanged.
-set -euo pipefail
-
-release_variables=({{ include "eks-p5.env" . | fromYamlArray | include "eks-p5.names" }})
-
-# Reads a vendor's environment profile; what the release sets itself keeps its value. Vendors write profiles for shells
-# that go on after a command that fails.
-source_profile() {
-  local -A own=()
-  local name
-  if [[ ! -r $1 ]]; then
-    echo "chartgen: $1 is missing: the vendor's software was not installed" >&2
-    exit 1
-  fi
-  for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
-  set +eu +o pipefail
-  # shellcheck disable=SC1090
-  source "$1"
-  set -euo pipefail
-  for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
-}
-
-: "${NODE_RANK:?is the number of this pod, from its label}"
+{{- $launcher := include "eks-p5.launcher" . | fromJson -}}
+{{- $variables := include "eks-p5.env" . | fromYamlArray | include "eks-p5.names" -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 {{- if include "eks-p5.gpu" . }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- if include "eks-p5.staged" . }}
 
-# Copies the data to this machine's own disk; what an earlier run has copied completely stays.
-stage() {
-  local from=$1 to=/scratch$1
-  if [[ ! -s $from ]]; then
-    echo "chartgen: data.stage: $from is missing or empty; prepare the data first" >&2
-    return 1
-  fi
-  if [[ -e $to && $(stat -c '%s %Y' "$to") == "$(stat -c '%s %Y' "$from")" ]]; then return; fi
-  echo "chartgen: copying $from to $to"
-  mkdir -p "${to%/*}"
-  cp --preserve=timestamps "$from" "$to.part"
-  mv "$to.part" "$to"
-}
-# The lock makes pods wait that share a machine; it ends with the copy, not with the run.
-exec {lock}>/scratch/.staging
-flock "$lock"
-while IFS= read -r prefix; do
-  stage "$prefix.bin"
-  stage "$prefix.idx"
-done <<<"$STAGED_DATA"
-exec {lock}>&-
+{{ .Files.Get "files/stage.sh" | trim }}
 {{- end }}
 {{- end }}
 {{- if include "eks-p5.gpu" . }}
 {{- if include "eks-p5.efaAdapters" . | int64 }}
 # EFA: NCCL uses it through the plugin of aws-ofi-nccl, which images keep in different places. It must be found before
 # other plugins of the image; where it is not found at all, NCCL would use TCP without a word.
-folders=(/opt/amazon/ofi-nccl/lib{/x86_64-linux-gnu,} /opt/amazon/aws-ofi-nccl/lib /opt/aws-ofi-nccl{/install,}/lib)
+folders=(/opt/amazon/ofi-nccl/lib{/x86_64-linux-gnu,/aarch64-linux-gnu,} /opt/amazon/aws-ofi-nccl/lib /opt/aws-ofi-nccl{/install,}/lib)
 if [[ -n ${EFA_PLUGIN-} ]]; then folders=("$EFA_PLUGIN"); fi
 plugin=
 for folder in "${folders[@]}"; do
@@ -78,7 +38,21 @@ if [[ " ${release_variables[*]} " != *" NCCL_NET_PLUGIN "* ]]; then
 fi
 {{- end }}
 {{- end }}
-{{- include (printf "eks-p5.launcher.%s.beforeLaunch" .Values.launcher) . }}
+{{- if eq .Values.launcher "megatron-lm" }}
+{{- with .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- with .Files.Get "files/launchers/torchrun/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "eks-p5.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -86,31 +60,47 @@ fi
 exec {{ include "eks-p5.interpreter" $launcher.program }} "$@"
 {{- else }}
 
-# One worker for each share of the work; the first that fails ends the others.
-: "${WORKERS:?is the number of workers of this pod}"
-workers=()
-trap 'kill "${workers[@]}" 2>/dev/null || true' EXIT
-trap 'exit 143' TERM
-for ((worker = 0; worker < WORKERS; worker++)); do
-  RANK=$((NODE_RANK * WORKERS + worker)) WORLD_SIZE=$((NNODES * WORKERS)) {{ include "eks-p5.interpreter" $launcher.program }} "$@" &
-  workers+=("$!")
-done
-for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
+{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "eks-p5.interpreter" $launcher.program) | trim }}
 {{- end }}
 {{- end }}
 
-{{/* Script of every process of a GPU program: it knows its rank, and becomes the program. */}}
-{{- define "eks-p5.rank" -}}
-#!/usr/bin/env bash
-# Starts one process. Arguments: the program and its own arguments.
-set -euo pipefail
-{{- include "eks-p5.rankVariables" . }}
-{{- include "eks-p5.rankProcess" . }}
-{{- include (printf "eks-p5.launcher.%s.beforeRank" .Values.launcher) . }}
-exec {{ include "eks-p5.interpreter" (include "eks-p5.launcher" . | fromYaml).program }} "$@"
+{{/* The end of the script of every process of a GPU program: it becomes the program. */}}
+{{- define "eks-p5.rankProgram" }}
+{{- if eq .Values.launcher "nemo-1" }}
+{{- with include "eks-p5.launcher.nemo-1.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "automodel" }}
+{{- with include "eks-p5.launcher.automodel.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchtitan" }}
+{{- with include "eks-p5.launcher.torchtitan.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- with .Files.Get "files/launchers/torchrun/beforeRank.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeRank.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- $watch := include "eks-p5.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+exec {{ $watch }}{{ include "eks-p5.interpreter" (include "eks-p5.launcher" . | fromJson).program }} "$@"
 {{- end }}
 
-{{/* What runs a program: its name tells. */}}
+{{/* Whether a run that hangs is ended: "true" or nothing. */}}
+{{- define "eks-p5.watched" -}}
+{{- if and .Values.run.hangMinutes (eq (include "eks-p5.launcher" . | fromJson).task "train") }}true{{ end }}
+{{- end }}
+
+{{/* The interpreter of a program, from its name. */}}
 {{- define "eks-p5.interpreter" -}}
 {{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
 {{- end }}

@@ -1,20 +1,21 @@
 {{/*
-VPC network and subnetwork of each of network.subnetworks, as a list of {name, vpc, subnet}: numbered from 0 behind a
-common beginning, or listed one by one.
+VPC network and subnetwork of each network of the pods (<chart>.networkNames of the fabric fragment), as a list of
+{name, mode, vpc, subnet}: those of the vendor's names behind a common beginning, or listed one by one.
 */}}
 {{- define "gke-a3high-setup.gkeNetworks" -}}
-{{- $names := .Values.network.subnetworks }}
+{{- $networks := include "gke-a3high-setup.networkNames" . | fromYamlArray }}
 {{- $vpcs := .Values.setup.networks }}
 {{- if kindIs "string" $vpcs }}
 {{- $vpcs = list }}
-{{- range $i, $_ := $names }}{{ $vpcs = append $vpcs (dict "vpc" (printf "%s%d" $.Values.setup.networks $i)) }}{{ end }}
-{{- else if ne (len $vpcs) (len $names) }}
-{{- fail (printf "\nsetup.networks: has %d networks, network.subnetworks has %d; list one for each" (len $vpcs) (len $names)) }}
+{{- range $networks }}{{ $vpcs = append $vpcs (dict "vpc" (print $.Values.setup.networks .vpc) "subnet" (print $.Values.setup.networks .subnet)) }}{{ end }}
+{{- else if ne (len $vpcs) (len $networks) }}
+{{- fail (printf "\nsetup.networks: has %d networks, network.subnetworks has %d; list one for each" (len $vpcs) (len $networks)) }}
 {{- end }}
-{{- range $i, $name := $names }}
-{{- $network := index $vpcs $i }}
-- name: {{ $name | quote }}
-  vpc: {{ $network.vpc | quote }}
-  subnet: {{ $network.subnet | default $network.vpc | quote }}
+{{- range $i, $network := $networks }}
+{{- $vpc := index $vpcs $i }}
+- name: {{ $network.name | quote }}
+  mode: {{ $network.mode }}
+  vpc: {{ $vpc.vpc | quote }}
+  subnet: {{ $vpc.subnet | default $vpc.vpc | quote }}
 {{- end }}
 {{- end }}

@@ -1,4 +1,4 @@
-{{/* What each version of the plugin has of its own, as YAML: data/compat.yaml says where from. */}}
+{{/* Properties of each version of the plugin, as YAML; data/compat.yaml has the sources. */}}
 {{- define "gke-a3high.gpudirectVersions" -}}
 v3.1.6_2023_10_06:
   daemons: ["v2.0.9"]
@@ -14,7 +14,7 @@ v3.1.12:
   settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_BUFFSIZE": "4194304", "NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS": "500000"}
 {{- end }}
 
-{{/* That of the version of these values; nothing where nobody knows it. */}}
+{{/* Properties of the version in these values; empty for an unknown one. */}}
 {{- define "gke-a3high.gpudirectVersion" -}}
 {{- get (include "gke-a3high.gpudirectVersions" . | fromYaml) .Values.network.pluginVersion | default dict | toYaml }}
 {{- end }}
@@ -26,6 +26,13 @@ v3.1.12:
 {{- $interfaces = append $interfaces (dict "interfaceName" (printf "eth%d" (add1 $i)) "network" $network) }}
 {{- end }}
 {{- toJson $interfaces }}
+{{- end }}
+
+{{/* Networks of the pods, and how the names of their VPC networks end. */}}
+{{- define "gke-a3high.networkNames" -}}
+{{- range $i, $name := .Values.network.subnetworks }}
+- {name: {{ $name | quote }}, mode: NetDevice, vpc: {{ $i | quote }}, subnet: {{ $i | quote }}}
+{{- end }}
 {{- end }}
 
 {{/* Devices that the daemon opens, as YAML. Takes the names of those that only one transport has. */}}

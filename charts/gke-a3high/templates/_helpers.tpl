@@ -54,7 +54,7 @@ imagePullSecrets:
 {{- $merged := dict }}
 {{- range . }}
 {{- $map := . | fromYaml }}
-{{- if hasKey $map "Error" }}{{ fail (printf "not a map: %s" $map.Error) }}{{ end }}
+{{- if hasKey $map "Error" }}{{ fail (printf "not a map of keys: %q (%s)" (trim . | trunc 80) $map.Error) }}{{ end }}
 {{- $merged = merge $merged $map }}
 {{- end }}
 {{- with $merged }}{{ toYaml . }}{{ end }}

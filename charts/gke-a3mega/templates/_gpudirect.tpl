@@ -1,4 +1,4 @@
-{{/* What each version of the plugin has of its own, as YAML: data/compat.yaml says where from. */}}
+{{/* Properties of each version of the plugin, as YAML; data/compat.yaml has the sources. */}}
 {{- define "gke-a3mega.gpudirectVersions" -}}
 v1.0.1:
   daemons: ["v1.0.8"]
@@ -83,7 +83,7 @@ v1.0.17:
   probe: true
 {{- end }}
 
-{{/* That of the version of these values; nothing where nobody knows it. */}}
+{{/* Properties of the version in these values; empty for an unknown one. */}}
 {{- define "gke-a3mega.gpudirectVersion" -}}
 {{- get (include "gke-a3mega.gpudirectVersions" . | fromYaml) .Values.network.pluginVersion | default dict | toYaml }}
 {{- end }}
@@ -95,6 +95,13 @@ v1.0.17:
 {{- $interfaces = append $interfaces (dict "interfaceName" (printf "eth%d" (add1 $i)) "network" $network) }}
 {{- end }}
 {{- toJson $interfaces }}
+{{- end }}
+
+{{/* Networks of the pods, and how the names of their VPC networks end. */}}
+{{- define "gke-a3mega.networkNames" -}}
+{{- range $i, $name := .Values.network.subnetworks }}
+- {name: {{ $name | quote }}, mode: NetDevice, vpc: {{ $i | quote }}, subnet: {{ $i | quote }}}
+{{- end }}
 {{- end }}
 
 {{/* Devices that the daemon opens, as YAML. Takes the names of those that only one transport has. */}}

@@ -1,11 +1,11 @@
 {{/*
-Security context of the run's pods. Programs without GPUs run as a user. Those that train run as whom their image says:
+Security context of the run's pods. Programs without GPUs run as a user. Those that train run as the user of their image:
 NVIDIA's start as root.
 */}}
 {{- define "gke-a3mega.podSecurityContext" -}}
 {{- if not (include "gke-a3mega.gpu" .) }}
 {{- with .Values.data.podSecurityContext }}
-{{- /* Deleted with null, whom the pod runs as is for the cluster or the image to say; root has to be asked for. */}}
+{{- /* Deleted with null, the cluster or the image decides the user; root must be set explicitly. */}}
 {{- if ne (toString .runAsUser) "0" }}
 runAsNonRoot: true
 {{- end }}
@@ -33,8 +33,8 @@ seccompProfile:
 {{- end }}
 
 {{/*
-Security context of the program's container, over what fragments say. Without GPUs it keeps nothing; with GPUs, of the
-capabilities that every container has by default, those that a root needs for files of others, and for services that
+Security context of the program's container, added to that of the fragments. Without GPUs it keeps nothing; with GPUs, of the
+capabilities that every container has by default, those that root needs for files of other users, and for services that
 drop to a user.
 */}}
 {{- define "gke-a3mega.securityContext" -}}

@@ -44,12 +44,12 @@ env:
 
 {{/* The fabric of the chosen machine type: its settings' name, its adapters, its virtual functions. */}}
 {{- define "oke-h100-setup.roceFabric" -}}
-{{- (get (include "oke-h100-setup.machines" . | fromYaml) .Values.machineType).fabric | toYaml }}
+{{- (include "oke-h100-setup.machine" . | fromJson).fabric | toYaml }}
 {{- end }}
 
 {{/* Virtual functions of the GPUs that the run uses; each GPU has its own share. */}}
 {{- define "oke-h100-setup.roceFunctions" -}}
-{{- $machine := get (include "oke-h100-setup.machines" . | fromYaml) .Values.machineType }}
+{{- $machine := include "oke-h100-setup.machine" . | fromJson }}
 {{- div (mul ($machine.fabric.virtualFunctions | default 0) (include "oke-h100-setup.gpusPerNode" . | int64)) $machine.gpus }}
 {{- end }}
 

@@ -1,18 +1,24 @@
 {{/*
-The pod that runs mpirun. It has no GPU, but stands beside those that have: on the same kind of machine, so that GPU
+The pod that runs mpirun. It has no GPU, but runs beside those with GPUs: on the same kind of machine, so that GPU
 machines alone are enough, and in the same network, so that the daemons of mpirun reach it.
 */}}
 {{- define "oke-h100.master" -}}
-{{- $launcher := include "oke-h100.launcher" . | fromYaml -}}
+{{- $launcher := include "oke-h100.launcher" . | fromJson -}}
 metadata:
   labels:
     {{- include "oke-h100.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: mpimaster
     run: {{ include "oke-h100.run" . }}
+    {{- with include "oke-h100.merge" (list (toYaml .Values.podLabels)) }}
+    {{- . | nindent 4 }}
+    {{- end }}
   annotations:
     kubectl.kubernetes.io/default-container: mpimaster
     # Makes a changed script a changed run.
     checksum/master.sh: {{ include "oke-h100.masterScript" . | sha256sum }}
+    {{- with include "oke-h100.merge" (list (toYaml .Values.podAnnotations)) }}
+    {{- . | nindent 4 }}
+    {{- end }}
 spec:
   restartPolicy: Never
   {{- with .Values.run.deadlineSeconds }}
@@ -53,7 +59,7 @@ spec:
       configMap:
         name: {{ include "oke-h100.run" . }}-master
   containers:
-    # chartgen: ignore[limits-are-set] it only starts the others; mpi.resources asks for what it takes
+    # chartgen: ignore[limits-are-set] it only starts the others; mpi.resources sets its requests
     - name: mpimaster
       image: {{ $launcher.image | quote }}
       imagePullPolicy: {{ .Values.imagePullPolicy }}
@@ -90,6 +96,6 @@ spec:
 
 {{/* What mpirun binds each process to: the user's choice, or what the machine type was measured with. */}}
 {{- define "oke-h100.bindTo" -}}
-{{- $machine := get (include "oke-h100.machines" . | fromYaml) .Values.machineType }}
+{{- $machine := include "oke-h100.machine" . | fromJson }}
 {{- .Values.mpi.bindTo | default ($machine.fabric | default dict).bindTo | default "numa" }}
 {{- end }}

@@ -44,12 +44,12 @@ env:
 
 {{/* The fabric of the chosen machine type: its settings' name, its adapters, its virtual functions. */}}
 {{- define "oke-h100.roceFabric" -}}
-{{- (get (include "oke-h100.machines" . | fromYaml) .Values.machineType).fabric | toYaml }}
+{{- (include "oke-h100.machine" . | fromJson).fabric | toYaml }}
 {{- end }}
 
 {{/* Virtual functions of the GPUs that the run uses; each GPU has its own share. */}}
 {{- define "oke-h100.roceFunctions" -}}
-{{- $machine := get (include "oke-h100.machines" . | fromYaml) .Values.machineType }}
+{{- $machine := include "oke-h100.machine" . | fromJson }}
 {{- div (mul ($machine.fabric.virtualFunctions | default 0) (include "oke-h100.gpusPerNode" . | int64)) $machine.gpus }}
 {{- end }}
 

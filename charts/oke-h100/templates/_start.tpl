@@ -1,90 +1,35 @@
-{{/* Start script of every machine. Values reach it as variables and arguments only, never as text of the script. */}}
+{{/*
+Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
+*/}}
 {{- define "oke-h100.start" -}}
-{{- $launcher := include "oke-h100.launcher" . | fromYaml -}}
-#!/usr/bin/env bash
-# Starts this machine's part of the run. Arguments: the program and its own arguments, passed on unchanged.
-set -euo pipefail
-
-release_variables=({{ include "oke-h100.env" . | fromYamlArray | include "oke-h100.names" }})
-
-# Reads a vendor's environment profile; what the release sets itself keeps its value. Vendors write profiles for shells
-# that go on after a command that fails.
-source_profile() {
-  local -A own=()
-  local name
-  if [[ ! -r $1 ]]; then
-    echo "chartgen: $1 is missing: the vendor's software was not installed" >&2
-    exit 1
-  fi
-  for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
-  set +eu +o pipefail
-  # shellcheck disable=SC1090
-  source "$1"
-  set -euo pipefail
-  for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
-}
-
-: "${NODE_RANK:?is the number of this pod, from its label}"
+{{- $launcher := include "oke-h100.launcher" . | fromJson -}}
+{{- $variables := include "oke-h100.env" . | fromYamlArray | include "oke-h100.names" -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 {{- if include "oke-h100.gpu" . }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- if include "oke-h100.staged" . }}
 
-# Copies the data to this machine's own disk; what an earlier run has copied completely stays.
-stage() {
-  local from=$1 to=/scratch$1
-  if [[ ! -s $from ]]; then
-    echo "chartgen: data.stage: $from is missing or empty; prepare the data first" >&2
-    return 1
-  fi
-  if [[ -e $to && $(stat -c '%s %Y' "$to") == "$(stat -c '%s %Y' "$from")" ]]; then return; fi
-  echo "chartgen: copying $from to $to"
-  mkdir -p "${to%/*}"
-  cp --preserve=timestamps "$from" "$to.part"
-  mv "$to.part" "$to"
-}
-# The lock makes pods wait that share a machine; it ends with the copy, not with the run.
-exec {lock}>/scratch/.staging
-flock "$lock"
-while IFS= read -r prefix; do
-  stage "$prefix.bin"
-  stage "$prefix.idx"
-done <<<"$STAGED_DATA"
-exec {lock}>&-
+{{ .Files.Get "files/stage.sh" | trim }}
 {{- end }}
 {{- end }}
 {{- if include "oke-h100.gpu" . }}
-# Where this machine is in OCI's RDMA network, from wide to narrow: HPC island, network block, local block. Shapes
-# without a capacity topology have only network block and rack. Without an answer the file stays empty.
-mkdir -p /run/chartgen
-python3 - >/run/chartgen/place <<'PYTHON' || true
-import json
-import urllib.request
-
-FIELDS = ("customerHPCIslandId", "customerNetworkBlock", "customerLocalBlock")
-opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-
-def ask(path):
-    url = f"http://169.254.169.254/opc/v2/{path}"
-    request = urllib.request.Request(url, headers={"Authorization": "Bearer Oracle"})
-    try:
-        with opener.open(request, timeout=3) as answer:
-            found = json.load(answer)
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-host = ask("host")
-data = ask("host/rdmaTopologyData") or host.get("rdmaTopologyData") or {}
-place = [data.get(field) for field in FIELDS]
-if not all(place):
-    place = [host.get("networkBlockId"), host.get("rackId")]
-if all(place):
-    print(*place)
-PYTHON
+{{ .Files.Get "files/fragments/topology-oke.sh" | trim }}
 {{- end }}
-{{- include (printf "oke-h100.launcher.%s.beforeLaunch" .Values.launcher) . }}
+{{- if eq .Values.launcher "megatron-lm" }}
+{{- with .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- with .Files.Get "files/launchers/torchrun/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "oke-h100.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -92,31 +37,47 @@ PYTHON
 exec {{ include "oke-h100.interpreter" $launcher.program }} "$@"
 {{- else }}
 
-# One worker for each share of the work; the first that fails ends the others.
-: "${WORKERS:?is the number of workers of this pod}"
-workers=()
-trap 'kill "${workers[@]}" 2>/dev/null || true' EXIT
-trap 'exit 143' TERM
-for ((worker = 0; worker < WORKERS; worker++)); do
-  RANK=$((NODE_RANK * WORKERS + worker)) WORLD_SIZE=$((NNODES * WORKERS)) {{ include "oke-h100.interpreter" $launcher.program }} "$@" &
-  workers+=("$!")
-done
-for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
+{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "oke-h100.interpreter" $launcher.program) | trim }}
 {{- end }}
 {{- end }}
 
-{{/* Script of every process of a GPU program: it knows its rank, and becomes the program. */}}
-{{- define "oke-h100.rank" -}}
-#!/usr/bin/env bash
-# Starts one process. Arguments: the program and its own arguments.
-set -euo pipefail
-{{- include "oke-h100.rankVariables" . }}
-{{- include "oke-h100.rankProcess" . }}
-{{- include (printf "oke-h100.launcher.%s.beforeRank" .Values.launcher) . }}
-exec {{ include "oke-h100.interpreter" (include "oke-h100.launcher" . | fromYaml).program }} "$@"
+{{/* The end of the script of every process of a GPU program: it becomes the program. */}}
+{{- define "oke-h100.rankProgram" }}
+{{- if eq .Values.launcher "nemo-1" }}
+{{- with include "oke-h100.launcher.nemo-1.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "automodel" }}
+{{- with include "oke-h100.launcher.automodel.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchtitan" }}
+{{- with include "oke-h100.launcher.torchtitan.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- with .Files.Get "files/launchers/torchrun/beforeRank.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeRank.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- $watch := include "oke-h100.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+exec {{ $watch }}{{ include "oke-h100.interpreter" (include "oke-h100.launcher" . | fromJson).program }} "$@"
 {{- end }}
 
-{{/* What runs a program: its name tells. */}}
+{{/* Whether a run that hangs is ended: "true" or nothing. */}}
+{{- define "oke-h100.watched" -}}
+{{- if and .Values.run.hangMinutes (eq (include "oke-h100.launcher" . | fromJson).task "train") }}true{{ end }}
+{{- end }}
+
+{{/* The interpreter of a program, from its name. */}}
 {{- define "oke-h100.interpreter" -}}
 {{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
 {{- end }}

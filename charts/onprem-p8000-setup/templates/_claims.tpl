@@ -8,7 +8,7 @@
 {{- .size | default "1Ti" }}
 {{- end }}
 
-{{/* A volume that only one claim may take, but for what it is on. Takes (list context claim values). */}}
+{{/* A volume for one claim only, without its storage. Takes (list context claim values). */}}
 {{- define "onprem-p8000-setup.claimVolume" -}}
 apiVersion: v1
 kind: PersistentVolume
@@ -37,6 +37,6 @@ metadata:
   name: {{ include "onprem-p8000-setup.claimStorage" . }}
   labels:
     {{- include "onprem-p8000-setup.labels" (index . 0) | nindent 4 }}
-# It takes minutes to make: now, instead of when the first pod holds its GPUs.
+# The volume takes minutes to create: now, instead of when the first pod already occupies its GPUs.
 volumeBindingMode: Immediate
 {{- end }}

@@ -1,6 +1,6 @@
 {{/*
-Name of this run: the release's name and a digest of all that it runs. So a changed run is a new object instead of a
-change to an immutable one, and an unchanged upgrade changes nothing. The digest covers text that holds the name
+Name of this run: the release's name and a digest of everything it runs. So a changed run is a new object instead of a
+change to an immutable one, and an unchanged upgrade changes nothing. The digest covers text that contains the name
 itself, so that text is first made with a placeholder.
 */}}
 {{- define "onprem-p8000.run" -}}
@@ -17,9 +17,9 @@ itself, so that text is first made with a placeholder.
 {{- .run }}
 {{- end }}
 
-{{/* What the run is: the workload kind's object, or a Job for programs without GPUs. */}}
+{{/* What the run is: the workload kind's object. */}}
 {{- define "onprem-p8000.spec" -}}
-{{- include (include "onprem-p8000.gpu" . | empty | ternary "onprem-p8000.job" "onprem-p8000.kindSpec") . }}
+{{- include "onprem-p8000.kindSpec" . }}
 {{- end }}
 
 {{/* The run's own directory: logs, profiles, event files. */}}
@@ -30,43 +30,4 @@ itself, so that text is first made with a placeholder.
 {{/* The directory that all runs of a release share, so that a restarted or changed run finds its checkpoints. */}}
 {{- define "onprem-p8000.home" -}}
 {{- printf "/outputs/%s" (.Values.run.name | default (printf "%s/%s" .Release.Namespace .Release.Name)) }}
-{{- end }}
-
-{{/* Files of the run, kept in its ConfigMap. */}}
-{{- define "onprem-p8000.files" -}}
-start.sh: {{ include "onprem-p8000.start" . | toJson }}
-{{- if include "onprem-p8000.gpu" . }}
-rank.sh: {{ include "onprem-p8000.rank" . | toJson }}
-{{- end }}
-{{- with include "onprem-p8000.transport" . }}
-transport.json: {{ . | fromYaml | toRawJson | toJson }}
-transport.py: {{ include "onprem-p8000.transportProgram" $ | toJson }}
-{{- with include "onprem-p8000.transportRank" $ | trim }}
-transport.sh: {{ toJson . }}
-{{- end }}
-{{- end }}
-{{- $program := include (printf "onprem-p8000.launcher.%s.program" .Values.launcher) . | trim }}
-{{- if $program }}
-{{ base (include "onprem-p8000.launcher" . | fromYaml).program }}: {{ $program | toJson }}
-{{- end }}
-{{- range (include "onprem-p8000.launcher" . | fromYaml).modules }}
-{{ . }}: {{ include (printf "onprem-p8000.launcher.%s.%s" $.Values.launcher .) $ | trim | toJson }}
-{{- end }}
-{{- end }}
-
-{{/*
-Affinity: the user's and the fragments', and one rule of the chart's own: no pod of this run starts while another run
-of the release still has pods, so that two runs never write to one checkpoint directory.
-*/}}
-{{- define "onprem-p8000.affinity" -}}
-{{- $affinity := include "onprem-p8000.merge" (list (toYaml .Values.affinity) (include "onprem-p8000.slot.affinity" .)) | fromYaml }}
-{{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
-  (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
-  (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "onprem-p8000.run" .))))) }}
-{{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
-{{- $anti := $affinity.podAntiAffinity | default (dict) }}
-{{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}
-{{- $_ := set $affinity "podAntiAffinity" $anti }}
-{{- toYaml $affinity }}
 {{- end }}

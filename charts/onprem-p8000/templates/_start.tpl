@@ -1,67 +1,41 @@
-{{/* Start script of every machine. Values reach it as variables and arguments only, never as text of the script. */}}
+{{/*
+Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
+*/}}
 {{- define "onprem-p8000.start" -}}
-{{- $launcher := include "onprem-p8000.launcher" . | fromYaml -}}
-#!/usr/bin/env bash
-# Starts this machine's part of the run. Arguments: the program and its own arguments, passed on unchanged.
-set -euo pipefail
-
-release_variables=({{ include "onprem-p8000.env" . | fromYamlArray | include "onprem-p8000.names" }})
-
-# Reads a vendor's environment profile; what the release sets itself keeps its value. Vendors write profiles for shells
-# that go on after a command that fails.
-source_profile() {
-  local -A own=()
-  local name
-  if [[ ! -r $1 ]]; then
-    echo "chartgen: $1 is missing: the vendor's software was not installed" >&2
-    exit 1
-  fi
-  for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
-  set +eu +o pipefail
-  # shellcheck disable=SC1090
-  source "$1"
-  set -euo pipefail
-  for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
-}
-
-: "${NODE_RANK:?is the number of this pod, from its label}"
+{{- $launcher := include "onprem-p8000.launcher" . | fromJson -}}
+{{- $variables := include "onprem-p8000.env" . | fromYamlArray | include "onprem-p8000.names" -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 {{- if include "onprem-p8000.gpu" . }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- if include "onprem-p8000.staged" . }}
 
-# Copies the data to this machine's own disk; what an earlier run has copied completely stays.
-stage() {
-  local from=$1 to=/scratch$1
-  if [[ ! -s $from ]]; then
-    echo "chartgen: data.stage: $from is missing or empty; prepare the data first" >&2
-    return 1
-  fi
-  if [[ -e $to && $(stat -c '%s %Y' "$to") == "$(stat -c '%s %Y' "$from")" ]]; then return; fi
-  echo "chartgen: copying $from to $to"
-  mkdir -p "${to%/*}"
-  cp --preserve=timestamps "$from" "$to.part"
-  mv "$to.part" "$to"
-}
-# The lock makes pods wait that share a machine; it ends with the copy, not with the run.
-exec {lock}>/scratch/.staging
-flock "$lock"
-while IFS= read -r prefix; do
-  stage "$prefix.bin"
-  stage "$prefix.idx"
-done <<<"$STAGED_DATA"
-exec {lock}>&-
+{{ .Files.Get "files/stage.sh" | trim }}
 {{- end }}
 {{- end }}
 {{- if include "onprem-p8000.gpu" . }}
 {{- if include "onprem-p8000.infiniband" . }}
-# InfiniBand: the device plugin gives the pod its adapters, and nothing else does.
+# InfiniBand: without these devices NCCL finds no adapter.
 if ! compgen -G '/dev/infiniband/uverbs*' >/dev/null; then
   echo 'chartgen: the pod got no InfiniBand adapter in /dev/infiniband; does network.resource name the one of your device plugin?' >&2
   exit 1
 fi
 {{- end }}
 {{- end }}
-{{- include (printf "onprem-p8000.launcher.%s.beforeLaunch" .Values.launcher) . }}
+{{- if eq .Values.launcher "megatron-lm" }}
+{{- with .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- with .Files.Get "files/launchers/torchrun/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "onprem-p8000.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -69,31 +43,47 @@ fi
 exec {{ include "onprem-p8000.interpreter" $launcher.program }} "$@"
 {{- else }}
 
-# One worker for each share of the work; the first that fails ends the others.
-: "${WORKERS:?is the number of workers of this pod}"
-workers=()
-trap 'kill "${workers[@]}" 2>/dev/null || true' EXIT
-trap 'exit 143' TERM
-for ((worker = 0; worker < WORKERS; worker++)); do
-  RANK=$((NODE_RANK * WORKERS + worker)) WORLD_SIZE=$((NNODES * WORKERS)) {{ include "onprem-p8000.interpreter" $launcher.program }} "$@" &
-  workers+=("$!")
-done
-for ((worker = 0; worker < WORKERS; worker++)); do wait -n; done
+{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "onprem-p8000.interpreter" $launcher.program) | trim }}
 {{- end }}
 {{- end }}
 
-{{/* Script of every process of a GPU program: it knows its rank, and becomes the program. */}}
-{{- define "onprem-p8000.rank" -}}
-#!/usr/bin/env bash
-# Starts one process. Arguments: the program and its own arguments.
-set -euo pipefail
-{{- include "onprem-p8000.rankVariables" . }}
-{{- include "onprem-p8000.rankProcess" . }}
-{{- include (printf "onprem-p8000.launcher.%s.beforeRank" .Values.launcher) . }}
-exec {{ include "onprem-p8000.interpreter" (include "onprem-p8000.launcher" . | fromYaml).program }} "$@"
+{{/* The end of the script of every process of a GPU program: it becomes the program. */}}
+{{- define "onprem-p8000.rankProgram" }}
+{{- if eq .Values.launcher "nemo-1" }}
+{{- with include "onprem-p8000.launcher.nemo-1.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "automodel" }}
+{{- with include "onprem-p8000.launcher.automodel.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchtitan" }}
+{{- with include "onprem-p8000.launcher.torchtitan.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- with .Files.Get "files/launchers/torchrun/beforeRank.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeRank.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- $watch := include "onprem-p8000.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+exec {{ $watch }}{{ include "onprem-p8000.interpreter" (include "onprem-p8000.launcher" . | fromJson).program }} "$@"
 {{- end }}
 
-{{/* What runs a program: its name tells. */}}
+{{/* Whether a run that hangs is ended: "true" or nothing. */}}
+{{- define "onprem-p8000.watched" -}}
+{{- if and .Values.run.hangMinutes (eq (include "onprem-p8000.launcher" . | fromJson).task "train") }}true{{ end }}
+{{- end }}
+
+{{/* The interpreter of a program, from its name. */}}
 {{- define "onprem-p8000.interpreter" -}}
 {{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
 {{- end }}

@@ -1,11 +1,11 @@
 {{/* Name behind the scheme of a store: claim, bucket or host. */}}
 {{- define "onprem-p8000.storeName" -}}
-{{- regexReplaceAll "^[a-z]+://" . "" | splitList "/" | first }}
+{{- regexReplaceAll "^[a-z][a-z0-9+.-]*://" . "" | splitList "/" | first }}
 {{- end }}
 
 {{/* Path behind the name of a store, without slashes at its ends. */}}
 {{- define "onprem-p8000.storePath" -}}
-{{- regexReplaceAll "^[a-z]+://" . "" | splitList "/" | rest | join "/" | trimAll "/" }}
+{{- regexReplaceAll "^[a-z][a-z0-9+.-]*://" . "" | splitList "/" | rest | join "/" | trimAll "/" }}
 {{- end }}
 
 {{/* Path of a role within its volume. Takes (list context role). */}}
@@ -14,25 +14,26 @@
 {{- $release := (index . 0).Release }}
 {{- if hasPrefix "disk://" $from }}
 {{- printf "%s/%s/%s" $release.Namespace $release.Name (index . 1) }}
-{{- else if hasPrefix "pvc://" $from }}
+{{- else if regexMatch "^(pvc)://" $from }}
 {{- include "onprem-p8000.storePath" $from }}
 {{- end }}
 {{- end }}
 
-{{/* Volume of a role; roles on one claim share the volume of the first. Takes (list context role). */}}
+{{/* Volume of a role; roles on one claim or volume share that of the first. Takes (list context role). */}}
 {{- define "onprem-p8000.storeVolume" -}}
 {{- $role := index . 1 }}
 {{- $from := (get (index . 0).Values.storage $role).from }}
+{{- $name := regexFind "^(pvc)://[^/]*" $from }}
 {{- $volume := "" }}
 {{- range $other, $store := (index . 0).Values.storage }}
-{{- $shared := and (hasPrefix "pvc://" $from) (hasPrefix "pvc://" $store.from) (eq (include "onprem-p8000.storeName" $store.from) (include "onprem-p8000.storeName" $from)) }}
+{{- $shared := and $name (eq $name (regexFind "^(pvc)://[^/]*" $store.from)) }}
 {{- if and $shared (not $volume) }}{{ $volume = $other }}{{ end }}
 {{- end }}
 {{- $volume | default $role }}
 {{- end }}
 
 {{/*
-Folders that a program without GPUs writes to, and that may belong to root, as YAML: those on claims and NFS servers,
+Folders that a program without GPUs writes to, and that may belong to root, as YAML: on claims, NFS servers and similar,
 whose files keep their owners. Buckets and what a pod has to itself belong to whom the pod runs as.
 */}}
 {{- define "onprem-p8000.ownFolders" -}}

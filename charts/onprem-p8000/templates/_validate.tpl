@@ -1,392 +1,227 @@
 {{/* Refuses values that cannot run, all reasons at once. The limits are those of Megatron's own start-up checks. */}}
 {{- define "onprem-p8000.validate" -}}
+{{- $v := .Values }}
+{{- $fact := dict }}
+{{- include "onprem-p8000.facts" (list . $fact) }}
+{{- $problems := list }}
+{{- if eq $fact.launcher.task "train" "test" }}
+{{- if gt $fact.gpusPerNode $fact.machine.gpus }}{{ $problems = append $problems (printf "gpusPerNode: %d is more than the %d GPUs of %s; raise nodes instead" $fact.gpusPerNode $fact.machine.gpus $fact.machine.name) }}{{ end }}
+{{- end }}
+{{- if eq $fact.launcher.task "train" }}
+{{- if ne (mod $fact.world $fact.modelParallel) 0 }}{{ $problems = append $problems (printf "nodes: %d GPUs (%d machines x %d) cannot be divided by tensor %d x pipeline %d x context %d = %d; use %s machines" $fact.world (int64 $v.nodes) $fact.gpusPerNode (int64 $v.parallelism.tensor) (int64 $v.parallelism.pipeline) (int64 $v.parallelism.context) $fact.modelParallel (include "onprem-p8000.multiples" (list (max (div $fact.modelParallel (include "onprem-p8000.gcd" (list $fact.modelParallel $fact.gpusPerNode) | int64)) 1) (int64 $v.nodes)))) }}{{ end }}
+{{- if and (eq (mod $fact.world $fact.modelParallel) 0) (ne (mod $fact.globalBatch (max 1 (mul (int64 $v.batch.micro) $fact.dataParallel))) 0) }}{{ $problems = append $problems (printf "batch.global: %d is not divisible by micro batch %d x data parallel %d = %d; nearest: %s" $fact.globalBatch (int64 $v.batch.micro) $fact.dataParallel (mul (int64 $v.batch.micro) $fact.dataParallel) (include "onprem-p8000.multiples" (list (mul (int64 $v.batch.micro) $fact.dataParallel) $fact.globalBatch))) }}{{ end }}
+{{- if and (and (eq (mod $fact.world $fact.modelParallel) 0) (eq (mod $fact.globalBatch (max 1 (mul (int64 $v.batch.micro) $fact.dataParallel))) 0) (gt (int64 $v.parallelism.virtualPipeline) 1)) (ne (mod $fact.microBatches (int64 $v.parallelism.pipeline)) 0) }}{{ $problems = append $problems (printf "batch.global: %d gives %d micro-batches, which pipeline %d cannot interleave; use a multiple of %d" $fact.globalBatch $fact.microBatches (int64 $v.parallelism.pipeline) (mul (mul (int64 $v.batch.micro) $fact.dataParallel) (int64 $v.parallelism.pipeline))) }}{{ end }}
+{{- end }}
+{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
+{{- if and (not $fact.stageOption) (ne (mod $fact.pipelineLayers (int64 $v.parallelism.pipeline)) 0) }}{{ $problems = append $problems (printf "parallelism.pipeline: %d layers cannot be divided by pipeline %d x virtual %d; pipeline %d would fit" $fact.pipelineLayers (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline) (include "onprem-p8000.nearest" (list (max (div $fact.pipelineLayers (ternary (int64 $v.parallelism.virtualPipeline) 1 (not (not (eq (mod $fact.pipelineLayers (int64 $v.parallelism.virtualPipeline)) 0))))) 1) (int64 $v.parallelism.pipeline)) | int64)) }}{{ end }}
+{{- if and (and (not $fact.stageOption) (eq (mod $fact.pipelineLayers (int64 $v.parallelism.pipeline)) 0)) (ne (mod (div $fact.pipelineLayers (int64 $v.parallelism.pipeline)) (int64 $v.parallelism.virtualPipeline)) 0) }}{{ $problems = append $problems (printf "parallelism.virtualPipeline: %d layers cannot be divided by pipeline %d x virtual %d; %d would fit" $fact.pipelineLayers (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline) (include "onprem-p8000.nearest" (list (max (div $fact.pipelineLayers (int64 $v.parallelism.pipeline)) 1) (int64 $v.parallelism.virtualPipeline)) | int64)) }}{{ end }}
+{{- if and (and $fact.stageOption (gt $fact.otherStages 0) (gt $fact.pipelineLayers $fact.otherStages)) (not (and (ge $fact.otherLayers $fact.otherStages) (eq (mod $fact.otherLayers (max $fact.otherStages 1)) 0))) }}{{ $problems = append $problems (printf "launchers.%s.config.%s: %d of %d layers leave %d for %d other stages of pipeline %d; give them %d layers in all" $v.launcher $fact.stageOption $fact.ownLayers $fact.pipelineLayers $fact.otherLayers $fact.otherStages (int64 $v.parallelism.pipeline) (sub $fact.pipelineLayers (mul (min (max (div (add $fact.otherLayers (div $fact.otherStages 2)) (max $fact.otherStages 1)) 1) (div (sub $fact.pipelineLayers 1) (max $fact.otherStages 1))) $fact.otherStages))) }}{{ end }}
+{{- if and (and $fact.stageOption (not (and (gt $fact.otherStages 0) (gt $fact.pipelineLayers $fact.otherStages)))) (not (and (eq $fact.otherStages 0) (eq $fact.otherLayers 0))) }}{{ $problems = append $problems (printf "launchers.%s.config.%s: %d of %d layers leave %d for %d other stages of pipeline %d; remove it" $v.launcher $fact.stageOption $fact.ownLayers $fact.pipelineLayers $fact.otherLayers $fact.otherStages (int64 $v.parallelism.pipeline)) }}{{ end }}
+{{- if and (and (ge $fact.otherLayers $fact.otherStages) (ternary (eq (mod $fact.otherLayers (max $fact.otherStages 1)) 0) (and (eq $fact.otherStages 0) (eq $fact.otherLayers 0)) (not (not (gt $fact.otherStages 0))))) (ne (mod $fact.stageUnit (int64 $v.parallelism.virtualPipeline)) 0) }}{{ $problems = append $problems (printf "parallelism.virtualPipeline: stages of %s layers cannot all be divided by %d; use 1" (join ", " $fact.stageSizes) (int64 $v.parallelism.virtualPipeline)) }}{{ end }}
+{{- end }}
+{{- if eq $fact.launcher.task "train" }}
+{{- if not (or (eq (int64 $v.parallelism.virtualPipeline) 1) (gt (int64 $v.parallelism.pipeline) 1)) }}{{ $problems = append $problems "parallelism.virtualPipeline: needs pipeline above 1; use 1" }}{{ end }}
+{{- end }}
+{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
+{{- if ne (mod (int64 $v.model.attentionHeads) (int64 $v.parallelism.tensor)) 0 }}{{ $problems = append $problems (printf "parallelism.tensor: %d heads cannot be divided by tensor %d; use %d" (int64 $v.model.attentionHeads) (int64 $v.parallelism.tensor) (include "onprem-p8000.divisor" (list (int64 $v.model.attentionHeads) (int64 $v.parallelism.tensor)) | int64)) }}{{ end }}
+{{- if ne (mod (int64 $v.model.hiddenSize) (int64 $v.model.attentionHeads)) 0 }}{{ $problems = append $problems (printf "model.hiddenSize: %d cannot be divided by %d attention heads; %d heads would fit" (int64 $v.model.hiddenSize) (int64 $v.model.attentionHeads) (include "onprem-p8000.nearest" (list (int64 $v.model.hiddenSize) (int64 $v.model.attentionHeads)) | int64)) }}{{ end }}
+{{- if ne (mod (int64 $v.model.attentionHeads) $fact.queryGroups) 0 }}{{ $problems = append $problems (printf "model.queryGroups: %d key and value heads do not divide %d attention heads; use a divisor" $fact.queryGroups (int64 $v.model.attentionHeads)) }}{{ end }}
+{{- if and (and (eq (mod (int64 $v.model.attentionHeads) $fact.queryGroups) 0) (ne $fact.queryGroups (int64 $v.model.attentionHeads))) (not (or (eq (mod $fact.queryGroups (int64 $v.parallelism.tensor)) 0) (eq (mod (int64 $v.parallelism.tensor) $fact.queryGroups) 0))) }}{{ $problems = append $problems (printf "parallelism.tensor: %d key and value heads are neither a multiple nor a divisor of tensor %d; use %d" $fact.queryGroups (int64 $v.parallelism.tensor) (include "onprem-p8000.divisor" (list $fact.queryGroups (int64 $v.parallelism.tensor)) | int64)) }}{{ end }}
+{{- if ne (mod (int64 $v.model.hiddenSize) (int64 $v.parallelism.tensor)) 0 }}{{ $problems = append $problems (printf "parallelism.tensor: hiddenSize %d cannot be divided by tensor %d; use %d" (int64 $v.model.hiddenSize) (int64 $v.parallelism.tensor) (include "onprem-p8000.divisor" (list (int64 $v.model.hiddenSize) (int64 $v.parallelism.tensor)) | int64)) }}{{ end }}
+{{- if ne (mod $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts)))) 0 }}{{ $problems = append $problems (printf "parallelism.%s: ffnHiddenSize %d cannot be divided by tensor %d; use %d" (ternary "expertTensor" "tensor" (not (not $v.model.experts))) $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts))) (include "onprem-p8000.divisor" (list $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts)))) | int64)) }}{{ end }}
+{{- if and (gt (int64 $v.parallelism.context) 1) (ne (mod (int64 $v.sequenceLength) (max 1 (mul 2 (int64 $v.parallelism.context)))) 0) }}{{ $problems = append $problems (printf "sequenceLength: %d cannot be divided by 2 x context %d; use a multiple of %d" (int64 $v.sequenceLength) (int64 $v.parallelism.context) (mul 2 (int64 $v.parallelism.context))) }}{{ end }}
+{{- if and (and $v.parallelism.sequence (or (eq (int64 $v.parallelism.context) 1) (eq (mod (int64 $v.sequenceLength) (max 1 (mul 2 (int64 $v.parallelism.context)))) 0))) (ne (mod (div (int64 $v.sequenceLength) (int64 $v.parallelism.context)) (int64 $v.parallelism.tensor)) 0) }}{{ $problems = append $problems (printf "sequenceLength: %d tokens on context %d cannot be divided by tensor %d; use a multiple of %d" (int64 $v.sequenceLength) (int64 $v.parallelism.context) (int64 $v.parallelism.tensor) (mul (int64 $v.parallelism.context) (int64 $v.parallelism.tensor))) }}{{ end }}
+{{- end }}
+{{- if eq $fact.launcher.task "train" }}
+{{- if and $v.parallelism.sequence (le (int64 $v.parallelism.tensor) 1) }}{{ $problems = append $problems "parallelism.sequence: needs tensor above 1; use false" }}{{ end }}
+{{- end }}
+{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
+{{- if and (gt (int64 $v.parallelism.expert) 1) (not $v.model.experts) }}{{ $problems = append $problems "parallelism.expert: needs model.experts; use 1" }}{{ end }}
+{{- if and $v.model.experts (ne (mod (int64 $v.model.experts) (int64 $v.parallelism.expert)) 0) }}{{ $problems = append $problems (printf "parallelism.expert: %d does not divide %d experts; use a divisor of %d" (int64 $v.parallelism.expert) (int64 $v.model.experts) (int64 $v.model.experts)) }}{{ end }}
+{{- if and (ne $fact.expertTensor (int64 $v.parallelism.tensor)) (not $v.model.experts) }}{{ $problems = append $problems "parallelism.expertTensor: needs model.experts; use null" }}{{ end }}
+{{- if and $v.model.experts (gt (int64 $v.model.expertsPerToken) (int64 $v.model.experts)) }}{{ $problems = append $problems (printf "model.expertsPerToken: %d is more than the %d experts of a layer; use %d or less" (int64 $v.model.expertsPerToken) (int64 $v.model.experts) (int64 $v.model.experts)) }}{{ end }}
+{{- end }}
+{{- if eq $fact.launcher.task "train" }}
+{{- if and (and (gt (int64 $v.parallelism.expert) 1) (eq (mod $fact.world $fact.modelParallel) 0) (eq (mod $fact.world (max 1 (mul $fact.expertTensor (int64 $v.parallelism.pipeline)))) 0)) (ne (mod $fact.world $fact.expertParallel) 0) }}{{ $problems = append $problems (printf "parallelism.expert: %d x expert tensor %d x pipeline %d = %d does not divide %d GPUs; use %d" (int64 $v.parallelism.expert) $fact.expertTensor (int64 $v.parallelism.pipeline) $fact.expertParallel $fact.world (include "onprem-p8000.divisor" (list (include "onprem-p8000.gcd" (list (max (div $fact.world (max 1 (mul $fact.expertTensor (int64 $v.parallelism.pipeline)))) 1) (ternary (max (int64 $v.model.experts) 1) $fact.world (not (not $v.model.experts)))) | int64) (max (sub (int64 $v.parallelism.expert) 1) 1)) | int64)) }}{{ end }}
+{{- if and (and (or (gt (int64 $v.parallelism.expert) 1) (ne $fact.expertTensor (int64 $v.parallelism.tensor))) (eq (mod $fact.world $fact.modelParallel) 0) (gt (mod $fact.world (max 1 (mul $fact.expertTensor (int64 $v.parallelism.pipeline)))) 0)) (not false) }}{{ $problems = append $problems (printf "parallelism.expert: %d x expert tensor %d x pipeline %d = %d does not divide %d GPUs; use a multiple of %d GPUs" (int64 $v.parallelism.expert) $fact.expertTensor (int64 $v.parallelism.pipeline) $fact.expertParallel $fact.world $fact.expertParallel) }}{{ end }}
+{{- if and (ne $fact.expertTensor (int64 $v.parallelism.tensor)) (not (hasKey $fact.launcher.owns "parallelism.expertTensor")) }}{{ $problems = append $problems (printf "parallelism.expertTensor: launcher %s has no option for it; use null" $v.launcher) }}{{ end }}
+{{- end }}
+{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
+{{- if and (and $v.model.experts (gt (int64 $v.parallelism.tensor) 1)) (not $v.parallelism.sequence) }}{{ $problems = append $problems "parallelism.sequence: a model with experts needs it when tensor is above 1; use true" }}{{ end }}
+{{- end }}
+{{- if eq $fact.launcher.task "train" }}
+{{- if not (has $v.precision $fact.launcher.precisions) }}{{ $problems = append $problems (printf "precision: %s cannot be trained with launcher %s; use %s" $v.precision $v.launcher (join ", " $fact.launcher.precisions)) }}{{ end }}
+{{- end }}
+{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
+{{- if and (and (eq $v.precision "fp8" "mxfp8" "nvfp4") (eq (mod (mul (int64 $v.sequenceLength) (int64 $v.batch.micro)) (max 1 (mul (int64 $v.parallelism.context) (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence)))))) 0)) (ne (mod (div (mul (int64 $v.sequenceLength) (int64 $v.batch.micro)) (max 1 (mul (int64 $v.parallelism.context) (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence)))))) (ternary 32 (ternary 16 8 (not (not (eq $v.precision "nvfp4")))) (not (not (eq $v.precision "mxfp8"))))) 0) }}{{ $problems = append $problems (printf "sequenceLength: %d tokens on a GPU are not a multiple of %d, which %s needs; use a multiple of %d" (div (mul (int64 $v.sequenceLength) (int64 $v.batch.micro)) (max 1 (mul (int64 $v.parallelism.context) (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence)))))) (ternary 32 (ternary 16 8 (not (not (eq $v.precision "nvfp4")))) (not (not (eq $v.precision "mxfp8")))) $v.precision (mul (mul (ternary 32 (ternary 16 8 (not (not (eq $v.precision "nvfp4")))) (not (not (eq $v.precision "mxfp8")))) (int64 $v.parallelism.context)) (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence))))) }}{{ end }}
+{{- if and (eq $v.precision "fp8" "mxfp8" "nvfp4") (ne (mod (int64 $v.model.hiddenSize) (ternary 32 16 (not (not (eq $v.precision "mxfp8"))))) 0) }}{{ $problems = append $problems (printf "model.hiddenSize: %d on a GPU is not a multiple of %d, which %s needs; use a multiple of %d" (int64 $v.model.hiddenSize) (ternary 32 16 (not (not (eq $v.precision "mxfp8")))) $v.precision (ternary 32 16 (not (not (eq $v.precision "mxfp8"))))) }}{{ end }}
+{{- if and (and (eq $v.precision "fp8" "mxfp8" "nvfp4") (eq (mod $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts)))) 0)) (ne (mod (div $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts)))) (ternary 32 16 (not (not (eq $v.precision "mxfp8"))))) 0) }}{{ $problems = append $problems (printf "model.ffnHiddenSize: %d on a GPU is not a multiple of %d, which %s needs; use a multiple of %d" (div $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts)))) (ternary 32 16 (not (not (eq $v.precision "mxfp8")))) $v.precision (mul (ternary 32 16 (not (not (eq $v.precision "mxfp8")))) (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts))))) }}{{ end }}
+{{- end }}
+{{- if eq $fact.launcher.task "train" }}
+{{- range $each := $fact.given }}{{- if not (hasKey $fact.launcher.owns $each) }}{{ $problems = append $problems (printf "%s: launcher %s has no option for it; use null" $each $v.launcher) }}{{ end }}{{- end }}
+{{- if and (and (not (kindIs "invalid" $fact.learningRate)) (not (kindIs "invalid" $fact.minLearningRate))) (gt (float64 $fact.minLearningRate) (float64 $fact.learningRate)) }}{{ $problems = append $problems (printf "optimizer.minLearningRate: %.6g is above learningRate %.6g; use %.6g, or 0" (float64 $fact.minLearningRate) (float64 $fact.learningRate) (float64 (mulf (float64 $fact.learningRate) (divf 1 10)))) }}{{ end }}
+{{- end }}
+{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
+{{- if and (not (kindIs "invalid" $v.model.rotaryBase)) (eq $v.model.family "gpt") }}{{ $problems = append $problems "model.rotaryBase: family gpt learns its positions; use null" }}{{ end }}
+{{- if and (and (eq $fact.recompute.granularity "full") (eq $fact.recompute.method "uniform") (eq (mod $fact.pipelineLayers (max 1 (mul (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline)))) 0)) (ne (mod (div $fact.pipelineLayers (max 1 (mul (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline)))) $fact.recompute.layers) 0) }}{{ $problems = append $problems (printf "recompute.layers: units of %d layers do not divide a chunk of %d; use %d, or method block" $fact.recompute.layers (div $fact.pipelineLayers (max 1 (mul (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline)))) (include "onprem-p8000.divisor" (list (max (div $fact.pipelineLayers (max 1 (mul (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline)))) 1) $fact.recompute.layers) | int64)) }}{{ end }}
+{{- end }}
+{{- range $each := $fact.overridden }}{{- if not false }}{{ $problems = append $problems (printf "launchers.%s.%s: %s is set by %s; set %s, and remove it here" $v.launcher (default "" $each.place) (default "" $each.option) (default "" $each.key) (default "" $each.key)) }}{{ end }}{{- end }}
+{{- if not $fact.launcher.image }}{{ $problems = append $problems (printf "launchers.%s.image: empty, and %s has no public image; set it to your own image" $v.launcher $v.launcher) }}{{ end }}
+{{- if eq $fact.launcher.task "train" }}
+{{- if and $v.profile.enabled (gt (int64 $v.profile.startStep) (int64 $v.profile.endStep)) }}{{ $problems = append $problems (printf "profile.startStep: %d is behind endStep %d; use %d or less" (int64 $v.profile.startStep) (int64 $v.profile.endStep) (int64 $v.profile.endStep)) }}{{ end }}
+{{- if and (and $v.profile.enabled (le (int64 $v.profile.startStep) (int64 $v.profile.endStep)) (gt (int64 $v.steps) 0)) (ge (int64 $v.profile.startStep) (int64 $v.steps)) }}{{ $problems = append $problems (printf "profile.startStep: %d is not among the %d steps of the run, which count from 0; use %d and endStep %d" (int64 $v.profile.startStep) (int64 $v.steps) (max (sub (int64 $v.steps) 3) 0) (sub (int64 $v.steps) 1)) }}{{ end }}
+{{- range $each := $v.profile.ranks }}{{- if and $v.profile.enabled (ge (int64 $each) $fact.world) }}{{ $problems = append $problems (printf "profile.ranks: %d is beyond the %d ranks of the run; use 0 to %d" (int64 $each) $fact.world (sub $fact.world 1)) }}{{ end }}{{- end }}
+{{- if and (and (not (kindIs "invalid" $v.run.hangMinutes)) (not (kindIs "invalid" $v.run.deadlineSeconds))) (ge (mul (int64 $v.run.hangMinutes) 60) (int64 $v.run.deadlineSeconds)) }}{{ $problems = append $problems (printf "run.hangMinutes: %v minutes are not less than the %v seconds of run.deadlineSeconds; use fewer minutes, or null to leave it to the deadline" (ternary "null" (int64 $v.run.hangMinutes) (kindIs "invalid" $v.run.hangMinutes)) (ternary "null" (int64 $v.run.deadlineSeconds) (kindIs "invalid" $v.run.deadlineSeconds))) }}{{ end }}
+{{- if and (not (kindIs "invalid" $v.mlflow.experiment)) (not $v.mlflow.uri) }}{{ $problems = append $problems (printf "mlflow.uri: empty, and MLflow would write %v into the pod; give the address of the server" (ternary "null" $v.mlflow.experiment (kindIs "invalid" $v.mlflow.experiment))) }}{{ end }}
+{{- if and $v.data.stage (not (or $v.data.name $v.data.prefixes)) }}{{ $problems = append $problems "data.stage: no data set to copy; name one with data.name or data.prefixes, or use false" }}{{ end }}
+{{- if and (and (ne $v.tokenizer.kind "none") (not (and (eq $v.launcher "nemo-1") (eq $v.tokenizer.kind "gpt2")))) (not $v.tokenizer.path) }}{{ $problems = append $problems (printf "tokenizer.path: empty, and %s needs a directory; set it" $v.tokenizer.kind) }}{{ end }}
+{{- end }}
+{{- if eq $v.launcher "megatron-lm" }}
+{{- range $each := $fact.abbreviated }}{{- if not false }}{{ $problems = append $problems (printf "launchers.megatron-lm.%s: '%s' is the beginning of %s, which %s sets; set %s, or write the name in full" (default "" $each.place) (default "" $each.name) (default "" $each.option) (default "" $each.key) (default "" $each.key)) }}{{ end }}{{- end }}
+{{- if and (not (kindIs "invalid" $v.optimizer.warmupSteps)) (le (int64 $v.steps) 0) }}{{ $problems = append $problems (printf "optimizer.warmupSteps: %v counts steps, and the run counts samples; use null, and launchers.megatron-lm.config.lr-warmup-samples" (ternary "null" (int64 $v.optimizer.warmupSteps) (kindIs "invalid" $v.optimizer.warmupSteps))) }}{{ end }}
+{{- if and (and (not (kindIs "invalid" $v.optimizer.warmupSteps)) (gt (int64 $v.steps) 0) (gt (include "onprem-p8000.wholeNumber" (index $fact.own.config "lr-decay-iters") | int64) 0)) (ge (int64 $v.optimizer.warmupSteps) (include "onprem-p8000.wholeNumber" (index $fact.own.config "lr-decay-iters") | int64)) }}{{ $problems = append $problems (printf "optimizer.warmupSteps: %v is not below lr-decay-iters %d; use %d or less" (ternary "null" (int64 $v.optimizer.warmupSteps) (kindIs "invalid" $v.optimizer.warmupSteps)) (include "onprem-p8000.wholeNumber" (index $fact.own.config "lr-decay-iters") | int64) (sub (include "onprem-p8000.wholeNumber" (index $fact.own.config "lr-decay-iters") | int64) 1)) }}{{ end }}
+{{- if and $v.evaluation.batches (not $fact.evaluationShare) }}{{ $problems = append $problems (printf "data.split: %s keeps nothing for evaluation; give it a share such as 98,2,0, or evaluation.batches 0" (default "" $v.data.split)) }}{{ end }}
+{{- range $each := $fact.samples }}{{- if ne (int64 $v.steps) 0 }}{{ $problems = append $problems (printf "launchers.megatron-lm.config.%s: %s counts samples, and steps is %d; set steps to 0, or remove it" $each $each (int64 $v.steps)) }}{{ end }}{{- end }}
+{{- if and (eq (int64 $v.steps) 0) (not (has "train-samples" $fact.samples)) }}{{ $problems = append $problems "steps: 0 leaves the length to the launcher's configuration, which has no train-samples; set it, or launchers.megatron-lm.config.train-samples" }}{{ end }}
+{{- range $each := $fact.iterations }}{{- if and (has "train-samples" $fact.samples) (le (int64 $v.steps) 0) }}{{ $problems = append $problems (printf "launchers.megatron-lm.config.%s: %s counts steps, and the run counts samples; use the option that ends in -samples" $each $each) }}{{ end }}{{- end }}
+{{- end }}
+{{- if eq $v.launcher "megatron-bridge" }}
+{{- if le $fact.imageRelease 0 }}{{ $problems = append $problems (printf "launchers.megatron-bridge.release: empty, and %s does not show its release of Bridge; set the release of nvcr.io/nvidia/nemo with the same Bridge, such as \"26.06\"" $fact.launcher.image) }}{{ end }}
+{{- if and (gt $fact.imageRelease 0) (lt $fact.imageRelease (ternary 2602 2604 (not (not $fact.own.recipe)))) }}{{ $problems = append $problems (printf "launchers.megatron-bridge.image: %s has no Bridge that takes these values; use nvcr.io/nvidia/nemo:%s or newer" $fact.launcher.image (ternary "26.02" "26.04" (not (not $fact.own.recipe)))) }}{{ end }}
+{{- if and (ne $fact.own.mode "pretrain") (not $fact.own.recipe) }}{{ $problems = append $problems (printf "launchers.megatron-bridge.recipe: empty, and %s needs a recipe; name one, such as llama3_8b_sft_config" $fact.own.mode) }}{{ end }}
+{{- if and (ne $fact.own.mode "pretrain") (not $v.checkpoint.from) }}{{ $problems = append $problems (printf "checkpoint.from: empty, and %s starts from weights; give the directory of a checkpoint in Megatron's format" $fact.own.mode) }}{{ end }}
+{{- if and $fact.own.dataset (not $fact.own.recipe) }}{{ $problems = append $problems (printf "launchers.megatron-bridge.dataset: %s replaces the data of the values; leave it empty, or name a recipe" (default "" $fact.own.dataset)) }}{{ end }}
+{{- if and (not $fact.own.recipe) (le (int64 $v.steps) 0) }}{{ $problems = append $problems "steps: 0 leaves the length to Bridge, which has none for this model; use the number of steps" }}{{ end }}
+{{- end }}
+{{- if eq $v.launcher "nemo-1" }}
+{{- if and (not (kindIs "invalid" $v.optimizer.decay)) (ne (default "" $v.optimizer.decay) "cosine") }}{{ $problems = append $problems (printf "optimizer.decay: launcher %s has no %v; use cosine, or launcher megatron-lm" $v.launcher (ternary "null" $v.optimizer.decay (kindIs "invalid" $v.optimizer.decay))) }}{{ end }}
+{{- end }}
+{{- if eq $v.launcher "automodel" }}
+{{- if not $fact.own.model }}{{ $problems = append $problems (printf "launchers.automodel.model: empty, and AutoModel has no model of the values; fetch one with launcher download, and give its folder such as %s/llama" (default "" $v.data.directory)) }}{{ end }}
+{{- if and $v.checkpoint.from (ne (default "" $fact.own.model) (default "" $v.checkpoint.from)) }}{{ $problems = append $problems (printf "checkpoint.from: %s, and launchers.automodel.model is %s; use the same folder, whose weights and config.json belong together" (default "" $v.checkpoint.from) (default "" $fact.own.model)) }}{{ end }}
+{{- if and (gt (int64 $fact.own.loraRank) 0) (not $v.checkpoint.from) }}{{ $problems = append $problems "checkpoint.from: empty, and LoRA trains beside weights; give the folder of launchers.automodel.model" }}{{ end }}
+{{- if not (or (eq $v.tokenizer.kind "huggingface") (and (eq $v.tokenizer.kind "none") (not $v.data.name) (not $v.data.prefixes))) }}{{ $problems = append $problems (printf "tokenizer.kind: %s, and AutoModel reads tokenizers of Hugging Face; use huggingface, with tokenizer.path" $v.tokenizer.kind) }}{{ end }}
+{{- if and $fact.own.dataset (not (and (not $v.data.name) (not $v.data.prefixes))) }}{{ $problems = append $problems (printf "data.%s: is not read where launchers.automodel.dataset is given; remove one of them" (ternary "name" "prefixes" (not (not $v.data.name)))) }}{{ end }}
+{{- if and $fact.own.dataset (not (or (eq (int64 $v.evaluation.batches) 0) $fact.own.validationDataset)) }}{{ $problems = append $problems (printf "evaluation.batches: %d, and the data set for training is not evaluated; use 0, or give launchers.automodel.validationDataset" (int64 $v.evaluation.batches)) }}{{ end }}
+{{- if and (gt (int64 $v.parallelism.pipeline) 1) (lt $fact.microBatches (int64 $v.parallelism.pipeline)) }}{{ $problems = append $problems (printf "batch.global: %d micro-batches of %d are fewer than %d stages; use %d or more" $fact.microBatches (int64 $v.batch.micro) (int64 $v.parallelism.pipeline) (mul (mul (int64 $v.parallelism.pipeline) (int64 $v.batch.micro)) $fact.dataParallel)) }}{{ end }}
+{{- if and (gt (int64 $v.parallelism.pipeline) 1) (gt (int64 $v.parallelism.virtualPipeline) 2) }}{{ $problems = append $problems (printf "parallelism.virtualPipeline: %d, and AutoModel gives a stage two chunks of layers; use 1 or 2" (int64 $v.parallelism.virtualPipeline)) }}{{ end }}
+{{- if and (gt (int64 $v.parallelism.expert) 1) (ne $fact.expertTensor 1) }}{{ $problems = append $problems (printf "parallelism.expertTensor: %d, and AutoModel has an expert on one GPU; use 1" $fact.expertTensor) }}{{ end }}
+{{- if and (not (kindIs "invalid" $v.optimizer.clipGradient)) (eq (float64 $v.optimizer.clipGradient) (float64 0)) }}{{ $problems = append $problems "optimizer.clipGradient: 0 cuts every gradient to nothing; use a large number such as 1000000" }}{{ end }}
+{{- if $v.profile.enabled }}{{ $problems = append $problems "profile.enabled: true, and AutoModel does not mark the steps to record; use false" }}{{ end }}
+{{- end }}
+{{- if eq $v.launcher "torchtitan" }}
+{{- if not $fact.own.recipe }}{{ $problems = append $problems (printf "launchers.torchtitan.recipe: empty, and torchtitan has no model of the values; name one, such as %s" (ternary "8B" "llama3_8b" (not (not (eq $fact.own.version "0.2"))))) }}{{ end }}
+{{- if and (ne $fact.own.version "main") (not $fact.own.datasetPath) }}{{ $problems = append $problems (printf "launchers.torchtitan.datasetPath: empty, and every rank would fetch %s; fetch it once with launcher download, and give its folder such as %s/%s" (default "" $fact.own.dataset) (default "" $v.data.directory) (default "" $fact.own.dataset)) }}{{ end }}
+{{- if and (eq $fact.own.version "main") $fact.own.datasetPath }}{{ $problems = append $problems (printf "launchers.torchtitan.datasetPath: %s, and main has no option for it; leave it empty, and name the folder in a recipe of your own" (default "" $fact.own.datasetPath)) }}{{ end }}
+{{- if not (and (not $v.data.name) (not $v.data.prefixes)) }}{{ $problems = append $problems (printf "data.%s: is Megatron's data, which torchtitan does not read; leave it empty, and give launchers.torchtitan.datasetPath" (ternary "name" "prefixes" (not (not $v.data.name)))) }}{{ end }}
+{{- if ne $v.tokenizer.kind "huggingface" }}{{ $problems = append $problems (printf "tokenizer.kind: %s, and torchtitan reads tokenizers of Hugging Face; use huggingface, with tokenizer.path" $v.tokenizer.kind) }}{{ end }}
+{{- if and (gt (int64 $v.parallelism.pipeline) 1) (lt $fact.microBatches (int64 $v.parallelism.pipeline)) }}{{ $problems = append $problems (printf "batch.global: %d micro-batches of %d are fewer than %d stages; use %d or more" $fact.microBatches (int64 $v.batch.micro) (int64 $v.parallelism.pipeline) (mul (mul (int64 $v.parallelism.pipeline) (int64 $v.batch.micro)) $fact.dataParallel)) }}{{ end }}
+{{- if and (gt (int64 $v.parallelism.pipeline) 1) (gt (int64 $v.parallelism.virtualPipeline) 2) }}{{ $problems = append $problems (printf "parallelism.virtualPipeline: %d, and torchtitan gives a stage two chunks of layers; use 1 or 2" (int64 $v.parallelism.virtualPipeline)) }}{{ end }}
+{{- if ne (mod (int64 $v.sequenceLength) (max 1 (mul (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence))) (ternary (mul 2 (int64 $v.parallelism.context)) 1 (not (not (gt (int64 $v.parallelism.context) 1))))))) 0 }}{{ $problems = append $problems (printf "sequenceLength: %d is not a multiple of %d; use %s" (int64 $v.sequenceLength) (mul (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence))) (ternary (mul 2 (int64 $v.parallelism.context)) 1 (not (not (gt (int64 $v.parallelism.context) 1))))) (include "onprem-p8000.multiples" (list (mul (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence))) (ternary (mul 2 (int64 $v.parallelism.context)) 1 (not (not (gt (int64 $v.parallelism.context) 1))))) (int64 $v.sequenceLength)))) }}{{ end }}
+{{- if and (and (eq $fact.own.version "0.2") (gt (int64 $v.parallelism.tensor) 1)) (not $v.parallelism.sequence) }}{{ $problems = append $problems "parallelism.sequence: false, and torchtitan 0.2 has no option for it; use true" }}{{ end }}
+{{- if and (and (gt (int64 $v.parallelism.expert) 1) (ne $fact.own.version "0.2")) (ne $fact.expertTensor 1) }}{{ $problems = append $problems (printf "parallelism.expertTensor: %d, and torchtitan has an expert on one GPU; use 1" $fact.expertTensor) }}{{ end }}
+{{- if and (and (gt (int64 $v.parallelism.expert) 1) (eq $fact.own.version "0.2")) (not (or (eq $fact.expertTensor 1) (eq $fact.expertTensor (int64 $v.parallelism.tensor)))) }}{{ $problems = append $problems (printf "parallelism.expertTensor: %d, and torchtitan 0.2 knows 1 and tensor %d; use 1 or null" $fact.expertTensor (int64 $v.parallelism.tensor)) }}{{ end }}
+{{- if and (not (kindIs "invalid" $v.optimizer.decay)) (eq (default "" $v.optimizer.decay) "constant") }}{{ $problems = append $problems "optimizer.decay: constant, which torchtitan does not have; use cosine or linear" }}{{ end }}
+{{- if and (not (kindIs "invalid" $fact.minLearningRate)) (kindIs "invalid" $fact.learningRate) }}{{ $problems = append $problems (printf "optimizer.minLearningRate: %.6g is a share of the highest rate, which only the recipe knows; give optimizer.learningRate too" (float64 $fact.minLearningRate)) }}{{ end }}
+{{- if and (not (kindIs "invalid" $v.optimizer.clipGradient)) (eq (float64 $v.optimizer.clipGradient) (float64 0)) }}{{ $problems = append $problems "optimizer.clipGradient: 0 cuts every gradient to nothing; use a large number such as 1000000" }}{{ end }}
+{{- if $v.profile.enabled }}{{ $problems = append $problems "profile.enabled: true, and torchtitan does not mark the steps to record; use false, and launchers.torchtitan.config for PyTorch's profiler" }}{{ end }}
+{{- if and (and (ne $fact.recompute.granularity "none") (ne $fact.own.version "0.2")) $fact.own.args }}{{ $problems = append $problems "launchers.torchtitan.args: follow the word for recompute, and torchtitan reads no options behind it; put them into config" }}{{ end }}
+{{- end }}
+{{- if eq $v.launcher "torchrun" }}
+{{- if not $fact.own.program }}{{ $problems = append $problems "launchers.torchrun.program: empty; give its path in the image, /etc/chartgen/NAME for one of launchers.torchrun.files, or -m MODULE" }}{{ end }}
+{{- range $each := $fact.unknownNames }}{{- if not false }}{{ $problems = append $problems (printf "launchers.torchrun.args: %s is not a name that the chart fills in; use one of %s, or write $%s for the text itself" $each (join ", " $fact.knownNames) $each) }}{{ end }}{{- end }}
+{{- if not (and (eq (int64 $v.parallelism.tensor) 1) (eq (int64 $v.parallelism.pipeline) 1) (eq (int64 $v.parallelism.context) 1) (eq (int64 $v.parallelism.expert) 1)) }}{{ $problems = append $problems (printf "parallelism.%s: above 1, which does not reach the program; use 1, and an argument of the program" (ternary "tensor" (ternary "pipeline" (ternary "context" "expert" (not (not (gt (int64 $v.parallelism.context) 1)))) (not (not (gt (int64 $v.parallelism.pipeline) 1)))) (not (not (gt (int64 $v.parallelism.tensor) 1))))) }}{{ end }}
+{{- if ne $fact.recompute.granularity "none" }}{{ $problems = append $problems (printf "recompute: %s does not reach the program; use none, and an argument of the program" $fact.recompute.granularity) }}{{ end }}
+{{- if $v.profile.enabled }}{{ $problems = append $problems "profile.enabled: true, and the steps and ranks to record do not reach the program; use false" }}{{ end }}
+{{- if and (eq $fact.own.starter "accelerate") (eq $fact.workload "volcano-job" "mpijob") }}{{ $problems = append $problems "launchers.torchrun.starter: accelerate, and mpirun starts the processes of this chart; use torchrun" }}{{ end }}
+{{- if and (and (eq $fact.own.starter "accelerate") (eq $fact.workload "pytorchjob")) (ne (int64 $v.run.maxRestarts) 0) }}{{ $problems = append $problems (printf "run.maxRestarts: %d, and accelerate does not start processes again; use 0, or starter torchrun" (int64 $v.run.maxRestarts)) }}{{ end }}
+{{- if and (ne $fact.own.starter "accelerate") $fact.own.starterArgs }}{{ $problems = append $problems "launchers.torchrun.starterArgs: are arguments of accelerate, which does not start this run; remove them, or use starter accelerate" }}{{ end }}
+{{- end }}
+{{- if eq $v.launcher "mlperf-llama2-lora" }}
+{{- if not (and (eq (int64 $v.model.hiddenSize) 8192) (eq (int64 $v.model.attentionHeads) 64)) }}{{ $problems = append $problems (printf "model.hiddenSize: %d with %d attention heads is not Llama 2 70B, which the benchmark trains; use the model of its preset, llama2-70b-lora.yaml" (int64 $v.model.hiddenSize) (int64 $v.model.attentionHeads)) }}{{ end }}
+{{- if ne (int64 $v.parallelism.virtualPipeline) 1 }}{{ $problems = append $problems (printf "parallelism.virtualPipeline: %d is not supported by the MLPerf benchmark; disable it with 1" (int64 $v.parallelism.virtualPipeline)) }}{{ end }}
+{{- if ne (int64 $v.parallelism.expert) 1 }}{{ $problems = append $problems (printf "parallelism.expert: %d is not supported by the MLPerf benchmark; disable it with 1" (int64 $v.parallelism.expert)) }}{{ end }}
+{{- if ne $fact.recompute.granularity "none" }}{{ $problems = append $problems (printf "recompute: %s is not supported by the MLPerf benchmark; disable it with none" $fact.recompute.granularity) }}{{ end }}
+{{- if $v.checkpoint.enabled }}{{ $problems = append $problems (printf "checkpoint.enabled: %s is not supported by the MLPerf benchmark; disable it with false" (ternary "true" "false" (not (not $v.checkpoint.enabled)))) }}{{ end }}
+{{- if $v.profile.enabled }}{{ $problems = append $problems (printf "profile.enabled: %s is not supported by the MLPerf benchmark; disable it with false" (ternary "true" "false" (not (not $v.profile.enabled)))) }}{{ end }}
+{{- if $v.data.stage }}{{ $problems = append $problems (printf "data.stage: %s is not supported by the MLPerf benchmark; disable it with false" (ternary "true" "false" (not (not $v.data.stage)))) }}{{ end }}
+{{- if not $v.checkpoint.from }}{{ $problems = append $problems "checkpoint.from: empty, and the benchmark starts from base weights; give their directory, such as /data/model" }}{{ end }}
+{{- if lt (int64 $v.steps) (div (mul (add (div $fact.globalBatch 8) 3) (ternary (include "onprem-p8000.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64) 384 (not (not (include "onprem-p8000.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64))))) $fact.globalBatch) }}{{ $problems = append $problems (printf "steps: %d end before the first evaluation, which comes after %d of %d samples; use %d or more" (int64 $v.steps) (div (mul (add (div $fact.globalBatch 8) 3) (ternary (include "onprem-p8000.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64) 384 (not (not (include "onprem-p8000.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64))))) $fact.globalBatch) $fact.globalBatch (div (mul (add (div $fact.globalBatch 8) 3) (ternary (include "onprem-p8000.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64) 384 (not (not (include "onprem-p8000.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64))))) $fact.globalBatch)) }}{{ end }}
+{{- end }}
+{{- if eq $v.launcher "mlperf-preprocess" }}
+{{- if $v.storage.data.readOnly }}{{ $problems = append $problems (printf "storage.data.readOnly: true, and %s writes there; use false for this release" $v.launcher) }}{{ end }}
+{{- end }}
+{{- if eq $v.launcher "download" }}
+{{- if not (or $v.data.source $v.tokenizer.source $v.checkpoint.source) }}{{ $problems = append $problems "data.source: empty, and download has nothing to fetch; give it, tokenizer.source or checkpoint.source" }}{{ end }}
+{{- if and (or (hasPrefix "http://" (default "" $v.data.source)) (hasPrefix "https://" (default "" $v.data.source))) (hasSuffix "/" (default "" $v.data.source)) }}{{ $problems = append $problems (printf "data.source: %s is a folder, which https:// cannot list; use the address of a file, or hf:// or gs:// for a folder" (default "" $v.data.source)) }}{{ end }}
+{{- if and (or (hasPrefix "http://" (default "" $v.checkpoint.source)) (hasPrefix "https://" (default "" $v.checkpoint.source))) (hasSuffix "/" (default "" $v.checkpoint.source)) }}{{ $problems = append $problems (printf "checkpoint.source: %s is a folder, which https:// cannot list; use the address of a file, or hf:// or gs:// for a folder" (default "" $v.checkpoint.source)) }}{{ end }}
+{{- if and $v.tokenizer.source (not (and (ne $v.tokenizer.kind "none") $v.tokenizer.path)) }}{{ $problems = append $problems (printf "tokenizer.source: nothing can be fetched with kind %s and %s path; give tokenizer.kind and tokenizer.path, or remove it" $v.tokenizer.kind (ternary "a" "no" (not (not $v.tokenizer.path)))) }}{{ end }}
+{{- if and $v.checkpoint.source (not $v.checkpoint.from) }}{{ $problems = append $problems "checkpoint.source: no directory for the weights; give checkpoint.from, or remove it" }}{{ end }}
+{{- if $v.storage.data.readOnly }}{{ $problems = append $problems (printf "storage.data.readOnly: true, and %s writes there; use false for this release" $v.launcher) }}{{ end }}
+{{- end }}
+{{- if eq $v.launcher "megatron-preprocess" }}
+{{- if not $v.data.name }}{{ $problems = append $problems (printf "data.name: empty, and %s names the data set by it; give one" $v.launcher) }}{{ end }}
+{{- if ne (int64 $v.data.shards) 0 }}{{ $problems = append $problems (printf "data.shards: %d, and megatron-preprocess makes one data set of one file; use 0, or launcher pile-dataprep" (int64 $v.data.shards)) }}{{ end }}
+{{- if not (and $v.data.source (not (hasSuffix "/" (default "" $v.data.source)))) }}{{ $problems = append $problems (printf "data.source: %s, and megatron-preprocess needs the address of one file; use the address that download fetched it from" (ternary (default "" $v.data.source) "empty" (not (not $v.data.source)))) }}{{ end }}
+{{- if eq $v.tokenizer.kind "none" }}{{ $problems = append $problems (printf "tokenizer.kind: none, and %s needs a tokenizer; use gpt2, sentencepiece or huggingface, with tokenizer.path" $v.launcher) }}{{ end }}
+{{- if and (ne $v.tokenizer.kind "none") (not $v.tokenizer.path) }}{{ $problems = append $problems (printf "tokenizer.path: empty, and %s reads %s files from it; give their directory" $v.launcher $v.tokenizer.kind) }}{{ end }}
+{{- if $v.storage.data.readOnly }}{{ $problems = append $problems (printf "storage.data.readOnly: true, and %s writes there; use false for this release" $v.launcher) }}{{ end }}
+{{- end }}
+{{- if eq $v.launcher "pile-dataprep" }}
+{{- if not $v.data.name }}{{ $problems = append $problems (printf "data.name: empty, and %s names the data set by it; give one" $v.launcher) }}{{ end }}
+{{- if le (int64 $v.data.shards) 0 }}{{ $problems = append $problems "data.shards: 0, and pile-dataprep needs the number of files to prepare; use 1 to 30" }}{{ end }}
+{{- if and (not $v.data.source) (gt (int64 $v.data.shards) 30) }}{{ $problems = append $problems (printf "data.shards: %d is more than the 30 files of the Pile; use 30 or less, or data.source" (int64 $v.data.shards)) }}{{ end }}
+{{- if and $v.data.source (not (and (or (hasPrefix "http://" (default "" $v.data.source)) (hasPrefix "https://" (default "" $v.data.source))) (hasSuffix "/" (default "" $v.data.source)))) }}{{ $problems = append $problems (printf "data.source: %s is not the address of a folder with 00.jsonl.zst and so on; use an https:// address that ends in /, or none for the Pile" (default "" $v.data.source)) }}{{ end }}
+{{- if eq $v.tokenizer.kind "none" }}{{ $problems = append $problems (printf "tokenizer.kind: none, and %s needs a tokenizer; use gpt2, sentencepiece or huggingface, with tokenizer.path" $v.launcher) }}{{ end }}
+{{- if and (ne $v.tokenizer.kind "none") (not $v.tokenizer.path) }}{{ $problems = append $problems (printf "tokenizer.path: empty, and %s reads %s files from it; give their directory" $v.launcher $v.tokenizer.kind) }}{{ end }}
+{{- if $v.storage.data.readOnly }}{{ $problems = append $problems (printf "storage.data.readOnly: true, and %s writes there; use false for this release" $v.launcher) }}{{ end }}
+{{- end }}
+{{- if eq $v.launcher "nccl-test" }}
+{{- if le $fact.world 1 }}{{ $problems = append $problems "nodes: one GPU has no partner; use more GPUs, or more machines" }}{{ end }}
+{{- if and (and (gt $fact.world 1) (eq $fact.own.mode "pairs")) (lt (int64 $v.nodes) 3) }}{{ $problems = append $problems (printf "nodes: %d machines do not form two pairs to compare; use 3 or more, or launchers.nccl-test.mode sweep" (int64 $v.nodes)) }}{{ end }}
+{{- if lt (include "onprem-p8000.bytes" $fact.own.maxBytes | int64) (include "onprem-p8000.bytes" $fact.own.minBytes | int64) }}{{ $problems = append $problems (printf "launchers.nccl-test.maxBytes: %s is less than minBytes %s; swap them" (default "" $fact.own.maxBytes) (default "" $fact.own.minBytes)) }}{{ end }}
+{{- if lt (include "onprem-p8000.bytes" $fact.own.maxBytes | int64) (mul 4 $fact.world) }}{{ $problems = append $problems (printf "launchers.nccl-test.maxBytes: %s has no number for each of %d GPUs; use %d or more" (default "" $fact.own.maxBytes) $fact.world (mul 4 $fact.world)) }}{{ end }}
+{{- range $each := keys (default dict $fact.own.minBusbw) | sortAlpha }}{{- if not (and (ne $fact.own.mode "pairs") (has $each $fact.own.operations)) }}{{ $problems = append $problems (printf "launchers.nccl-test.minBusbw.%s: %s is not measured in a sweep of this run; remove it, or change mode or operations" $each $each) }}{{ end }}{{- end }}
+{{- if and $fact.own.binary (not (eq $fact.workload "volcano-job" "mpijob")) }}{{ $problems = append $problems (printf "launchers.nccl-test.binary: %s needs mpirun, which does not start the runs of this chart; leave it empty, as PyTorch measures the same" (default "" $fact.own.binary)) }}{{ end }}
+{{- if and $fact.own.binary (eq $fact.own.mode "pairs") }}{{ $problems = append $problems (printf "launchers.nccl-test.binary: %s measures all GPUs together; leave it empty for mode pairs" (default "" $fact.own.binary)) }}{{ end }}
+{{- if and $fact.own.binary (not (and (eq (int64 (len (default list $fact.own.operations))) 1) (has $fact.measures $fact.own.operations))) }}{{ $problems = append $problems (printf "launchers.nccl-test.operations: %s measures only %s; use [%s]" (default "" $fact.own.binary) $fact.measures $fact.measures) }}{{ end }}
+{{- end }}
+{{- if ne (int64 $v.run.maxRestarts) 0 }}{{ $problems = append $problems (printf "run.maxRestarts: %d, and a Job cannot restart as a whole; use 0, or a chart of workload kind jobset" (int64 $v.run.maxRestarts)) }}{{ end }}
+{{- if $v.run.ttlSecondsAfterFinished }}{{ $problems = append $problems (printf "run.ttlSecondsAfterFinished: %v s after its end the run is gone, and the next upgrade starts it again; use null" (ternary "null" (int64 $v.run.ttlSecondsAfterFinished) (kindIs "invalid" $v.run.ttlSecondsAfterFinished))) }}{{ end }}
+{{- if eq $fact.launcher.task "train" "test" }}
+{{- if and (gt (int64 $v.nodes) 1) (eq $v.network.interface "none") }}{{ $problems = append $problems (printf "network.interface: with none, %d machines would use TCP; use infiniband, or tcp if you want TCP" (int64 $v.nodes)) }}{{ end }}
+{{- if and (and (eq $v.network.interface "infiniband") (gt (int64 $v.nodes) 1) (hasKey $fact.machine.capacity (default "" $v.network.resource))) (gt (ternary (int64 $v.network.resourceCount) $fact.gpusPerNode (not (not $v.network.resourceCount))) (include "onprem-p8000.wholeNumber" (index $fact.machine.capacity (default "" $v.network.resource)) | int64)) }}{{ $problems = append $problems (printf "network.resourceCount: %d is more than the %s %s of %s; use %s or less" (ternary (int64 $v.network.resourceCount) $fact.gpusPerNode (not (not $v.network.resourceCount))) (default "" (index $fact.machine.capacity (default "" $v.network.resource))) (default "" $v.network.resource) $fact.machine.name (default "" (index $fact.machine.capacity (default "" $v.network.resource)))) }}{{ end }}
+{{- end }}
+{{- range $each := list "data" "outputs" "scratch" }}{{- if and (index $v.storage $each).mountOptions (or (hasPrefix "pvc://" (default "" (index $v.storage $each).from)) (hasPrefix "nfs://" (default "" (index $v.storage $each).from)) (hasPrefix "disk://" (default "" (index $v.storage $each).from)) (hasPrefix "memory://" (default "" (index $v.storage $each).from))) }}{{ $problems = append $problems (printf "storage.%s.mountOptions: %s, and %s takes none; remove it" $each (default "" (index $v.storage $each).mountOptions) (default "" (index $v.storage $each).from)) }}{{ end }}{{- end }}
+{{- if $v.storage.outputs.readOnly }}{{ $problems = append $problems "storage.outputs.readOnly: true, and runs write there; use false" }}{{ end }}
+{{- if eq $fact.launcher.task "train" }}
+{{- if and $v.checkpoint.enabled (hasPrefix "memory://" (default "" $v.storage.outputs.from)) }}{{ $problems = append $problems "storage.outputs.from: checkpoints in memory:// are lost with the pod, and fill the machine's memory; use storage that all machines share, such as pvc://, or checkpoint.enabled false" }}{{ end }}
+{{- end }}
+{{- if eq $fact.launcher.task "train" "test" }}
+{{- if and $v.topology.mode (not $v.queue.name) }}{{ $problems = append $problems (printf "topology.mode: %s, and no queue that places the pods; give queue.name, or use \"\"" (default "" $v.topology.mode)) }}{{ end }}
+{{- if and $v.queue.flexStart (not (and $v.queue.name $v.run.deadlineSeconds)) }}{{ $problems = append $problems (printf "queue.flexStart: true without %s; give %s, or use false" (ternary "run.deadlineSeconds" (ternary "queue.name" "queue.name and run.deadlineSeconds" (not (not $v.run.deadlineSeconds))) (not (not $v.queue.name))) (ternary "run.deadlineSeconds" (ternary "queue.name" "queue.name and run.deadlineSeconds" (not (not $v.run.deadlineSeconds))) (not (not $v.queue.name)))) }}{{ end }}
+{{- if and $v.topology.sliceSize (ne (mod (int64 $v.nodes) (max (int64 $v.topology.sliceSize) 1)) 0) }}{{ $problems = append $problems (printf "topology.sliceSize: %v does not divide %d machines; use %d" (ternary "null" (int64 $v.topology.sliceSize) (kindIs "invalid" $v.topology.sliceSize)) (int64 $v.nodes) (include "onprem-p8000.divisor" (list (int64 $v.nodes) (max (int64 $v.topology.sliceSize) 1)) | int64)) }}{{ end }}
+{{- end }}
+{{- /* What only Helm knows, as in validate.tpl of launchers, fragments and the workload kind. */}}
 {{- $check := dict "problems" list }}
-{{- $launcher := include "onprem-p8000.launcher" . | fromYaml }}
-{{- $machine := get (include "onprem-p8000.machines" . | fromYaml) .Values.machineType }}
+{{- $launcher := include "onprem-p8000.launcher" . | fromJson }}
+{{- $machine := include "onprem-p8000.machine" . | fromJson }}
 {{- $gpus := include "onprem-p8000.gpusPerNode" . | int64 }}
-{{- if and (ne $launcher.task "data") (gt $gpus (int64 $machine.gpus)) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "gpusPerNode: %d is more than the %d GPUs of %s; raise nodes instead" $gpus (int64 $machine.gpus) .Values.machineType)) }}
-{{- end }}
-{{- if eq $launcher.task "train" }}
-{{- $p := .Values.parallelism }}
-{{- $world := include "onprem-p8000.worldSize" . | int64 }}
-{{- $size := mul $p.tensor $p.pipeline $p.context }}
-{{- $expertTensor := include "onprem-p8000.expertTensor" . | int64 }}
-{{- $data := include "onprem-p8000.dataParallel" . | int64 }}
-{{- if mod $world $size }}
-{{- $_ := set $check "problems" (append $check.problems (printf "nodes: %d GPUs (%d machines x %d) cannot be divided by tensor %d x pipeline %d x context %d = %d; use a multiple of %d GPUs" $world (int64 .Values.nodes) $gpus (int64 $p.tensor) (int64 $p.pipeline) (int64 $p.context) $size $size)) }}
-{{- else }}
-{{- $global := include "onprem-p8000.globalBatch" . | int64 }}
-{{- $unit := mul .Values.batch.micro $data }}
-{{- if mod $global $unit }}
-{{- $low := max $unit (mul (div $global $unit) $unit) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "batch.global: %d is not divisible by micro batch %d x data parallel %d = %d; nearest: %d or %d" $global (int64 .Values.batch.micro) $data $unit $low (add $low $unit))) }}
-{{- else if and (gt (int64 $p.virtualPipeline) 1) (mod (div $global $unit) $p.pipeline) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "batch.global: %d gives %d micro-batches, which pipeline %d with %d virtual stages cannot share; use a multiple of %d" $global (div $global $unit) (int64 $p.pipeline) (int64 $p.virtualPipeline) (mul $unit $p.pipeline))) }}
-{{- end }}
-{{- $groups := mul $expertTensor $p.expert $p.pipeline }}
-{{- if and (or (gt (int64 $p.expert) 1) (ne $expertTensor (int64 $p.tensor))) (mod $world $groups) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "parallelism.expert: %d x expert tensor %d x pipeline %d = %d does not divide %d GPUs" (int64 $p.expert) $expertTensor (int64 $p.pipeline) $groups $world)) }}
-{{- end }}
-{{- end }}
-{{- if and (ne $expertTensor (int64 $p.tensor)) (not (hasKey $launcher.owns "parallelism.expertTensor")) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "parallelism.expertTensor: launcher %s has no option for it; use null" .Values.launcher)) }}
-{{- end }}
-{{- if and (ne $expertTensor (int64 $p.tensor)) (not .Values.model.experts) }}
-{{- $_ := set $check "problems" (append $check.problems "parallelism.expertTensor: needs model.experts; use null") }}
-{{- end }}
-{{- $layers := include "onprem-p8000.pipelineLayers" . | int64 }}
-{{- if and (not (include "onprem-p8000.unevenStages" .)) (mod $layers (mul $p.pipeline $p.virtualPipeline)) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "model.layers: %d layers cannot be divided by pipeline %d x virtual %d" $layers (int64 $p.pipeline) (int64 $p.virtualPipeline))) }}
-{{- end }}
-{{- if mod .Values.model.attentionHeads $p.tensor }}
-{{- $_ := set $check "problems" (append $check.problems (printf "model.attentionHeads: %d heads cannot be divided by tensor %d" (int64 .Values.model.attentionHeads) (int64 $p.tensor))) }}
-{{- end }}
-{{- if mod .Values.model.hiddenSize .Values.model.attentionHeads }}
-{{- $_ := set $check "problems" (append $check.problems (printf "model.hiddenSize: %d cannot be divided by %d attention heads" (int64 .Values.model.hiddenSize) (int64 .Values.model.attentionHeads))) }}
-{{- end }}
-{{- if and (gt (int64 $p.virtualPipeline) 1) (eq (int64 $p.pipeline) 1) }}
-{{- $_ := set $check "problems" (append $check.problems "parallelism.virtualPipeline: needs pipeline above 1") }}
-{{- end }}
-{{- if and $p.sequence (eq (int64 $p.tensor) 1) }}
-{{- $_ := set $check "problems" (append $check.problems "parallelism.sequence: needs tensor above 1") }}
-{{- end }}
-{{- if and (gt (int64 $p.expert) 1) (not .Values.model.experts) }}
-{{- $_ := set $check "problems" (append $check.problems "parallelism.expert: needs model.experts") }}
-{{- end }}
-{{- /* The same arithmetic as in chartgen/checks: arithmetic.py, experts.py, stages.py. */}}
-{{- $tensor := int64 $p.tensor }}
-{{- $context := int64 $p.context }}
-{{- $heads := int64 .Values.model.attentionHeads }}
-{{- $queryGroups := .Values.model.queryGroups | default $heads | int64 }}
-{{- if mod $heads $queryGroups }}
-{{- $_ := set $check "problems" (append $check.problems (printf "model.queryGroups: %d key and value heads do not divide %d attention heads" $queryGroups $heads)) }}
-{{- else if and (ne $queryGroups $heads) (mod $queryGroups $tensor) (mod $tensor $queryGroups) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "parallelism.tensor: %d key and value heads are neither a multiple nor a divisor of tensor %d" $queryGroups $tensor)) }}
-{{- end }}
-{{- $hidden := int64 .Values.model.hiddenSize }}
-{{- $feedForward := .Values.model.ffnHiddenSize | default (mul 4 $hidden) | int64 }}
-{{- $experts := int64 .Values.model.experts }}
-{{- $sharing := $experts | empty | ternary "tensor" "expertTensor" }}
-{{- $share := $experts | empty | ternary $tensor $expertTensor }}
-{{- if mod $hidden $tensor }}
-{{- $_ := set $check "problems" (append $check.problems (printf "parallelism.tensor: hiddenSize %d cannot be divided by tensor %d" $hidden $tensor)) }}
-{{- end }}
-{{- if mod $feedForward $share }}
-{{- $_ := set $check "problems" (append $check.problems (printf "parallelism.%s: ffnHiddenSize %d cannot be divided by tensor %d" $sharing $feedForward $share)) }}
-{{- end }}
-{{- $length := int64 .Values.sequenceLength }}
-{{- if and (gt $context 1) (mod $length (mul 2 $context)) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "sequenceLength: %d cannot be divided by 2 x context %d" $length $context)) }}
-{{- else if and $p.sequence (mod (div $length $context) $tensor) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "sequenceLength: %d tokens on context %d cannot be divided by tensor %d" $length $context $tensor)) }}
-{{- end }}
-{{- if and $experts (mod $experts $p.expert) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "parallelism.expert: %d does not divide %d experts" (int64 $p.expert) $experts)) }}
-{{- end }}
-{{- if and $experts (gt (int64 .Values.model.expertsPerToken) $experts) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "model.expertsPerToken: %d is more than the %d experts of a layer" (int64 .Values.model.expertsPerToken) $experts)) }}
-{{- end }}
-{{- if and $experts (gt $tensor 1) (not $p.sequence) }}
-{{- $_ := set $check "problems" (append $check.problems "parallelism.sequence: a model with experts needs it when tensor is above 1") }}
-{{- end }}
-{{- if eq .Values.precision "fp8" }}
-{{- $parts := mul $context ($p.sequence | ternary $tensor 1) }}
-{{- $rows := mul $length .Values.batch.micro }}
-{{- if and (not (mod $rows $parts)) (mod (div $rows $parts) 8) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "sequenceLength: %d tokens on a GPU are not a multiple of 8, which FP8 needs" (div $rows $parts))) }}
-{{- end }}
-{{- if mod $hidden 16 }}
-{{- $_ := set $check "problems" (append $check.problems (printf "model.hiddenSize: %d on a GPU is not a multiple of 16, which FP8 needs" $hidden)) }}
-{{- end }}
-{{- if and (not (mod $feedForward $share)) (mod (div $feedForward $share) 16) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "model.ffnHiddenSize: %d on a GPU is not a multiple of 16, which FP8 needs" (div $feedForward $share))) }}
-{{- end }}
-{{- end }}
-{{- $own := list }}
-{{- $config := $launcher.config | default (dict) }}
-{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
-{{- range list "first" "last" }}
-{{- range list (get $config (printf "decoder-%s-pipeline-num-layers" .)) (get $nested (printf "num_layers_in_%s_pipeline_stage" .)) }}
-{{- if and . (or (kindIs "int64" .) (kindIs "float64" .)) }}{{ $own = append $own (int64 .) }}{{ end }}
-{{- end }}
-{{- end }}
-{{- if $own }}
-{{- $rest := $layers }}
-{{- range $own }}{{ $rest = sub $rest . }}{{ end }}
-{{- $others := sub $p.pipeline (len $own) }}
-{{- if or (lt $others 0) (lt $rest $others) (and (eq $others 0) (ne $rest 0)) (and (gt $others 0) (mod $rest (max $others 1))) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.config: stages with layers of their own number leave %d of %d for %d other stages" $.Values.launcher $rest $layers $others)) }}
-{{- else }}
-{{- $odd := false }}
-{{- range append $own (div $rest (max $others 1)) }}{{ if mod . $p.virtualPipeline }}{{ $odd = true }}{{ end }}{{ end }}
-{{- if $odd }}
-{{- $_ := set $check "problems" (append $check.problems (printf "parallelism.virtualPipeline: stages with layers of their own number cannot all be divided by %d" (int64 $p.virtualPipeline))) }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- range $key := list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay" "optimizer.weightDecay" "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation" "model.tiedEmbeddings" }}
-{{- $path := splitList "." $key }}
-{{- if and (not (hasKey $launcher.owns $key)) (not (kindIs "invalid" (index (get $.Values (first $path)) (last $path)))) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "%s: launcher %s has no option for it; use null" $key $.Values.launcher)) }}
-{{- end }}
-{{- end }}
-{{- $highest := include "onprem-p8000.setting" (list . "optimizer.learningRate") }}
-{{- $lowest := include "onprem-p8000.setting" (list . "optimizer.minLearningRate") }}
-{{- if and $highest $lowest (gt (float64 $lowest) (float64 $highest)) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "optimizer.minLearningRate: %s is above learningRate %s; use less" $lowest $highest)) }}
-{{- end }}
-{{- $again := include "onprem-p8000.recompute" . | fromYaml }}
-{{- $parts := mul $p.pipeline $p.virtualPipeline | int64 }}
-{{- if and (eq $again.granularity "full") (eq $again.method "uniform") (not (mod $layers $parts)) }}
-{{- if mod (div $layers $parts) $again.layers }}
-{{- $_ := set $check "problems" (append $check.problems (printf "recompute.layers: units of %d layers do not divide a chunk of %d; use 1, or method block" (int64 $again.layers) (div $layers $parts))) }}
-{{- end }}
-{{- end }}
-{{- if and .Values.model.rotaryBase (eq .Values.model.family "gpt") }}
-{{- $_ := set $check "problems" (append $check.problems "model.rotaryBase: family gpt learns its positions; use null") }}
-{{- end }}
-{{- if not (has .Values.precision $launcher.precisions) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "precision: %s cannot be trained with launcher %s; use %s" .Values.precision .Values.launcher (join ", " $launcher.precisions))) }}
-{{- end }}
-{{- end }}
-{{- range $portable, $natives := $launcher.owns }}
-{{- range $native := $natives }}
-{{- $at := $launcher.config | default (dict) }}
-{{- $found := true }}
-{{- range splitList "." $native }}
-{{- if and $found (kindIs "map" $at) (hasKey $at .) }}{{ $at = get $at . }}{{ else }}{{ $found = false }}{{ end }}
-{{- end }}
-{{- if $found }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.config: %s is set by %s; set that instead" $.Values.launcher $native $portable)) }}
-{{- end }}
-{{- range $launcher.args }}
-{{- if regexMatch (printf "^[+~-]*%s([.=]|$)" (regexReplaceAll "[.]" $native "[.]")) . }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.args: %s is set by %s; set that instead" $.Values.launcher $native $portable)) }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- if and (include "onprem-p8000.staged" .) (not (include "onprem-p8000.storedData" . | fromYamlArray)) }}
-{{- $_ := set $check "problems" (append $check.problems "data.stage: there is no data set to copy; name one with data.name or data.prefixes, or set it to false") }}
-{{- end }}
-{{- if not $launcher.image }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.%s.image: has no public image; give the one that you built" .Values.launcher)) }}
-{{- end }}
 {{- if eq .Values.launcher "megatron-lm" }}
-{{- $config := $launcher.config | default (dict) }}
-{{- $owned := dict }}
-{{- range $portable, $natives := $launcher.owns }}
-{{- range $natives }}{{ $_ := set $owned . $portable }}{{ end }}
-{{- end }}
-{{- $given := dict "config" (keys $config | sortAlpha) "args" list }}
-{{- range $launcher.args }}
-{{- if hasPrefix "--" . }}{{ $_ := set $given "args" (append $given.args (trimPrefix "--" . | splitList "=" | first)) }}{{ end }}
-{{- end }}
-{{- /* argparse also takes the beginning of an option's name. */}}
-{{- range $place, $names := $given }}
-{{- range $name := $names }}
-{{- $begun := "" }}
-{{- range $option := keys $owned | sortAlpha }}
-{{- if and (not $begun) (hasPrefix $name $option) }}{{ $begun = $option }}{{ end }}
-{{- end }}
-{{- if and $begun (not (hasKey $owned $name)) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.megatron-lm.%s: %s is set by %s; set that instead" $place $begun (get $owned $begun))) }}
-{{- end }}
-{{- end }}
-{{- end }}
 {{- $release := regexFind "^nvcr[.]io/nvidia/nemo:[0-9]{2}[.][0-9]{2}" $launcher.image | regexFind "[0-9]{2}[.][0-9]{2}$" }}
 {{- $since := dict "mxfp8" "25.04" "nvfp4" "25.11" }}
 {{- $first := get $since .Values.precision }}
 {{- if and $release (gt $first $release) (not (get .Values.launchers "megatron-lm").program) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "launchers.megatron-lm.image: %s has no precision %s; use nvcr.io/nvidia/nemo:%s or newer" $launcher.image .Values.precision $first)) }}
 {{- end }}
-{{- $warmup := .Values.optimizer.warmupSteps }}
-{{- $decay := index $config "lr-decay-iters" }}
-{{- if and (not (kindIs "invalid" $warmup)) (not .Values.steps) }}
-{{- $_ := set $check "problems" (append $check.problems "optimizer.warmupSteps: counts steps, but the run counts samples; use null, and launchers.megatron-lm.config.lr-warmup-samples") }}
-{{- else if and (not (kindIs "invalid" $warmup)) (or (kindIs "float64" $decay) (kindIs "int64" $decay)) (ge (int64 $warmup) (int64 $decay)) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "optimizer.warmupSteps: %d is not below lr-decay-iters %d; use fewer" (int64 $warmup) (int64 $decay))) }}
-{{- end }}
-{{- $samples := list }}
-{{- $iterations := list }}
-{{- range $name := $given.config }}
-{{- if ne (toJson (get $config $name)) "null" }}
-{{- if regexMatch "^(train|lr-(decay|warmup))-samples$" $name }}{{ $samples = append $samples $name }}{{ end }}
-{{- if regexMatch "^lr-(decay|warmup)-iters$" $name }}{{ $iterations = append $iterations $name }}{{ end }}
-{{- end }}
-{{- end }}
-{{- if and .Values.steps $samples }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.megatron-lm.config: %s counts samples and steps is %d; set steps to 0, or remove it" (join ", " $samples) (int64 .Values.steps))) }}
-{{- else if and (not .Values.steps) (not (has "train-samples" $samples)) }}
-{{- $_ := set $check "problems" (append $check.problems "steps: 0 leaves the length to launchers.megatron-lm.config, which has no train-samples; set one of them") }}
-{{- else if and (not .Values.steps) $iterations }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.megatron-lm.config: %s counts steps, but the run counts samples; use -samples" (join ", " $iterations))) }}
-{{- end }}
-{{- if and .Values.evaluation.batches (regexMatch "^[^,]+,0*[.]?0*," .Values.data.split) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "data.split: %s keeps nothing for evaluation; give it a share, or set evaluation.batches to 0" .Values.data.split)) }}
-{{- end }}
-{{- if and (ne .Values.tokenizer.kind "none") (not .Values.tokenizer.path) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "tokenizer.path: is empty; kind %s needs a directory" .Values.tokenizer.kind)) }}
-{{- end }}
 {{- end }}
 {{- if eq .Values.launcher "nemo-1" }}
-{{- if and .Values.optimizer.decay (ne (toString .Values.optimizer.decay) "cosine") }}
-{{- $_ := set $check "problems" (append $check.problems (printf "optimizer.decay: launcher nemo-1 has no %s; use cosine" .Values.optimizer.decay)) }}
-{{- end }}
 {{- $release := regexFind "^nvcr[.]io/nvidia/nemo:[0-9]{2}[.][0-9]{2}" $launcher.image }}
 {{- if and (gt (regexFind "[0-9]{2}[.][0-9]{2}$" $release) "25.07") (not (get .Values.launchers "nemo-1").program) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "launchers.nemo-1.image: %s has no NeMo 1 program; use nvcr.io/nvidia/nemo:25.07 or older, or another launcher" $launcher.image)) }}
 {{- end }}
 {{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- $own := get .Values.launchers "mlperf-llama2-lora" }}
-{{- if or (ne (int64 .Values.model.hiddenSize) 8192) (ne (int64 .Values.model.attentionHeads) 64) }}
-{{- $_ := set $check "problems" (append $check.problems "model.hiddenSize: the benchmark trains Llama 2 70B only; take its preset llama2-70b-lora.yaml") }}
-{{- end }}
-{{- range $key, $wrong := dict
-  "parallelism.virtualPipeline" (gt (int64 .Values.parallelism.virtualPipeline) 1)
-  "parallelism.expert" (gt (int64 .Values.parallelism.expert) 1)
-  "recompute" (ne (include "onprem-p8000.recompute" . | fromYaml).granularity "none")
-  "checkpoint.enabled" .Values.checkpoint.enabled
-  "profile.enabled" .Values.profile.enabled
-  "data.stage" .Values.data.stage
-}}
-{{- if $wrong }}
-{{- $_ := set $check "problems" (append $check.problems (printf "%s: the MLPerf benchmark does not support it; turn it off" $key)) }}
-{{- end }}
-{{- end }}
-{{- if not .Values.checkpoint.from }}
-{{- $_ := set $check "problems" (append $check.problems "checkpoint.from: the benchmark starts from base weights; give their directory") }}
-{{- end }}
-{{- /* conf/megatron_gpt_peft_tuning_config.yaml: skip_evals, then val_check_interval. */}}
-{{- $global := include "onprem-p8000.globalBatch" . | int64 }}
-{{- $interval := ($own.config | default (dict)).VAL_CHECK_INTERVAL | default 384 | int64 }}
-{{- $first := div (mul (add (div $global 8) 3) $interval) $global }}
-{{- if lt (int64 .Values.steps) $first }}
-{{- $_ := set $check "problems" (append $check.problems (printf "steps: %d end before the first evaluation, which comes after %d steps of %d samples" (int64 .Values.steps) $first $global)) }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-preprocess" }}
-{{- if .Values.storage.data.readOnly }}
-{{- $_ := set $check "problems" (append $check.problems "storage.data.readOnly: mlperf-preprocess writes there; remove it for this release") }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "download" }}
-{{- if not (or .Values.data.source .Values.tokenizer.source .Values.checkpoint.source) }}
-{{- $_ := set $check "problems" (append $check.problems "data.source: download has nothing to fetch; give it, tokenizer.source or checkpoint.source") }}
-{{- end }}
-{{- range $key, $source := dict "data.source" .Values.data.source "checkpoint.source" .Values.checkpoint.source }}
-{{- if regexMatch "^https?://.*/$" $source }}
-{{- $_ := set $check "problems" (append $check.problems (printf "%s: https:// cannot list a folder; name a file, or use hf:// or gs://" $key)) }}
-{{- end }}
-{{- end }}
-{{- if and .Values.tokenizer.source (or (eq .Values.tokenizer.kind "none") (not .Values.tokenizer.path)) }}
-{{- $_ := set $check "problems" (append $check.problems "tokenizer.source: needs tokenizer.kind, which says what files there are, and tokenizer.path") }}
-{{- end }}
-{{- if and .Values.checkpoint.source (not .Values.checkpoint.from) }}
-{{- $_ := set $check "problems" (append $check.problems "checkpoint.source: needs checkpoint.from, the directory to put the weights into") }}
-{{- end }}
-{{- if .Values.storage.data.readOnly }}
-{{- $_ := set $check "problems" (append $check.problems "storage.data.readOnly: download writes there; remove it for this release") }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "megatron-preprocess" }}
-{{- if or (not .Values.data.name) (not .Values.data.source) (hasSuffix "/" .Values.data.source) }}
-{{- $_ := set $check "problems" (append $check.problems "data.source: megatron-preprocess needs the address of one file, as download takes it, and data.name") }}
-{{- end }}
-{{- if .Values.data.shards }}
-{{- $_ := set $check "problems" (append $check.problems "data.shards: megatron-preprocess makes one data set of one file; set 0, or use pile-dataprep") }}
-{{- end }}
-{{- if or (eq .Values.tokenizer.kind "none") (not .Values.tokenizer.path) }}
-{{- $_ := set $check "problems" (append $check.problems "tokenizer.kind: megatron-preprocess needs a tokenizer and its tokenizer.path") }}
-{{- end }}
-{{- if .Values.storage.data.readOnly }}
-{{- $_ := set $check "problems" (append $check.problems "storage.data.readOnly: megatron-preprocess writes there; remove it for this release") }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "pile-dataprep" }}
-{{- if or (not .Values.data.name) (not .Values.data.shards) }}
-{{- $_ := set $check "problems" (append $check.problems "data.shards: pile-dataprep needs the number of the Pile's files to prepare, 1 to 30, and data.name") }}
-{{- else if and (not .Values.data.source) (gt (int64 .Values.data.shards) 30) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "data.shards: the Pile has 30 files, not %d" (int64 .Values.data.shards))) }}
-{{- end }}
-{{- if and .Values.data.source (not (regexMatch "^https?://.*/$" .Values.data.source)) }}
-{{- $_ := set $check "problems" (append $check.problems "data.source: must be the https:// address of a folder with 00.jsonl.zst and so on, ending in /") }}
-{{- end }}
-{{- if or (eq .Values.tokenizer.kind "none") (not .Values.tokenizer.path) }}
-{{- $_ := set $check "problems" (append $check.problems "tokenizer.kind: pile-dataprep needs a tokenizer and its tokenizer.path") }}
-{{- end }}
-{{- if .Values.storage.data.readOnly }}
-{{- $_ := set $check "problems" (append $check.problems "storage.data.readOnly: pile-dataprep writes there; remove it for this release") }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "nccl-test" }}
-{{- $units := dict "" 1 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 }}
-{{- $least := mul (regexFind "^[0-9]+" $launcher.minBytes | int64) (get $units (regexFind "[A-Za-z]*$" $launcher.minBytes)) }}
-{{- $most := mul (regexFind "^[0-9]+" $launcher.maxBytes | int64) (get $units (regexFind "[A-Za-z]*$" $launcher.maxBytes)) }}
-{{- if lt $most $least }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.nccl-test.maxBytes: %s is less than minBytes %s" $launcher.maxBytes $launcher.minBytes)) }}
-{{- end }}
-{{- $world := include "onprem-p8000.worldSize" . | int64 }}
-{{- if lt $most (mul 4 $world) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.nccl-test.maxBytes: %s has no number for each of %d GPUs; use %d or more" $launcher.maxBytes $world (mul 4 $world))) }}
-{{- end }}
-{{- if eq $world 1 }}
-{{- $_ := set $check "problems" (append $check.problems "nodes: one GPU has no other to talk to; use more GPUs or more machines") }}
-{{- end }}
-{{- if and (eq $launcher.mode "pairs") (lt (int64 .Values.nodes) 3) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "nodes: %d machines make no two pairs to compare; use 3 or more, or launchers.nccl-test.mode sweep" (int64 .Values.nodes))) }}
-{{- end }}
-{{- range $operation := keys ($launcher.minBusbw | default dict) | sortAlpha }}
-{{- if or (eq $launcher.mode "pairs") (not (has $operation $launcher.operations)) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.nccl-test.minBusbw: %s is not measured in a sweep of this run; remove it, or change mode or operations" $operation)) }}
-{{- end }}
-{{- end }}
-{{- with $launcher.binary }}
-{{- $measures := regexReplaceAll "_perf(_mpi)?$" (base .) "" }}
-{{- $_ := set $check "problems" (append $check.problems "launchers.nccl-test.binary: needs mpirun, which does not start the runs of this chart; leave it empty, as PyTorch measures the same") }}
-{{- if eq $launcher.mode "pairs" }}
-{{- $_ := set $check "problems" (append $check.problems "launchers.nccl-test.binary: measures all GPUs together; leave it empty for mode pairs") }}
-{{- end }}
-{{- if ne (join "," $launcher.operations) $measures }}
-{{- $_ := set $check "problems" (append $check.problems (printf "launchers.nccl-test.operations: %s measures nothing else than %s; use [%s]" $launcher.binary $measures $measures)) }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- if .Values.run.maxRestarts }}
-{{- $_ := set $check "problems" (append $check.problems "run.maxRestarts: a Job cannot restart as a whole; use a chart of workload kind jobset, or 0") }}
-{{- end }}
-{{- if .Values.run.ttlSecondsAfterFinished }}
-{{- $_ := set $check "problems" (append $check.problems "run.ttlSecondsAfterFinished: a finished Job that is gone would be started again by the next upgrade; leave it null") }}
-{{- end }}
-{{- if include "onprem-p8000.gpu" . }}
-{{- $several := gt (include "onprem-p8000.nodes" . | int64) 1 }}
-{{- if and $several (eq .Values.network.interface "none") }}
-{{- $_ := set $check "problems" (append $check.problems (printf "network.interface: with none, %d machines would use TCP; use infiniband, or tcp to say that this is meant" (include "onprem-p8000.nodes" . | int64))) }}
-{{- end }}
-{{- end }}
-{{- range $role, $store := .Values.storage }}
-{{- if and $store.mountOptions (regexMatch "^(pvc|nfs|disk|memory)://" $store.from) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "storage.%s.mountOptions: %s takes none; remove them" $role $store.from)) }}
-{{- end }}
-{{- end }}
-{{- if .Values.storage.outputs.readOnly }}
-{{- $_ := set $check "problems" (append $check.problems "storage.outputs.readOnly: runs write there; remove it") }}
-{{- end }}
-{{- if and (eq $launcher.task "train") .Values.checkpoint.enabled (hasPrefix "memory://" .Values.storage.outputs.from) }}
-{{- $_ := set $check "problems" (append $check.problems "storage.outputs.from: checkpoints in memory:// are lost with the pod; use storage that all machines share, or checkpoint.enabled false") }}
-{{- end }}
-{{- if include "onprem-p8000.gpu" . }}
-{{- if and .Values.topology.mode (not .Values.queue.name) }}
-{{- $_ := set $check "problems" (append $check.problems "topology.mode: Kueue places the pods, so it needs queue.name") }}
-{{- end }}
-{{- if and .Values.queue.flexStart (not (and .Values.queue.name .Values.run.deadlineSeconds)) }}
-{{- $_ := set $check "problems" (append $check.problems "queue.flexStart: needs queue.name and run.deadlineSeconds, the time that the machines are asked for") }}
-{{- end }}
-{{- if and .Values.topology.sliceSize (mod .Values.nodes (.Values.topology.sliceSize | default 1)) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "topology.sliceSize: %d does not divide %d nodes" (int64 .Values.topology.sliceSize) (int64 .Values.nodes))) }}
-{{- end }}
-{{- end }}
-{{- with $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
+
+
+{{- with concat $problems $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
 {{- end }}

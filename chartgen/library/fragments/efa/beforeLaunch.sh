@@ -1,7 +1,7 @@
 {{- if include "<%= chart %>.efaAdapters" . | int64 }}
 # EFA: NCCL uses it through the plugin of aws-ofi-nccl, which images keep in different places. It must be found before
 # other plugins of the image; where it is not found at all, NCCL would use TCP without a word.
-folders=(/opt/amazon/ofi-nccl/lib{/x86_64-linux-gnu,} /opt/amazon/aws-ofi-nccl/lib /opt/aws-ofi-nccl{/install,}/lib)
+folders=(/opt/amazon/ofi-nccl/lib{/x86_64-linux-gnu,/aarch64-linux-gnu,} /opt/amazon/aws-ofi-nccl/lib /opt/aws-ofi-nccl{/install,}/lib)
 if [[ -n ${EFA_PLUGIN-} ]]; then folders=("$EFA_PLUGIN"); fi
 plugin=
 for folder in "${folders[@]}"; do

@@ -1,7 +1,7 @@
 # GPUDirect-TCPX: without its plugin NCCL would fall back to TCP, many times slower, without a word.
 plugin=/usr/local/tcpx/lib64
 if [[ ! -e $plugin/libnccl-net-tcpx.so ]]; then
-  echo "chartgen: $plugin holds no libnccl-net-tcpx.so: the plugin was not installed" >&2
+  echo "chartgen: no libnccl-net-tcpx.so in $plugin: the plugin was not installed" >&2
   exit 1
 fi
 {{- if eq (include "<%= chart %>.tcpxNccl" .) "plugin" }}

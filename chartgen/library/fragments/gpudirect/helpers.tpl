@@ -1,4 +1,4 @@
-{{/* What each version of the plugin has of its own, as YAML: data/compat.yaml says where from. */}}
+{{/* Properties of each version of the plugin, as YAML; data/compat.yaml has the sources. */}}
 {{- define "<%= chart %>.gpudirectVersions" -}}
 <% for fragment in target.fragments if fragment.name in compat().plugins %>
 <% for row in compat().plugins[fragment.name] %>
@@ -12,7 +12,7 @@
 <% endfor %>
 {{- end }}
 
-{{/* That of the version of these values; nothing where nobody knows it. */}}
+{{/* Properties of the version in these values; empty for an unknown one. */}}
 {{- define "<%= chart %>.gpudirectVersion" -}}
 {{- get (include "<%= chart %>.gpudirectVersions" . | fromYaml) .Values.network.pluginVersion | default dict | toYaml }}
 {{- end }}
@@ -24,6 +24,13 @@
 {{- $interfaces = append $interfaces (dict "interfaceName" (printf "eth%d" (add1 $i)) "network" $network) }}
 {{- end }}
 {{- toJson $interfaces }}
+{{- end }}
+
+{{/* Networks of the pods, and how the names of their VPC networks end. */}}
+{{- define "<%= chart %>.networkNames" -}}
+{{- range $i, $name := .Values.network.subnetworks }}
+- {name: {{ $name | quote }}, mode: NetDevice, vpc: {{ $i | quote }}, subnet: {{ $i | quote }}}
+{{- end }}
 {{- end }}
 
 {{/* Devices that the daemon opens, as YAML. Takes the names of those that only one transport has. */}}

@@ -3,10 +3,27 @@
 {{- if and (eq .Values.network.interface "infiniband") (gt (include "<%= chart %>.nodes" . | int64) 1) }}true{{ end }}
 {{- end }}
 
-{{/* Adapters that NCCL must find on a machine; how many a shared resource stands for, nobody says. */}}
+{{/* What the target knows of the machine type's network: hcas = its adapters, names = those that NCCL uses,
+topologyFile = NCCL's description of its PCI topology, env = NCCL's settings for it. */}}
+{{- define "<%= chart %>.infinibandFabric" -}}
+{{- (include "<%= chart %>.machine" . | fromJson).fabric | default dict | toYaml }}
+{{- end }}
+
+{{/* How many of the resource each machine takes. */}}
+{{- define "<%= chart %>.infinibandCount" -}}
+{{- .Values.network.resourceCount | default (include "<%= chart %>.gpusPerNode" .) | int64 }}
+{{- end }}
+
+{{/*
+Adapters that NCCL must find on a machine. One unit of a shared resource, or none, gives a pod all of them; only a target
+knows their number.
+*/}}
 {{- define "<%= chart %>.infinibandDevices" -}}
+{{- $hcas := (include "<%= chart %>.infinibandFabric" . | fromYaml).hcas | default 0 | int64 }}
+{{- $count := include "<%= chart %>.infinibandCount" . | int64 }}
 {{- if not (include "<%= chart %>.infiniband" .) }}0
-{{- else if hasPrefix "rdma/" .Values.network.resource }}1
-{{- else }}{{ .Values.network.resourceCount | default (include "<%= chart %>.gpusPerNode" .) | int64 }}
+{{- else if $hcas }}{{ or (not .Values.network.resource) (eq 1 (int64 .Values.network.resourceCount)) | ternary $hcas (min $hcas $count) }}
+{{- else if or (not .Values.network.resource) (hasPrefix "rdma/" .Values.network.resource) }}1
+{{- else }}{{ $count }}
 {{- end }}
 {{- end }}

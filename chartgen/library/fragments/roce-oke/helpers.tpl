@@ -44,12 +44,12 @@ env:
 
 {{/* The fabric of the chosen machine type: its settings' name, its adapters, its virtual functions. */}}
 {{- define "<%= chart %>.roceFabric" -}}
-{{- (get (include "<%= chart %>.machines" . | fromYaml) .Values.machineType).fabric | toYaml }}
+{{- (include "<%= chart %>.machine" . | fromJson).fabric | toYaml }}
 {{- end }}
 
 {{/* Virtual functions of the GPUs that the run uses; each GPU has its own share. */}}
 {{- define "<%= chart %>.roceFunctions" -}}
-{{- $machine := get (include "<%= chart %>.machines" . | fromYaml) .Values.machineType }}
+{{- $machine := include "<%= chart %>.machine" . | fromJson }}
 {{- div (mul ($machine.fabric.virtualFunctions | default 0) (include "<%= chart %>.gpusPerNode" . | int64)) $machine.gpus }}
 {{- end }}
 

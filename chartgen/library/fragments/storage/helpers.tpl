@@ -1,38 +1,40 @@
 {{/* Name behind the scheme of a store: claim, bucket or host. */}}
 {{- define "<%= chart %>.storeName" -}}
-{{- regexReplaceAll "^[a-z]+://" . "" | splitList "/" | first }}
+{{- regexReplaceAll "^[a-z][a-z0-9+.-]*://" . "" | splitList "/" | first }}
 {{- end }}
 
 {{/* Path behind the name of a store, without slashes at its ends. */}}
 {{- define "<%= chart %>.storePath" -}}
-{{- regexReplaceAll "^[a-z]+://" . "" | splitList "/" | rest | join "/" | trimAll "/" }}
+{{- regexReplaceAll "^[a-z][a-z0-9+.-]*://" . "" | splitList "/" | rest | join "/" | trimAll "/" }}
 {{- end }}
 
+<% set whole = target.fragments | map(attribute="sub_paths") | sum(start=()) | join("|") %>
 {{/* Path of a role within its volume. Takes (list context role). */}}
 {{- define "<%= chart %>.storeSubPath" -}}
 {{- $from := (get (index . 0).Values.storage (index . 1)).from }}
 {{- $release := (index . 0).Release }}
 {{- if hasPrefix "disk://" $from }}
 {{- printf "%s/%s/%s" $release.Namespace $release.Name (index . 1) }}
-{{- else if hasPrefix "pvc://" $from }}
+{{- else if regexMatch "^(<%= whole %>)://" $from }}
 {{- include "<%= chart %>.storePath" $from }}
 {{- end }}
 {{- end }}
 
-{{/* Volume of a role; roles on one claim share the volume of the first. Takes (list context role). */}}
+{{/* Volume of a role; roles on one claim or volume share that of the first. Takes (list context role). */}}
 {{- define "<%= chart %>.storeVolume" -}}
 {{- $role := index . 1 }}
 {{- $from := (get (index . 0).Values.storage $role).from }}
+{{- $name := regexFind "^(<%= whole %>)://[^/]*" $from }}
 {{- $volume := "" }}
 {{- range $other, $store := (index . 0).Values.storage }}
-{{- $shared := and (hasPrefix "pvc://" $from) (hasPrefix "pvc://" $store.from) (eq (include "<%= chart %>.storeName" $store.from) (include "<%= chart %>.storeName" $from)) }}
+{{- $shared := and $name (eq $name (regexFind "^(<%= whole %>)://[^/]*" $store.from)) }}
 {{- if and $shared (not $volume) }}{{ $volume = $other }}{{ end }}
 {{- end }}
 {{- $volume | default $role }}
 {{- end }}
 
 {{/*
-Folders that a program without GPUs writes to, and that may belong to root, as YAML: those on claims and NFS servers,
+Folders that a program without GPUs writes to, and that may belong to root, as YAML: on claims, NFS servers and similar,
 whose files keep their owners. Buckets and what a pod has to itself belong to whom the pod runs as.
 */}}
 {{- define "<%= chart %>.ownFolders" -}}
@@ -44,7 +46,7 @@ whose files keep their owners. Buckets and what a pod has to itself belong to wh
 {{- if .Values.checkpoint.source }}{{ $folders = append $folders .Values.checkpoint.from }}{{ end }}
 {{- range uniq $folders }}
 {{- $store := get $.Values.storage (splitList "/" . | rest | first) }}
-{{- if and $store (regexMatch "^(pvc|nfs)://" ($store.from | default "")) (not $store.readOnly) }}
+{{- if and $store (regexMatch "^(<%= whole %>|nfs)://" ($store.from | default "")) (not $store.readOnly) }}
 - {{ toJson . }}
 {{- end }}
 {{- end }}

@@ -17,7 +17,7 @@ def unpacked(target: Path) -> Path:
 
 
 def written(target: Path) -> list[Path]:
-    """Return every path that is written for one file: itself, what it is unpacked to, and what is incomplete."""
+    """Return every path that is written for one file: itself, its unpacked form, and its incomplete part."""
     return [path.with_name(path.name + end) for path in dict.fromkeys((target, unpacked(target))) for end in ("", PART)]
 
 
@@ -37,14 +37,14 @@ def fault(name: str, directory: Path) -> str:
         return "its name has control characters"
     # encoded as Linux keeps names: what is no UTF-8 stays what it is
     if any(len(os.fsencode(part)) + len(PART) > LONGEST for part in parts if _encodes(part)) or not _encodes(name):
-        return f"a part of its name is longer than {LONGEST - len(PART)} bytes, or is no text"
+        return f"a part of its name is longer than {LONGEST - len(PART)} bytes, or is not text"
     return _on_disk(directory / name, directory)
 
 
 def clashes(targets: Iterable[Path]) -> Iterator[str]:
     """Report files that would overwrite each other, or be file and folder at once.
 
-    Names that differ only in case count as the same: not every storage can tell them apart.
+    Names that differ only in case count as the same: not every storage distinguishes them.
     """
     owners: dict[str, Path] = {}
     folders: dict[str, Path] = {}
@@ -78,7 +78,7 @@ def _on_disk(target: Path, directory: Path) -> str:
             if not path.resolve().is_relative_to(root):
                 return f"a link leads from {path} out of {directory}"
             if path.exists() and not path.is_file():
-                return f"{path} is there, and is no file"
+                return f"{path} already exists, but is not a file"
     except (OSError, RuntimeError) as error:  # a loop of links, for one
         return str(error)
     return ""

@@ -1,4 +1,4 @@
-"""Fetches data, a tokenizer and base weights: what is complete stays, what broke off goes on.
+"""Fetches data, a tokenizer and base weights: complete files stay, incomplete ones continue.
 
 Needs only Python's standard library. Addresses:
     https://host/file                       a file
@@ -49,7 +49,7 @@ HINTS = {401: "set secretEnv.HF_TOKEN, or renew the token", 403: "ask for access
 
 @dataclass(frozen=True)
 class Item:
-    """One file: its address, its path below its directory, and its size where a listing tells."""
+    """One file: its address, its path below its directory, and its size if a listing contains it."""
 
     url: str
     path: str
@@ -99,7 +99,7 @@ def hub(source: str) -> Iterator[Item]:
             return
         follows(page, following := urljoin(page, link[1]))
         page = following
-    raise FetchError(f"{source}: its listing goes round in circles")
+    raise FetchError(f"{source}: the pages of its listing form a circle")
 
 
 def bucket(source: str) -> Iterator[Item]:
@@ -127,7 +127,7 @@ def bucket(source: str) -> Iterator[Item]:
         if "nextPageToken" not in found:
             return
         token = f"&pageToken={quote(found['nextPageToken'])}"
-    raise FetchError(f"{source}: its listing goes round in circles")
+    raise FetchError(f"{source}: the pages of its listing form a circle")
 
 
 def size(entry: dict[str, Any]) -> int:
@@ -141,13 +141,13 @@ def listed(source: str) -> list[Item]:
     """List what an address names.
 
     Raises:
-        FetchError: What the server answers is no listing.
+        FetchError: The answer of the server is not a listing.
     """
     if source.startswith(("hf://", "gs://")):
         try:
             return list((hub if source.startswith("hf://") else bucket)(source))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError, HTTPException) as error:
-            raise FetchError(f"{source}: the server answers with no listing ({error!r:.100})") from None
+            raise FetchError(f"{source}: the answer of the server is not a listing ({error!r:.100})") from None
     return [Item(source, Path(urlsplit(source).path).name)]
 
 
@@ -183,7 +183,7 @@ def fetch(item: Item, target: Path) -> None:
     """Fetch one file and unpack it, unless that is done; `.part` files are what is not complete."""
     result = unpacked(target)
     if result.is_file() and (result != target or item.size in (None, result.stat().st_size)):
-        return say(f"{result} is there")
+        return say(f"{result} already exists")
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + PART)
     if result == target or not target.is_file():
@@ -226,12 +226,12 @@ def receive(item: Item, part: Path) -> None:
         total = item.size if length is None else have + length
         if item.size not in (None, total):
             part.unlink(missing_ok=True)
-            raise FetchError(f"{public(item.url)}: has {total} bytes, its listing says {item.size}")
+            raise FetchError(f"{public(item.url)}: has {total} bytes, but {item.size} in its listing")
         with part.open("ab" if have else "wb") as file:
             while data := answer.read(CHUNK):
                 if total is not None and file.tell() + len(data) > total:
                     part.unlink()
-                    raise FetchError(f"{public(item.url)}: sends more than the {total} bytes that its listing says")
+                    raise FetchError(f"{public(item.url)}: sends more than the {total} bytes in its listing")
                 if file.tell() >> 30 < (file.tell() + file.write(data)) >> 30:
                     say(f"{part}: {file.tell() >> 20} of {(total or 0) >> 20} MiB")
     if total not in (None, part.stat().st_size):
@@ -239,16 +239,16 @@ def receive(item: Item, part: Path) -> None:
 
 
 def continued(answer: Any, part: Path, have: int) -> int:
-    """Return how many bytes of what is here stay: all, where the server goes on exactly behind them.
+    """Return how many of the downloaded bytes stay: all if the server continues directly after them.
 
     Raises:
-        ConnectionError: It sends another part than it was asked for; the next attempt begins anew.
+        ConnectionError: It sends another part than it was asked for; the next attempt starts from the beginning.
     """
     if answer.status != 206:
         return 0
     if not re.match(rf"bytes {have}-", answer.headers.get("Content-Range", "")):
         part.unlink(missing_ok=True)
-        raise ConnectionError(f"the server sends another part than from byte {have} on")
+        raise ConnectionError(f"the server does not continue from byte {have}")
     return have
 
 
@@ -267,13 +267,13 @@ def unpack(archive: Path, result: Path) -> None:
             shutil.copyfileobj(source, file, CHUNK)
     except (OSError, EOFError, lzma.LZMAError) as error:
         archive.unlink()
-        raise FetchError(f"{archive}: cannot be unpacked ({error}) and is gone; start again") from None
+        raise FetchError(f"{archive}: cannot be unpacked ({error}) and was deleted; start again") from None
     part.replace(result)
     archive.unlink()
 
 
 def told(problem: BaseException) -> str:
-    """Say what went wrong and what to do, without the signatures that addresses of stores carry."""
+    """Return what went wrong and what to do, without the signatures in addresses of stores."""
     if isinstance(problem, HTTPError):
         hint = HINTS.get(problem.code, "check the address")
         return f"{public(str(problem.url))}: {problem.code} {problem.reason}; {hint}"

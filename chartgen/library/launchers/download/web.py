@@ -20,7 +20,7 @@ SCHEMES = ("http", "https")
 
 
 class FetchError(Exception):
-    """What the user is told, in one line. Another attempt would end the same way."""
+    """An error for the user, in one line. Another attempt would end the same way."""
 
 
 class SameHost(HTTPRedirectHandler):
@@ -45,7 +45,7 @@ def follows(url: str, following: str) -> None:
     """Check that an address that a server names may follow its own.
 
     Raises:
-        FetchError: It is no web address, or gives up encryption.
+        FetchError: It is not a web address, or gives up encryption.
     """
     scheme = urlsplit(following).scheme
     if scheme not in SCHEMES or (scheme == "http" and urlsplit(url).scheme == "https"):
@@ -64,10 +64,10 @@ def ask(url: str, headers: dict[str, str], timeout: float = 60) -> Any:
 
     Raises:
         OSError: The server cannot be reached, or answers with an error.
-        FetchError: It redirects to where nobody may be sent.
+        FetchError: It redirects to an address that may not follow.
     """
     if urlsplit(url).scheme not in SCHEMES:
-        raise FetchError(f"{public(url)}: is no http:// or https:// address")
+        raise FetchError(f"{public(url)}: is not an http:// or https:// address")
     request = Request(url)  # noqa: S310  checked in the line above
     request.unredirected_hdrs.update(headers)
     opener = OpenerDirector()  # urllib's usual one also opens file:, ftp: and data:

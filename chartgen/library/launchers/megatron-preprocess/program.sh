@@ -5,7 +5,7 @@ name=$1 tool=$2
 shift 2
 result=${name}_text_document
 if [[ -s $result.bin && -s $result.idx ]]; then
-  echo "chartgen: $result is there"
+  echo "chartgen: $result already exists"
   exit
 fi
 python3 -u "$tool" "$@" --output-prefix "$name.part"

@@ -9,7 +9,7 @@ mkdir -p "$work"
 ln -sfn "$directory/data" "$work/data"
 for split in train validation; do
   if [[ -s $directory/$split.npy ]]; then
-    echo "chartgen: $directory/$split.npy is there"
+    echo "chartgen: $directory/$split.npy already exists"
     continue
   fi
   if [[ ! -s $directory/data/$split-00000-of-00001.parquet ]]; then

@@ -140,7 +140,7 @@ class Bench:
         return calls[operation]
 
     def _timed(self, call: Callable[[], object], group: Group) -> float:
-        """Give the seconds of one call when many stand one behind the other."""
+        """Return the seconds of one call in a sequence of many."""
         for _ in range(self.given.warmup):
             call()
         self.total([0], group)

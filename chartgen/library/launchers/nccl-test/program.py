@@ -1,6 +1,6 @@
 """Measures NCCL between the GPUs of a run, in the columns of nccl-tests, or finds the machine whose pairs are slow.
 
-Needs PyTorch, and torchrun or whoever else tells each process its rank; or a program of nccl-tests, under mpirun.
+Needs PyTorch, and a launcher such as torchrun that sets each rank; or a program of nccl-tests, under mpirun.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from collectives import COLLECTIVES, EXACT, Bench, Group, UnsupportedError
+from pairwise import Pair, levels, report, rounds
 from table import HEADER, Row, bytes_of, read, size_of, written
-from tournament import Pair, levels, report, rounds
 
 # Two buffers, and a tenth for what NCCL and the comparison need.
 SHARE_OF_MEMORY = 0.45
@@ -30,7 +30,7 @@ PREFIX = "chartgen: nccl-test: "
 
 
 class Floor(NamedTuple):
-    """Bus bandwidth in GB/s that a collective must reach with messages of so many bytes or more, and who says so."""
+    """Bus bandwidth in GB/s that a collective must reach with messages of so many bytes or more, and its source."""
 
     operation: str
     busbw: float
@@ -96,7 +96,7 @@ class Record:
         return [row for row in self.rows if row.operation == floor.operation and row.bytes >= floor.bytes]
 
     def problems(self, floors: list[Floor]) -> Iterator[str]:
-        """Say what is wrong, and which floor was missed by how much."""
+        """Yield wrong results, and the floors that were missed with the difference."""
         for operation in dict.fromkeys(row.operation for row in self.rows):
             bad = [row for row in self.rows if row.operation == operation and row.wrong]
             if bad:
@@ -111,7 +111,7 @@ class Record:
 
 
 def verdict(record: Record, floors: list[Floor]) -> list[str]:
-    """Give what there is to complain about; a floor for larger messages than were measured is only mentioned."""
+    """Return all problems; a floor for larger messages than were measured is only mentioned."""
     for floor in floors:
         if not record.judged(floor):
             told = f"the floor of {floor.busbw:g} GB/s is for messages of {size_of(floor.bytes)} and more"
@@ -191,7 +191,7 @@ def measured(given: argparse.Namespace, rank: int) -> list[str]:
 
 
 def afford(bench: Bench, given: argparse.Namespace) -> None:
-    """Lower the largest size to one of which each GPU holds two messages."""
+    """Lower the largest size until two messages fit into the memory of each GPU."""
     free = bench.torch.tensor(bench.torch.cuda.mem_get_info()[0], device=bench.device)
     bench.dist.all_reduce(free, bench.dist.ReduceOp.MIN)
     most = SHARE_OF_MEMORY * int(free)
@@ -200,7 +200,7 @@ def afford(bench: Bench, given: argparse.Namespace) -> None:
 
 
 def facts(torch: Any, given: argparse.Namespace, world: Group) -> dict[str, Any]:
-    """Give what the measurements depend on."""
+    """Return the facts that the measurements depend on."""
     found: dict[str, Any] = {"ranks": world.size, "machines": world.size // int(os.environ["LOCAL_WORLD_SIZE"])}
     found |= {"backend": given.backend, "torch": torch.__version__}
     if given.backend == "nccl":
@@ -227,7 +227,7 @@ def classic(given: argparse.Namespace, rank: int) -> list[str]:
 
 
 def conclude(problems: list[str]) -> None:
-    """End: what is slow or wrong is told last, and is exit code 1 of the rank that tells it."""
+    """Print what is slow or wrong as the last lines, and end; the rank that prints it ends with exit code 1."""
     if problems:
         say("\n".join(problems))
     if problems and LAST_WORDS.exists():

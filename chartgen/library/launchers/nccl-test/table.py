@@ -56,7 +56,7 @@ def _half(row: Row | None) -> str:
 
 
 def read(line: str, operation: str) -> list[Row]:
-    """Read a line of nccl-tests; one that is no row gives nothing."""
+    """Return the rows in a line of nccl-tests; empty for any other line."""
     words = line.split()
     if len(words) != 13 or not words[0].isdigit():
         return []

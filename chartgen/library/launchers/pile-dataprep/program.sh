@@ -3,7 +3,7 @@
 set -euo pipefail
 shopt -s inherit_errexit
 
-say() { echo "chartgen: rank $RANK: $*"; }
+log() { echo "chartgen: rank $RANK: $*"; }
 
 # Fetches into a file, from where an earlier attempt stopped. The token comes through a pipe: no list of processes has it.
 fetch() {
@@ -34,27 +34,27 @@ prepare() {
   local packed=$2.jsonl.zst text=$2.jsonl part=$2.part suffix
   if [[ -s $2_text_document.bin && -s $2_text_document.idx ]]; then
     rm -f "$packed" "$text"  # an attempt may have ended before it removed them
-    say "$2 is there"
+    log "$2 already exists"
     return
   fi
   if [[ ! -s $text ]]; then
     if [[ ! -s $packed ]]; then
-      say "fetching $DATA_SOURCE$1.jsonl.zst"
+      log "fetching $DATA_SOURCE$1.jsonl.zst"
       fetch "$DATA_SOURCE$1.jsonl.zst" "$packed.part"
       mv "$packed.part" "$packed"
     fi
-    say "unpacking $packed"
+    log "unpacking $packed"
     unpack "$packed" >"$text.part"
     mv "$text.part" "$text"
   fi
-  say "tokenizing $text"
+  log "tokenizing $text"
   python3 -u "${tool[@]}" --input "$text" --output-prefix "$part" --workers "$processes"
   for suffix in _text_document.bin _text_document.idx; do
-    [[ -s $part$suffix ]] || { say "the tool wrote no $2$suffix" >&2 && exit 1; }
+    [[ -s $part$suffix ]] || { log "the tool wrote no $2$suffix" >&2 && exit 1; }
     mv "$part$suffix" "$2$suffix"
   done
   rm -f "$packed" "$text"
-  say "wrote $2"
+  log "wrote $2"
 }
 
 tool=("$@")

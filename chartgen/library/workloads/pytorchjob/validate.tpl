@@ -1,6 +1,3 @@
 {{- if not (regexMatch "^[a-z][-a-z0-9]*$" .Release.Name) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "release %s: the operator wants a name that begins with a letter, of letters, digits and dashes; choose another" .Release.Name)) }}
-{{- end }}
-{{- if .Values.run.ttlSecondsAfterFinished }}
-{{- $_ := set $check "problems" (append $check.problems "run.ttlSecondsAfterFinished: a finished PyTorchJob that is gone would be started again by the next upgrade; leave it null") }}
+{{- $_ := set $check "problems" (append $check.problems (printf "release %s: the operator accepts only names of letters, digits and dashes that begin with a letter; choose another" .Release.Name)) }}
 {{- end }}

@@ -1,36 +1,40 @@
-"""One module for each family of logs, and what marks the lines of each.
+"""One module per family of logs, and the marks of each family's lines.
 
-A module has `open_reader()`. Modules are imported when a log has one of their marks.
+Each module has `open_reader()`. A module is imported when a log contains one of its marks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chartgen.metrics.read.events import Event
 from chartgen.metrics.read.prefix import Lines, Prefix
+
+if TYPE_CHECKING:
+    from chartgen.checks.line_patterns import LinePatterns
 
 Read: TypeAlias = Callable[[bytes, Prefix], Sequence[Event]]
 ReadMany: TypeAlias = Callable[[Lines], Sequence[Event]]
 
 
 class Reader(NamedTuple):
-    """How the lines of a family are read.
+    """The functions that read the lines of a family.
 
     Args:
-        read: Reads a line: its bytes without the end, and what stands before it.
-        read_many: Reads many lines at once; gives nothing, or raises ValueError, when some need a closer look.
+        read: Reads a line: takes its bytes without the line end, and its prefix.
+        read_many: Reads many lines at once; returns nothing, or raises ValueError, when they need `read` one by one.
     """
 
     read: Read
     read_many: ReadMany | None = None
 
 
-# Family -> how people call it. When several processes or loggers tell of the same steps, the first of these counts: it
-# is the more precise one.
+# Family -> its usual name. When several processes or loggers report the same steps, the first family counts, because it
+# is more precise.
 FAMILIES = {
+    "own": "the expressions in the values",
     "dllogger": "DLLogger",
     "megatron": "Megatron-LM",
     "nemo": "NeMo",
@@ -41,8 +45,8 @@ FAMILIES = {
     "bridge": "Megatron-Bridge",
     "list": "NeMo's list of step times",
 }
-# Bytes of which one stands in every line that a family writes -> the family; the more telling families first, as a
-# line may have marks of two.
+# Mark -> family; every line of a family contains one of its marks. The more precise families come first, since a line
+# may contain the marks of two.
 MARKERS = {
     b"DLLL {": "dllogger",
     b":::MLLOG": "mlperf",
@@ -53,21 +57,22 @@ MARKERS = {
     b"train_step_timing in s": "nemo",
     b"reduced_train_loss": "nemo",
     b"/gpu) | num_label_tokens": "automodel",
+    b'[val] name "': "automodel",
     b"GiB(": "torchtitan",
     b"heckpoint ": "checkpoints",
 }
-# First lines of a configuration: Megatron-LM's and NeMo 1's; the cell of a notebook, which is a program of its own.
+# First lines of a configuration: Megatron-LM's and NeMo 1's; the cell of a notebook, which is a separate program.
 STARTS = {
     b"- arguments -----": "config",
     b"* Experiment configuration *": "config",
     b'"cell_type": "code"': "config",
 }
-# Families of which a line may open a configuration: what stands before and behind it is not of one start.
+# Families with lines that may open a configuration: the lines before and after it belong to different starts.
 SEQUENTIAL = frozenset(("config", "dllogger", "mlperf"))
-# Stands in the head of every table of nccl-tests; see nccl.py.
+# Part of the head of every table of nccl-tests; see nccl.py.
 TABLE = b"algbw   busbw"
-# Lines of a configuration. Each name in config.py contains one of these; to search for a few bytes is much faster than
-# to search for any of 25 names.
+# Lines of a configuration. Each name in config.py contains one of these; a search for a few bytes is much faster than
+# for any of 25 names.
 SETTINGS = dict.fromkeys(
     (
         *(b" ..........", b"num_layers: ", b"hidden_size: ", b"num_attention_heads: ", b"num_query_groups: "),
@@ -80,10 +85,18 @@ SETTINGS = dict.fromkeys(
 
 
 class Readers:
-    """The readers of one log; some remember the lines before."""
+    """The readers of one log; some keep a state between lines.
 
-    def __init__(self) -> None:
+    Args:
+        own: Expressions for the lines of a program of the user's; None without any.
+    """
+
+    def __init__(self, own: LinePatterns | None = None) -> None:
         self._open: dict[str, Reader] = {}
+        if own:
+            from chartgen.metrics.read.readers.own import open_own
+
+            self._open["own"] = open_own(own)
 
     def find(self, family: str) -> Reader:
         """Return the reader of a family."""

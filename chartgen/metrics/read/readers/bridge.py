@@ -1,6 +1,6 @@
-"""What Megatron-Bridge's rank 0 prints beside Megatron's own line.
+"""The line that Megatron-Bridge's rank 0 prints besides Megatron's own.
 
-`Step Time : 9.09s GPU utilization: 663.5MODEL_TFLOP/s/GPU`: it carries no number, so steps are counted. Source:
+`Step Time : 9.09s GPU utilization: 663.5MODEL_TFLOP/s/GPU`: the step's number is missing, so steps are counted. Source:
 NVIDIA-NeMo/Megatron-Bridge @ 067f987, src/megatron/bridge/training/utils/train_utils.py; v0.1 wrote TFLOP/s/GPU.
 """
 

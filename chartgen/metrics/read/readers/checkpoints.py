@@ -1,4 +1,4 @@
-"""Lines that tell of checkpoints: Megatron-LM's, NeMo 1's and NeMo 2's.
+"""Lines about checkpoints: Megatron-LM's, NeMo 1's and NeMo 2's.
 
 `saving checkpoint at iteration      50 to DIR`, `successfully saved checkpoint from iteration      50 to DIR`,
 `successfully loaded checkpoint from DIR [...] at iteration 50`; `Checkpoint save for step 50 started at 1727.5`,

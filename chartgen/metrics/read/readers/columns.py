@@ -1,7 +1,7 @@
-"""Many lines of one layout at once: one regular expression reads all lines of a text, and its groups become columns.
+"""Read many lines of one layout at once: a regular expression matches all lines, and its groups become columns.
 
-Most of a long log is lines that differ in their numbers only. A reader describes such a line once, by an expression
-that matches no line which it would read differently one by one; any other line makes it read all of them so.
+Most lines of a long log differ only in their numbers. A reader describes such a line once, with an expression that
+matches only lines that it would read in the same way one by one. If any line does not match, it reads all one by one.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from chartgen.metrics.read.events import NEVER, Steps
 from chartgen.metrics.read.prefix import Lines
 
 Texts: TypeAlias = Sequence[Sequence[bytes | float]]
-#: A number as all programs write it; float() refuses what only looks like one.
+#: A number in the format of all programs; float() rejects invalid ones.
 NUMBER = rb"[-+\d.eE]+|nan|-?inf"
-#: A step; longer ones are no steps, and do not fit a column.
+#: A step; longer numbers are not steps, and do not fit into a column.
 STEP = rb"\d{1,18}"
 
 
-#: What the lines of a run have in common: what matches a whole line, and what its groups are.
+#: The common layout of a run's lines: an expression for a whole line, and the names of its groups.
 Layout: TypeAlias = tuple[re.Pattern[bytes], tuple[str, ...]]
 
 
 class Layouts:
-    """Remembers the layout of the lines before.
+    """Keeps the layout of the previous lines.
 
     Args:
-        learn: Gives the layout of a line; None when it has none that many lines share.
+        learn: Returns the layout of a line; None when its layout is not a common one.
     """
 
     def __init__(self, learn: Callable[[bytes], Layout | None]) -> None:
@@ -39,7 +39,7 @@ class Layouts:
         self._layout: Layout | None = None
 
     def columns(self, lines: Lines) -> dict[str, Sequence[bytes]]:
-        """Return what the groups of some lines are; nothing unless all of them have one layout."""
+        """Return the groups of some lines; nothing unless all lines have the same layout."""
         rows = self._rows(lines.text)
         if len(rows) != lines.total:
             layout = self._learn(lines.text[: lines.text.find(b"\n")])
@@ -49,7 +49,7 @@ class Layouts:
             rows = self._rows(lines.text)
         if len(rows) != lines.total or self._layout is None:
             return {}
-        # a row that is told again at once, as bars are, counts once
+        # a row that repeats immediately counts once
         told = zip(*[row for row, _ in groupby(rows)], strict=True)
         return dict(zip(self._layout[1], told, strict=True))
 
@@ -64,16 +64,16 @@ def steps_of(
 
     Args:
         numbers: The steps.
-        when: When each was written; None = not told.
+        when: Time of each line; None = unknown.
         names: Names of the values, by VALUES.
-        texts: The values, most of them as they were written.
-        planned: Steps of the whole run; 0 = not told.
+        texts: The values, most of them as text.
+        planned: Steps of the whole run; 0 = unknown.
 
     Returns:
-        The steps; None when they do not rise, or when one was told twice at different times.
+        The steps; None when they do not rise, or when one occurs twice at different times.
 
     Raises:
-        ValueError: A value is no number.
+        ValueError: A value is not a number.
     """
     if not all(map(lt, numbers, numbers[1:])) or (when is not None and len(when) != len(numbers)):
         return None

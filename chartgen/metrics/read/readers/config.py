@@ -1,10 +1,10 @@
-"""Configurations that programs print before they train: Megatron's list of arguments, and YAML.
+"""Configurations that programs print before training: Megatron's list of arguments, and YAML.
 
 `  num_layers ...................................... 80` (NVIDIA/Megatron-LM @ d98e8a6, megatron/training/arguments.py,
 _print_args) and `  num_layers: 80` (NVIDIA/NeMo @ 8cfedd7, examples/nlp/language_modeling/megatron_gpt_pretraining.py;
-Automodel and Megatron-Bridge print YAML too). Such lines are only looked for before the first step of a start.
+Automodel and Megatron-Bridge print YAML too). The search for such lines ends with the first step of a start.
 Megatron-DeepSpeed pads the vocabulary after it has printed its arguments (bigscience-workshop/Megatron-DeepSpeed,
-megatron/tokenizer/tokenizer.py), and DeepSpeed prints a configuration of its own, whose world size is that of the data.
+megatron/tokenizer/tokenizer.py), and DeepSpeed prints its own configuration, whose world size is data parallel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chartgen.metrics.read.events import Event, Setting, Start
 from chartgen.metrics.read.prefix import Prefix, written
 from chartgen.metrics.read.readers import STARTS, Reader
 
-# Native names that tell a fact; chartgen/metrics/figures/settings.py says which.
+# Native names of facts; chartgen/metrics/figures/settings.py maps them.
 NAMES = (
     *("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "num_experts"),
     *("num_moe_experts", "moe_router_topk", "seq_length", "encoder_seq_length", "padded_vocab_size", "vocab_size"),

@@ -1,8 +1,8 @@
-"""What the counts and speeds of an MLPerf result mean: each submitter has its own.
+"""The meaning of counts and speeds in an MLPerf result, which differs between submitters.
 
-`step` counts samples, tokens or steps, from the start of the run, of the block that ends (its size), or to its
-beginning; `throughput` is samples, tokens or steps a second. The clock decides: only one reading of the first lines
-fills the time that passed.
+`step` counts samples, tokens or steps: from the start of the run, in the block that ends (its size), or up to the
+block's start. `throughput` is samples, tokens or steps per second. The clock decides: only one interpretation of the
+first lines matches the elapsed time.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import Any, NamedTuple
 
 from chartgen.metrics.read.events import NEVER
 
-# Beyond a factor of 1.5 a reading does not agree with the clock: start-up and evaluations are in the time, too.
+# Beyond a factor of 1.5 an interpretation contradicts the clock; the time also includes start-up and evaluations.
 _FAR = log(1.5)
-# What knows its end is preferred to what only fits because it is estimated from the time.
+# A count with a known end is preferred to one that is estimated from the time.
 _GUESS = 0.02
 
 
-# Once it is known how lines count: steps take no less than their time, and a pause is no longer than this many of them.
+# For a known rule: limits of the elapsed time as a multiple of the steps' time; pauses make it longer.
 _SHORTEST, _LONGEST = 0.5, 100.0
 
 
 class Rule(NamedTuple):
-    """How a count becomes a step.
+    """A rule that converts a count to a step.
 
     Args:
-        name: Which count.
-        divisor: What of it makes a step.
-        offset: What is added: 1 where steps are counted from 0.
+        name: Name of the count.
+        divisor: Amount of the count per step.
+        offset: Added number: 1 where steps are counted from 0.
         kind: end (of the run so far), size (of a block) or start (of the block).
     """
 
@@ -40,12 +40,12 @@ class Rule(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a line stands.
+    """The position of a line.
 
     Args:
         number: Its step.
-        span: Steps that it stands for.
-        seconds: Time of one of them.
+        span: Number of steps that it covers.
+        seconds: Time of one step.
     """
 
     number: int
@@ -57,21 +57,21 @@ class Counter:
     """Follows the lines of a run."""
 
     def __init__(self) -> None:
-        #: Samples of a step; tokens of a sample, 0 = not told.
+        #: Samples per step; tokens per sample, 0 = unknown.
         self.batch, self.sequence = 1, 0
-        #: The last step that was told.
+        #: The last logged step.
         self.reached = 0
-        #: The step of the loss that was told last.
+        #: The step of the last logged loss.
         self.lost = -1
-        #: What a throughput counts in one step: samples, tokens or 1.
+        #: Units of a throughput per step: samples, tokens or 1.
         self.amount = 1.0
-        # When training last went on, and when the last line was written.
+        # Time at which training last continued, and time of the last line.
         self._since = self._last = NEVER
         self._names: tuple[str, ...] = ()
         self._rule: Rule | None = None
 
     def learn(self, key: str, value: Any) -> None:
-        """Take a setting of the run."""
+        """Store a setting of the run."""
         if key == "global_batch_size":
             self.batch = int(value)
             self.amount = float(self.batch)
@@ -84,23 +84,23 @@ class Counter:
         self._since = self._last = when
 
     def pause(self, when: float) -> None:
-        """Take note that training did not go on before a time."""
+        """Record that training did not continue before a time."""
         self._since = when
 
     def advance(self, number: int, when: float) -> None:
-        """Take note of the last of many steps."""
+        """Record the last of many steps."""
         self.reached, self._since, self._last = number, when, when
 
     def tells(self, names: tuple[str, ...]) -> bool:
-        """Report whether lines with these values tell of the steps: those of the kind that came first in the run do."""
+        """Report whether lines with these values report the steps: only lines like the first of the run do."""
         self._names = self._names or names
         return names == self._names
 
     def place(self, counts: Mapping[str, int], seconds: float | None, speed: float | None, when: float) -> Place | None:
-        """Place a line, and learn how it counts; None when no reading agrees with the clock.
+        """Return the position of a line, and learn its rule; None when no rule agrees with the clock.
 
         Raises:
-            ZeroDivisionError: The batch or the speed is nothing.
+            ZeroDivisionError: The batch or the speed is 0 or unknown.
         """
         amounts = (self.batch, self.batch * self.sequence, 1) if seconds is None else (self.amount,)
         times = {amount: seconds if seconds is not None else amount / (speed or 0) for amount in amounts if amount}
@@ -130,7 +130,7 @@ class Counter:
                 span = self._span(rule, counts, elapsed / seconds)
                 if span <= 0:
                     continue
-                # without a clock the first reading counts
+                # without a clock the first rule wins
                 far = 0.0 if isnan(elapsed) else abs(log(elapsed / seconds / span)) if elapsed > 0 else inf
                 far += _GUESS * (rule.kind == "start")
                 if far < best - 1e-3:
@@ -141,7 +141,7 @@ class Counter:
         return place
 
     def _rules(self, counts: Mapping[str, int], *, known: bool) -> Iterator[Rule]:
-        # where only the beginning of a block is told, its size is estimated, and that needs a known time
+        # a block with a start only needs an estimate of its size, and so a known time
         kinds = ("end", "size", "start") if known else ("end", "size")
         for name in counts:
             for kind in kinds:
@@ -152,10 +152,10 @@ class Counter:
             yield Rule(name, 1, 1, "end")
 
     def _span(self, rule: Rule, counts: Mapping[str, int], estimate: float) -> int:
-        """Work out how many steps a line stands for by a rule; nothing when it does not fit."""
+        """Return the number of steps that a line covers by a rule; 0 when the rule does not match."""
         count = counts[rule.name] // rule.divisor + rule.offset
         if rule.kind == "start":
-            # where a block begins tells the estimate of the block before, too
+            # the start of a block also checks the estimate of the previous block
             near = abs(count - self.reached) <= 1 + 0.02 * self.reached
             return max(count + round(estimate) - self.reached, 0) if near and 0 < estimate < 1e12 else 0
         return count if rule.kind == "size" else count - self.reached
@@ -163,7 +163,7 @@ class Counter:
     def expect(
         self, names: tuple[str, ...], counts: Mapping[str, int], seconds: float | None, speed: float | None, when: float
     ) -> None:
-        """Learn how lines count from the first of them, unless it is known; its place is not taken yet."""
+        """Learn the rule of lines from the first of them, unless it is known; do not advance yet."""
         if self._rule is None and names == (self._names or names):
             before = self.reached, self._since, self._last
             self.place(counts, seconds, speed, when)
@@ -173,7 +173,7 @@ class Counter:
     def many(
         self, names: tuple[str, ...], counts: Mapping[str, Sequence[int]], times: Sequence[float], when: Sequence[float]
     ) -> tuple[list[int], Sequence[float]] | None:
-        """Place many lines of a kind that is known; None when they need a closer look, one by one."""
+        """Return the positions of many lines with a known rule; None when they must be read one by one."""
         rule = self._rule
         if rule is None or rule.kind != "end" or names != self._names or rule.name not in counts:
             return None
@@ -186,7 +186,7 @@ class Counter:
         return (numbers, spans) if min(spans) > 0 and fit else None
 
     def whole(self, counts: Mapping[str, int]) -> int:
-        """Return the step of a line that tells no speed, such as that of a loss; -1 when it is not told."""
+        """Return the step of a line without a speed, such as that of a loss; -1 = unknown."""
         if self._rule and self._rule.kind == "end" and self._rule.name in counts:
             return counts[self._rule.name] // self._rule.divisor + self._rule.offset
         if "samples_count" in counts and self.batch:
@@ -194,9 +194,9 @@ class Counter:
         return counts.get("step", -1)
 
     def samples(self, metadata: Mapping[str, Any]) -> float:
-        """Return the samples that an evaluation comes after; nan = its count has no unit.
+        """Return the number of samples before an evaluation; nan = its count has no known unit.
 
-        gpt3 counts tokens and calls them epochs: then they are a multiple of a step's tokens.
+        gpt3 counts tokens and calls them epochs: the count is a multiple of a step's tokens.
         """
         if isinstance(count := metadata.get("samples_count"), int | float):
             return float(count)
@@ -208,7 +208,7 @@ class Counter:
         return float(count) if "epoch_num" in metadata else count * float(self.batch)
 
     def step_of(self, samples: float) -> int:
-        """Return the step after some samples; -1 = not told."""
+        """Return the step after some samples; -1 = unknown."""
         return -1 if isnan(samples) or not self.batch else int(samples // self.batch)
 
 

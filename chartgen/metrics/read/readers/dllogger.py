@@ -1,6 +1,6 @@
 """NVIDIA DLLogger's lines: `DLLL {"timestamp": "1727486904.618568", "step": 0, "data": {...}}`.
 
-The line with the step PARAMETER holds the configuration, flattened: `cfg/num_layers`. Source: NVIDIA/dllogger,
+The line with the step PARAMETER contains the flattened configuration: `cfg/num_layers`. Source: NVIDIA/dllogger,
 dllogger/logger.py (JSONStreamBackend); NVIDIA/NeMo @ 8cfedd7, nemo/utils/loggers/dllogger.py.
 """
 
@@ -19,7 +19,7 @@ from chartgen.metrics.read.readers.objects import INTEGER, NUMBER, learn
 from chartgen.metrics.read.readers.pairs import NAMES, steps_of_pairs, values_of
 
 _CONFIG = "PARAMETER"
-# What stands behind the object, another rank's line for example, is not looked at.
+# Text after the object, such as another rank's line, is ignored.
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -40,7 +40,7 @@ def open_reader() -> Reader:
 
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
-    """Return the step or the configuration of a line; a line that was cut off gives nothing."""
+    """Return the step or the configuration of a line; nothing for a truncated line."""
     text = line.decode(errors="replace")
     try:
         record, _ = _decode(text, text.index("{", prefix.size))

@@ -4,8 +4,8 @@
 iteration (ms): 3075.7 | throughput per GPU (TFLOP/s/GPU): 478.0 | energy per GPU (J/iter/GPU): 1992.5 | ... |`
 
 Source: NVIDIA/Megatron-LM @ d98e8a6, megatron/training/training.py (training_log), and report_memory in
-megatron/training/utils/common_utils.py. Old versions print no time, and no loss for a skipped iteration. Forks have
-names of their own: `elapsed time per iteration (s)`, `TFLOPs`, `tokens per gpu per second (tgs)`, `lm-loss`
+megatron/training/utils/common_utils.py. Old versions omit the time, and the loss of a skipped iteration. Forks use
+other names: `elapsed time per iteration (s)`, `TFLOPs`, `tokens per gpu per second (tgs)`, `lm-loss`
 (bigscience-workshop/Megatron-DeepSpeed and deepspeedai/Megatron-DeepSpeed, megatron/training.py). An evaluation is
 ` validation loss at iteration 100 | lm loss value: 8.581882E+00 | lm loss PPL: 5.334132E+03 | `.
 """
@@ -65,13 +65,13 @@ def open_reader() -> Reader:
 
 
 class MegatronReader:
-    """Remembers the layout of the line before: most lines have it, and one expression reads a whole line at once."""
+    """Keeps the layout of the previous line, which most lines share, so that one expression reads a whole line."""
 
     def __init__(self) -> None:
         self._pattern, self._names = _NOTHING, tuple[str, ...]()
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
-        """Return the step of a line; of a line that was cut off, the fields that are whole."""
+        """Return the step of a line; for a truncated line, only the complete fields."""
         match = self._pattern.search(line)
         if match is None:
             head = _NUMBER.search(line)
@@ -93,7 +93,7 @@ class MegatronReader:
 
 
 def _learn(line: bytes) -> Layout | None:
-    """Learn the layout of a line without a prefix, which would tell another time or another process."""
+    """Learn the layout of a line without a prefix, since a prefix contains another time or process."""
     head = re.match(rb" ?" + _HEAD, line)
     if head is None:
         return None
@@ -120,18 +120,18 @@ def _planned(text: bytes) -> int:
 
 
 def _fields(fields: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return what matches all fields of a line, each of which ends in a bar, and the names of those that are read."""
+    """Return the pattern of a line's fields, each of which ends in a bar, and the names of the fields to read."""
     pattern, names = _HEAD, list[str]()
     for field in fields.split(b"|")[:-1]:
         name, colon, _ = field.partition(b":")
         known = _FIELDS.get(name.strip())
         if known and known not in names:
             names.append(known)
-            # some forks add their own mean behind a slash
+            # some forks add their own mean after a slash
             pattern += re.escape(name + colon) + rb" *([^ |/\n]+)[^|\n]*\|"
         else:
             pattern += re.escape(name) + rb"[^|\n]*\|"
-    # a line with more fields, of which the one before was cut off, has another layout
+    # the layout differs when the previous line was truncated and this one has more fields
     return pattern + rb"(?![^\n]*\|)", tuple(names)
 
 

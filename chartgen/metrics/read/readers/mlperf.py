@@ -1,6 +1,6 @@
 """MLPerf's lines: `:::MLLOG {"time_ms": 1745906900799, "key": "tracked_stats", "value": {...}, "metadata": {...}}`.
 
-run_stop - run_start is the score, eval_accuracy an evaluation. What submitters log of steps differs: counted.py tells.
+run_stop - run_start is the score, eval_accuracy an evaluation. Submitters log steps differently: see counted.py.
 Source: mlcommons/logging, mlperf_logging/mllog/mllog.py and constants.py; the keys as in
 mlcommons/training_results_v3.1 to v5.1, */results/*/result_*.txt.
 """
@@ -20,7 +20,7 @@ from chartgen.metrics.read.readers.columns import Layout, Layouts, steps_of
 from chartgen.metrics.read.readers.counted import Counter
 from chartgen.metrics.read.readers.objects import INTEGER, NUMBER, learn
 
-# Key of MLPerf -> setting that means the same elsewhere.
+# Key of MLPerf -> equivalent setting of other programs.
 _SETTINGS = {
     "global_batch_size": "global_batch_size",
     "max_sequence_length": "seq_length",
@@ -35,7 +35,7 @@ _LOSSES = ("reduced_train_loss", "train_loss")
 _EVALUATIONS = ("eval_accuracy", "eval_loss", "eval_error")
 _COUNTS = ("samples_count", "step")
 _VALUES = (*_SECONDS, *_LOSSES, "throughput", "max_memory_usage")
-# What is read of lines that count; nothing else is read many lines at once.
+# Values of lines with counts; only these are read many lines at once.
 _WANTED: dict[tuple[str, ...], bytes] = {
     ("time_ms",): NUMBER,
     ("key",): b'("tracked_stats")',
@@ -52,7 +52,7 @@ def open_reader() -> Reader:
 
 
 class MlperfReader:
-    """Remembers how the submitter counts, and how far each rank is."""
+    """Keeps the counting rule of the submitter, and the position of each rank."""
 
     def __init__(self) -> None:
         self._counters: dict[bytes, Counter] = {}
@@ -61,7 +61,7 @@ class MlperfReader:
         self._layouts = Layouts(_learn)
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
-        """Return the events of a line; a line that was cut off gives none."""
+        """Return the events of a line; nothing for a truncated line."""
         self._counter = self._of(prefix.rank)
         text = line.decode(errors="replace")
         try:
@@ -112,12 +112,12 @@ class MlperfReader:
         if not counts or (seconds is None and not speed):
             return self._loss(counts, extra, when) if loss is not None and counts else ()
         if not self._counter.tells(tuple(name for name in value if name in _VALUES)):
-            # a second telling of steps that are known one by one: only its memory is new
+            # a repeated report of steps that are known one by one: only its memory is new
             return (Step(self._counter.reached, NEVER, memory),) if memory and self._counter.reached else ()
         found = self._counter.place(counts, seconds, speed and float(speed), when)
         if found is None:
             return (Remark(_UNKNOWN, against="seconds"),)
-        # a loss and a speed of one step stand in two lines
+        # the loss and the speed of one step are in two lines
         when = NEVER if found.number == self._counter.lost else when
         told = {"samples": float(found.number * self._counter.batch), "batch": float(self._counter.batch)}
         return (Step(found.number, when, {**told, "seconds": found.seconds, "span": found.span, **memory, **extra}),)
@@ -127,7 +127,7 @@ class MlperfReader:
         return (Step(number, when, extra),) if number >= 0 else ()
 
     def read_many(self, lines: Lines) -> Sequence[Event]:
-        """Return the steps of many lines that count in a way that is known from lines before."""
+        """Return the steps of many lines whose counting rule is known from earlier lines."""
         self._counter = self._of(lines.rank)
         columns = self._layouts.columns(lines)
         names = tuple(name for name in columns if name not in ("time_ms", "key", *_COUNTS))

@@ -1,8 +1,8 @@
 """Rows of nccl-tests, from its own programs and from launcher nccl-test, which prints the same columns.
 
-Source: NVIDIA/nccl-tests v2.17.9, src/common.cu (columns). Launcher nccl-test names the collective in a line of its own
-before each table, a program of nccl-tests in its own first line. Before v2.11 the last column of a half is the largest
-error, and some collectives have no operation or no root.
+Source: NVIDIA/nccl-tests v2.17.9, src/common.cu (columns). Launcher nccl-test names the collective in a separate line
+before each table, a program of nccl-tests in its first line. Before v2.11 the last column of a half is the largest
+error, and some collectives omit the operation or the root.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _LONGEST = 2000
 
 
 class Bandwidth(NamedTuple):
-    """What one size reached.
+    """The result of one message size.
 
     Args:
-        operation: The collective; empty where the log does not name it.
-        place: out or in: where the result went.
+        operation: The collective; empty when the log does not name it.
+        place: out or in, for out of place or in place.
         bytes: Size of the message.
-        time: Microseconds.
+        microseconds: Time of one operation.
         algbw: Algorithm bandwidth, GB/s.
         busbw: Bus bandwidth, GB/s.
-        wrong: Elements that were wrong.
-        test: Which test of the log, from 1.
+        wrong: Number of wrong elements.
+        test: Number of the test in the log, from 1.
     """
 
     operation: str
     place: str
     bytes: int
-    time: float
+    microseconds: float
     algbw: float
     busbw: float
     wrong: int
@@ -49,16 +49,16 @@ class Bandwidth(NamedTuple):
 
 
 class TableReader:
-    """Reads a log piece by piece; remembers which test it is in, and which collective is tested."""
+    """Reads a log piece by piece; keeps the current test and its collective."""
 
     def __init__(self) -> None:
         self._operation = ""
         self._test = 0
-        # What the fourth column of a half is: how many elements were wrong, or the largest error of one.
+        # The meaning of a half's fourth column: the number of wrong elements, or the largest error.
         self._errors = False
 
     def read(self, text: bytes) -> list[Bandwidth]:
-        """Return the rows of some whole lines; of all others only those count that name the collective."""
+        """Return the rows of some whole lines; other lines matter only when they name the collective."""
         found: list[Bandwidth] = []
         for line in text.splitlines():
             if len(line) > _LONGEST:
@@ -77,7 +77,7 @@ class TableReader:
         return found
 
     def _row(self, words: list[str]) -> list[Bandwidth]:
-        """Return both halves of a row; nothing when a line only looks like one, or alltoall of few bytes has none."""
+        """Return both halves of a row; nothing when the line is not a row, or a small alltoall has no result."""
         if not (_FEWEST <= len(words) <= _MOST and words[0].isdecimal() and words[1].isdecimal()):
             return []
         try:
@@ -95,5 +95,5 @@ class TableReader:
 
 
 def _count(text: str) -> int:
-    # nccl-tests writes N/A where it does not check
+    # nccl-tests writes N/A without a check
     return 0 if text == "N/A" else int(float(text))

@@ -1,11 +1,11 @@
 """NeMo 1 and 2: progress, and the list of all step times that NeMo 1 writes at the end.
 
-- NeMo 1 draws a bar; its updates are separated by carriage returns, and each step may be drawn several times; some
-  programs on top of it show no time:
+- NeMo 1 draws a bar. Carriage returns separate its updates, and it may draw a step several times. Some programs based
+  on it do not show the time:
   `Epoch 0: :  47%|...| 7/15 [06:19<07:13, reduced_train_loss=11.50, global_step=5.000, train_step_timing in s=49.50]`
-- At its end: `[NeMo I 2025-03-10 16:24:43 perf_metrics_utils:42] train_step_timing in s: [7.13, 7.12]`, rounded to two
-  digits, from the oldest TensorBoard file in the run's directory.
-- NeMo 2 prints names in any order; with a log interval above 1 all but global_step are means:
+- At its end, it prints `[NeMo I 2025-03-10 16:24:43 perf_metrics_utils:42] train_step_timing in s: [7.13, 7.12]`,
+  rounded to two digits, from the oldest TensorBoard file in the run's directory.
+- NeMo 2 prints names in any order; with a log interval above 1, all except global_step are means:
   `Training epoch 0, iteration 97/99 | lr: 1.469e-05 | global_step: 97 | train_step_timing in s: 12.22`
 
 Source: NVIDIA/NeMo @ 8cfedd7, nemo/collections/common/parts/perf_metrics_utils.py and
@@ -18,31 +18,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 from chartgen.metrics.read.events import Event, Step, Timings
-from chartgen.metrics.read.prefix import Lines, Prefix, written
+from chartgen.metrics.read.prefix import Prefix, written
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.columns import NUMBER, STEP, Layout, Layouts
-from chartgen.metrics.read.readers.pairs import NAMES, steps_of_pairs, values_of
+from chartgen.metrics.read.readers.pairs import values_of
 
 _LIST = b"train_step_timing in s: ["
 _LINE = re.compile(rb"Training epoch \d+, iteration (\d+)/(\d+) \|")
 
 
-_STEP, _LAST = "global_step", "last"
-
-
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    layouts = Layouts(_learn)
-
-    def read_many(lines: Lines) -> Sequence[Event]:
-        columns = layouts.columns(lines)
-        if not columns:
-            return ()
-        numbers, planned = columns.pop(_STEP), columns.pop(_LAST, None)
-        steps = steps_of_pairs(numbers, lines.when, columns, int(planned[-1]) + 1 if planned else 0)
-        return (steps,) if steps else ()
-
-    return Reader(read, read_many)
+    return Reader(read)
 
 
 def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
@@ -64,7 +50,7 @@ def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
 def _bar(line: bytes, prefix: Prefix) -> Sequence[Event]:
     at = line.find(b"global_step=")
     start, end = line.rfind(b"[", 0, at), line.find(b"]", at)
-    if start < 0 or end < 0:  # cut off: its last number may be, too
+    if start < 0 or end < 0:  # truncated: its last number may be, too
         return ()
     parts = line[start:end].decode(errors="replace").split(", ")
     pairs = {name.strip(): value for name, sign, value in (part.partition("=") for part in parts) if sign}
@@ -78,34 +64,4 @@ def _numbers(text: str) -> Iterator[tuple[str, float]]:
         try:
             yield name.strip(), float(value)
         except ValueError:
-            continue  # cut off, or another rank's text behind it
-
-
-def _learn(line: bytes) -> Layout | None:
-    """Learn the names of a line, which most lines of a run have in the same order; None when it is no usual one."""
-    if b"global_step=" in line:
-        fields = line[line.rfind(b"[") + 1 : line.rfind(b"]")].split(b", ")
-        found = [_field(field, b"=", rb"[^,=\[\]\n]*") for field in fields]
-        pattern = rb"(?m)^Epoch[^\[\]\n]*\[" + b", ".join(part for _, part in found) + rb"\][^\[\]\n]*$"
-        names = [name for name, _ in found if name]
-    elif match := _LINE.match(line):
-        found = [_field(field, b":", rb"[^|:=\n]*") for field in line[match.end() :].split(b"|")]
-        head = rb"(?m)^Training epoch \d+, iteration (%s)/(%s) \|" % (STEP, STEP)
-        pattern = head + rb"\|".join(part for _, part in found) + b"$"
-        names = [_STEP, _LAST, *(name for name, _ in found if name)]
-    else:
-        return None
-    known = [NAMES.get(name, name) for name in names]
-    usual = _STEP in names and {"seconds", "loss"} & {*known} and len({*known}) == len(known)
-    return (re.compile(pattern), tuple(names)) if usual else None
-
-
-def _field(field: bytes, sign: bytes, rest: bytes) -> tuple[str, bytes]:
-    """Return the name of a field, if it tells something, and what matches it."""
-    name, found, _ = field.partition(sign)
-    native = name.strip().decode(errors="replace")
-    if native in NAMES and found:
-        return native, re.escape(name + found) + b" *(%s) *" % NUMBER
-    if native == _STEP and found == b"=":
-        return native, re.escape(name + found) + rb"(\d{1,15})(?:\.0*)?"
-    return "", re.escape(name + found if found else b"") + rest
+            continue  # truncated, or followed by another rank's text

@@ -1,6 +1,7 @@
-"""Many lines of JSON at once: the layout of a line that holds one object, as DLLogger and MLPerf write it.
+"""Read many lines of JSON at once: the layout of a line with one object, as DLLogger and MLPerf write it.
 
-The expressions match what json reads as they do: names and texts without escapes, nothing nested but objects of values.
+The expressions match only text that json reads in the same way: names and texts without escapes, and no nesting except
+objects of values.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ _VALUES = rb"(?:%s: %s(?:, )?)*" % (_TEXT, _ANY)
 _OBJECT = rb"\{((?:%s: (?:%s|\{%s\})(?:, )?)+)\}" % (_TEXT, _ANY, _VALUES)
 _VALUE = rb'"([^"]*)": (%s)' % _ANY
 _MEMBER = rb'"([^"]*)": (?:(%s)|\{(%s)\})' % (_ANY, _VALUES)
-#: Groups that read a number, and one that fits a column of whole numbers.
+#: Groups that read a number, and a number that fits a column of integers.
 NUMBER = b"(%s)" % _NUMBER
 INTEGER = rb"(-?(?:0|[1-9]\d{0,17}))"
 
-#: Gives the group that reads a value, None for one that is not read. It is told where the value stands, ("step",) or
-#: ("data", "loss"), and the value of the line that is learned from.
+#: Returns the group that reads a value; None for an unread one. It takes the key path of the value, ("step",) or
+#: ("data", "loss"), and the value in the line to learn from.
 Wanted: TypeAlias = Callable[[tuple[str, ...], bytes], bytes | None]
 
 
 def learn(line: bytes, head: bytes, wanted: Wanted) -> Layout | None:
-    """Learn the names of a line, which most lines of a run have in the same order; None when it is no usual one.
+    """Learn the names of a line, which most lines of a run have in the same order; None when the line is unusual.
 
     Args:
         line: The line.
-        head: What stands before its object.
-        wanted: Tells which values are read.
+        head: The text before its object.
+        wanted: Selects the values to read.
 
     Returns:
-        What matches such lines, and the names of the values that are read.
+        An expression for such lines, and the names of the values to read.
     """
     match = re.match(re.escape(head) + _OBJECT, line)
     if match is None:
@@ -57,6 +58,6 @@ def learn(line: bytes, head: bytes, wanted: Wanted) -> Layout | None:
             places.append((name.decode(errors="replace"),))
             values = b", ".join(matched(*pair, name) for pair in re.findall(_VALUE, inner))
             parts.append(rb'"%s": \{%s\}' % (re.escape(name), values))
-    if len({*places}) < len(places):  # of two with one name the last counts
+    if len({*places}) < len(places):  # the last of two equal names wins
         return None
     return re.compile(rb"(?m)^%s\{%s\}" % (re.escape(head), b", ".join(parts))), tuple(read)

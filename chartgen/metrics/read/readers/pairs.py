@@ -9,7 +9,7 @@ from typing import Any
 from chartgen.metrics.read.events import Steps
 from chartgen.metrics.read.readers.columns import scaled, steps_of
 
-# Native names and what they are called here. Sources: NVIDIA/NeMo @ 8cfedd7, nemo/utils/exp_manager.py and
+# Native names -> names in VALUES. Sources: NVIDIA/NeMo @ 8cfedd7, nemo/utils/exp_manager.py and
 # nemo/lightning/pytorch/callbacks for times and memory, nemo/collections/nlp/models/language_modeling for the others;
 # NVIDIA/Megatron-LM @ d98e8a6, megatron/training/training.py for TensorBoard's tags.
 NAMES = {
@@ -35,15 +35,15 @@ NAMES = {
     "mem-max-reserved-gigabytes": "memory",
     "iter-energy/gpu": "energy",
 }
-# What is not in GB yet.
+# Factors for values that are not in GB.
 _UNITS = {"peak_memory_usage": 1e-9, "mem-max-allocated-bytes": 1e-9, "mem-max-reserved-gigabytes": 1024**3 / 1e9}
 
 
 def values_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, float]:
-    """Translate native names and values; names that mean nothing here are left out.
+    """Translate native names and values; omit unknown names.
 
     Raises:
-        ValueError: A value is no number.
+        ValueError: A value is not a number.
     """
     values = {}
     for name, value in pairs:
@@ -54,27 +54,26 @@ def values_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, float]:
 
 
 def number_of(value: Any) -> float:
-    """Read a number; a bar of NeMo 1 pads nan as it pads a number, to `nan.0`.
+    """Parse a number; a bar of NeMo 1 pads nan like a number, to `nan.0`.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The value is not a number.
     """
     return float(value[:-2] if isinstance(value, str) and value.endswith(("nan.0", "inf.0")) else value)
 
 
 def steps_of_pairs(
-    numbers: Sequence[bytes], when: Sequence[float] | None, columns: Mapping[str, Sequence[bytes]], planned: int = 0
+    numbers: Sequence[bytes], when: Sequence[float] | None, columns: Mapping[str, Sequence[bytes]]
 ) -> Steps | None:
     """Join columns to steps; see columns.steps_of.
 
     Args:
         numbers: The steps.
-        when: When each was written; None = not told.
+        when: Time of each line; None = unknown.
         columns: Native name -> the values.
-        planned: Steps of the whole run; 0 = not told.
     """
     names = [NAMES[name] for name in columns]
-    steps = steps_of(array("q", map(int, numbers)), when, names, [*columns.values()], planned)
+    steps = steps_of(array("q", map(int, numbers)), when, names, [*columns.values()])
     if steps is not None:
         for name in _UNITS.keys() & columns.keys():
             steps.columns[NAMES[name]] = scaled(steps.columns[NAMES[name]], _UNITS[name])

@@ -1,10 +1,10 @@
-"""TensorBoard's event files, without TensorBoard: the framing of records and the few fields of a message that count.
+"""Read TensorBoard's event files without TensorBoard: the framing of records and the relevant fields of a message.
 
 A record is its length (8 bytes, little endian), a checksum of that (4), the message, a checksum of it (4)
 (tensorflow/tensorflow, tensorflow/core/lib/io/record_writer.h). The message is an Event (tensorflow/core/util/
 event.proto: wall_time = 1, step = 2, summary = 5) whose Summary (framework/summary.proto: value = 1) has values with
 tag = 1 and simple_value = 2, or a tensor = 8 (framework/tensor.proto: tensor_content = 4, float_val = 5). Checksums are
-not looked at; a last record that was cut off ends the file, as it does for TensorBoard.
+not checked; a truncated last record ends the file, as in TensorBoard.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _HEADER = struct.Struct("<QI")
 
 
 def read(stream: IO[bytes], place: str) -> Iterator[Event]:
-    """Return the steps of an event file: the values that stand next to one another with the same step.
+    """Yield the steps of an event file: adjacent values with the same step form one.
 
     Raises:
-        ChartgenError: It is no event file.
+        ChartgenError: It is not an event file.
     """
     number, when, found = -1, 0.0, dict[str, float]()
     for message in _records(stream, place):
         try:
             time, step, pairs = _event(message)
         except (struct.error, IndexError) as error:
-            raise ChartgenError(Problem("has a record that is no TensorBoard event", place)) from error
+            raise ChartgenError(Problem("has a record that is not a TensorBoard event", place)) from error
         if not when:
             when = time
             yield Start(time)
@@ -53,7 +53,7 @@ def _records(stream: IO[bytes], place: str) -> Iterator[bytes]:
     while len(header := stream.read(_HEADER.size)) == _HEADER.size:
         size, _ = _HEADER.unpack(header)
         if size > _LARGEST:
-            raise ChartgenError(Problem("is no TensorBoard event file, though its name says so", place))
+            raise ChartgenError(Problem("is not a TensorBoard event file, despite its name", place))
         message = stream.read(size)
         if len(message) < size:
             return
@@ -67,7 +67,7 @@ def _event(message: bytes) -> tuple[float, int, list[tuple[str, float]]]:
         if field == 1 and isinstance(value, bytes):
             (time,) = struct.unpack("<d", value)
         elif field == 2 and isinstance(value, int):
-            step = value & _LARGEST_STEP  # a negative one, which no step is, would take the sign's place
+            step = value & _LARGEST_STEP  # drop the sign bit of a negative number, which is not a valid step
         elif field == 5 and isinstance(value, bytes):
             texts = (text for inner, text in _fields(value) if inner == 1 and isinstance(text, bytes))
             pairs += [pair for text in texts for pair in _value(text)]
@@ -97,7 +97,7 @@ def _scalar(message: bytes) -> float | None:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
-    """Return number and value of each field (protobuf.dev, Encoding): varints as int, all others as bytes."""
+    """Yield number and value of each field (protobuf.dev, Encoding): varints as int, all others as bytes."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
@@ -116,7 +116,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
-    while shift < 70:  # ten bytes of seven bits hold the 64 that a varint may have
+    while shift < 70:  # ten bytes of seven bits contain the 64 bits of the longest varint
         byte = message[at]
         at += 1
         value |= (byte & 127) << shift

@@ -1,8 +1,10 @@
 """torchtitan's line of a step.
 
 `[titan] 2026-02-11 00:54:17,768 - root - INFO - step:  2  loss: 12.85991  grad_norm:  2.1345  memory: 19.45GiB(30.39%)
-tps: 5,941  tflops: 56.37  mfu: 18.91%`, on one line, in colours or not. tps is of one GPU; there is no step time.
-Source: pytorch/torchtitan v0.2.2, torchtitan/components/metrics.py (MetricsProcessor.log and log_validation).
+tps: 5,941  tflops: 56.37  mfu: 18.91%`, on one line, with or without colours. tps is per GPU; the step time is missing.
+Every rank logs. Those of a pipeline's other stages do not know the loss, and log a negative number in its place.
+Source: torchtitan 0.2.2 and 0.3.0 (PyPI), torchtitan/components/metrics.py (MetricsProcessor.log and log_validation),
+train.py and trainer.py (pp_forward_backward_step).
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
     told = _FIELD.findall(text, match.end())
     values = {_NAMES[name]: float(value.replace(b",", b"")) for name, value in told if name in _NAMES}
     when = written(prefix, text, match.start())
+    if values.get("loss", 0) < 0:
+        return ()
     if match[1]:
         return (Mark("eval", when, str(values["loss"]), step=int(match[2])),) if "loss" in values else ()
     if "memory" in values:

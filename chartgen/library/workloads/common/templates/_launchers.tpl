@@ -1,44 +1,44 @@
+{{/* Launchers: what each does, starts and can train in. */}}
+{{- define "<%= chart %>.launchers" -}}
 <% for launcher in target.launchers %>
-{{/* <%= launcher.name %>: <%= launcher.description %> */}}
-<% for file in ("config.yaml", "args.yaml", "env.yaml", "mounts.yaml", "beforeLaunch.sh", "beforeRank.sh") %>
-{{- define "<%= chart %>.launcher.<%= launcher.name %>.<%= file.split(".")[0] %>" }}
-<%= part(launcher, file) %>
-{{- end }}
+<%= launcher.name %>:
+  task: <%= launcher.task %>
+  processes: <%= launcher.processes %>
+  program: <%= launcher.program | quoted %>
+<% if launcher.same_as %>
+  sameAs: <%= launcher.same_as %>
+<% else %>
+  image: <%= launcher.image | quoted %>
+<% endif %>
+  precisions: <%= launcher.precisions | quoted %>
+  owns: <%= launcher.owns | quoted %>
+  defaults: <%= launcher.defaults | quoted %>
+<% if launcher.own_model %>
+  ownModel: <%= launcher.own_model %>
+<% endif %>
 <% endfor %>
-{{- define "<%= chart %>.launcher.<%= launcher.name %>.program" }}
-<%= part(launcher, launcher.own_program) %>
-{{- end }}
-<% for module in launcher.modules %>
-{{- define "<%= chart %>.launcher.<%= launcher.name %>.<%= module %>" }}
-<%= part(launcher, module) %>
-{{- end }}
-<% endfor %>
-<% endfor %>
-
-{{/* Flattens a native configuration into {path: Hydra literal}, as YAML. Takes (list tree prefix). */}}
-{{- define "<%= chart %>.hydra" }}
-{{- $prefix := index . 1 }}
-{{- range $key, $value := index . 0 }}
-{{- if and (kindIs "map" $value) $value }}
-{{- include "<%= chart %>.hydra" (list $value (printf "%s%s." $prefix $key)) }}
-{{- else }}
-{{ printf "%s%s" $prefix $key | toJson }}: {{ include "<%= chart %>.hydraValue" $value | toJson }}
-{{- end }}
-{{- end }}
 {{- end }}
 
-{{/*
-A value in Hydra's override grammar. Text stands in single quotes; a backslash is doubled where a quote or the end follows,
-and a quote gets one, so that any text arrives unchanged.
-*/}}
-{{- define "<%= chart %>.hydraValue" -}}
-{{- if kindIs "string" . -}}
-'{{ regexReplaceAll `(\\+)$` (regexReplaceAll `(\\*)'` . "${1}${1}\\'") "${1}${1}" }}'
-{{- else if kindIs "slice" . -}}
-[{{ range $i, $item := . }}{{ if $i }},{{ end }}{{ include "<%= chart %>.hydraValue" $item }}{{ end }}]
-{{- else if kindIs "map" . -}}
-{ {{- range $i, $key := keys . | sortAlpha }}{{ if $i }},{{ end }}{{ $key }}:{{ include "<%= chart %>.hydraValue" (get $ $key) }}{{ end -}} }
-{{- else -}}
-{{ toJson . }}
+{{/* Release of NVIDIA's NeMo image as a number, such as 2606; launchers.<name>.release where the image is another; 0 = unknown. */}}
+{{- define "<%= chart %>.imageRelease" -}}
+{{- $tag := regexFind "(^|/)nvidia/nemo:[0-9]{2}[.][0-9]{2}([^0-9]|$)" ((include "<%= chart %>.launcher" . | fromJson).image | default "") }}
+{{- $release := (get .Values.launchers .Values.launcher).release | default (regexFind "[0-9]{2}[.][0-9]{2}" $tag) }}
+{{- replace "." "" $release | default "0" }}
 {{- end }}
+
+{{/* The chosen launcher, as JSON; its values win over its defaults. The root keeps it: Helm takes long to parse the list. */}}
+{{- define "<%= chart %>.launcher" -}}
+{{- if not .launcher }}
+{{- $launcher := get (include "<%= chart %>.launchers" . | fromYaml) .Values.launcher }}
+{{- range $key, $value := get .Values.launchers .Values.launcher }}
+{{- if $value }}{{ $_ := set $launcher $key $value }}{{ end }}
+{{- end }}
+{{- if not $launcher.image }}
+{{- with $launcher.sameAs }}
+{{- $_ := set $launcher "image" ((get $.Values.launchers .).image | default (get (include "<%= chart %>.launchers" $ | fromYaml) .).image) }}
+{{- end }}
+{{- end }}
+{{- $_ := set . "launcher" (toJson $launcher) }}
+{{- end }}
+{{- .launcher }}
 {{- end }}

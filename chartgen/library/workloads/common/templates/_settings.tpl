@@ -11,6 +11,14 @@
 <% endfor %>
 {{- end }}
 
+{{/* The machine type of the run, as JSON; the root keeps it. */}}
+{{- define "<%= chart %>.machine" -}}
+{{- if not .machine }}
+{{- $_ := set . "machine" (get (include "<%= chart %>.machines" . | fromYaml) .Values.machineType | toJson) }}
+{{- end }}
+{{- .machine }}
+{{- end }}
+
 {{/* Devices that fragments ask for on each machine; the user's values of the same name win over them. */}}
 {{- define "<%= chart %>.slot.resourceLimits" -}}
 <%= slot("resourceLimits.yaml", 0) %>
@@ -18,11 +26,11 @@
 
 {{/*
 What a queue may hand out, as {resource: quantity}: all of setup.quota.nodes machines, or of as many as the run has, with
-what the machine type does not list and pods of these values ask for all the same.
+every other resource that pods of these values request.
 */}}
 {{- define "<%= chart %>.quota" -}}
 {{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
-{{- $machine := get (include "<%= chart %>.machines" . | fromYaml) .Values.machineType }}
+{{- $machine := include "<%= chart %>.machine" . | fromJson }}
 {{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) . }}
 {{- $each := merge (dict) (.Values.setup.quota.resources | default (dict)) $machine.capacity }}
 {{- $_ := merge $each (include "<%= chart %>.slot.resourceLimits" $run | fromYaml) }}
@@ -36,48 +44,13 @@ what the machine type does not list and pods of these values ask for all the sam
 {{- end }}
 {{- end }}
 
-{{/* Launchers: what each does, starts and can train in. */}}
-{{- define "<%= chart %>.launchers" -}}
-<% for launcher in target.launchers %>
-<%= launcher.name %>:
-  task: <%= launcher.task %>
-  processes: <%= launcher.processes %>
-  program: <%= launcher.program | quoted %>
-<% if launcher.modules %>
-  modules: <%= launcher.modules | quoted %>
-<% endif %>
-<% if launcher.same_as %>
-  sameAs: <%= launcher.same_as %>
-<% else %>
-  image: <%= launcher.image | quoted %>
-<% endif %>
-  precisions: <%= launcher.precisions | quoted %>
-  owns: <%= launcher.owns | quoted %>
-  defaults: <%= launcher.defaults | quoted %>
-<% endfor %>
-{{- end }}
-
-{{/* The chosen launcher, as YAML; its values win over its defaults. */}}
-{{- define "<%= chart %>.launcher" -}}
-{{- $launcher := get (include "<%= chart %>.launchers" . | fromYaml) .Values.launcher }}
-{{- range $key, $value := get .Values.launchers .Values.launcher }}
-{{- if $value }}{{ $_ := set $launcher $key $value }}{{ end }}
-{{- end }}
-{{- if not $launcher.image }}
-{{- with $launcher.sameAs }}
-{{- $_ := set $launcher "image" ((get $.Values.launchers .).image | default (get (include "<%= chart %>.launchers" $ | fromYaml) .).image) }}
-{{- end }}
-{{- end }}
-{{- toYaml $launcher }}
-{{- end }}
-
 {{/* One value, by (root, "section.name"), as JSON: the launcher's default where it is null; nothing where both are. */}}
 {{- define "<%= chart %>.setting" -}}
 {{- $root := index . 0 }}
 {{- $path := index . 1 | splitList "." }}
 {{- $value := index (get $root.Values (first $path)) (last $path) }}
 {{- if kindIs "invalid" $value }}
-{{- $value = get (include "<%= chart %>.launcher" $root | fromYaml).defaults (index . 1) }}
+{{- $value = get (include "<%= chart %>.launcher" $root | fromJson).defaults (index . 1) }}
 {{- end }}
 {{- /* --set passes numbers with a point as text */}}
 {{- if and (kindIs "string" $value) (regexMatch "^[0-9.]" $value) }}{{ $value = float64 $value }}{{ end }}
@@ -92,18 +65,18 @@ what the machine type does not list and pods of these values ask for all the sam
 
 {{/* Whether the run uses GPUs: "true" or nothing. */}}
 {{- define "<%= chart %>.gpu" -}}
-{{- if ne (include "<%= chart %>.launcher" . | fromYaml).task "data" }}true{{ end }}
+{{- if ne (include "<%= chart %>.launcher" . | fromJson).task "data" }}true{{ end }}
 {{- end }}
 
-{{/* Pods of the run: the machines of a GPU program; what a program without GPUs says itself, else one. */}}
+{{/* Pods of the run: the machines of a GPU program; the launcher's own number for a program without GPUs, else one. */}}
 {{- define "<%= chart %>.nodes" -}}
-{{- $launcher := include "<%= chart %>.launcher" . | fromYaml }}
+{{- $launcher := include "<%= chart %>.launcher" . | fromJson }}
 {{- if eq $launcher.processes "gpu" }}{{ int64 .Values.nodes }}{{ else }}{{ $launcher.nodes | default 1 | int64 }}{{ end }}
 {{- end }}
 
 {{/* GPUs of each machine that the run uses: those asked for, or all. */}}
 {{- define "<%= chart %>.gpusPerNode" -}}
-{{- $machine := get (include "<%= chart %>.machines" . | fromYaml) .Values.machineType }}
+{{- $machine := include "<%= chart %>.machine" . | fromJson }}
 {{- .Values.gpusPerNode | default $machine.gpus | int64 }}
 {{- end }}
 

@@ -5,6 +5,6 @@
 
 {{/* What the run is. `suspend` is Kueue's to set. */}}
 {{- define "<%= chart %>.kindSpec" -}}
-{{- include "<%= chart %>.job" . }}
+<%= job(0) %>
 <%= slot("workloadSpec.yaml", 0) %>
 {{- end }}

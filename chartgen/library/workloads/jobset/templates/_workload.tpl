@@ -1,6 +1,6 @@
 {{/* Address of the first machine; JobSet makes the headless Service of its own name. */}}
 {{- define "<%= chart %>.rendezvous" -}}
-{{- printf "%s-workload-0-0.%s" (include "<%= chart %>.run" .) (include "<%= chart %>.run" .) }}
+{{- printf "%s-<%= container %>-0-0.%s" (include "<%= chart %>.run" .) (include "<%= chart %>.run" .) }}
 {{- end }}
 
 {{/* What the run is. `suspend` is Kueue's to set, and a TTL here would let an unchanged upgrade start the run again. */}}
@@ -19,11 +19,17 @@ failurePolicy:
       onJobFailureReasons: [PodFailurePolicy]
   {{- end }}
 replicatedJobs:
-  - name: workload
+  - name: <%= container %>
     replicas: 1
     template:
+<% if workload == "trainjob" %>
+      metadata:
+        labels:
+          # By it Trainer's own tools know the pods that train.
+          trainer.kubeflow.org/trainjob-ancestor-step: trainer
+<% endif %>
       spec:
-        {{- include "<%= chart %>.job" . | nindent 8 }}
+<%= job(8) %>
         {{- with .Values.run.ttlSecondsAfterFinished }}
         ttlSecondsAfterFinished: {{ . | int64 }}
         {{- end }}

@@ -31,7 +31,7 @@ pytorchReplicaSpecs:
 {{- end }}
 {{- end }}
 
-{{/* Labels of its pod: not the release's own, which say that a pod is part of the training. */}}
+{{/* Labels of its pod: not the release's own, which mark a pod as part of the training. */}}
 {{- define "<%= chart %>.etcdLabels" -}}
 app.kubernetes.io/name: etcd
 app.kubernetes.io/instance: {{ include "<%= chart %>.etcd" . }}

@@ -1,4 +1,4 @@
-{{/* Address of the first machine in Volcano's order; the master names the one that is first in the network's. */}}
+{{/* Address of the first machine in Volcano's order; the master uses the first one in the network's order. */}}
 {{- define "<%= chart %>.rendezvous" -}}
 {{- printf "%s-mpiworker-0.%s" (include "<%= chart %>.run" .) (include "<%= chart %>.run" .) }}
 {{- end }}

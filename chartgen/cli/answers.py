@@ -1,0 +1,109 @@
+"""The JSON answers of all commands: name and version -> content. `schemas/output` has a JSON Schema for each."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from chartgen.answers import Shape, json_schema
+
+
+def shapes() -> dict[str, Shape]:
+    """Return the content of every answer; a changed meaning or a removed key needs a new version."""
+    return {**_of_charts(), **_of_releases(), **_of_machines()}
+
+
+def schemas() -> dict[str, str]:
+    """Return the JSON Schemas, file name -> text."""
+    return {
+        f"{name.replace('/', '.')}.schema.json": json.dumps(json_schema(name, shape), indent=2) + "\n"
+        for name, shape in shapes().items()
+    }
+
+
+def _of_charts() -> dict[str, Shape]:
+    from chartgen.cli.list import Item
+    from chartgen.findings import Level, Severity
+    from chartgen.linter.reports import FINDINGS, Row
+    from chartgen.linter.selection import BASELINE
+
+    layout = {
+        "place": int,
+        "parallelism.tensor": int,
+        "parallelism.pipeline": int,
+        "parallelism.virtualPipeline": int,
+        "parallelism.context": int,
+        "parallelism.sequence": bool,
+        "batch.micro": int,
+        "dataParallel": int,
+        "microBatches": int,
+        "memoryGigabytes": float,
+        "memoryShare": float,
+        "own": bool,
+    }
+    machine = {"name": str, "gpus": int, "gpu": str}
+    return {
+        FINDINGS: {"findings": [Row]},
+        BASELINE: {"findings": [{"rule": str, "path": str, "message": str, "count": int}]},
+        "layouts/v1": {"layouts": [layout], "found": int},
+        "list/v1": {"kind": str, "items": [Item]},
+        "rules/v1": {"rules": [{"rule": str, "level": Level, "severity": Severity, "meaning": str}]},
+        "target/v1": {
+            "name": str,
+            "description": str,
+            "workload": str,
+            "machines": [machine],
+            "launchers": [str],
+            "slots": dict[str, list[str]],
+        },
+    }
+
+
+def _of_releases() -> dict[str, Shape]:
+    from chartgen.releases.diff import Change
+    from chartgen.releases.helm_release import Release
+    from chartgen.releases.loss import Loss
+    from chartgen.releases.preflight.result import Diagnosis
+    from chartgen.releases.status.readout import Readout
+    from chartgen.releases.status.stacks import Group
+    from chartgen.releases.survival import Survival
+    from chartgen.releases.uninstall import Removal
+
+    effect = {"changes": [Change], "effect": str, "survival": Survival | None, "losses": [Loss]}
+    revision = {
+        "revision": int,
+        "updated": datetime,
+        "status": str,
+        "chart": str,
+        "run": str,
+        "description": str,
+    }
+    return {
+        "diagnoses/v1": {"diagnoses": [Diagnosis]},
+        "diff/v1": effect,
+        "history/v1": {"revisions": [revision]},
+        "releases/v1": {"at": datetime, "releases": [Readout]},
+        "removal/v1": Removal,
+        "rollout/v1": {"action": str, "release": Release | None, "run": str, **effect},
+        "stacks/v1": {"groups": [Group]},
+        "status/v1": Readout,
+    }
+
+
+def _of_machines() -> dict[str, Shape]:
+    from chartgen.metrics.read.readers.nccl import Bandwidth
+    from chartgen.metrics.show.compare import Comparison
+    from chartgen.metrics.show.export import NAME, SHAPE
+    from chartgen.rehearsal.engines import EngineStatus
+    from chartgen.rehearsal.local_pod import Execution
+    from chartgen.rehearsal.rehearse import Rehearsal
+    from chartgen.rehearsal.sandbox import Sandbox
+
+    return {
+        "bandwidths/v1": {"best": [Bandwidth], "rows": [Bandwidth]},
+        "engines/v1": {"engines": [EngineStatus]},
+        "execution/v1": Execution,
+        NAME: {**SHAPE, "baseline": Comparison | None},
+        "rehearsal/v1": Rehearsal,
+        "sandboxes/v1": {"sandboxes": [Sandbox]},
+    }

@@ -1,0 +1,100 @@
+"""Completions of arguments; none where the command itself reports a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from chartgen.errors import ChartgenError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import click
+
+_PATIENCE = 2.0  # seconds for a cluster; a shell waits for its completions
+Completer: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[str]]"
+
+
+def _completer(names: Callable[[click.Context], Iterable[str]]) -> Completer:
+    """Return a completion by what the names begin with."""
+
+    def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            return [name for name in names(ctx) if name.startswith(incomplete)]
+        except (ChartgenError, OSError):
+            return []
+
+    return complete
+
+
+def _names(kind: str) -> Callable[[click.Context], Iterable[str]]:
+    """Return what lists the definitions of a kind: target, workload."""
+
+    def names(ctx: click.Context) -> Iterable[str]:
+        from chartgen.composer.library import open_library
+
+        return open_library(ctx.params.get("path") or ()).names(kind)
+
+    return names
+
+
+def _presets(ctx: click.Context) -> Iterable[str]:
+    from chartgen.composer.library import open_library
+    from chartgen.composer.presets import presets
+
+    return presets(open_library(ctx.params.get("path") or ()))
+
+
+def _sandboxes(_ctx: click.Context) -> Iterable[str]:
+    from chartgen.rehearsal.sandbox import list_sandboxes
+
+    return [each.name for each in list_sandboxes()]
+
+
+def _releases(ctx: click.Context) -> Iterable[str]:
+    from chartgen.kube import connect
+    from chartgen.releases.history import find_latest
+
+    with connect(context=ctx.params.get("context"), timeout=_PATIENCE) as cluster:
+        namespace = ctx.params.get("namespace") or cluster.namespace
+        return sorted(item["metadata"]["labels"]["name"] for item in find_latest(cluster, namespace))
+
+
+def complete_key(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return completions of the last key of a --set option, by the values of the target's chart."""
+    done, comma, begun = incomplete.rpartition(",")
+    # click stops reading at the option that is incomplete, and leaves the arguments before it
+    target = ctx.params.get("target") or next(iter(ctx.args), "")
+    if "=" in begun or not target:
+        return []
+    try:
+        keys = [*_keys_of(target, ctx.params.get("path") or ())]
+    except (ChartgenError, OSError):
+        return []
+    return [f"{done}{comma}{key}=" for key in keys if key.startswith(begun)]
+
+
+def _keys_of(target: str, path: tuple[Path, ...]) -> Iterator[str]:
+    from chartgen.composer.assembly import compose_interface
+    from chartgen.composer.library import open_library
+    from chartgen.composer.target import load_target
+    from chartgen.helm.yaml import load, require_map
+
+    text = compose_interface(load_target(target, open_library(path)), None).files["values.yaml"]
+    return _dotted(require_map(load(text, "values.yaml"), "values.yaml"))
+
+
+def _dotted(values: dict[str, Any], before: str = "") -> Iterator[str]:
+    for name, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _dotted(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}"
+
+
+complete_target = _completer(_names("target"))
+complete_preset = _completer(_presets)
+complete_workload = _completer(_names("workload"))
+complete_sandbox = _completer(_sandboxes)
+complete_release = _completer(_releases)

@@ -1,0 +1,68 @@
+"""`chartgen fit`: list the parallel layouts with which a job can run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chartgen.cli.options import library, path_option, read_values, target_argument, values_options
+from chartgen.cli.output import show_answer
+
+if TYPE_CHECKING:
+    from chartgen.checks.layouts import Layout
+
+
+@click.command()
+@target_argument
+@values_options
+@click.option("--gpus", type=click.IntRange(min=1), help="GPUs of the run; default: the values' own.")
+@click.option("--most", type=click.IntRange(min=1), default=10, show_default=True, help="Layouts to show.")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Form.")
+@path_option
+def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path, ...], **options: Any) -> None:
+    """List the parallel layouts of a model that pass every check and fit into memory, best guess first.
+
+    The layout of the values is marked, and shown even if it is not among the first --most; the global batch, precision
+    and recomputation stay unchanged. Exit 1 when no layout fits.
+
+    \b
+    Example:
+      chartgen fit oke-h100 -f values/llama3-70b.yaml --gpus 64
+    """
+    from chartgen.checks.layouts import fit as search
+    from chartgen.composer.target import load_target
+
+    found = search(load_target(target, library(path)), read_values(options), gpus)
+    shown = [(place, each) for place, each in enumerate(found, 1) if place <= most or each.own]
+    if output == "json":
+        show_answer("layouts/v1", {"layouts": [_row(*each) for each in shown], "found": len(found)})
+    else:
+        _show_layouts(shown, len(found))
+    if not found:
+        sys.exit(1)
+    if not any(each.own for each in found):
+        click.echo("the values' own layout does not pass or fit: `chartgen check` reports why", err=True)
+
+
+def _row(place: int, layout: Layout) -> dict[str, Any]:
+    """Return the table row of a layout: its values and further columns."""
+    told = {"dataParallel": layout.data_parallel, "microBatches": layout.micro_batches}
+    memory = {"memoryGigabytes": round(layout.memory.total / 1e9, 1), "memoryShare": round(layout.share, 3)}
+    return {"place": place, **layout.values, **told, **memory, "own": layout.own}
+
+
+def _show_layouts(shown: list[tuple[int, Layout]], count: int) -> None:
+    if not shown:
+        click.echo("no layout fits: try more GPUs, recompute=full, or a global batch that divides them", err=True)
+        return
+    click.echo("place  tensor  pipeline  virtual  context  data  micro  micro-batches  memory")
+    for place, each in shown:
+        sizes = f"{place:<6} {each.tensor:<7} {each.pipeline:<9} {each.virtual_pipeline:<8} {each.context:<8}"
+        batch = f"{each.data_parallel:<5} {each.micro_batch:<6} {each.micro_batches:<14}"
+        mark = ", own" if each.own else ""
+        click.echo(f"{sizes} {batch} {each.memory.total / 1e9:.0f} GB, {each.share:.0%}{mark}")
+    if count > len(shown):
+        click.echo(f"{count - len(shown)} more; --most {count} shows them", err=True)

@@ -1,0 +1,57 @@
+"""`chartgen history`: list the revisions of a release."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import click
+
+from chartgen.cli.options import context_option, namespace_option, open_place, output_option, release_argument
+from chartgen.cli.output import show_answer
+
+
+@click.command()
+@release_argument
+@namespace_option
+@context_option
+@output_option
+def history(release: str, **options: Any) -> None:
+    """List the revisions of a release in Helm's store, with their runs.
+
+    \b
+    Example:
+      chartgen history my-run
+    """
+    from chartgen.releases import run_of, survey
+
+    with open_place(options["context"], options["namespace"]) as (cluster, place):
+        state = survey(cluster, release, place.namespace)
+    state.find(None)
+    rows = [
+        {
+            "revision": record.revision,
+            "updated": record.updated,
+            "status": record.status,
+            "chart": f"{record.chart}-{record.chart_version}",
+            "run": run_of(record),
+            "description": record.description,
+        }
+        for record in state.records
+    ]
+    if options["output"] == "json":
+        show_answer("history/v1", {"revisions": rows})
+    else:
+        _show_rows(rows)
+
+
+def _cell(value: object) -> str:
+    return value.isoformat(timespec="seconds") if isinstance(value, datetime) else str(value)
+
+
+def _show_rows(rows: list[dict[str, Any]]) -> None:
+    """Print rows as a table with a head."""
+    table = [list(rows[0]), *([*map(_cell, row.values())] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        click.echo("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())

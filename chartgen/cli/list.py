@@ -1,0 +1,85 @@
+"""`chartgen list`: list the building blocks of charts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from chartgen.cli.options import library, output_option, path_option, show_table
+from chartgen.cli.output import show_answer
+
+if TYPE_CHECKING:
+    from chartgen.composer.library import Library
+
+_BLOCKS = ("targets", "fragments", "launchers", "workloads", "presets")
+_WORDS = ("slots", "helpers", "facts")
+
+
+@click.command("list")
+@click.argument("kind", type=click.Choice([*_BLOCKS, *_WORDS]))
+@output_option
+@path_option
+def list_command(kind: str, output: str, path: tuple[Path, ...]) -> None:
+    """List the building blocks of charts, the presets, or the vocabulary of your own ones.
+
+    Slots are the files of a fragment, helpers the templates that it can include, facts what its rules can name.
+
+    \b
+    Examples:
+      chartgen list targets
+      chartgen list presets
+      chartgen list slots
+    """
+    found = library(path)
+    rows = _blocks(found, kind) if kind in _BLOCKS else _words(found, kind)
+    if output == "json":
+        show_answer("list/v1", {"kind": kind, "items": rows})
+        return
+    show_table([(row.name, _line(row)) for row in rows])
+
+
+class Item(NamedTuple):
+    """One row of a list.
+
+    Args:
+        name: Its name.
+        description: Its description.
+        type: Shape of a slot, type of a fact.
+        fragment: Of a helper, the fragment that defines it.
+        example: Of a slot, a complete file.
+    """
+
+    name: str
+    description: str
+    type: str = ""
+    fragment: str = ""
+    example: str = ""
+
+
+def _blocks(found: Library, kind: str) -> list[Item]:
+    from chartgen.composer.presets import described, presets
+    from chartgen.helm.yaml import load_file, require_map
+
+    if kind == "presets":
+        return [Item(name, described(file)) for name, file in presets(found).items()]
+    singular = kind.removesuffix("s")
+    rows = []
+    for name in found.names(singular):
+        file = found.find(singular, name)
+        document = load_file(file if singular == "target" else file / f"{singular}.yaml")
+        rows.append(Item(name, str(require_map(document, kind).get("description", ""))))
+    return rows
+
+
+def _words(found: Library, kind: str) -> list[Item]:
+    from chartgen.composer.vocabulary import VOCABULARY
+
+    return [Item(word.name, word.meaning, word.kind, word.fragment, word.example) for word in VOCABULARY[kind](found)]
+
+
+def _line(row: Item) -> str:
+    """Return a row's text: type, description, and the fragment that a helper needs."""
+    text = f"{row.type}: {row.description}" if row.type else row.description
+    return f"{text} (fragment {row.fragment})" if row.fragment else text

@@ -1,0 +1,89 @@
+"""`chartgen rehearse`: rehearse a release on a throw-away control plane."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chartgen.cli.options import (
+    library,
+    output_option,
+    path_option,
+    read_values,
+    say,
+    show_plan,
+    target_argument,
+    values_options,
+    workload_option,
+)
+from chartgen.cli.output import show_answer
+
+if TYPE_CHECKING:
+    from chartgen.rehearsal.rehearse import Rehearsal
+    from chartgen.releases.status.readout import Verdict
+
+
+@click.command()
+@target_argument
+@values_options
+@click.option("--release", default="rehearsal", show_default=True, help="Release name.")
+@click.option(
+    "--machines", type=click.IntRange(min=0), help="Simulated machines; default: as many as the run asks for."
+)
+@click.option("--context", help="Use this disposable cluster (with kwok and the controllers) instead of a new one.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    help="Seconds without progress until it is given up; default: 120, and 1 for every 10 machines.",
+)
+@workload_option
+@output_option
+@path_option
+def rehearse(target: str, path: tuple[Path, ...], output: str, **options: Any) -> None:
+    """Install a release on a throw-away control plane with simulated machines, print the verdict, remove it all.
+
+    etcd, Kubernetes, the queue and the job controllers are real; the machines are simulated, so no training runs.
+    Exit 0 when every pod was admitted, placed and started, 1 when not, and 3 without a verdict, when this machine is
+    too slow for so many simulated ones.
+
+    \b
+    Example:
+      chartgen rehearse gke-a3mega --preset gpt3-175b -f site.yaml
+    """
+    from chartgen.composer.target import load_target
+    from chartgen.rehearsal.rehearse import rehearse as run
+
+    values = read_values(options)
+    result = run(load_target(target, library(path)), values, on_plan=show_plan, progress=say, **options)
+    _show(result, output)
+    if not result.verdict.ok:
+        sys.exit(3 if result.verdict.overloaded else 1)
+
+
+def _show(result: Rehearsal, output: str) -> None:
+    plan, verdict = result.plan, result.verdict
+    if output == "json":
+        show_answer("rehearsal/v1", result)
+        return
+    click.echo(
+        f"Verdict: {plan.release} {_word(verdict)} on {result.machines} simulated machines ({verdict.seconds:.1f} s)"
+    )
+    queue = f"by queue {plan.queue}" if plan.queue else "without a queue"
+    click.echo(f"  admitted    {'yes, ' + queue if verdict.admitted else 'no'}")
+    click.echo(f"  pods        {verdict.running} of {verdict.pods_expected} running, on {verdict.machines} machines")
+    click.echo(f"  GPUs        {verdict.gpus} of {plan.gpus}")
+    click.echo(f"  rendezvous  {verdict.rendezvous or plan.rendezvous}")
+    click.echo(f"  logs        {plan.logs}")
+    for each in result.simulated:
+        click.echo(f"  simulated   {each}")
+    for reason in verdict.reasons:
+        click.echo(f"  why         {reason}")
+
+
+def _word(verdict: Verdict) -> str:
+    if verdict.overloaded:
+        return click.style("cannot be judged: the simulation is overloaded,", fg="yellow")
+    return click.style("runs", fg="green") if verdict.ok else click.style("does not run", fg="red")

@@ -1,0 +1,47 @@
+"""`chartgen stacks`: show where each rank of a run is."""
+
+from __future__ import annotations
+
+import click
+
+from chartgen.cli.options import context_option, namespace_option, open_place, output_option, release_argument
+from chartgen.cli.output import show_answer
+
+_SHOWN = 12  # innermost calls
+
+
+@click.command()
+@release_argument
+@namespace_option
+@context_option
+@click.option("--all", "complete", is_flag=True, help="Whole stacks; default: the innermost 12 calls.")
+@output_option
+def stacks(release: str, *, namespace: str, context: str | None, complete: bool, output: str) -> None:
+    """Show where each rank of a running release is, grouped by equal stacks; name the odd one out.
+
+    Each pod dumps the main thread of its ranks with py-spy, which its image must have. The program continues.
+
+    \b
+    Example:
+      chartgen stacks my-run
+    """
+    from chartgen.releases.helm_release import check_name
+    from chartgen.releases.status.stacks import odd, read_stacks, span
+
+    check_name(release)
+    with open_place(context, namespace) as (cluster, place):
+        groups = read_stacks(cluster, release, place)
+    if output == "json":
+        show_answer("stacks/v1", {"groups": groups})
+        return
+    for each in groups:
+        where = f" on machine {each.machines[0]}" if len(each.machines) == 1 else ""
+        click.echo(f"{len(each.ranks)} rank{'s' if len(each.ranks) > 1 else ''}: {span(each.ranks)}{where}")
+        if each.error:
+            click.echo(f"  unknown: {each.error}")
+        for frame in each.frames if complete else each.frames[:_SHOWN]:
+            click.echo(f"  {frame}")
+        if not complete and len(each.frames) > _SHOWN:
+            click.echo(f"  {len(each.frames) - _SHOWN} more calls; --all shows them")
+    if different := odd(groups):
+        click.echo(f"The odd one out: rank {span(different.ranks)} on {', '.join(different.machines)}")

@@ -1,0 +1,176 @@
+"""`chartgen status`: show the state of a release, once or until its run has ended."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import click
+
+from chartgen.cli.completion import complete_release
+from chartgen.cli.options import context_option, namespace_option, open_place, output_option, say
+from chartgen.cli.output import show_answer, steer
+from chartgen.masking import masked
+from chartgen.visible import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chartgen.kube import Cluster
+    from chartgen.releases.status.readout import Readout
+
+_FORM = "status/v1"
+_QUIET = 60.0  # seconds between two plain lines that differ only in the step
+_CLEAR = "\x1b[{}F\x1b[J"  # ECMA-48: up to the first line, then erase to the end of the screen
+
+
+@click.command()
+@click.argument("release", required=False, shell_complete=complete_release)
+@namespace_option
+@click.option("-A", "--all-namespaces", is_flag=True, help="Without a release: those of all namespaces.")
+@context_option
+@click.option("--follow", is_flag=True, help="Wait until the run has finished (exit 0) or failed (exit 1).")
+@output_option
+def status(
+    release: str | None, namespace: str, all_namespaces: bool, context: str | None, follow: bool, output: str
+) -> None:
+    """Show the state of a release: why it waits, its progress, which rank failed first.
+
+    Without RELEASE, show all releases of chartgen's charts in the namespace, one row each. GPU-hours count from the
+    start of the present phase.
+
+    Exit 1 when the release does not exist. A failed run is not a failure of this command: exit 0, as for any other
+    phase; use `chartgen wait`, or --follow, for an exit code that reports how the run ended.
+
+    \b
+    Examples:
+      chartgen status my-run
+      chartgen status my-run --follow
+      chartgen status -A
+    """
+    from chartgen.releases.helm_release import check_name
+    from chartgen.releases.status.readout import read
+
+    if release is None and follow:
+        raise click.UsageError("--follow needs a release")
+    if release is not None and all_namespaces:
+        raise click.UsageError("--all-namespaces is for the table of all releases; leave out the release, or use -n")
+    if release is not None:
+        check_name(release)
+    with open_place(context, namespace) as (cluster, place):
+        if release is None:
+            _show_all(cluster, "" if all_namespaces else place.namespace, output)
+            return
+        if follow:
+            _follow(cluster, release, place.namespace, output)
+            return
+        readout = read(cluster, release, place.namespace)
+    show_readout(readout, output)
+    if readout.phase == "absent" and readout.revision is None:
+        sys.exit(1)
+
+
+def _show_all(cluster: Cluster, namespace: str, output: str) -> None:
+    """Show the releases of a namespace, or of all, one row each."""
+    from chartgen.releases.status.overview import read_all
+
+    readouts = list(read_all(cluster, namespace))
+    if output == "json":
+        show_answer("releases/v1", {"at": datetime.now(timezone.utc), "releases": readouts})
+        return
+    if not readouts:
+        where = f"namespace {namespace}" if namespace else "any namespace"
+        click.echo(f"no release of chartgen's charts in {where}")
+        return
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    for line in overview(readouts, namespace, columns):
+        click.echo(line)
+
+
+def overview(readouts: Sequence[Readout], namespace: str, columns: int | None) -> list[str]:
+    """Return the releases as lines, one each, with secrets masked; those of one namespace do not repeat it."""
+    from chartgen.releases.status.overview import HEADS, lay_out, table
+
+    rows = [tuple(masked(text) for text in row) for row in table(readouts)]
+    return lay_out(rows, HEADS[1:] if namespace else HEADS, columns)
+
+
+def _follow(cluster: Cluster, release: str, namespace: str, output: str) -> None:
+    """Show a release until its run has ended."""
+    from chartgen.releases.status.watch import watch
+
+    view = Screen() if output == "text" and sys.stdout.isatty() else _Lines(output)
+    phase = ""
+    for readout in watch(cluster, release, namespace, progress=view.note):
+        view.show(readout)
+        phase = readout.phase
+        if readout.ended or phase == "absent":
+            break
+    sys.exit(0 if phase == "finished" else 1)
+
+
+class Screen:
+    """A text on a terminal, drawn over the one before."""
+
+    def __init__(self) -> None:
+        self._drawn = 0
+
+    def show(self, readout: Readout) -> None:
+        """Draw a readout in place of the one before."""
+        from chartgen.releases.status.text import describe
+
+        self.draw(masked(describe(readout)))
+
+    def draw(self, text: str) -> None:
+        """Draw a text in place of the one before."""
+        size = shutil.get_terminal_size()
+        # as shown, so that no line is longer than the screen
+        lines = [line[: size.columns - 1] for line in harmless(text).split("\n")][: size.lines - 1]
+        steer(_CLEAR.format(self._drawn) if self._drawn else "")
+        click.echo("\n".join(lines))
+        self._drawn = len(lines)
+
+    def note(self, line: str) -> None:
+        """Print a line below the text; the next drawing replaces both."""
+        say(line)
+        self._drawn += bool(self._drawn)
+
+
+class _Lines:
+    """Readouts one below the other, without repetitions."""
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+        self._shown = self._state = ""
+        self._when = 0.0
+
+    def show(self, readout: Readout) -> None:
+        """Print a readout if it differs from the last one."""
+        from chartgen.releases.status.text import describe, summarize
+
+        line, state, now = summarize(readout), summarize(readout, progress=False), time.monotonic()
+        if state == self._state and (line == self._shown or now - self._when < _QUIET):
+            return
+        self._shown, self._state, self._when = line, state, now
+        if self._output == "json":
+            show_answer(_FORM, readout, stream=True)
+        else:
+            click.echo(f"{datetime.now(timezone.utc):%H:%M:%S} {masked(line)}")
+        if self._output == "text" and readout.ended:
+            click.echo(masked(describe(readout)))
+
+    def note(self, line: str) -> None:
+        say(line)
+
+
+def show_readout(readout: Readout, output: str) -> None:
+    """Print a readout, with secrets masked."""
+    from chartgen.releases.status.text import describe
+
+    if output == "json":
+        show_answer(_FORM, readout)
+    else:
+        click.echo(masked(describe(readout)))

@@ -1,0 +1,82 @@
+"""`chartgen top`: all releases on the screen, live."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from datetime import datetime, timezone
+from itertools import count as forever
+from typing import TYPE_CHECKING
+
+import click
+
+from chartgen.cli.options import Duration, context_option, namespace_option, open_place, output_option, say
+from chartgen.cli.output import show_answer
+from chartgen.cli.status import Screen, overview
+
+if TYPE_CHECKING:
+    from chartgen.kube import Cluster
+    from chartgen.releases.status.readout import Readout
+
+
+@click.command()
+@namespace_option
+@click.option("-A", "--all-namespaces", is_flag=True, help="The releases of all namespaces.")
+@context_option
+@click.option(
+    "--every", type=Duration(), default="5s", show_default=True, metavar="TIME", help="Time between two looks."
+)
+@click.option("--count", type=click.IntRange(min=1), help="Stop after so many looks; default: on Ctrl-C.")
+@output_option
+def top(
+    *, namespace: str, all_namespaces: bool, context: str | None, every: float, count: int | None, output: str
+) -> None:
+    """Show all releases of chartgen's charts, one row each, and refresh them until Ctrl-C.
+
+    A narrow terminal shows fewer columns. JSON is one line for each look. `chartgen status` shows the same table once.
+
+    \b
+    Examples:
+      chartgen top -A
+      chartgen top --every 1m --output json
+    """
+    if output == "text" and not sys.stdout.isatty():
+        raise click.UsageError("stdout is not a terminal; use --output json, or `chartgen status` for one table")
+    screen = Screen()
+    with open_place(context, namespace) as (cluster, place):
+        where = "" if all_namespaces else place.namespace
+        try:
+            for look in forever(1):
+                _show(_read(cluster, where), where, screen if output == "text" else None)
+                if look == count:
+                    return
+                time.sleep(every)
+        except KeyboardInterrupt:
+            return  # the usual end
+
+
+def _read(cluster: Cluster, namespace: str) -> list[Readout] | None:
+    """Return the releases; None, with a line on stderr, while the cluster does not answer."""
+    from chartgen.errors import ChartgenError
+    from chartgen.kube.http import is_passing
+    from chartgen.releases.status.overview import read_all
+
+    try:
+        return list(read_all(cluster, namespace))
+    except ChartgenError as error:
+        if not is_passing(error):
+            raise
+        say(str(error))
+        return None
+
+
+def _show(readouts: list[Readout] | None, namespace: str, screen: Screen | None) -> None:
+    if readouts is None:
+        return
+    now = datetime.now(timezone.utc)
+    if screen is None:
+        show_answer("releases/v1", {"at": now, "releases": readouts}, stream=True)
+        return
+    head = f"{len(readouts)} releases in {namespace or 'all namespaces'}, {now:%H:%M:%S} UTC"
+    screen.draw("\n".join([head, *overview(readouts, namespace, shutil.get_terminal_size().columns - 1)]))

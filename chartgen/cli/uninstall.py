@@ -1,0 +1,46 @@
+"""`chartgen uninstall`: uninstall a release; its data stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from chartgen.cli.options import context_option, namespace_option, open_place, output_option, release_argument, say
+from chartgen.cli.output import show_answer
+from chartgen.cli.rollout import agree_to, lose_option, untouched
+
+
+@click.command()
+@release_argument
+@lose_option
+@namespace_option
+@context_option
+@output_option
+def uninstall(release: str, lose_progress: bool, **options: Any) -> None:
+    """Uninstall a release: stop its run, remove leftovers of failed upgrades, keep its data.
+
+    Shows first which steps of a live run are not in a checkpoint, and asks for confirmation like `upgrade`.
+
+    \b
+    Example:
+      chartgen uninstall my-run
+    """
+    from chartgen.releases import check_installed, losses
+    from chartgen.releases import uninstall as act
+
+    with open_place(options["context"], options["namespace"]) as (cluster, place):
+        with untouched():
+            state = check_installed(cluster, place, release)
+            agree_to("uninstall", release, losses(cluster, state, state.runs), lose=lose_progress)
+        removal = act(cluster, place, release, progress=say)
+    if options["output"] == "json":
+        show_answer("removal/v1", removal)
+        return
+    click.echo(f"{release}: uninstalled" + (f", {removal.chart}" if removal.chart else "") + f" in {removal.namespace}")
+    for kept in removal.kept:
+        click.echo(f"  kept: {kept}")
+    for loss in removal.losses:
+        click.echo(f"  lost: {loss}")
+    if removal.survival and removal.survival.risk and not removal.losses:
+        click.echo(f"  note: {removal.survival.risk}")

@@ -1,0 +1,50 @@
+"""`chartgen wait`: wait until a run is queued, runs or has finished."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from chartgen.cli.options import (
+    Duration,
+    context_option,
+    namespace_option,
+    open_place,
+    output_option,
+    release_argument,
+    say,
+)
+from chartgen.cli.status import show_readout
+
+
+@click.command()
+@release_argument
+@namespace_option
+@context_option
+@click.option(
+    "--for",
+    "phase",
+    type=click.Choice(["finished", "running", "queued"]),
+    default="finished",
+    show_default=True,
+    help="Phase to wait for; a later phase counts too.",
+)
+@click.option("--timeout", type=Duration(), default="2h", show_default=True, metavar="TIME", help="Time limit.")
+@output_option
+def wait(release: str, namespace: str, context: str | None, phase: str, timeout: float, output: str) -> None:
+    """Wait until a run is queued, runs or has finished: exit 0, or 1 when it fails or takes too long.
+
+    \b
+    Example:
+      chartgen wait prep && chartgen install gke-a3mega my-run -f values/gpt3-175b.yaml -f site.yaml
+    """
+    from chartgen.releases.helm_release import check_name
+    from chartgen.releases.status.watch import wait_for_phase
+
+    check_name(release)
+    with open_place(context, namespace) as (cluster, place):
+        readout = wait_for_phase(cluster, release, phase, namespace=place.namespace, timeout=timeout, progress=say)
+    show_readout(readout, output)
+    if readout.phase == "failed":
+        sys.exit(1)

@@ -1,0 +1,243 @@
+"""The tags of a chart's sources: facts of its target, and what fragments, launchers and kinds fill in.
+
+The sources are Helm text; jinja2 with `<% %>` only joins them, so that their Go templates, comments and order survive.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from operator import attrgetter
+from pathlib import Path
+
+from chartgen import __version__
+from chartgen.composer.fragment import Fragment
+from chartgen.composer.launcher import Launcher
+from chartgen.composer.library import BUILTIN
+from chartgen.composer.provenance import Marks
+from chartgen.composer.slot_kinds import SLOTS
+from chartgen.composer.slots import Segment, SlotText, resolve
+from chartgen.composer.tags import fill
+from chartgen.composer.target import Target
+from chartgen.composer.workload import Workload
+from chartgen.data.compatibility import lock, queue_needs
+from chartgen.errors import did_you_mean
+from chartgen.helm.yaml import read_text
+
+COMMON = BUILTIN / "workloads" / "common"
+# What a text defines as a template of Helm's.
+DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
+# A fact of the target or the launcher and nothing else, as most files that do have a tag.
+_FACT = re.compile(r"<%= (target|launcher)\.([a-z_.]+) %>")
+
+
+class Tags:
+    """Fills in the tags of a chart's sources.
+
+    Args:
+        target: The target, with the fragments of the workload kind.
+        workload: The workload kind.
+        chart: The chart's name.
+        setup: Whether the chart is of what is installed once.
+        marks: Receives the lines of the sources; None = they are not wanted.
+        rules: Composes the lines of the chart's rules.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        workload: Workload,
+        chart: str,
+        *,
+        setup: bool,
+        marks: Marks | None,
+        rules: Callable[[], str],
+    ) -> None:
+        self.target, self.workload, self.chart, self.setup, self.marks = target, workload, chart, setup, marks
+        self._rules = rules
+        # Whether the text in hand is for runs with GPUs alone; None: for both, and it asks when Helm renders it. A
+        # setup chart has no launcher to ask: its objects are for runs with GPUs.
+        self.gpus: bool | None = True if setup else None
+        # scripts and programs without a template of Helm's in them, path in the chart -> text
+        self.plain: dict[str, str] = {}
+
+    def render(self, text: str, path: Path, **more: object) -> str:
+        """Fill in the tags of a text.
+
+        Args:
+            text: The text.
+            path: Its file; only tags of chartgen's own files may be any expression.
+            more: Facts beside those of every chart.
+
+        Raises:
+            ChartgenError: A tag is unknown or fails.
+        """
+        if self.marks and path.name != "fragment.yaml":
+            text = self.marks.marked(text, path)
+        # by far the most frequent tag; most files hold no other, and jinja2 takes a millisecond to compile one
+        text = text.replace("<%= chart %>", self.chart)
+        if "<%" not in text:
+            return text
+        context, trusted = {**self._context, **more}, self.target.library.is_builtin(path)
+        if trusted:
+            text = _FACT.sub(lambda fact: _fact(fact, context), text)
+        return fill(text, path, context, trusted=trusted) if "<%" in text else text
+
+    def common(self, name: str, **more: object) -> str:
+        """Fill in a file that all charts share."""
+        return self.render(read_text(COMMON / name), COMMON / name, **more)
+
+    @cached_property
+    def _context(self) -> dict[str, object]:
+        return {
+            "chart": self.chart,
+            "target": self.target,
+            "workload": self.workload.name,
+            "container": self.workload.container,
+            "kind": self.workload,
+            "setup": self.setup,
+            "version": __version__,
+            "compat": lock,
+            "queue_needs": self._queue_needs(),
+            "slot": self.slot,
+            "part": self._part,
+            "common": self.script,
+            "reading": self._reading,
+            "defined": self.defined_by_kind,
+            "filled": self._filled,
+            "job": self._job,
+            "other_job": self.has_other_job,
+            "devices": self._devices,
+            "workload_validate": self._workload_validate,
+            "rules": self._rules,
+        }
+
+    # -- slots
+
+    def slot(self, name: str, indent: int, provides: str = "", *, bare: bool = False) -> str:
+        """Join what the fragments put into a slot, or only those that provide a capability.
+
+        With `bare`, for a pod without GPUs and storage, those for GPUs and stores are left out.
+        """
+        if name not in SLOTS:
+            raise ValueError(f"unknown slot {name!r}; {did_you_mean(name, SLOTS)}")
+        chunks, guard_open = [], False
+        for text, segments in self._resolved(name, provides, bare=bare):
+            if text.gpu_only and self.gpus is False:
+                continue
+            guard = text.gpu_only and self.gpus is None
+            if guard != guard_open:
+                chunks.append(self._guard(opens=guard))
+                guard_open = guard
+            if not name.endswith((".sh", ".tpl")):
+                chunks.append(f"{{{{- /* {text.fragment} */}}}}\n")
+            lines = joined(segments)
+            if self.marks:
+                lines = "".join(self.marks.marked(each.text, text.path, each.line) for each in segments)
+            chunks.append(
+                self._shell(text, lines) if name == "beforeLaunch.sh" else self.render(lines, text.path, indent=indent)
+            )
+        if guard_open:
+            chunks.append(self._guard(opens=False))
+        return indented("".join(chunks), indent).rstrip("\n")
+
+    def _guard(self, *, opens: bool) -> str:
+        return f'{{{{- if include "{self.chart}.gpu" . }}}}\n' if opens else "{{- end }}\n"
+
+    def _resolved(self, name: str, provides: str, *, bare: bool) -> list[tuple[SlotText, list[Segment]]]:
+        filling = [fragment for fragment in self.target.fragments if name in fragment.slots]
+        if bare:
+            filling = [each for each in filling if not each.gpu_only and "store" not in each.provides]
+        texts = [fragment.slots[name] for fragment in filling if not provides or provides in fragment.provides]
+        return [(text, segments) for text, segments in resolve(texts) if segments]
+
+    def _shell(self, text: SlotText, lines: str) -> str:
+        """Return what joins a fragment's shell to the start script: the text, or the file that it becomes."""
+        filled = self.render(lines, text.path)
+        if "{{" in filled:
+            return filled
+        path = f"files/fragments/{text.fragment}.sh"
+        self.plain[path] = filled
+        return f'{{{{ .Files.Get "{path}" | trim }}}}\n'
+
+    def _filled(self, name: str, *, in_list: bool = False) -> str:
+        """Return what reads the map that fragments fill in, if any does."""
+        if not self.slot(f"{name}.yaml", 0):
+            return ""
+        return f' (include "{self.chart}.slot.{name}" .)' if in_list else f' include "{self.chart}.slot.{name}" .'
+
+    # -- kinds
+
+    @property
+    def has_other_job(self) -> bool:
+        """Whether data programs run as a Job instead: it needs neither gang nor queue, and every cluster has it."""
+        return self.workload.api != "batch/v1" and any(launcher.task == "data" for launcher in self.target.launchers)
+
+    @cached_property
+    def defined_by_kind(self) -> set[str]:
+        """The definitions of the workload kind's own templates, without the chart's name before them."""
+        files = [file for folder in self.workload.folders for file in (folder / "templates").iterdir()]
+        names = [name for file in files for name in DEFINE.findall(read_text(file))]
+        return {name.partition("%>.")[2] for name in names}
+
+    def _job(self, indent: int) -> str:
+        return indented(self.common("job.yaml", indent=indent), indent).rstrip("\n")
+
+    def _workload_validate(self) -> str:
+        path = self.workload.path / "validate.tpl"
+        return self.render(read_text(path), path).rstrip("\n") if path.is_file() else ""
+
+    def _queue_needs(self) -> list[str]:
+        if "kueue" not in {fragment.name for fragment in self.target.fragments}:
+            return []
+        claims = any("resourceClaims.yaml" in fragment.slots for fragment in self.target.fragments)
+        return queue_needs(self.workload.name, claims=claims)
+
+    def _devices(self, fragment: Fragment) -> str:
+        contract = fragment.contract
+        return self.render(contract.devices, fragment.path / "fragment.yaml") if contract else ""
+
+    # -- scripts and programs
+
+    @cached_property
+    def scripts(self) -> dict[str, Path]:
+        """The scripts of a run, by name; a kind's own replaces the common one."""
+        folders = [folder / "files" for folder in (COMMON, *self.workload.folders)]
+        return {file.name: file for folder in folders if folder.is_dir() for file in sorted(folder.iterdir())}
+
+    def script(self, name: str) -> str:
+        """Return a script of every run. A stranger's tag can name no other file."""
+        if name not in self.scripts:
+            raise ValueError(f"common({name!r}): no such file; known: {', '.join(self.scripts)}")
+        path = self.scripts[name]
+        return self.render(read_text(path), path).rstrip("\n")
+
+    def _reading(self, launcher: Launcher, name: str) -> str:
+        """Return what reads a script or program of a launcher in a template: a file, or a definition."""
+        if name not in launcher.parts:
+            raise ValueError(f"launcher {launcher.name} has no {name!r}")
+        if name in launcher.definitions:
+            return f'include "{self.chart}.launcher.{launcher.name}.{launcher.definitions[name]}" .'
+        path = f"files/launchers/{launcher.name}/{name}"
+        self.plain[path] = self._part(launcher, name)
+        return f'.Files.Get "{path}"'
+
+    def _part(self, launcher: Launcher, name: str) -> str:
+        return self.render(launcher.parts.get(name, ""), launcher.path / name, launcher=launcher).rstrip("\n")
+
+
+def joined(segments: Sequence[Segment]) -> str:
+    """Return the text of segments."""
+    return "".join(segment.text for segment in segments)
+
+
+def indented(text: str, indent: int) -> str:
+    """Indent the lines of a text that are not empty."""
+    pad = " " * indent
+    return "\n".join(pad + line if line.strip() else line for line in text.split("\n"))
+
+
+def _fact(fact: re.Match[str], context: Mapping[str, object]) -> str:
+    """Fill in a fact; a name that the context lacks is a loop's, and jinja2's to fill."""
+    return str(attrgetter(fact[2])(context[fact[1]])) if fact[1] in context else fact[0]

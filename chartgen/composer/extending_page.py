@@ -1,0 +1,96 @@
+"""The generated reference page for authors of targets and fragments: every key, slot, helper and fact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from chartgen.composer import fragment, launcher, target, workload
+from chartgen.composer.definition import Field
+from chartgen.composer.library import BUILTIN, Library
+from chartgen.composer.vocabulary import Word, facts, helpers, keys, slots
+
+_HEAD = """\
+# Targets, fragments and launchers of your own: reference
+
+`chartgen new target|fragment|launcher NAME` writes a skeleton. [Add a cloud](../how-to/add-a-cloud.md) is a complete
+example, [Rules](rules.md) describes `rules.yaml`. `chartgen list slots`, `helpers` and `facts` print the tables
+below, also as JSON and with your own fragments (`--path`).
+"""
+_FRAGMENT = """\
+A fragment: a folder with this file and any of the slots below, `values.yaml`, `values.schema.json`,
+`rules.yaml`, `manifests/*.yaml` (objects of each run) and `setup/*.yaml` (objects of the setup chart)."""
+_LAUNCHER = f"""\
+A launcher: a folder with this file and any of {", ".join(f"`{part}`" for part in launcher.PARTS)},
+`values.yaml`, `values.schema.json` and `rules.yaml`."""
+_TARGET = "A target: the machines of a cloud, and what a chart for them consists of."
+_DEFINITIONS: dict[str, tuple[str, dict[str, Field]]] = {
+    "`targets/NAME.yaml`": (_TARGET, target.FIELDS),
+    "`fragments/NAME/fragment.yaml`": (_FRAGMENT, fragment.FIELDS),
+    "`launchers/NAME/launcher.yaml`": (_LAUNCHER, launcher.FIELDS),
+    "`workloads/NAME/workload.yaml`": ("A workload kind: the object around the pods of a run.", workload.FIELDS),
+}
+_SLOTS = """\
+Each slot is a file of that name in a fragment's folder. A `list` contains items, identified by the key behind `by`;
+a `map` contains keys; items start in column 1. Two fragments may define an item identically; different definitions are
+an error.
+"""
+_TEXT = """\
+chartgen fills `<%= %>` and `<% %>` (Jinja) when it builds a chart; Helm fills `{{ }}` when it renders the chart.
+
+| tag | value |
+|---|---|
+| `<%= chart %>` | the chart's name, with which every helper's name begins |
+| `<%= indent %>` | in slots: the file's column in the chart; end text of several lines in `nindent <%= indent + N %>` |
+| `<%= target.name %>`, `<%= target.platform %>`, `target.machines` | facts of the target file |
+| `<%= workload %>`, `<%= container %>` | the workload kind, and the name of the program's container |
+| `<%= setup %>` | whether the text goes into the setup chart |
+| `<%= version %>` | the version of chartgen |
+
+`validate.tpl` appends a sentence to `$check.problems` to refuse values, and may use:
+
+| variable | value |
+|---|---|
+| `.Values` | the chart's values; also `$v`, as rules name them |
+| `$machine` | `gpus`, `gpu`, `capacity` and `fabric` of the machine type |
+| `$launcher` | `task`, `processes`, `image`, ... of the chosen launcher |
+| `$gpus` | GPUs that the run uses of each machine |
+| `$fact` | the facts of rules, as a map |
+
+`beforeLaunch.sh` runs with bash, `set -euo pipefail`, on each machine. `NODE_RANK` is the machine's number, the
+variables of `env.yaml` are set, and `source_profile FILE` reads a vendor's environment file; variables of the release
+keep their values.
+"""
+_HELPERS = """\
+Include a helper with `{{ include "<%= chart %>.NAME" . }}`, or with the list that it takes. A helper of a fragment
+exists in charts that list the fragment. Its result is text: convert it with `int64`, `fromYaml` or `fromYamlArray`.
+"""
+_FACTS = "Rules name values by their dotted keys, and these facts. `each` is the item of a rule's `each`.\n"
+
+
+def extending_page() -> str:
+    """Return the page in Markdown, without a mark of its generator."""
+    library = Library((BUILTIN,))
+    text = _HEAD
+    for title, (meaning, fields) in _DEFINITIONS.items():
+        text += f"\n## {title}\n\n{meaning}\n\n{_table(('key', 'type', 'meaning'), _rows(keys(fields)))}"
+    text += f"\n## Slots\n\n{_SLOTS}\n"
+    text += _table(("slot", "content", "what it fills"), _rows(slots(library)))
+    text += "".join(f"\n`{each.name}`:\n\n```{_language(each.name)}\n{each.example}```\n" for each in slots(library))
+    text += f"\n## Text of templates\n\n{_TEXT}\n## Helpers\n\n{_HELPERS}\n"
+    own = [each for each in helpers(library) if (BUILTIN / "fragments" / each.fragment).is_dir()]
+    text += _table(("helper", "fragment", "result"), [(f"`{each.name}`", each.fragment, each.meaning) for each in own])
+    return f"{text}\n## Facts of rules\n\n{_FACTS}\n{_table(('fact', 'type', 'meaning'), _rows(facts(library)))}"
+
+
+def _rows(words: Iterable[Word]) -> Iterator[tuple[str, str, str]]:
+    for each in words:
+        yield f"`{each.name}`", each.kind, f"{each.meaning}; required" if each.required else each.meaning
+
+
+def _language(name: str) -> str:
+    return {"yaml": "yaml", "sh": "bash"}.get(name.rpartition(".")[2], "text")
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)

@@ -1,0 +1,69 @@
+"""The values of a chart with their schema: what users set, joined from the common ones, fragments and launchers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from chartgen.composer.chart_tags import COMMON, Tags, indented
+from chartgen.composer.launcher import Launcher
+from chartgen.composer.library import BUILTIN
+from chartgen.composer.schema import chart_schema, schema_text
+from chartgen.composer.target import Target
+from chartgen.composer.value_docs import Row
+from chartgen.composer.values import Part, check_parts, join_parts, place_of, with_defaults
+from chartgen.errors import ChartgenError, Problem
+from chartgen.helm.schema import SCHEMA_FILE, validate
+from chartgen.helm.yaml import load, read_text, require_map
+
+_MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
+
+
+def interface_of(tags: Tags) -> tuple[dict[str, str], list[Row]]:
+    """Compose the values of a chart and their schema.
+
+    Returns:
+        Files of the chart, name -> text, and a row for each value.
+
+    Raises:
+        ChartgenError: Values without a schema, defaults that break it, text that does not render.
+    """
+    target = tags.target
+    folders = [COMMON, *tags.workload.folders, *(fragment.path for fragment in target.fragments)]
+    parts = [_part(tags, folder / "values.yaml") for folder in folders if (folder / "values.yaml").is_file()]
+    check_parts(parts)
+    text = join_parts(parts) + "\nlaunchers:\n"
+    for launcher in target.launchers:
+        text += f"  {launcher.name}:\n" + indented(_launcher_values(tags, launcher), 4)
+    text, table = with_defaults(text, target.document, target.values)
+    schema = chart_schema(target, folders, table)
+    if not target.library.is_builtin(target.path):  # chartgen's own are checked by its tests
+        _check_defaults(target, text, schema, parts)
+    return {"values.yaml": _MODELINE + text, SCHEMA_FILE: schema_text(schema) + "\n"}, table
+
+
+def _part(tags: Tags, path: Path) -> Part:
+    source = read_text(path)
+    return Part(path, source, tags.render(source, path))
+
+
+def _launcher_values(tags: Tags, launcher: Launcher) -> str:
+    paths = [BUILTIN / "launchers" / "values.yaml", launcher.path / "values.yaml"]
+    return "".join(tags.render(read_text(path), path, launcher=launcher) for path in paths if path.is_file())
+
+
+def _check_defaults(target: Target, text: str, schema: dict[str, Any], parts: list[Part]) -> None:
+    from chartgen.helm.values import coalesce
+
+    data = coalesce(require_map(load(text, "values.yaml"), "values.yaml"), {})
+    problems = validate(data, schema, lambda keys: place_of(tuple(keys), parts, target.document))
+    if problems:
+        raise ChartgenError(map(_undescribed, problems))
+
+
+def _undescribed(problem: Problem) -> Problem:
+    """Report an unknown key in a fragment's values with the schema beside it, which may describe it."""
+    unknown = problem.message.startswith("unknown key") and Path(problem.path or "").name == "values.yaml"
+    if not unknown or problem.hint.endswith("?"):
+        return problem
+    return problem._replace(hint=f"describe it in {SCHEMA_FILE} beside this file")

@@ -1,0 +1,55 @@
+"""Find presets with their overlays, and examples of site files: in chartgen's `values/`, then in the user's folders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from chartgen.composer.library import BUILTIN, Library
+from chartgen.errors import Problem, UsageError, did_you_mean
+
+# A package carries the repository's `values/` inside; a working copy reads it in place.
+_PACKAGED = BUILTIN.parent / "presets"
+VALUES = _PACKAGED if _PACKAGED.is_dir() else BUILTIN.parents[1] / "values"
+_SITE = "site."
+
+
+def presets(library: Library) -> dict[str, Path]:
+    """Return the file of each preset by name, sorted; a user's preset replaces chartgen's of the same name."""
+    found = {file.stem: file for folder in _folders(library) for file in folder.glob("*.yaml")}
+    return {name: found[name] for name in sorted(found) if not name.startswith((_SITE, "."))}
+
+
+def preset_layers(name: str, target: str, library: Library) -> list[Path]:
+    """Return the values files of a preset on a target, lowest first: the preset, then its overlay, if any.
+
+    Args:
+        name: The preset.
+        target: The name of the target.
+        library: The folders to search besides chartgen's own.
+
+    Raises:
+        UsageError: No folder contains the preset; the hint lists similar names.
+    """
+    known = presets(library)
+    if name not in known:
+        raise UsageError(Problem(f"unknown preset {name!r}", hint=did_you_mean(name, known)))
+    overlays = [folder / target / f"{name}.yaml" for folder in _folders(library)]
+    return [known[name], *[overlay for overlay in overlays if overlay.is_file()][-1:]]
+
+
+def site_example(target: str, library: Library) -> Path | None:
+    """Return the example of a target's site file, if a folder contains one."""
+    examples = [folder / f"{_SITE}{target}.example.yaml" for folder in _folders(library)]
+    return next((example for example in reversed(examples) if example.is_file()), None)
+
+
+def described(preset: Path) -> str:
+    """Return the first sentence of a preset's comments."""
+    lines = preset.read_text(encoding="utf-8").splitlines()
+    comments = (line[1:].strip() for line in lines if line.startswith("#"))
+    first = next((comment for comment in comments if not comment.startswith("yaml-language-server:")), "")
+    return first.partition(". ")[0].rstrip(".:,")
+
+
+def _folders(library: Library) -> list[Path]:
+    return [VALUES, *(root / "values" for root in library.roots if root != BUILTIN)]

@@ -1,0 +1,212 @@
+"""Rules of `rules.yaml`: what a chart refuses and `chartgen check` reports, from one text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from chartgen.composer.definition import Field, check_fields
+from chartgen.composer.expressions import ExpressionError, fields, parse
+from chartgen.composer.library import BUILTIN, Library
+from chartgen.composer.target import Target
+from chartgen.errors import ChartgenError, Problem
+from chartgen.findings import Severity
+from chartgen.helm.yaml import Document, Keys, load_file, type_name
+
+FILE = "rules.yaml"
+COMMON = BUILTIN / "workloads" / "common"
+TASKS = ("train", "data", "test")
+FIELDS = {
+    "id": Field("string", "stable id of the finding; several rules may share one", required=True),
+    "meaning": Field(
+        "string", "one sentence: what the limit is, and why; a later rule of the same id may leave it out"
+    ),
+    "source": Field("string", "where the limit comes from; a later rule of the same id may leave it out"),
+    "severity": Field(
+        "string", "`error`, which `helm install` refuses too; `warning` is for check alone", enum=("error", "warning")
+    ),
+    "tasks": Field("array", "the launchers' tasks that it is for: train, data, test; absent = all", of="string"),
+    "about": Field(
+        "string",
+        "`model`: it counts where the values describe the model that is trained; absent = always",
+        enum=("model",),
+    ),
+    "each": Field("string", "expression of a list: the rule is judged for each item, which is called `each`"),
+    "when": Field("string", "expression: when the rule counts; absent = always"),
+    "require": Field("string", "expression that must be true", required=True),
+    "key": Field("string", "dotted key of the value to change; may contain {expressions}", required=True),
+    "also": Field(
+        "array", "other keys that play a part: the finding is at the last one that the user set", of="string"
+    ),
+    "message": Field("string", "what is wrong, without the key; may contain {expressions}", required=True),
+    "hint": Field("string", "what to do instead; may contain {expressions}", required=True),
+}
+EXPRESSIONS = ("each", "when", "require")
+_ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
+_TEXTS = ("key", "message", "hint")
+_SHARED = ("meaning", "source", "tasks", "about", "severity")
+
+
+@dataclass(frozen=True)
+class ValuesRule:
+    """One rule; its fields are those of `FIELDS`.
+
+    Args:
+        document: The file that it is from.
+        index: Its place in that file.
+        launcher: The launcher that it belongs to; empty for all.
+    """
+
+    id: str
+    meaning: str
+    source: str
+    severity: Severity
+    tasks: tuple[str, ...]
+    about: str
+    each: str
+    when: str
+    require: str
+    key: str
+    also: tuple[str, ...]
+    message: str
+    hint: str
+    document: Document
+    index: int
+    launcher: str = ""
+
+    def texts(self) -> Iterator[tuple[Keys, str]]:
+        """Yield the texts with expressions in braces, each with its place in the rule."""
+        yield from (((field,), getattr(self, field)) for field in ("key", "message", "hint"))
+        yield from ((("also", number), text) for number, text in enumerate(self.also))
+
+    def problem(self, at: Keys, error: ExpressionError) -> Problem:
+        """Return what is wrong with an expression of the rule, at the place of its text."""
+        place = self.document.text_position((self.index, *at), error.column - 1)
+        return Problem(f"{at[0]} of rule {self.id}: {error.message}", self.document.path, *place, error.hint)
+
+
+def rules_of(target: Target, workload: Iterable[Path], launcher: str = "") -> list[ValuesRule]:
+    """Return the rules of a target's charts: common ones, the launchers', the workload kind's, the fragments'.
+
+    Args:
+        target: The target.
+        workload: The folders of the workload kind.
+        launcher: Leave out the rules of all launchers but this one; empty = none.
+
+    Raises:
+        ChartgenError: A file that is not as it should be.
+    """
+    found = [*read_rules(COMMON / FILE)]
+    for each in target.launchers:
+        found += read_rules(each.path / FILE, each.name) if launcher in ("", each.name) else ()
+    for folder in workload:
+        found += read_rules(folder / FILE)
+    for fragment in target.fragments:
+        found += read_rules(fragment.path / FILE, tasks=("train", "test") if fragment.gpu_only else TASKS)
+    if problems := list(_clashes(found, target.library)):
+        raise ChartgenError(problems)
+    return found
+
+
+def _clashes(rules: Iterable[ValuesRule], library: Library) -> Iterator[Problem]:
+    """Report ids of users' rules that mean something else in another file; copies of a file are allowed."""
+    first: dict[str, ValuesRule] = {}
+    for rule in rules:
+        known = first.setdefault(rule.id, rule)
+        if known.document.path == rule.document.path or known.meaning == rule.meaning:
+            continue
+        if not library.is_builtin(Path(rule.document.path)):
+            yield rule.document.problem(
+                f"there is already a rule {rule.id} in {known.document.path}", (rule.index, "id"), "choose another id"
+            )
+
+
+def builtin_rules() -> list[ValuesRule]:
+    """Return all rules of chartgen's own files."""
+    found: list[ValuesRule] = []
+    for path in sorted(BUILTIN.rglob(FILE)):
+        found += read_rules(path, path.parent.name if path.parent.parent.name == "launchers" else "")
+    return found
+
+
+def read_rules(path: Path, launcher: str = "", tasks: tuple[str, ...] = TASKS) -> tuple[ValuesRule, ...]:
+    """Return the rules of one file; none if the file does not exist.
+
+    Args:
+        path: The file.
+        launcher: The launcher that the rules belong to; empty for all.
+        tasks: The tasks that the folder applies to at all.
+
+    Raises:
+        ChartgenError: Unknown keys, wrong types, and expressions that are none, all at once.
+    """
+    try:
+        state = path.stat()
+    except FileNotFoundError:
+        return ()
+    return _read(path, launcher, tasks, (state.st_mtime_ns, state.st_size))
+
+
+@lru_cache(maxsize=256)
+def _read(path: Path, launcher: str, tasks: tuple[str, ...], _state: tuple[int, int]) -> tuple[ValuesRule, ...]:
+    document = load_file(path)
+    if not isinstance(document.data, list):
+        raise ChartgenError(Problem(f"must be a list of rules, not {type_name(document.data)}", path, 1, 1))
+    if problems := list(_misfits(document, document.data)):
+        raise ChartgenError(problems)
+    rows: Any = document.data
+    first: dict[str, dict[str, Any]] = {}
+    rules = []
+    for index, row in enumerate(rows):
+        shared = first.setdefault(row["id"], {key: row[key] for key in _SHARED if key in row})
+        rules.append(_rule(document, index, {**shared, **row}, launcher, tasks))
+    if not path.is_relative_to(BUILTIN) and (problems := list(_faults(rules))):
+        raise ChartgenError(problems)
+    return tuple(rules)
+
+
+def _misfits(document: Document, rows: list[Any]) -> Iterator[Problem]:
+    explained = set()
+    for index, row in enumerate(rows):
+        if not isinstance(row, dict):
+            yield document.problem(f"a rule must be a map, not {type_name(row)}", (index,))
+            continue
+        yield from check_fields(document, row, FIELDS, (index,))
+        if isinstance(name := row.get("id"), str) and name and not _ID.fullmatch(name):
+            hint = "use small letters, digits and dashes"
+            yield document.problem(f"{name[:40]!r} is not an id", (index, "id"), hint)
+        for key in ("meaning", "source"):
+            if row.get("id") not in explained and key not in row:
+                yield document.problem(f"the key {key!r} is missing", (index,), f"add it: {FIELDS[key].description}")
+        explained.add(row.get("id"))
+        tasks = row.get("tasks")
+        for task in tasks if isinstance(tasks, list) else ():
+            if task not in TASKS:
+                yield document.problem(f"unknown task {task!r}", (index, "tasks"), f"known: {', '.join(TASKS)}")
+
+
+def _rule(document: Document, index: int, row: dict[str, Any], launcher: str, tasks: tuple[str, ...]) -> ValuesRule:
+    texts: dict[str, Any] = {
+        key: " ".join(row.get(key, "").split()) for key in ("id", "meaning", "source", "about", *EXPRESSIONS, *_TEXTS)
+    }
+    own = tuple(task for task in row.get("tasks", tasks) if task in tasks)
+    more: dict[str, Any] = {"severity": row.get("severity", "error"), "tasks": own, "also": tuple(row.get("also", ()))}
+    return ValuesRule(**texts, **more, document=document, index=index, launcher=launcher)
+
+
+def _faults(rules: Iterable[ValuesRule]) -> Iterator[Problem]:
+    """Report expressions that cannot be parsed; names and types are checked with the schema of a chart."""
+    for rule in rules:
+        every: list[tuple[Keys, str, Callable[[str], object]]] = [
+            ((field,), text, parse) for field in EXPRESSIONS if (text := getattr(rule, field))
+        ]
+        every += [(at, text, lambda text: list(fields(text))) for at, text in rule.texts()]
+        for at, text, read in every:
+            try:
+                read(text)
+            except ExpressionError as error:
+                yield rule.problem(at, error)

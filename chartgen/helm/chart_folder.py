@@ -1,0 +1,184 @@
+"""A chart's folder, read as Helm reads it: `.helmignore`, links, limits, and packaged subcharts as data."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.helm.helmignore import NAME as HELMIGNORE
+from chartgen.helm.helmignore import Ignored
+from chartgen.helm.schema import SCHEMA_FILE
+from chartgen.helm.yaml import load, require_map
+
+# Helm's own limits (helm.sh/helm/v4 pkg/chart/loader/archive: MaxDecompressedFileSize, MaxDecompressedChartSize).
+LARGEST_FILE = 5 * 1024 * 1024
+LARGEST_CHART = 100 * 1024 * 1024
+MOST_FILES = 20_000
+# Files that Helm reads besides templates. Helm converts bytes that are not text, and no rule has checked the result.
+_TEXTS = frozenset({"Chart.yaml", "values.yaml", SCHEMA_FILE, "requirements.yaml"})
+_CIRCLES = ("is a link to a folder, in which Helm runs in circles", "remove it")
+
+
+class Folder(NamedTuple):
+    """The content of a chart's folder that Helm reads.
+
+    Args:
+        name: The chart's name; the folder's name when Chart.yaml is broken.
+        texts: Its texts, path -> text, without those that `.helmignore` excludes.
+        data: Its files that are not text, path -> bytes.
+        schemas: Schemas that `.helmignore` excludes but Helm may still apply.
+        problems: Faults that keep Helm from reading the folder, or make it read something else.
+        digest: Identifies this content.
+    """
+
+    name: str
+    texts: dict[str, str]
+    data: dict[str, bytes]
+    schemas: dict[str, str]
+    problems: list[Problem]
+    digest: str
+
+
+def read_folder(path: Path, *, links_out: bool = False) -> Folder:
+    """Read the folder of a chart, without loading files that are too large.
+
+    Args:
+        path: The folder.
+        links_out: Whether to follow links that lead out of it, as Helm does; otherwise they are a problem.
+
+    Raises:
+        ChartgenError: The folder is not a chart.
+    """
+    if not (path / "Chart.yaml").is_file():
+        raise ChartgenError(Problem("is not a chart: it has no Chart.yaml", path, hint="give the folder of a chart"))
+    reading = _Reading(path, None if links_out else Path(os.path.realpath(path)))
+    for entry in reading.walk():
+        reading.take(entry)
+        if reading.total > LARGEST_CHART or reading.count > MOST_FILES:
+            limits = f"more than {LARGEST_CHART / 1e6:.0f} MB or {MOST_FILES:,} files, Helm reads them all"
+            reading.report("Chart.yaml", f"has {limits}", "move data out of the chart")
+            break
+    name = _name(reading.texts.get("Chart.yaml", ""), path, reading.problems)
+    texts = dict(sorted(reading.texts.items()))
+    return Folder(name, texts, reading.data, reading.schemas, reading.problems, reading.digest.hexdigest())
+
+
+class _Entry(NamedTuple):
+    """A file or a link in a chart's folder.
+
+    Args:
+        path: Its path.
+        circles: Whether it is a link to a folder above it.
+        left_out: Whether `.helmignore` excludes it.
+    """
+
+    path: Path
+    circles: bool
+    left_out: bool
+
+
+class _Reading:
+    """The files read so far from a chart's folder, in the order of the walk."""
+
+    def __init__(self, path: Path, root: Path | None) -> None:
+        self.path, self.root, self.total, self.count = path, root, 0, 0
+        self.problems: list[Problem] = []
+        self.texts: dict[str, str] = {}
+        self.data: dict[str, bytes] = {}
+        self.schemas: dict[str, str] = {}
+        self.digest = hashlib.sha256()
+
+    def report(self, name: str, message: str, hint: str) -> None:
+        self.problems.append(Problem(message, name, hint=hint))
+
+    def walk(self) -> Iterator[_Entry]:
+        """Yield the entries of the folder; follow links to other folders, as Helm does."""
+        left, ignored = [(self.path, frozenset((os.path.realpath(self.path),)), False)], self._ignored()
+        while left:
+            folder, above, within = left.pop()
+            for file in sorted(folder.iterdir()):
+                is_folder, real = file.is_dir(), os.path.realpath(file)
+                if file.name == ".git" and file.exists():
+                    continue
+                # Helm reads the target of a link before it checks whether the link is ignored.
+                name = file.relative_to(self.path).as_posix()
+                left_out = within or (file.exists() and ignored(name, folder=is_folder))
+                if file.is_symlink() or not is_folder:
+                    yield _Entry(file, real in above, left_out)
+                if is_folder and real not in above and not (file.is_symlink() and fault(file, self.root)):
+                    left.append((file, above | {real}, left_out))
+
+    def take(self, entry: _Entry) -> None:
+        """Read a file; of the excluded files, only those that Helm may still read: links, schemas and archives."""
+        file, name = entry.path, entry.path.relative_to(self.path).as_posix()
+        self.count += not entry.left_out
+        wrong = _CIRCLES if entry.circles and not entry.left_out else fault(file, self.root)
+        if entry.left_out and not file.is_symlink() and (wrong or not _read_anyway(file)):
+            return
+        if wrong:
+            self.report(name, *wrong)
+        elif file.is_file():
+            data = file.read_bytes()
+            self.total += len(data)
+            self.digest.update(f"{name}\0{len(data)}\0".encode("utf-8", "surrogateescape") + data)
+            if not entry.left_out:
+                self._sort(name, data)
+            elif file.name == SCHEMA_FILE:
+                self.schemas[name] = data.decode("utf-8", "replace").removeprefix("\ufeff")
+
+    def _sort(self, name: str, data: bytes) -> None:
+        *folders, file = name.split("/")
+        if (text := _text(data)) is not None:
+            self.texts[name] = text
+        elif file in _TEXTS or "templates" in folders:
+            self.report(name, "is not UTF-8 text", "save it as UTF-8")
+        else:
+            self.data[name] = data
+
+    def _ignored(self) -> Ignored:
+        file = self.path / HELMIGNORE
+        return Ignored(_text(file.read_bytes()) or "" if file.is_file() and not fault(file, self.root) else "")
+
+
+def fault(file: Path, root: Path | None) -> tuple[str, str] | None:
+    """Return the fault of a file or link and its fix; None when Helm may read it.
+
+    Args:
+        file: The file.
+        root: The resolved folder that links must not leave; None when they may.
+    """
+    if file.is_symlink():
+        real = Path(os.path.realpath(file))
+        if not real.exists():
+            return "is a link to nothing", "remove it"
+        if root and not real.is_relative_to(root):
+            return "is a link out of the chart", "replace the link by a copy"
+    if not file.is_file():
+        return None if file.is_dir() else ("is neither a file nor a folder", "remove it")
+    if (size := file.stat().st_size) > LARGEST_FILE:
+        return f"has {size / 1e6:.0f} MB, Helm reads at most {LARGEST_FILE / 1e6:.0f} MB of a file", "move it out"
+    return None
+
+
+def _read_anyway(file: Path) -> bool:
+    return file.name == SCHEMA_FILE or file.suffix == ".tgz"
+
+
+def _name(head: str, path: Path, problems: list[Problem]) -> str:
+    """Return the chart's name; the folder's name when Chart.yaml is broken."""
+    try:
+        return str(require_map(load(head, "Chart.yaml"), "Chart.yaml").get("name", path.resolve().name))
+    except ChartgenError as error:
+        problems += error.problems
+        return path.resolve().name
+
+
+def _text(data: bytes) -> str | None:
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")  # as Helm's loader does
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,38 @@
+{{/* The end of a machine's start script: torchrun starts one process for each GPU. */}}
+{{- define "<%= chart %>.launch" }}
+<% if "beforeRendezvous" in defined %>
+{{- include "<%= chart %>.beforeRendezvous" . }}
+<% endif %>
+{{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "<%= chart %>.rendezvousFlags" . | nindent 4 | trim) | trim }}
+{{- if include "<%= chart %>.transport" . }}
+
+{{ .Files.Get "files/transport.sh" | trim }}
+{{- end }}
+
+meet "$MASTER_PORT"
+<% for launcher in target.launchers if "launch.sh" in launcher.parts %>
+{{- if eq .Values.launcher "<%= launcher.name %>" }}
+{{- with <%= reading(launcher, "launch.sh") %> | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+<% endfor %>
+{{- if .Values.profile.enabled }}
+{{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
+{{- end }}
+{{- if include "<%= chart %>.watched" . }}
+code=0
+run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
+# torchrun reports 1, whatever the exit code of its processes.
+if [[ -e $CHARTGEN_PROCESSES.hung ]]; then code=75; fi
+exit "$code"
+{{- else }}
+run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@"
+{{- end }}
+{{- end }}
+
+{{/* Script of every process of a GPU program: it knows its rank, and becomes the program. */}}
+{{- define "<%= chart %>.rank" -}}
+{{ .Files.Get "files/rank.sh" | trim }}
+{{- include "<%= chart %>.rankProgram" . }}
+{{- end }}

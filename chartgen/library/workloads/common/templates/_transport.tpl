@@ -1,0 +1,29 @@
+<% for fragment in target.fragments if fragment.contract %>
+{{/* Adapters of a machine that <%= fragment.name %> promises with these values. */}}
+{{- define "<%= chart %>.transport.<%= fragment.name %>" -}}
+<%= devices(fragment) %>
+{{- end }}
+
+<% endfor %>
+{{/* What NCCL must report before a run of several machines trains, as YAML; nothing when nothing is promised. */}}
+{{- define "<%= chart %>.transport" -}}
+{{- if and (include "<%= chart %>.gpu" .) (gt (include "<%= chart %>.nodes" . | int64) 1) (ne .Values.network.transportCheck "off") }}
+<% for fragment in target.fragments if fragment.contract %>
+{{- with include "<%= chart %>.transport.<%= fragment.name %>" . | trim | int64 }}
+promise: <%= fragment.transport | quoted %>
+reports: <%= fragment.contract.reports | quoted %>
+links: <%= fragment.contract.links | quoted %>
+device: <%= fragment.contract.device | quoted %>
+devices: {{ . }}
+why: <%= fragment.contract.why | quoted %>
+refutedBy: <%= fragment.contract.refuted_by | quoted %>
+check: {{ $.Values.network.transportCheck }}
+{{- end }}
+<% endfor %>
+{{- end }}
+{{- end }}
+
+{{/* Whether a broken promise ends the run: "true" or nothing. */}}
+{{- define "<%= chart %>.transportFails" -}}
+{{- if and (eq .Values.network.transportCheck "fail") (include "<%= chart %>.transport" .) }}true{{ end }}
+{{- end }}

@@ -1,0 +1,35 @@
+{{/* Address of the first machine by number; the master passes on the first in the order of the network. */}}
+{{- define "<%= chart %>.rendezvous" -}}
+{{- printf "%s-worker-0.%s" (include "<%= chart %>.run" .) (include "<%= chart %>.run" .) }}
+{{- end }}
+
+{{/*
+What the run is. `suspend` is Kueue's to set. The operator warns of a restart policy in a pod's own spec. A worker's
+container starts again only where the master does: a run without restarts keeps the pod that failed, and its log.
+*/}}
+{{- define "<%= chart %>.kindSpec" -}}
+slotsPerWorker: {{ include "<%= chart %>.gpusPerNode" . }}
+launcherCreationPolicy: WaitForWorkersReady
+runPolicy:
+  # After the end the machines are freed; pods that have ended keep their logs.
+  cleanPodPolicy: Running
+  # The master's script counts the restarts: the operator's would also repeat a run that did not get its network.
+  backoffLimit: 0
+mpiReplicaSpecs:
+  Launcher:
+    replicas: 1
+    restartPolicy: Never
+    template:
+      {{- include "<%= chart %>.master" . | replace "\n  restartPolicy: Never" "" | nindent 6 }}
+  Worker:
+    replicas: {{ include "<%= chart %>.nodes" . }}
+    restartPolicy: {{ .Values.run.maxRestarts | empty | ternary "Never" "OnFailure" }}
+    template:
+      {{- include "<%= chart %>.pod" . | replace "\n  restartPolicy: Never" "" | nindent 6 }}
+<%= slot("workloadSpec.yaml", 0) %>
+{{- end }}
+
+{{- define "<%= chart %>.masterEnv" }}
+- name: MPI_RESTARTS
+  value: {{ .Values.run.maxRestarts | int64 | quote }}
+{{- end }}

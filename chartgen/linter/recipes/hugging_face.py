@@ -1,0 +1,158 @@
+"""Describe a model of the Hugging Face hub by portable values: the `model` block of its config.json.
+
+The keys are those of huggingface/transformers v4.57.1, src/transformers/models (llama, mistral, mixtral, gpt2, qwen3,
+qwen3_moe, deepseek_v3, gpt_oss: configuration_*.py); version 5 keeps `rope_theta` in `rope_parameters`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.helm.yaml import Document, Plain, load, read_text, require_map
+
+# Portable key -> names of the hub, the first that is there; 0 and "" count as not there.
+_KEYS = {
+    "layers": ("num_hidden_layers", "n_layer"),
+    "hiddenSize": ("hidden_size", "n_embd"),
+    "ffnHiddenSize": ("moe_intermediate_size", "intermediate_size", "n_inner"),
+    "attentionHeads": ("num_attention_heads", "n_head"),
+    "queryGroups": ("num_key_value_heads",),
+    "vocabularySize": ("vocab_size",),
+    "experts": ("num_local_experts", "num_experts", "n_routed_experts"),
+    "expertsPerToken": ("num_experts_per_tok",),
+    "rotaryBase": ("rope_theta",),
+}
+_REQUIRED = ("layers", "hiddenSize", "attentionHeads", "vocabularySize")
+# Families whose layers are those of a portable one; of others, each layer may compute something else.
+_FAMILIES = {"gpt2": "gpt", "llama": "llama", "mistral": "llama", "mixtral": "mixtral"}
+# Keys that describe no layer: weights, tokens, how the hub's own code runs, and how often a router's loss counts.
+_IDLE = frozenset(
+    (
+        *("architectures", "auto_map", "model_type", "torch_dtype", "dtype", "transformers_version", "use_cache"),
+        *("_name_or_path", "pretraining_tp", "bos_token_id", "eos_token_id", "pad_token_id", "quantization_config"),
+        *("output_router_logits", "tie_word_embeddings", "initializer_range", "max_position_embeddings", "n_positions"),
+        *("n_ctx", "task_specific_params", "intermediate_size", "rope_theta", "rope_parameters"),
+    )
+)
+# Values that mean what Megatron computes anyway, by key.
+_USUAL: dict[str, tuple[Plain, ...]] = {
+    "hidden_act": ("silu",),
+    "activation_function": ("gelu_new", "gelu"),
+    "rms_norm_eps": (1e-5,),
+    "layer_norm_epsilon": (1e-5,),
+    "decoder_sparse_step": (1,),
+    "moe_layer_freq": (1,),
+}
+# Options of Megatron-Bridge that state what the values cannot (v0.5.1, src/megatron/bridge/models/*/*_bridge.py).
+_OPTIONS = {
+    "head_dim": "model.kv_channels",
+    "rms_norm_eps": "model.layernorm_epsilon",
+    "layer_norm_epsilon": "model.layernorm_epsilon",
+    "rope_scaling": "model.rope_scaling and model.rope_scaling_factor, for rope_type llama3,",
+    "attention_bias": "model.add_qkv_bias",
+    "first_k_dense_replace": "model.moe_layer_freq",
+    "n_shared_experts": "model.moe_shared_expert_intermediate_size",
+    "num_nextn_predict_layers": "model.mtp_num_layers",
+    "router_aux_loss_coef": "model.moe_aux_loss_coeff",
+    "kv_lora_rank": "model.kv_lora_rank, with model.multi_latent_attention",
+    "q_lora_rank": "model.q_lora_rank, with model.multi_latent_attention",
+}
+# Longer values are left out of messages.
+_SHORT = 40
+
+
+@dataclass(frozen=True)
+class Described:
+    """A model of the hub: its `model` block, and what that does not state."""
+
+    model: dict[str, Plain]
+    left: list[Problem]
+
+
+def describe(path: Path, name: str) -> Described:
+    """Return the values of `model` that a config.json describes, and every setting without a portable key.
+
+    Raises:
+        ChartgenError: The file is not a map, or lacks a size that every model has.
+    """
+    # Some files are indented with tabs, which only JSON permits; no text contains one.
+    document = load(read_text(path).replace("\t", " "), path)
+    given = require_map(document, path.name)
+    sizes = {key: value for key in _KEYS if (value := _first(given, key)[1]) is not None}
+    problems = [
+        document.problem(f"{key!r} is missing or not a whole number above 0", hint=f"add {' or '.join(_KEYS[key])}")
+        for key in _REQUIRED
+        if key not in sizes
+    ]
+    if problems:
+        raise ChartgenError(problems)
+    if "experts" not in sizes:
+        sizes.pop("expertsPerToken", None)
+    model: dict[str, Plain] = {"name": name, "family": _family(given, sizes), **sizes}
+    if _number(given.get("initializer_range")):
+        model["initStandardDeviation"] = _number(given["initializer_range"])
+    if isinstance(given.get("tie_word_embeddings"), bool):
+        model["tiedEmbeddings"] = given["tie_word_embeddings"]
+    return Described(model, _left(document, given, sizes, str(model["family"])))
+
+
+def _first(given: dict[str, Plain], key: str) -> tuple[str, int | None]:
+    """Return the hub's key of a size and its value, if the file has it."""
+    rope = given.get("rope_parameters")
+    every = {**(rope if isinstance(rope, dict) else {}), **given}
+    for name in _KEYS[key]:
+        value = _number(every.get(name))
+        if value and value > 0 and value == int(value):
+            return name, int(value)
+    return "", None
+
+
+def _number(value: Plain) -> float | None:
+    """Return a number, also one that YAML reads as text, such as 1e-05."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if abs(found) < 1e12 else None
+
+
+def _family(given: dict[str, Plain], sizes: dict[str, int]) -> str:
+    known = _FAMILIES.get(str(given.get("model_type")))
+    return known or ("mixtral" if "experts" in sizes else "llama" if _first(given, "rotaryBase")[0] else "gpt")
+
+
+def _left(document: Document, given: dict[str, Plain], sizes: dict[str, int], family: str) -> list[Problem]:
+    """Return one problem for each setting that the model block does not state."""
+    taken = {_first(given, key)[0] for key in _KEYS}
+    kind = str(given.get("model_type"))
+    found = []
+    if kind not in _FAMILIES:
+        hint = "train it by its recipe of Megatron-Bridge (launchers.megatron-bridge.recipe), or check every layer"
+        message = f"model_type {kind} is not a portable family; {family} is the nearest, and its layers may differ"
+        found.append(document.problem(message, ("model_type",) if "model_type" in given else (), hint))
+    for key, value in given.items():
+        if key not in taken and key not in _IDLE and not _is_usual(key, value, sizes):
+            option = _OPTIONS.get(key)
+            hint = f"Megatron-Bridge has {option} in launchers.megatron-bridge.config" if option else ""
+            found.append(document.problem(f"{_shown(key, value)} has no portable key", (key,), hint))
+    return found
+
+
+def _shown(key: str, value: Plain) -> str:
+    text = json.dumps(value)
+    return f"{key} {text}" if len(text) < _SHORT else key
+
+
+def _is_usual(key: str, value: Plain, sizes: dict[str, int]) -> bool:
+    """Report whether a setting is off, or what Megatron computes without it."""
+    if value in (None, False, 0, "", [], {}) or (key.endswith(("dropout", "pdrop")) and _number(value) == 0):
+        return True
+    if key == "head_dim":
+        return _number(value) == sizes["hiddenSize"] / sizes["attentionHeads"]
+    usual = _USUAL.get(key, ())
+    return value in usual or _number(value) in [each for each in usual if isinstance(each, int | float)]

@@ -1,0 +1,54 @@
+"""Lines of any program, read by the expressions in `launchers.torchrun.metrics` of the values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chartgen.checks.line_patterns import LinePatterns, compile_lines
+from chartgen.errors import ChartgenError, Problem
+from chartgen.metrics.read.events import Event, Step
+from chartgen.metrics.read.prefix import Prefix, written
+from chartgen.metrics.read.readers import Reader
+
+_COLOUR = re.compile(rb"\x1b\[[\d;]{0,20}m")
+# An expression looks at each character once from each place, so that a long line of noise takes milliseconds.
+_LONGEST = 2000
+
+
+def patterns_of(values: Mapping[str, Any]) -> LinePatterns | None:
+    """Return the expressions of a run's values; None without any.
+
+    Raises:
+        ChartgenError: One is not accepted.
+    """
+    own = (values.get("launchers") or {}).get(values.get("launcher", "")) or {}
+    texts = own.get("metrics")
+    if not texts:
+        return None
+    try:
+        return compile_lines(texts)
+    except ValueError as error:
+        raise ChartgenError(Problem(f"launchers.{values['launcher']}.metrics: {error}")) from error
+
+
+def open_own(patterns: LinePatterns) -> Reader:
+    """Return the reader of the lines that some expressions describe."""
+
+    def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
+        plain = _COLOUR.sub(b"", line[:_LONGEST])
+        text = plain.decode(errors="replace")
+        told: dict[str, str] = {}
+        for each in patterns.expressions:
+            match = each.search(text)
+            if match is None:
+                return ()
+            told |= {name: value for name, value in match.groupdict().items() if value}
+        numbers = {name: float(value.replace(",", "")) for name, value in told.items()}
+        step = int(numbers.pop("step"))
+        if "milliseconds" in numbers:
+            numbers["seconds"] = numbers.pop("milliseconds") / 1000
+        return (Step(step, written(prefix, plain), numbers),)
+
+    return Reader(read)

@@ -1,0 +1,114 @@
+"""What a cluster has for the runs of a target, and a site file that names it."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from chartgen.composer.target import Target
+from chartgen.kube import CLAIM, NODE, STORAGE_CLASS, Cluster, Kind, Object
+from chartgen.kube.scheduling import why_unusable
+from chartgen.releases.preflight.context import read_if_allowed
+from chartgen.releases.preflight.kueue import served_kind
+
+# Clouds set the first; the GPU operator sets the second everywhere, by the driver's name of the model.
+_TYPES = ("node.kubernetes.io/instance-type", "nvidia.com/gpu.product")
+_CLAIM = "pvc://"
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Names in a cluster; None where you may not read them.
+
+    Args:
+        namespace: Namespace of the queues and claims.
+        queues: Local queues of Kueue.
+        claims: Claims for storage.
+        classes: Storage classes.
+        machines: Usable machines by machine type of the target.
+    """
+
+    namespace: str
+    queues: list[str] | None
+    claims: list[str] | None
+    classes: list[str] | None
+    machines: dict[str, int] | None
+
+
+def survey(cluster: Cluster, target: Target, namespace: str) -> Survey:
+    """Return what a cluster has for the runs of a target in a namespace."""
+
+    def names(kind: Kind) -> list[str] | None:
+        space = namespace if kind.namespaced else ""
+        found = read_if_allowed(lambda: cluster.list(kind, namespace=space))
+        return None if found is None else sorted(item["metadata"]["name"] for item in found)
+
+    nodes = read_if_allowed(lambda: cluster.list(NODE))
+    types = Counter(filter(None, (_type_of(node, target) for node in nodes or () if not why_unusable(node))))
+    return Survey(
+        namespace,
+        names(served_kind(cluster, "LocalQueue")),
+        names(CLAIM),
+        names(STORAGE_CLASS),
+        None if nodes is None else dict(types.most_common()),
+    )
+
+
+def site_file(example: str, found: Survey, target: Target) -> str:
+    """Return a target's example of a site file with what the cluster has; what is not clear is listed in comments.
+
+    Args:
+        example: The text of the example.
+        found: What the cluster has.
+        target: The target.
+    """
+    from ruamel.yaml import YAML  # keeps comments
+
+    editor = YAML()
+    editor.width, editor.preserve_quotes = 4096, True
+    editor.indent(mapping=2, sequence=4, offset=2)
+    values = editor.load(example) or {}
+    has_queues = any(each.name == "kueue" for each in target.fragments)
+    if has_queues and found.queues and len(found.queues) == 1:
+        values.setdefault("queue", {})["name"] = found.queues[0]
+    if found.machines:
+        kind, count = next(iter(found.machines.items()))
+        values["machineType"] = kind
+        if has_queues:
+            values.setdefault("setup", {}).setdefault("quota", {})["nodes"] = count
+    if found.claims and len(found.claims) == 1:
+        _use_claim(values, found.claims[0])
+    text = io.StringIO()
+    editor.dump(values, text)
+    lines = text.getvalue().splitlines(keepends=True)
+    start = int(lines[0].startswith("#"))  # editors read the schema's name from the first line
+    lines[start:start] = _comments(found, has_queues=has_queues)
+    return "".join(lines)
+
+
+def _type_of(node: Object, target: Target) -> str:
+    labels = node["metadata"].get("labels", {})
+    by_type, by_product = (labels.get(name, "") for name in _TYPES)
+    if by_type in target.machines:
+        return str(by_type)
+    same = (each.name for each in target.machines.values() if each.labels.get(_TYPES[1]) == by_product != "")
+    return next(same, "")
+
+
+def _use_claim(values: Object, claim: str) -> None:
+    """Name the only claim of a namespace wherever the example names one; the setup chart then creates none."""
+    for store in values.get("storage", {}).values():
+        if isinstance(store, dict) and str(store.get("from", "")).startswith(_CLAIM):
+            _, slash, path = store["from"].removeprefix(_CLAIM).partition("/")
+            store["from"] = f"{_CLAIM}{claim}{slash}{path}"
+            values.get("setup", {}).pop("claims", None)
+
+
+def _comments(found: Survey, *, has_queues: bool) -> Iterator[str]:
+    machines = found.machines and [f"{name} ({count})" for name, count in found.machines.items()]
+    yield f"# What the cluster has for namespace {found.namespace}:\n"
+    rows = [("queues", found.queues)] if has_queues else []
+    for name, each in [*rows, ("machines", machines), ("claims", found.claims), ("storage classes", found.classes)]:
+        yield f"#   {name}: {'you may not read them' if each is None else ', '.join(each) or 'none'}\n"

@@ -1,0 +1,79 @@
+"""Commands inside the pods of a run, through kubectl."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.kube import Cluster
+from chartgen.programs import find_tool
+from chartgen.releases.status.logs import find_sources
+from chartgen.releases.status.members import Member
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chartgen.releases.helm_release import Place
+
+
+def find_pod(cluster: Cluster, release: str, namespace: str, *, rank: int = 0, machine: str = "") -> Member:
+    """Return the running pod of a rank, or the one on a machine.
+
+    Raises:
+        UsageError: The rank or machine does not exist.
+        ChartgenError: The release has no pods, or this one does not run.
+    """
+    sources = find_sources(cluster, release, namespace, rank="" if machine else str(rank), machine=machine)
+    member = next((each.member for each in sources if each.member.ranks), sources[0].member)
+    if member.phase != "Running":
+        hint = f"`chartgen status {release}` shows why, `chartgen logs {release} --rank {rank}` what it printed"
+        raise ChartgenError(Problem(f"pod {member.name} does not run: its phase is {member.phase}", hint=hint))
+    return member
+
+
+def exec_argv(place: Place, member: Member, command: Sequence[str], *, streams: str = "") -> list[str]:
+    """Return the command line that runs a command in the program's container of a pod.
+
+    Args:
+        place: Cluster and namespace of the release.
+        member: The pod.
+        command: The command.
+        streams: Flags of kubectl for the streams, such as -i or -it.
+
+    Raises:
+        MissingToolError: kubectl is missing.
+    """
+    options = ["--namespace", place.namespace]
+    if place.context:
+        options += ["--context", place.context]
+    flags = [streams] if streams else []
+    return [str(_kubectl()), *options, "exec", *flags, member.name, "--container", member.container, "--", *command]
+
+
+def ask(place: Place, member: Member, command: Sequence[str], *, seconds: float) -> str:
+    """Run a command in a pod and return its output.
+
+    Raises:
+        MissingToolError: kubectl is missing.
+        ChartgenError: The command fails, or takes longer.
+    """
+    argv = exec_argv(place, member, command)
+    try:
+        done = subprocess.run(
+            argv, capture_output=True, timeout=seconds, check=False, encoding="utf-8", errors="replace"
+        )
+    except subprocess.TimeoutExpired:
+        raise ChartgenError(f"pod {member.name} has not answered for {seconds:.0f} s") from None
+    if done.returncode:
+        raise ChartgenError(f"pod {member.name}: {' '.join(done.stderr.split())[-500:] or 'the command failed'}")
+    return done.stdout
+
+
+def _kubectl() -> Path:
+    found = find_tool("kubectl")
+    if found is None:
+        hint = "install it, or get it with `chartgen engines get kubectl`"
+        raise MissingToolError(Problem("kubectl is missing", hint=hint))
+    return found

@@ -1,0 +1,121 @@
+"""Where each rank of a run is: the stacks of all ranks, grouped by equal ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.kube import Cluster
+from chartgen.releases.status.logs import find_sources
+from chartgen.releases.status.pod_exec import ask
+
+if TYPE_CHECKING:
+    from chartgen.releases.helm_release import Place
+    from chartgen.releases.status.members import Member
+
+_AT_ONCE = 16  # connections; each asks one pod
+_SECONDS = 300.0  # for the ranks of a pod, each of which may take 30
+_MAIN = "MainThread"
+
+
+@dataclass(frozen=True)
+class Group:
+    """Ranks at the same place.
+
+    Args:
+        ranks: The ranks.
+        frames: The stack of their main threads, innermost call first; empty with an error.
+        error: Why their stacks are unknown.
+        machines: Machines of the ranks.
+    """
+
+    ranks: tuple[int, ...]
+    frames: tuple[str, ...] = ()
+    error: str = ""
+    machines: tuple[str, ...] = ()
+
+
+def read_stacks(cluster: Cluster, release: str, place: Place) -> list[Group]:
+    """Return the stacks of all ranks of a release's running pods, the most frequent first.
+
+    Raises:
+        MissingToolError: kubectl is missing, or each image lacks py-spy.
+        ChartgenError: No pod runs, or none answers.
+    """
+    sources = find_sources(cluster, release, place.namespace, rank="all")
+    members = [each.member for each in sources if each.member.phase == "Running" and each.member.ranks]
+    if not members:
+        hint = f"`chartgen status {release}` shows why"
+        raise ChartgenError(Problem(f"no pod of release {release} runs", hint=hint))
+    script = Path(__file__).with_name("pod_stacks.py").read_text("utf-8")
+
+    def dump(member: Member) -> dict[str, Any] | ChartgenError:
+        try:
+            found: dict[str, Any] = json.loads(ask(place, member, ["python3", "-c", script], seconds=_SECONDS))
+        except MissingToolError:
+            raise
+        except ChartgenError as error:
+            return error
+        except ValueError:
+            return ChartgenError(f"pod {member.name}: its python3 did not print stacks")
+        return found
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        answers = dict(zip(members, pool.map(dump, members), strict=True))
+    failures = [each for each in answers.values() if isinstance(each, ChartgenError)]
+    if len(failures) == len(answers):
+        raise failures[0]
+    if all(isinstance(each, ChartgenError) or each["missing"] for each in answers.values()):
+        hint = "add it (pip install py-spy); run.hangMinutes prints the stacks of a run that hangs without it"
+        raise MissingToolError(Problem("the image of the run has no py-spy", hint=hint))
+    return group(answers)
+
+
+def group(answers: Mapping[Member, dict[str, Any] | ChartgenError]) -> list[Group]:
+    """Return the ranks by equal stacks or errors, the most frequent first."""
+    found: dict[tuple[tuple[str, ...], str], dict[int, str]] = {}
+    for member, answer in answers.items():
+        if isinstance(answer, ChartgenError) or answer["missing"]:
+            error = str(answer) if isinstance(answer, ChartgenError) else "its image has no py-spy"
+            found.setdefault(((), error), {}).update(dict.fromkeys(member.ranks, member.machine))
+            continue
+        for each in answer["ranks"]:
+            key = ((), each["error"]) if "error" in each else (_frames(each["threads"]), "")
+            found.setdefault(key, {})[each["rank"]] = member.machine
+    groups = [
+        Group(tuple(sorted(ranks)), frames, error, tuple(dict.fromkeys(ranks[rank] for rank in sorted(ranks))))
+        for (frames, error), ranks in found.items()
+    ]
+    return sorted(groups, key=lambda each: (-len(each.ranks), each.ranks))
+
+
+def odd(groups: Sequence[Group]) -> Group | None:
+    """Return the smallest group, where the others hang because of it; None without a difference."""
+    known = [each for each in groups if not each.error]
+    if len(known) < 2 or len(known[-1].ranks) == len(known[0].ranks):
+        return None
+    return known[-1]
+
+
+def span(numbers: Iterable[int]) -> str:
+    """Return numbers as text, such as 0-6, 8."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and parts[-1][-1] == number - 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)
+
+
+def _frames(threads: list[dict[str, Any]]) -> tuple[str, ...]:
+    """Return the main thread's stack; without one, the first thread's."""
+    main = next((each for each in threads if each["thread_name"] == _MAIN), threads[0] if threads else {"frames": []})
+    return tuple(
+        f"{each['name']} ({each['short_filename'] or each['filename']}:{each['line']})" for each in main["frames"]
+    )

@@ -1,0 +1,8 @@
+{{/* Metadata of TensorBoard's objects. The name leaves room for what is behind the release's, within 63 characters. */}}
+{{- define "aks-nd-setup.tensorboardMetadata" -}}
+metadata:
+  name: {{ .Release.Name | trunc 51 | trimSuffix "-" }}-tensorboard
+  labels:
+    {{- include "aks-nd-setup.labels" . | nindent 4 }}
+    app.kubernetes.io/component: tensorboard
+{{- end }}

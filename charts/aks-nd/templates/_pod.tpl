@@ -1,0 +1,216 @@
+{{/* The pod of the program: one for each machine of the run. */}}
+{{- define "aks-nd.pod" -}}
+{{- $launcher := include "aks-nd.launcher" . | fromJson -}}
+metadata:
+  labels:
+    {{- include "aks-nd.selectorLabels" . | nindent 4 }}
+    app.kubernetes.io/component: {{ $launcher.task }}
+    run: {{ include "aks-nd.run" . }}
+    {{- with include "aks-nd.merge" (list (toYaml .Values.podLabels)) }}
+    {{- . | nindent 4 }}
+    {{- end }}
+  annotations:
+    kubectl.kubernetes.io/default-container: workload
+    {{- with include "aks-nd.merge" (list (toYaml .Values.podAnnotations) (include "aks-nd.slot.podAnnotations" .)) }}
+    {{- . | nindent 4 }}
+    {{- end }}
+spec:
+  {{- if include "aks-nd.gpu" . }}
+  subdomain: {{ include "aks-nd.run" . }}
+  {{- end }}
+  restartPolicy: Never
+  terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
+  {{- include "aks-nd.account" . | nindent 2 }}
+  securityContext:
+    {{- include "aks-nd.podSecurityContext" . | trim | nindent 4 }}
+
+  {{- with include "aks-nd.merge" (list (toYaml .Values.nodeSelector) (include "aks-nd.slot.nodeSelector" .)) }}
+  nodeSelector:
+    {{- . | nindent 4 }}
+  {{- end }}
+  {{- with concat (include "aks-nd.tolerations" . | fromYamlArray) .Values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  affinity:
+    {{- include "aks-nd.affinity" . | nindent 4 }}
+  volumes:
+    {{- include "aks-nd.volumes" . | trim | nindent 4 }}
+  {{- with include "aks-nd.slot.resourceClaims" . | fromYamlArray }}
+  resourceClaims:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with include "aks-nd.initContainers" . | trim }}
+  initContainers:
+    {{- . | nindent 4 }}
+  {{- end }}
+  containers:
+    - name: workload
+      image: {{ $launcher.image | quote }}
+      imagePullPolicy: {{ .Values.imagePullPolicy }}
+      command: [bash, /etc/chartgen/start.sh]
+      args:
+        {{- if hasPrefix "-m " $launcher.program }}
+        - "-m"
+        {{- end }}
+        - {{ trimPrefix "-m " $launcher.program | include "aks-nd.literal" }}
+        {{- if ne .Values.launcher "torchrun" }}
+        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        {{- range include (printf "aks-nd.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
+        - {{ include "aks-nd.literal" . }}
+        {{- end }}
+        {{- end }}
+        {{- end }}
+        {{- range $launcher.args }}
+        - {{ include "aks-nd.filled" (list $ .) | include "aks-nd.literal" }}
+        {{- end }}
+      env:
+        {{- include "aks-nd.env" . | trim | nindent 8 }}
+      {{- if include "aks-nd.gpu" . }}
+      ports:
+        - name: rendezvous
+          containerPort: 6002
+      {{- end }}
+      resources:
+        {{- $gpus := include "aks-nd.slot.resourceLimits" . | fromYaml }}
+        {{- $resources := $launcher.resources | default (dict) }}
+        {{- with merge (dict) $gpus ($resources.requests | default (dict)) }}
+        requests:
+          {{- range $name, $quantity := . }}
+          {{ $name }}: {{ $quantity | quote }}
+          {{- end }}
+        {{- end }}
+        {{- with merge (dict) $gpus ($resources.limits | default (dict)) }}
+        limits:
+          {{- range $name, $quantity := . }}
+          {{ $name }}: {{ $quantity | quote }}
+          {{- end }}
+        {{- end }}
+        {{- with include "aks-nd.slot.resourceClaims" . | fromYamlArray }}
+        claims:
+          {{- range . }}
+          - name: {{ .name }}
+          {{- end }}
+        {{- end }}
+      securityContext:
+        {{- include "aks-nd.securityContext" . | nindent 8 }}
+      volumeMounts:
+        {{- include "aks-nd.volumeMounts" . | trim | nindent 8 }}
+
+{{- end }}
+
+{{/* Maps that fragments fill; the user's values of the same name win over them. */}}
+{{- define "aks-nd.slot.podAnnotations" -}}
+{{- if include "aks-nd.gpu" . }}
+{{- /* infiniband */}}
+{{- if and (include "aks-nd.infiniband" .) .Values.network.attachments }}
+k8s.v1.cni.cncf.io/networks: {{ join "," .Values.network.attachments | quote }}
+{{- end }}
+{{- /* kueue */}}
+{{- with .Values.topology }}
+{{- if eq .mode "unconstrained" }}
+kueue.x-k8s.io/podset-unconstrained-topology: "true"
+{{- else if .mode }}
+kueue.x-k8s.io/podset-{{ .mode }}-topology: {{ .level | quote }}
+{{- end }}
+{{- if .sliceSize }}
+kueue.x-k8s.io/podset-slice-required-topology: {{ .sliceLevel | quote }}
+kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "aks-nd.slot.nodeSelector" -}}
+{{- if include "aks-nd.gpu" . }}
+{{- /* instance-type */}}
+node.kubernetes.io/instance-type: {{ .Values.machineType }}
+{{- end }}
+{{- end }}
+{{- define "aks-nd.slot.affinity" -}}
+{{- if include "aks-nd.gpu" . }}
+{{- /* aks-nodes */}}
+{{- $nodes := include "aks-nd.nodes" . | int64 }}
+{{- if gt $nodes 1 }}
+{{- $rack := (include "aks-nd.machine" . | fromJson).fabric.rack | default 0 | int64 }}
+podAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    # a run that fits into a rack of NVLink stays in it, and so in its node pool
+    - topologyKey: {{ le $nodes $rack | ternary "nvidia.com/gpu.clique" "agentpool" }}
+      labelSelector:
+        matchLabels:
+          run: {{ include "aks-nd.run" . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "aks-nd.slot.securityContext" -}}
+{{- if include "aks-nd.gpu" . }}
+{{- /* infiniband */}}
+{{- if and (include "aks-nd.infiniband" .) .Values.network.lockMemory }}
+capabilities:
+  add: [IPC_LOCK]
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "aks-nd.slot.labels" -}}
+{{- if include "aks-nd.gpu" . }}
+{{- /* kueue */}}
+{{- if .Values.queue.name }}
+kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
+{{- with .Values.queue.priorityClass }}
+kueue.x-k8s.io/priority-class: {{ . | quote }}
+{{- end }}
+{{- with .Values.run.deadlineSeconds }}
+kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Devices that fragments claim for the pod; the program's container uses all of them. */}}
+{{- define "aks-nd.slot.resourceClaims" -}}
+{{- if include "aks-nd.gpu" . }}
+{{- /* compute-domain */}}
+{{- if include "aks-nd.computeDomain" . }}
+- name: compute-domain-channel
+  resourceClaimTemplateName: {{ include "aks-nd.run" . }}-channel
+{{- end }}
+{{- end }}
+{{- end }}
+
+
+{{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
+{{- define "aks-nd.tolerations" -}}
+{{- if include "aks-nd.gpu" . }}
+{{- /* nvidia-gpu */}}
+- key: nvidia.com/gpu
+  operator: Exists
+{{- end }}
+{{- end }}
+
+{{/*
+Affinity: the user's and the fragments', the nodes to avoid, and one rule of the chart's own: no pod of this run starts
+while another run of the release still has pods, so that two runs never write to one checkpoint directory.
+*/}}
+{{- define "aks-nd.affinity" -}}
+{{- $affinity := include "aks-nd.merge" (list (toYaml .Values.affinity) (include "aks-nd.slot.affinity" .)) | fromYaml }}
+{{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
+  (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
+  (dict "key" "run" "operator" "Exists")
+  (dict "key" "run" "operator" "NotIn" "values" (list (include "aks-nd.run" .))))) }}
+{{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
+{{- $anti := $affinity.podAntiAffinity | default (dict) }}
+{{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}
+{{- $_ := set $affinity "podAntiAffinity" $anti }}
+{{- with .Values.avoidNodes }}
+{{- $nodes := $affinity.nodeAffinity | default (dict) }}
+{{- $avoid := dict "key" "kubernetes.io/hostname" "operator" "NotIn" "values" . }}
+{{- $terms := list }}
+{{- /* A node fits if one of the terms does, so each gets the condition. */}}
+{{- range dig $field "nodeSelectorTerms" (list (dict)) $nodes }}
+{{- $terms = append $terms (merge (dict "matchExpressions" (append (.matchExpressions | default (list)) $avoid)) .) }}
+{{- end }}
+{{- $_ := set $nodes $field (dict "nodeSelectorTerms" $terms) }}
+{{- $_ := set $affinity "nodeAffinity" $nodes }}
+{{- end }}
+{{- toYaml $affinity }}
+{{- end }}

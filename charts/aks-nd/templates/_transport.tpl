@@ -1,0 +1,25 @@
+{{/* Adapters of a machine that infiniband promises with these values. */}}
+{{- define "aks-nd.transport.infiniband" -}}
+{{ include "aks-nd.infinibandDevices" . }}
+{{- end }}
+
+{{/* What NCCL must report before a run of several machines trains, as YAML; nothing when nothing is promised. */}}
+{{- define "aks-nd.transport" -}}
+{{- if and (include "aks-nd.gpu" .) (gt (include "aks-nd.nodes" . | int64) 1) (ne .Values.network.transportCheck "off") }}
+{{- with include "aks-nd.transport.infiniband" . | trim | int64 }}
+promise: "InfiniBand"
+reports: ["Using network IB"]
+links: ["IB", "RoCE"]
+device: ""
+devices: {{ . }}
+why: "NET/IB : No device found"
+refutedBy: ""
+check: {{ $.Values.network.transportCheck }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Whether a broken promise ends the run: "true" or nothing. */}}
+{{- define "aks-nd.transportFails" -}}
+{{- if and (eq .Values.network.transportCheck "fail") (include "aks-nd.transport" .) }}true{{ end }}
+{{- end }}

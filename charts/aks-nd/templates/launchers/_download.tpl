@@ -1,0 +1,21 @@
+{{/* download: Fetches data, tokenizers and base weights from https://, hf:// and gs:// addresses into the storage */}}
+{{- define "aks-nd.launcher.download.args" }}
+- --parallel
+- {{ int64 (get .Values.launchers "download").parallel | toString | toJson }}
+{{- with .Values.data.source }}
+- --data
+- {{ toJson . }}
+- {{ toJson $.Values.data.directory }}
+{{- end }}
+{{- with .Values.tokenizer.source }}
+- --tokenizer
+- {{ toJson . }}
+- {{ toJson $.Values.tokenizer.path }}
+- {{ toJson $.Values.tokenizer.kind }}
+{{- end }}
+{{- with .Values.checkpoint.source }}
+- --checkpoint
+- {{ toJson . }}
+- {{ toJson $.Values.checkpoint.from }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,218 @@
+{{/* The pod of the program: one for each machine of the run. */}}
+{{- define "crusoe.pod" -}}
+{{- $launcher := include "crusoe.launcher" . | fromJson -}}
+metadata:
+  labels:
+    {{- include "crusoe.selectorLabels" . | nindent 4 }}
+    app.kubernetes.io/component: {{ $launcher.task }}
+    run: {{ include "crusoe.run" . }}
+    {{- with include "crusoe.merge" (list (toYaml .Values.podLabels)) }}
+    {{- . | nindent 4 }}
+    {{- end }}
+  annotations:
+    kubectl.kubernetes.io/default-container: workload
+    {{- with include "crusoe.merge" (list (toYaml .Values.podAnnotations) (include "crusoe.slot.podAnnotations" .)) }}
+    {{- . | nindent 4 }}
+    {{- end }}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
+  {{- include "crusoe.account" . | nindent 2 }}
+  securityContext:
+    {{- include "crusoe.podSecurityContext" . | trim | nindent 4 }}
+  {{- if include "crusoe.gpu" . }}
+  {{- /* crusoe-nodes */}}
+  {{- if (include "crusoe.machine" . | fromJson).fabric.topologyFile }}
+  runtimeClassName: nvidia
+  {{- end }}
+  {{- end }}
+  {{- with include "crusoe.merge" (list (toYaml .Values.nodeSelector) (include "crusoe.slot.nodeSelector" .)) }}
+  nodeSelector:
+    {{- . | nindent 4 }}
+  {{- end }}
+  {{- with concat (include "crusoe.tolerations" . | fromYamlArray) .Values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  affinity:
+    {{- include "crusoe.affinity" . | nindent 4 }}
+  volumes:
+    {{- include "crusoe.volumes" . | trim | nindent 4 }}
+  {{- with include "crusoe.slot.resourceClaims" . | fromYamlArray }}
+  resourceClaims:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with include "crusoe.initContainers" . | trim }}
+  initContainers:
+    {{- . | nindent 4 }}
+  {{- end }}
+  containers:
+    - name: workload
+      image: {{ $launcher.image | quote }}
+      imagePullPolicy: {{ .Values.imagePullPolicy }}
+      command: [bash, /etc/chartgen/start.sh]
+      args:
+        {{- if hasPrefix "-m " $launcher.program }}
+        - "-m"
+        {{- end }}
+        - {{ trimPrefix "-m " $launcher.program | include "crusoe.literal" }}
+        {{- if ne .Values.launcher "torchrun" }}
+        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        {{- range include (printf "crusoe.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
+        - {{ include "crusoe.literal" . }}
+        {{- end }}
+        {{- end }}
+        {{- end }}
+        {{- range $launcher.args }}
+        - {{ include "crusoe.filled" (list $ .) | include "crusoe.literal" }}
+        {{- end }}
+      env:
+        {{- include "crusoe.env" . | trim | nindent 8 }}
+      {{- if include "crusoe.gpu" . }}
+      ports:
+        - name: rendezvous
+          containerPort: 6002
+      {{- end }}
+      resources:
+        {{- $gpus := include "crusoe.slot.resourceLimits" . | fromYaml }}
+        {{- $resources := $launcher.resources | default (dict) }}
+        {{- with merge (dict) $gpus ($resources.requests | default (dict)) }}
+        requests:
+          {{- range $name, $quantity := . }}
+          {{ $name }}: {{ $quantity | quote }}
+          {{- end }}
+        {{- end }}
+        {{- with merge (dict) $gpus ($resources.limits | default (dict)) }}
+        limits:
+          {{- range $name, $quantity := . }}
+          {{ $name }}: {{ $quantity | quote }}
+          {{- end }}
+        {{- end }}
+        {{- with include "crusoe.slot.resourceClaims" . | fromYamlArray }}
+        claims:
+          {{- range . }}
+          - name: {{ .name }}
+          {{- end }}
+        {{- end }}
+      securityContext:
+        {{- include "crusoe.securityContext" . | nindent 8 }}
+      volumeMounts:
+        {{- include "crusoe.volumeMounts" . | trim | nindent 8 }}
+
+{{- end }}
+
+{{/* Maps that fragments fill; the user's values of the same name win over them. */}}
+{{- define "crusoe.slot.podAnnotations" -}}
+{{- if include "crusoe.gpu" . }}
+{{- /* infiniband */}}
+{{- if and (include "crusoe.infiniband" .) .Values.network.attachments }}
+k8s.v1.cni.cncf.io/networks: {{ join "," .Values.network.attachments | quote }}
+{{- end }}
+{{- /* kueue */}}
+{{- with .Values.topology }}
+{{- if eq .mode "unconstrained" }}
+kueue.x-k8s.io/podset-unconstrained-topology: "true"
+{{- else if .mode }}
+kueue.x-k8s.io/podset-{{ .mode }}-topology: {{ .level | quote }}
+{{- end }}
+{{- if .sliceSize }}
+kueue.x-k8s.io/podset-slice-required-topology: {{ .sliceLevel | quote }}
+kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "crusoe.slot.nodeSelector" -}}
+{{- if include "crusoe.gpu" . }}
+{{- /* instance-type */}}
+node.kubernetes.io/instance-type: {{ .Values.machineType }}
+{{- end }}
+{{- end }}
+{{- define "crusoe.slot.affinity" -}}
+{{- if include "crusoe.gpu" . }}
+{{- /* nvlink-domain */}}
+{{- $rack := (include "crusoe.machine" . | fromJson).fabric.rack | default 0 | int64 }}
+{{- $nodes := include "crusoe.nodes" . | int64 }}
+{{- if and (gt $nodes 1) (le $nodes $rack) }}
+# Pods in different partitions of NVLink would talk over InfiniBand alone.
+podAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    - topologyKey: nvidia.com/gpu.clique
+      labelSelector:
+        matchLabels:
+          run: {{ include "crusoe.run" . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "crusoe.slot.securityContext" -}}
+{{- if include "crusoe.gpu" . }}
+{{- /* infiniband */}}
+{{- if and (include "crusoe.infiniband" .) .Values.network.lockMemory }}
+capabilities:
+  add: [IPC_LOCK]
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "crusoe.slot.labels" -}}
+{{- if include "crusoe.gpu" . }}
+{{- /* kueue */}}
+{{- if .Values.queue.name }}
+kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
+{{- with .Values.queue.priorityClass }}
+kueue.x-k8s.io/priority-class: {{ . | quote }}
+{{- end }}
+{{- with .Values.run.deadlineSeconds }}
+kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Devices that fragments claim for the pod; the program's container uses all of them. */}}
+{{- define "crusoe.slot.resourceClaims" -}}
+{{- if include "crusoe.gpu" . }}
+{{- /* compute-domain */}}
+{{- if include "crusoe.computeDomain" . }}
+- name: compute-domain-channel
+  resourceClaimTemplateName: {{ include "crusoe.run" . }}-channel
+{{- end }}
+{{- end }}
+{{- end }}
+
+
+{{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
+{{- define "crusoe.tolerations" -}}
+{{- if include "crusoe.gpu" . }}
+{{- /* nvidia-gpu */}}
+- key: nvidia.com/gpu
+  operator: Exists
+{{- end }}
+{{- end }}
+
+{{/*
+Affinity: the user's and the fragments', the nodes to avoid, and one rule of the chart's own: no pod of this run starts
+while another run of the release still has pods, so that two runs never write to one checkpoint directory.
+*/}}
+{{- define "crusoe.affinity" -}}
+{{- $affinity := include "crusoe.merge" (list (toYaml .Values.affinity) (include "crusoe.slot.affinity" .)) | fromYaml }}
+{{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
+  (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
+  (dict "key" "run" "operator" "Exists")
+  (dict "key" "run" "operator" "NotIn" "values" (list (include "crusoe.run" .))))) }}
+{{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
+{{- $anti := $affinity.podAntiAffinity | default (dict) }}
+{{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}
+{{- $_ := set $affinity "podAntiAffinity" $anti }}
+{{- with .Values.avoidNodes }}
+{{- $nodes := $affinity.nodeAffinity | default (dict) }}
+{{- $avoid := dict "key" "kubernetes.io/hostname" "operator" "NotIn" "values" . }}
+{{- $terms := list }}
+{{- /* A node fits if one of the terms does, so each gets the condition. */}}
+{{- range dig $field "nodeSelectorTerms" (list (dict)) $nodes }}
+{{- $terms = append $terms (merge (dict "matchExpressions" (append (.matchExpressions | default (list)) $avoid)) .) }}
+{{- end }}
+{{- $_ := set $nodes $field (dict "nodeSelectorTerms" $terms) }}
+{{- $_ := set $affinity "nodeAffinity" $nodes }}
+{{- end }}
+{{- toYaml $affinity }}
+{{- end }}

@@ -1,0 +1,25 @@
+{{/* Adapters of a machine that infiniband promises with these values. */}}
+{{- define "crusoe.transport.infiniband" -}}
+{{ include "crusoe.infinibandDevices" . }}
+{{- end }}
+
+{{/* What NCCL must report before a run of several machines trains, as YAML; nothing when nothing is promised. */}}
+{{- define "crusoe.transport" -}}
+{{- if and (include "crusoe.gpu" .) (gt (include "crusoe.nodes" . | int64) 1) (ne .Values.network.transportCheck "off") }}
+{{- with include "crusoe.transport.infiniband" . | trim | int64 }}
+promise: "InfiniBand"
+reports: ["Using network IB"]
+links: ["IB", "RoCE"]
+device: ""
+devices: {{ . }}
+why: "NET/IB : No device found"
+refutedBy: ""
+check: {{ $.Values.network.transportCheck }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Whether a broken promise ends the run: "true" or nothing. */}}
+{{- define "crusoe.transportFails" -}}
+{{- if and (eq .Values.network.transportCheck "fail") (include "crusoe.transport" .) }}true{{ end }}
+{{- end }}

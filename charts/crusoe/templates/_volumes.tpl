@@ -1,0 +1,120 @@
+{{/* Volumes of the pod: the run's files, what fragments need, and the user's. */}}
+{{- define "crusoe.volumes" }}
+- name: start
+  configMap:
+    name: {{ include "crusoe.run" . }}
+{{- if include "crusoe.ownTmp" . }}
+- name: data-tmp
+  emptyDir: {}
+{{- end }}
+{{- if include "crusoe.gpu" . }}
+{{- /* crusoe-nodes */}}
+{{- if (include "crusoe.machine" . | fromJson).fabric.topologyFile }}
+- name: nccl-topology
+  hostPath:
+    path: /etc/crusoe/nccl_topo
+    # another cloud's machine refuses the pod
+    type: Directory
+{{- end }}
+{{- /* shared-memory */}}
+- name: shared-memory
+  emptyDir:
+    medium: Memory
+    sizeLimit: {{ .Values.sharedMemory | quote }}
+{{- end }}
+{{- /* storage-pvc */}}
+{{- range $role, $store := .Values.storage }}
+{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "crusoe.storeVolume" (list $ $role))) }}
+- name: {{ $role }}
+  persistentVolumeClaim:
+    claimName: {{ include "crusoe.storeName" $store.from | quote }}
+{{- end }}
+{{- end }}
+{{- /* storage-nfs */}}
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "nfs://" $store.from }}
+- name: {{ $role }}
+  nfs:
+    server: {{ include "crusoe.storeName" $store.from | quote }}
+    path: {{ printf "/%s" (include "crusoe.storePath" $store.from) | quote }}
+    {{- if $store.readOnly }}
+    readOnly: true
+    {{- end }}
+{{- end }}
+{{- end }}
+{{- /* storage-disk */}}
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "disk://" $store.from }}
+- name: {{ $role }}
+  {{- if include "crusoe.gpu" $ }}
+  hostPath:
+    path: {{ $.Values.localDisk | quote }}
+    # A machine without local disks refuses the pod instead of filling its boot disk.
+    type: Directory
+  {{- else }}
+  # Programs without GPUs run on machines that need not have such disks.
+  emptyDir: {}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- /* storage-memory */}}
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "memory://" $store.from }}
+- name: {{ $role }}
+  emptyDir:
+    medium: Memory
+{{- end }}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
+
+{{/* Where the program's container has them. */}}
+{{- define "crusoe.volumeMounts" }}
+- name: start
+  mountPath: /etc/chartgen
+  readOnly: true
+{{- if include "crusoe.ownTmp" . }}
+- name: data-tmp
+  mountPath: /tmp
+{{- end }}
+{{- if include "crusoe.gpu" . }}
+{{- /* crusoe-nodes */}}
+{{- if (include "crusoe.machine" . | fromJson).fabric.topologyFile }}
+- name: nccl-topology
+  mountPath: /opt/nccl_topo
+  readOnly: true
+{{- end }}
+{{- /* shared-memory */}}
+- name: shared-memory
+  mountPath: /dev/shm
+{{- end }}
+{{- /* storage */}}
+{{- $own := list }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- $own = include "crusoe.launcher.mlperf-llama2-lora.mounts" . | fromYamlArray }}
+{{- end }}
+{{- $taken := list }}
+{{- range $own }}{{ $taken = append $taken .mountPath }}{{ end }}
+{{- range $role, $store := .Values.storage }}
+{{- if not (has (printf "/%s" $role) $taken) }}
+{{- $own = append $own (dict "mountPath" (printf "/%s" $role) "from" (printf "/%s" $role)) }}
+{{- end }}
+{{- end }}
+{{- range $own }}
+{{- $parts := splitList "/" (trimPrefix "/" .from) }}
+{{- $role := first $parts }}
+- name: {{ include "crusoe.storeVolume" (list $ $role) }}
+  mountPath: {{ .mountPath }}
+  {{- with prepend (rest $parts) (include "crusoe.storeSubPath" (list $ $role)) | compact | join "/" }}
+  subPath: {{ quote . }}
+  {{- end }}
+  {{- if or .readOnly (get $.Values.storage $role).readOnly }}
+  readOnly: true
+  {{- end }}
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}

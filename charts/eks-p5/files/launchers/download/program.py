@@ -1,0 +1,308 @@
+"""Fetches data, a tokenizer and base weights: complete files stay, incomplete ones continue.
+
+Needs only Python's standard library. Addresses:
+    https://host/file                       a file
+    https://host/folder/                    a tokenizer's folder, with its standard file names
+    hf://[datasets/]org/name[@rev][/path]   a repository, a folder of it (the path ends in /), or a file
+    gs://bucket/path                        a file, or all below a path that ends in /
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import json
+import lzma
+import os
+import re
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote, urljoin, urlsplit
+
+from places import PART, clashes, fault, unpacked
+from web import FetchError, ask, follows, public, same_host
+
+ATTEMPTS = 6
+CHUNK = 1 << 20
+PAGE_BYTES = 64 << 20  # the hub lists 1,000 files in a page of less than 1 MiB
+SHOWN = 5  # problems in one message
+# Kind -> files of the tokenizer's directory: another name that repositories use, and whether all tokenizers have it.
+TOKENIZERS = {
+    "gpt2": {"gpt2-vocab.json": ("vocab.json", True), "gpt2-merges.txt": ("merges.txt", True)},
+    "sentencepiece": {"tokenizer.model": ("", True)},
+    "huggingface": {
+        "tokenizer_config.json": ("", True),
+        **dict.fromkeys(("tokenizer.json", "tokenizer.model", "special_tokens_map.json", "config.json"), ("", False)),
+    },
+}
+HINTS = {401: "set secretEnv.HF_TOKEN, or renew the token", 403: "ask for access with the account of the token"}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One file: its address, its path below its directory, and its size if a listing contains it."""
+
+    url: str
+    path: str
+    size: int | None = None
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
+    needed: bool = True
+
+
+def say(text: str) -> None:
+    """Write a line to the pod's log. Servers have a hand in it, so what moves a terminal's cursor is spelled out."""
+    shown = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+    print(f"chartgen: {shown}", flush=True)  # noqa: T201  the log is what the program prints
+
+
+def listing(source: str, url: str, headers: dict[str, str]) -> tuple[Any, Any]:
+    """Read one page of a listing, and the headers that came with it."""
+    with ask(url, headers) as answer:
+        text = answer.read(PAGE_BYTES + 1)
+        if len(text) > PAGE_BYTES:
+            raise FetchError(f"{source}: a page of its listing is larger than {PAGE_BYTES >> 20} MiB")
+        return json.loads(text), answer.headers
+
+
+def hub(source: str) -> Iterator[Item]:
+    """List what a Hugging Face address names."""
+    match = re.fullmatch(r"hf://(datasets/)?([^/@]+/[^/@]+)(?:@([^/]+))?(?:/(.*))?", source)
+    if not match:
+        raise FetchError(f"{source}: must be hf://[datasets/]org/name[@revision][/path]")
+    kind, name, revision, path = match[1] or "", match[2], quote(match[3] or "main"), match[4] or ""
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    token = os.environ.get("HF_TOKEN", "").strip()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    files = f"{endpoint}/{kind}{name}/resolve/{revision}/"
+    if path and not path.endswith("/"):
+        yield Item(files + quote(path), Path(path).name, None, headers)
+        return
+    page = f"{endpoint}/api/{kind or 'models/'}{name}/tree/{revision}/{quote(path)}".rstrip("/") + "?recursive=true"
+    seen: set[str] = set()
+    while page not in seen:
+        seen.add(page)
+        found, answered = listing(source, page, headers if same_host(page, endpoint) else {})
+        for entry in found:
+            if entry["type"] == "file":
+                yield Item(files + quote(entry["path"]), entry["path"][len(path) :], size(entry), headers)
+        link = re.search(r'<([^<>]+)>; *rel="next"', answered.get("Link", ""))
+        if not link:
+            return
+        follows(page, following := urljoin(page, link[1]))
+        page = following
+    raise FetchError(f"{source}: the pages of its listing form a circle")
+
+
+def bucket(source: str) -> Iterator[Item]:
+    """List what a Cloud Storage address names, with the token of the pod's account; public buckets need none."""
+    name, _, path = source.removeprefix("gs://").partition("/")
+    endpoint = os.environ.get("STORAGE_EMULATOR_HOST", "https://storage.googleapis.com").rstrip("/")
+    objects = f"{endpoint if '://' in endpoint else 'http://' + endpoint}/storage/v1/b/{name}/o"
+    account = f"http://{os.environ.get('GCE_METADATA_HOST', 'metadata.google.internal')}/computeMetadata/v1/instance"
+    try:
+        with ask(f"{account}/service-accounts/default/token", {"Metadata-flavor": "Google"}, timeout=3) as answer:
+            headers = {"Authorization": f"Bearer {json.load(answer)['access_token']}"}
+    except (OSError, ValueError, KeyError):
+        headers = {}
+    if path and not path.endswith("/"):
+        yield Item(f"{objects}/{quote(path, safe='')}?alt=media", Path(path).name, None, headers)
+        return
+    page, token = f"{objects}?prefix={quote(path, safe='')}", ""
+    seen: set[str] = set()
+    while token not in seen:
+        seen.add(token)
+        found, _ = listing(source, page + token, headers)
+        for entry in (entry for entry in found.get("items", []) if not entry["name"].endswith("/")):
+            url = f"{objects}/{quote(entry['name'], safe='')}?alt=media"
+            yield Item(url, entry["name"][len(path) :], size(entry), headers)
+        if "nextPageToken" not in found:
+            return
+        token = f"&pageToken={quote(found['nextPageToken'])}"
+    raise FetchError(f"{source}: the pages of its listing form a circle")
+
+
+def size(entry: dict[str, Any]) -> int:
+    """Return the size that a listing states."""
+    if (stated := int(entry["size"])) < 0:
+        raise ValueError(f"size {stated}")
+    return stated
+
+
+def listed(source: str) -> list[Item]:
+    """List what an address names.
+
+    Raises:
+        FetchError: The answer of the server is not a listing.
+    """
+    if source.startswith(("hf://", "gs://")):
+        try:
+            return list((hub if source.startswith("hf://") else bucket)(source))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError, HTTPException) as error:
+            raise FetchError(f"{source}: the answer of the server is not a listing ({error!r:.100})") from None
+    return [Item(source, Path(urlsplit(source).path).name)]
+
+
+def tokenizer(source: str, kind: str) -> list[Item]:
+    """List the files of a tokenizer, under their standard names."""
+    wanted = TOKENIZERS[kind].items()
+    if source.startswith("http") and source.endswith("/"):
+        return [Item(source + name, name, needed=needed) for name, (_, needed) in wanted]
+    found = {item.path: item for item in listed(source)}
+    items = {name: found.get(name) or found.get(other) for name, (other, _) in wanted}
+    if lacking := [name for name, (_, needed) in wanted if needed and not items[name]]:
+        raise FetchError(f"{source}: has no {' and no '.join(lacking)}; is tokenizer.kind right?")
+    return [replace(item, path=name) for name, item in items.items() if item]
+
+
+def planned(work: list[tuple[Item, Path]]) -> list[tuple[Item, Path]]:
+    """Return what is fetched to which path, each once.
+
+    Raises:
+        FetchError: A name that is not taken; nothing is fetched then, for the source is not what it should be.
+    """
+    problems = [f"{public(item.url)}: {why}" for item, folder in work if (why := fault(item.path, folder))]
+    found = [(item, folder / item.path) for item, folder in work]
+    plan = {(item.url, target): (item, target) for item, target in found}
+    problems = problems or list(clashes(target for _, target in plan.values()))
+    if problems:
+        more = [f"and {len(problems) - SHOWN} more"] if len(problems) > SHOWN else []
+        raise FetchError("; ".join([*problems[:SHOWN], *more]))
+    return list(plan.values())
+
+
+def fetch(item: Item, target: Path) -> None:
+    """Fetch one file and unpack it, unless that is done; `.part` files are what is not complete."""
+    result = unpacked(target)
+    if result.is_file() and (result != target or item.size in (None, result.stat().st_size)):
+        return say(f"{result} already exists")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + PART)
+    if result == target or not target.is_file():
+        try:
+            attempts(item, part)
+        except HTTPError as error:
+            if error.code != 404 or item.needed:
+                raise
+            return None
+        part.replace(target)
+    if result != target:
+        unpack(target, result)
+    return say(f"{result} has {result.stat().st_size} bytes")
+
+
+def attempts(item: Item, part: Path) -> None:
+    """Receive one file, in as many attempts as it takes."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return receive(item, part)
+        except HTTPError as error:
+            if error.code == 416:  # there is no more of it than is here: another file of this name
+                part.unlink(missing_ok=True)
+            elif error.code not in (408, 429) and error.code < 500:
+                raise
+            reason: object = error
+        except (OSError, HTTPException) as error:
+            reason = error
+        say(f"{public(item.url)}: attempt {attempt + 1} of {ATTEMPTS}: {reason}")
+        time.sleep(2**attempt)
+    raise FetchError(f"{public(item.url)}: {ATTEMPTS} attempts failed")
+
+
+def receive(item: Item, part: Path) -> None:
+    """Fetch what is missing of one file, and check its size."""
+    have = part.stat().st_size if part.is_file() else 0
+    with ask(item.url, {**item.headers, **({"Range": f"bytes={have}-"} if have else {})}) as answer:
+        have = continued(answer, part, have)
+        length = answer.length  # None where the server states none that is a number
+        total = item.size if length is None else have + length
+        if item.size not in (None, total):
+            part.unlink(missing_ok=True)
+            raise FetchError(f"{public(item.url)}: has {total} bytes, but {item.size} in its listing")
+        with part.open("ab" if have else "wb") as file:
+            while data := answer.read(CHUNK):
+                if total is not None and file.tell() + len(data) > total:
+                    part.unlink()
+                    raise FetchError(f"{public(item.url)}: sends more than the {total} bytes in its listing")
+                if file.tell() >> 30 < (file.tell() + file.write(data)) >> 30:
+                    say(f"{part}: {file.tell() >> 20} of {(total or 0) >> 20} MiB")
+    if total not in (None, part.stat().st_size):
+        raise ConnectionError(f"broke off after {part.stat().st_size} of {total} bytes")
+
+
+def continued(answer: Any, part: Path, have: int) -> int:
+    """Return how many of the downloaded bytes stay: all if the server continues directly after them.
+
+    Raises:
+        ConnectionError: It sends another part than it was asked for; the next attempt starts from the beginning.
+    """
+    if answer.status != 206:
+        return 0
+    if not re.match(rf"bytes {have}-", answer.headers.get("Content-Range", "")):
+        part.unlink(missing_ok=True)
+        raise ConnectionError(f"the server does not continue from byte {have}")
+    return have
+
+
+def unpack(archive: Path, result: Path) -> None:
+    """Unpack a file beside itself, and remove the archive."""
+    modules = {".xz": [lzma], ".gz": [gzip]}.get(archive.suffix) or [
+        importlib.import_module(name)
+        for name in ("compression.zstd", "zstandard")
+        if importlib.util.find_spec(name.partition(".")[0])
+    ]
+    if not modules:
+        raise FetchError(f"{archive}: only Python 3.14 or the module zstandard unpack it; set launchers.download.image")
+    part = result.with_name(result.name + PART)
+    try:
+        with modules[0].open(archive, "rb") as source, part.open("wb") as file:
+            shutil.copyfileobj(source, file, CHUNK)
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        archive.unlink()
+        raise FetchError(f"{archive}: cannot be unpacked ({error}) and was deleted; start again") from None
+    part.replace(result)
+    archive.unlink()
+
+
+def told(problem: BaseException) -> str:
+    """Return what went wrong and what to do, without the signatures in addresses of stores."""
+    if isinstance(problem, HTTPError):
+        hint = HINTS.get(problem.code, "check the address")
+        return f"{public(str(problem.url))}: {problem.code} {problem.reason}; {hint}"
+    return str(problem)
+
+
+def main() -> None:
+    """Fetch what the arguments name; any failure is an exit code."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--parallel", type=int, default=8)
+    parser.add_argument("--data", nargs=2, default=[])
+    parser.add_argument("--tokenizer", nargs=3, default=[])
+    parser.add_argument("--checkpoint", nargs=2, default=[])
+    given = parser.parse_args()
+    problems: list[BaseException] = []
+    try:
+        work = [(item, Path(pair[1])) for pair in (given.data, given.checkpoint) if pair for item in listed(pair[0])]
+        if given.tokenizer:
+            work += [(item, Path(given.tokenizer[1])) for item in tokenizer(given.tokenizer[0], given.tokenizer[2])]
+        plan = planned(work)
+        with ThreadPoolExecutor(given.parallel) as pool:
+            done = [pool.submit(fetch, item, target) for item, target in plan]
+        problems = [problem for future in done if (problem := future.exception())]
+    except (FetchError, OSError) as error:
+        problems = [error]
+    for problem in problems:
+        say(told(problem))
+    sys.exit(bool(problems))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+{{/* nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow */}}
+{{- define "eks-p5.launcher.nccl-test.args" }}
+{{- $own := get .Values.launchers "nccl-test" }}
+{{- $floors := dict }}
+{{- $machine := include "eks-p5.machine" . | fromJson }}
+{{- $whole := eq (include "eks-p5.gpusPerNode" . | int64) (int64 $machine.gpus) }}
+{{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
+{{- if eq .Values.machineType "p5.48xlarge" }}
+{{- $_ := set $floors "all_reduce" (list "300" "2Gi" "threshold: NVIDIA/aicr @ bc05c6b, recipes/overlays/h100-eks-ubuntu-training.yaml") }}
+{{- end }}
+{{- end }}
+{{- range $operation, $busbw := $own.minBusbw }}
+{{- $_ := set $floors $operation (list (toString $busbw) "0" "launchers.nccl-test.minBusbw") }}
+{{- end }}
+- --mode
+- {{ $own.mode }}
+- --operations
+{{- range $own.operations }}
+- {{ . }}
+{{- end }}
+- --sizes
+- {{ toJson $own.minBytes }}
+- {{ toJson $own.maxBytes }}
+- --factor
+- {{ int64 $own.factor | toString | toJson }}
+- --iterations
+- {{ int64 $own.iterations | toString | toJson }}
+- --warmup
+- {{ int64 $own.warmup | toString | toJson }}
+- --type
+- {{ $own.dataType }}
+- --slow-below
+- {{ int64 $own.slowBelow | toString | toJson }}
+{{- range $operation := $own.operations }}
+{{- with get $floors $operation }}
+- --floor
+- {{ $operation }}
+{{- range . }}
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with $own.binary }}
+- --binary
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- define "eks-p5.launcher.nccl-test.env" }}
+# The machine's own name, which the report of a slow machine contains.
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+{{- end }}

@@ -1,0 +1,8 @@
+{{/* Metadata of TensorBoard's objects. The name leaves room for what is behind the release's, within 63 characters. */}}
+{{- define "eks-p6e-gb200-setup.tensorboardMetadata" -}}
+metadata:
+  name: {{ .Release.Name | trunc 51 | trimSuffix "-" }}-tensorboard
+  labels:
+    {{- include "eks-p6e-gb200-setup.labels" . | nindent 4 }}
+    app.kubernetes.io/component: tensorboard
+{{- end }}

@@ -1,0 +1,62 @@
+"""Pairs of machines: who meets whom, which machine is slow, and how a run avoids it."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+
+Pair = tuple[int, int]
+
+
+def rounds(machines: int) -> Iterator[list[Pair]]:
+    """Pair each machine with each other, at most one at a time, as in a tournament; of an odd number one pauses."""
+    seats = [*range(machines), *([-1] * (machines % 2))]
+    half = len(seats) // 2
+    for _ in seats[1:]:
+        pairs = zip(seats[:half], reversed(seats[half:]), strict=True)
+        yield [(min(pair), max(pair)) for pair in pairs if -1 not in pair]
+        seats = [seats[0], seats[-1], *seats[1:-1]]
+
+
+def levels(reached: dict[Pair, float], machines: int) -> list[float]:
+    """Give what each machine reaches with the best quarter of its partners: a slow partner must not count against it.
+
+    Args:
+        reached: Bus bandwidth of each pair.
+        machines: How many there are.
+    """
+    own = [sorted(figure for pair, figure in reached.items() if each in pair) for each in range(machines)]
+    return [figures[-(len(figures) // 4 + 1)] for figures in own]
+
+
+def report(names: list[str], found: list[float], percent: int) -> tuple[list[str], list[str]]:
+    """Write what each machine reaches, and which are slow: nothing when none is.
+
+    Args:
+        names: Nodes of the cluster, one for each machine.
+        found: What each reaches, GB/s.
+        percent: A machine is slow below so much of what most machines reach.
+    """
+    usual, width = statistics.median(found), max(map(len, names))
+    table, told, slow = [f"# {'machine':<{width}}  {'busbw':>7}   share"], [], []
+    for name, figure in zip(names, found, strict=True):
+        share = figure / usual
+        table.append(f"  {name:<{width}}  {figure:>7.2f}  {share:>6.1%}")
+        if share < percent / 100:
+            slow.append(name)
+            reached = f"{figure:.2f} GB/s with its partners, {share:.0%} of the {usual:.2f} GB/s of most machines"
+            told.append(f"chartgen: nccl-test: {name} is slow: {reached}")
+    return table, [*told, *avoidance(slow)] if slow else []
+
+
+def avoidance(names: list[str]) -> list[str]:
+    """Write the values that keep a run away from machines; a field selector takes one name each."""
+    return [
+        "chartgen: nccl-test: values that keep a run away from what is slow:",
+        "affinity:",
+        "  nodeAffinity:",
+        "    requiredDuringSchedulingIgnoredDuringExecution:",
+        "      nodeSelectorTerms:",
+        "        - matchFields:",
+        *(f'            - {"{"}key: metadata.name, operator: NotIn, values: ["{name}"]{"}"}' for name in names),
+    ]

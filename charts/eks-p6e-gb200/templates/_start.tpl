@@ -1,0 +1,111 @@
+{{/*
+Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
+*/}}
+{{- define "eks-p6e-gb200.start" -}}
+{{- $launcher := include "eks-p6e-gb200.launcher" . | fromJson -}}
+{{- $variables := include "eks-p6e-gb200.env" . | fromYamlArray | include "eks-p6e-gb200.names" -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
+{{- if include "eks-p6e-gb200.gpu" . }}
+mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if include "eks-p6e-gb200.staged" . }}
+
+{{ .Files.Get "files/stage.sh" | trim }}
+{{- end }}
+{{- end }}
+{{- if include "eks-p6e-gb200.gpu" . }}
+{{- if include "eks-p6e-gb200.efaAdapters" . | int64 }}
+# EFA: NCCL uses it through the plugin of aws-ofi-nccl, which images keep in different places. It must be found before
+# other plugins of the image; where it is not found at all, NCCL would use TCP without a word.
+folders=(/opt/amazon/ofi-nccl/lib{/x86_64-linux-gnu,/aarch64-linux-gnu,} /opt/amazon/aws-ofi-nccl/lib /opt/aws-ofi-nccl{/install,}/lib)
+if [[ -n ${EFA_PLUGIN-} ]]; then folders=("$EFA_PLUGIN"); fi
+plugin=
+for folder in "${folders[@]}"; do
+  if [[ -e $folder/libnccl-net.so || -e $folder/libnccl-net-ofi.so ]]; then plugin=$folder && break; fi
+done
+if [[ -z $plugin ]]; then
+  echo "chartgen: no EFA plugin for NCCL (aws-ofi-nccl) in ${folders[*]}; use an image with one, or set network.plugin" >&2
+  exit 1
+fi
+export LD_LIBRARY_PATH="$plugin:/opt/amazon/efa/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+# NVIDIA's images preset another plugin from 26.06 on. A name is found by every NCCL; a path only by 2.21 and newer, as
+# all images have that preset one.
+if [[ " ${release_variables[*]} " != *" NCCL_NET_PLUGIN "* ]]; then
+  if [[ -e $plugin/libnccl-net-ofi.so ]]; then
+    export NCCL_NET_PLUGIN=ofi
+  elif [[ -n ${NCCL_NET_PLUGIN-} ]]; then
+    export NCCL_NET_PLUGIN=$plugin/libnccl-net.so
+  fi
+fi
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "megatron-lm" }}
+{{- with .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- with .Files.Get "files/launchers/torchrun/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq $launcher.processes "gpu" }}
+{{ include "eks-p6e-gb200.launch" . | trim }}
+{{- else if eq $launcher.processes "one" }}
+# exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
+exec {{ include "eks-p6e-gb200.interpreter" $launcher.program }} "$@"
+{{- else }}
+
+{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "eks-p6e-gb200.interpreter" $launcher.program) | trim }}
+{{- end }}
+{{- end }}
+
+{{/* The end of the script of every process of a GPU program: it becomes the program. */}}
+{{- define "eks-p6e-gb200.rankProgram" }}
+{{- if eq .Values.launcher "nemo-1" }}
+{{- with include "eks-p6e-gb200.launcher.nemo-1.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "automodel" }}
+{{- with include "eks-p6e-gb200.launcher.automodel.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchtitan" }}
+{{- with include "eks-p6e-gb200.launcher.torchtitan.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- with .Files.Get "files/launchers/torchrun/beforeRank.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeRank.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- $watch := include "eks-p6e-gb200.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+exec {{ $watch }}{{ include "eks-p6e-gb200.interpreter" (include "eks-p6e-gb200.launcher" . | fromJson).program }} "$@"
+{{- end }}
+
+{{/* Whether a run that hangs is ended: "true" or nothing. */}}
+{{- define "eks-p6e-gb200.watched" -}}
+{{- if and .Values.run.hangMinutes (eq (include "eks-p6e-gb200.launcher" . | fromJson).task "train") }}true{{ end }}
+{{- end }}
+
+{{/* The interpreter of a program, from its name. */}}
+{{- define "eks-p6e-gb200.interpreter" -}}
+{{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
+{{- end }}
+
+{{/* Names of variables, as words. */}}
+{{- define "eks-p6e-gb200.names" -}}
+{{- range $i, $entry := . }}{{ if $i }} {{ end }}{{ $entry.name }}{{ end }}
+{{- end }}

@@ -1,0 +1,25 @@
+{{/* Adapters of a machine that efa promises with these values. */}}
+{{- define "eks-p6e-gb200.transport.efa" -}}
+{{ include "eks-p6e-gb200.efaAdapters" . }}
+{{- end }}
+
+{{/* What NCCL must report before a run of several machines trains, as YAML; nothing when nothing is promised. */}}
+{{- define "eks-p6e-gb200.transport" -}}
+{{- if and (include "eks-p6e-gb200.gpu" .) (gt (include "eks-p6e-gb200.nodes" . | int64) 1) (ne .Values.network.transportCheck "off") }}
+{{- with include "eks-p6e-gb200.transport.efa" . | trim | int64 }}
+promise: "EFA"
+reports: ["Using network (AWS )?Libfabric", "NET/OFI Selected [Pp]rovider is efa\\b"]
+links: []
+device: "NET/OFI Selected [Pp]rovider is efa\\b.*\\(found (?P<count>\\d+) nics\\)"
+devices: {{ . }}
+why: "NET/OFI (Selected [Pp]rovider is (?!efa)|.*([Ff]ail|[Uu]nable|[Nn]o eligible))"
+refutedBy: "NET/OFI Selected [Pp]rovider is (?!efa\\b)"
+check: {{ $.Values.network.transportCheck }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Whether a broken promise ends the run: "true" or nothing. */}}
+{{- define "eks-p6e-gb200.transportFails" -}}
+{{- if and (eq .Values.network.transportCheck "fail") (include "eks-p6e-gb200.transport" .) }}true{{ end }}
+{{- end }}

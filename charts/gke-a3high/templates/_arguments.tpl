@@ -1,0 +1,29 @@
+{{/* What a name in an argument, such as $(nodes), means; the start script fills in $(resume). */}}
+{{- define "gke-a3high.fillings" -}}
+nodes: {{ include "gke-a3high.nodes" . | quote }}
+gpusPerNode: {{ include "gke-a3high.gpusPerNode" . | quote }}
+worldSize: {{ include "gke-a3high.worldSize" . | quote }}
+steps: {{ int64 .Values.steps | quote }}
+microBatch: {{ int64 .Values.batch.micro | quote }}
+globalBatch: {{ include "gke-a3high.globalBatch" . | quote }}
+sequenceLength: {{ int64 .Values.sequenceLength | quote }}
+precision: {{ quote .Values.precision }}
+dataDirectory: {{ quote .Values.data.directory }}
+run: {{ include "gke-a3high.run" . | quote }}
+runDirectory: {{ include "gke-a3high.runDirectory" . | quote }}
+checkpointDirectory: {{ printf "%s/checkpoints" (include "gke-a3high.home" .) | quote }}
+checkpointInterval: {{ int64 .Values.checkpoint.interval | quote }}
+{{- end }}
+
+{{/* A user's argument with its names filled in; as in Kubernetes, $$(nodes) is the text $(nodes). Takes (list root text). */}}
+{{- define "gke-a3high.filled" -}}
+{{- $text := index . 1 }}
+{{- if contains "$(" $text }}
+{{- $text = replace "$$(" "\x00" $text }}
+{{- range $name, $value := include "gke-a3high.fillings" (index . 0) | fromYaml }}
+{{- $text = replace (printf "$(%s)" $name) $value $text }}
+{{- end }}
+{{- $text = replace "\x00" "$(" $text }}
+{{- end }}
+{{- $text }}
+{{- end }}

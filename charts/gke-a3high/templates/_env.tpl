@@ -1,0 +1,187 @@
+{{/* Variables of the program, each name once: fragments < trackers < launcher < user. */}}
+{{- define "gke-a3high.env" -}}
+{{- $env := dict }}
+{{- $layers := list (include "gke-a3high.slot.env" .) (include "gke-a3high.trackers" .) }}
+{{- if eq .Values.launcher "megatron-lm" }}
+{{- $layers = append $layers (include "gke-a3high.launcher.megatron-lm.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "megatron-bridge" }}
+{{- $layers = append $layers (include "gke-a3high.launcher.megatron-bridge.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "nemo-1" }}
+{{- $layers = append $layers (include "gke-a3high.launcher.nemo-1.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "automodel" }}
+{{- $layers = append $layers (include "gke-a3high.launcher.automodel.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "torchtitan" }}
+{{- $layers = append $layers (include "gke-a3high.launcher.torchtitan.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- $layers = append $layers (include "gke-a3high.launcher.torchrun.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- $layers = append $layers (include "gke-a3high.launcher.mlperf-llama2-lora.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "pile-dataprep" }}
+{{- $layers = append $layers (include "gke-a3high.launcher.pile-dataprep.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "nccl-test" }}
+{{- $layers = append $layers (include "gke-a3high.launcher.nccl-test.env" .) }}
+{{- end }}
+{{- range $layers }}
+{{- range . | fromYamlArray }}{{ $_ := set $env .name . }}{{ end }}
+{{- end }}
+{{- range $name, $value := .Values.env }}{{ $_ := set $env $name (dict "value" $value) }}{{ end }}
+{{- range $name, $key := .Values.secretEnv }}
+{{- $_ := set $env $name (dict "valueFrom" (dict "secretKeyRef" (dict "name" $key.secretName "key" $key.key))) }}
+{{- end }}
+{{- range $name, $entry := $env }}
+- name: {{ $name }}
+{{- if hasKey $entry "value" }}
+  value: {{ include "gke-a3high.literal" $entry.value }}
+{{- else }}
+  valueFrom: {{- toYaml $entry.valueFrom | nindent 4 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "gke-a3high.slot.env" }}
+- name: NNODES
+  value: {{ include "gke-a3high.nodes" . | quote }}
+- name: NODE_RANK
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.labels['batch.kubernetes.io/job-completion-index']
+{{- if include "gke-a3high.gpu" . }}
+- name: GPUS_PER_NODE
+  value: {{ include "gke-a3high.gpusPerNode" . | quote }}
+- name: MASTER_ADDR
+  value: {{ include "gke-a3high.rendezvous" . }}
+- name: MASTER_PORT
+  value: "6002"
+- name: RUN_DIRECTORY
+  value: {{ include "gke-a3high.runDirectory" . | quote }}
+- name: CHECKPOINT_DIRECTORY
+  value: {{ printf "%s/checkpoints" (include "gke-a3high.home" .) | quote }}
+{{- if include "gke-a3high.watched" . }}
+- name: HANG_SECONDS
+  value: {{ mul 60 .Values.run.hangMinutes | quote }}
+- name: STEP_LINE
+  value: {{ include "gke-a3high.literal" .Values.run.stepLine }}
+- name: GRACE_SECONDS
+  value: {{ int64 .Values.run.gracePeriodSeconds | quote }}
+{{- end }}
+{{- if include "gke-a3high.staged" . }}
+- name: STAGED_DATA
+  {{- $paths := list }}
+  {{- range include "gke-a3high.storedData" . | fromYamlArray }}{{ $paths = append $paths .path }}{{ end }}
+  value: {{ join "\n" $paths | quote }}
+{{- end }}
+{{- end }}
+{{- if not (include "gke-a3high.gpu" .) }}
+# Its own user has no home in the image, and may have no name there.
+- name: HOME
+  value: /tmp
+- name: USER
+  value: data
+{{- end }}
+{{- $launcher := include "gke-a3high.launcher" . | fromJson }}
+{{- if eq $launcher.processes "workers" }}
+- name: WORKERS
+  value: {{ $launcher.workers | default 1 | int64 | quote }}
+{{- end }}
+{{- if include "gke-a3high.gpu" . }}
+{{- /* gpudirect */}}
+- name: GLOO_SOCKET_IFNAME
+  value: eth0
+- name: NCCL_SOCKET_IFNAME
+  value: eth0
+- name: NCCL_DEBUG
+  value: WARN
+- name: NCCL_P2P_NET_CHUNKSIZE
+  value: "524288"
+- name: NCCL_P2P_PCI_CHUNKSIZE
+  value: "524288"
+- name: NCCL_P2P_NVL_CHUNKSIZE
+  value: "1048576"
+- name: NCCL_CROSS_NIC
+  value: "0"
+- name: NCCL_NET_GDR_LEVEL
+  value: PIX
+# What the plugin's version was tuned with.
+{{- range $name, $value := (include "gke-a3high.gpudirectVersion" . | fromYaml).settings }}
+- name: {{ $name }}
+  value: {{ $value | quote }}
+{{- end }}
+{{- /* gpudirect-tcpx */}}
+# NVIDIA's images preset another plugin from 26.06 on. A name is found by every NCCL: before 2.21 none takes a path.
+- name: NCCL_NET_PLUGIN
+  value: tcpx
+- name: NCCL_PROTO
+  value: Simple
+- name: NCCL_DYNAMIC_CHUNK_SIZE
+  value: "524288"
+- name: NCCL_P2P_PXN_LEVEL
+  value: "0"
+- name: NCCL_SOCKET_NTHREADS
+  value: "1"
+- name: NCCL_NSOCKS_PERTHREAD
+  value: "4"
+- name: NCCL_GPUDIRECTTCPX_CTRL_DEV
+  value: eth0
+- name: NCCL_GPUDIRECTTCPX_SOCKET_IFNAME
+  value: eth1,eth2,eth3,eth4
+- name: NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX
+  value: /run/tcpx
+# The processors next to each interface, those that send and those that receive.
+- name: NCCL_GPUDIRECTTCPX_TX_BINDINGS
+  value: "eth1:8-21,112-125;eth2:8-21,112-125;eth3:60-73,164-177;eth4:60-73,164-177"
+- name: NCCL_GPUDIRECTTCPX_RX_BINDINGS
+  value: "eth1:22-35,126-139;eth2:22-35,126-139;eth3:74-87,178-191;eth4:74-87,178-191"
+{{- end }}
+{{- end }}
+
+{{/*
+Where a run that trains is logged. W&B reads here what its program leaves open, and the run's id with all programs (wandb
+0.31.0, sdk/wandb_init.py and wandb_settings.py).
+*/}}
+{{- define "gke-a3high.trackers" }}
+{{- if eq (include "gke-a3high.launcher" . | fromJson).task "train" }}
+{{- $wandb := .Values.wandb }}
+{{- with $wandb.project }}
+- name: WANDB_PROJECT
+  value: {{ quote . }}
+- name: WANDB_NAME
+  value: {{ include "gke-a3high.run" $ }}
+- name: WANDB_RUN_GROUP
+  value: {{ printf "%s/%s" $.Release.Namespace $.Release.Name | quote }}
+- name: WANDB_MODE
+  value: {{ $wandb.mode }}
+- name: WANDB_DIR
+  value: {{ include "gke-a3high.runDirectory" $ | quote }}
+{{- if and $.Values.checkpoint.enabled (eq $wandb.mode "online") }}
+# A restart continues from the last checkpoint. Without checkpoints it begins again, and W&B, which drops steps that it
+# has, gets a run of its own.
+- name: WANDB_RUN_ID
+  value: {{ include "gke-a3high.run" $ }}
+- name: WANDB_RESUME
+  value: allow
+{{- end }}
+{{- with $wandb.entity }}
+- name: WANDB_ENTITY
+  value: {{ quote . }}
+{{- end }}
+{{- with $wandb.baseUrl }}
+- name: WANDB_BASE_URL
+  value: {{ quote . }}
+{{- end }}
+{{- end }}
+{{- with .Values.mlflow.experiment }}
+- name: MLFLOW_EXPERIMENT_NAME
+  value: {{ quote . }}
+- name: MLFLOW_TRACKING_URI
+  value: {{ quote $.Values.mlflow.uri }}
+{{- end }}
+{{- end }}
+{{- end }}

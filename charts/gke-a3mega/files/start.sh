@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Starts this machine's part of the run. Arguments: the program and its own arguments, passed on unchanged.
+set -euo pipefail
+
+release_variables=(RELEASE_VARIABLES)
+
+# Reads a vendor's environment profile; what the release sets itself keeps its value. Vendors write profiles for shells
+# that go on after a command that fails.
+source_profile() {
+  local -A own=()
+  local name
+  if [[ ! -r $1 ]]; then
+    echo "chartgen: $1 is missing: the vendor's software was not installed" >&2
+    exit 1
+  fi
+  for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
+  set +eu +o pipefail
+  # shellcheck disable=SC1090
+  source "$1"
+  set -euo pipefail
+  for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
+}
+
+: "${NODE_RANK:?is the number of this pod, from its label}"

@@ -1,9 +1,0 @@
-{{/* How torchrun's machines find each other: their numbers are known, and the first one is the meeting point. */}}
-{{- define "gke-a3mega.meeting" -}}
---node-rank="$NODE_RANK"
---master-addr="$MASTER_ADDR" --master-port="$port"
-{{- end }}
-
-{{/* Shell before that; torchrun's own way of meeting needs none. */}}
-{{- define "gke-a3mega.beforeMeeting" }}
-{{- end }}

@@ -1,0 +1,42 @@
+{{/* Name of what a claim's storage is made of, unique in the cluster: a volume, a class. Takes (list context claim). */}}
+{{- define "gke-a3ultra-setup.claimStorage" -}}
+{{- printf "%s-%s" (index . 0).Release.Namespace (index . 1) | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/* Size of a claim. A share's real size is the server's; Kubernetes only compares claim and volume. */}}
+{{- define "gke-a3ultra-setup.claimSize" -}}
+{{- .size | default "1Ti" }}
+{{- end }}
+
+{{/* A volume for one claim only, without its storage. Takes (list context claim values). */}}
+{{- define "gke-a3ultra-setup.claimVolume" -}}
+apiVersion: v1
+kind: PersistentVolume
+metadata:
+  name: {{ include "gke-a3ultra-setup.claimStorage" . }}
+  labels:
+    {{- include "gke-a3ultra-setup.labels" (index . 0) | nindent 4 }}
+  annotations:
+    helm.sh/resource-policy: keep
+spec:
+  accessModes: [ReadWriteMany]
+  capacity:
+    storage: {{ include "gke-a3ultra-setup.claimSize" (index . 2) }}
+  persistentVolumeReclaimPolicy: Retain
+  storageClassName: ""
+  claimRef:
+    namespace: {{ (index . 0).Release.Namespace }}
+    name: {{ index . 1 }}
+{{- end }}
+
+{{/* A class of one claim's own, but for who makes its volume. Takes (list context claim). */}}
+{{- define "gke-a3ultra-setup.claimClass" -}}
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata:
+  name: {{ include "gke-a3ultra-setup.claimStorage" . }}
+  labels:
+    {{- include "gke-a3ultra-setup.labels" (index . 0) | nindent 4 }}
+# The volume takes minutes to create: now, instead of when the first pod already occupies its GPUs.
+volumeBindingMode: Immediate
+{{- end }}

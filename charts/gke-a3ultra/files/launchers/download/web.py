@@ -1,0 +1,77 @@
+"""Requests over http:// and https://, and no other scheme, whose secrets stay with the host that they are for."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import (
+    HTTPDefaultErrorHandler,
+    HTTPErrorProcessor,
+    HTTPHandler,
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    OpenerDirector,
+    ProxyHandler,
+    Request,
+    UnknownHandler,
+)
+
+SCHEMES = ("http", "https")
+
+
+class FetchError(Exception):
+    """An error for the user, in one line. Another attempt would end the same way."""
+
+
+class SameHost(HTTPRedirectHandler):
+    """Keeps a token on its scheme and host: hubs redirect to stores, which must not see it."""
+
+    def redirect_request(self, req: Request, *rest: Any) -> Request | None:
+        """Pass the headers that urllib does not redirect on to the same scheme and host only."""
+        new = super().redirect_request(req, *rest)
+        if new:
+            follows(req.full_url, new.full_url)
+            if same_host(req.full_url, new.full_url):
+                new.unredirected_hdrs.update(req.unredirected_hdrs)
+        return new
+
+
+def same_host(one: str, other: str) -> bool:
+    """Return whether two addresses have the same scheme, host and port."""
+    return urlsplit(one)[:2] == urlsplit(other)[:2]
+
+
+def follows(url: str, following: str) -> None:
+    """Check that an address that a server names may follow its own.
+
+    Raises:
+        FetchError: It is not a web address, or gives up encryption.
+    """
+    scheme = urlsplit(following).scheme
+    if scheme not in SCHEMES or (scheme == "http" and urlsplit(url).scheme == "https"):
+        raise FetchError(f"{public(url)}: leads to {public(following)}, which is refused: only https:// may follow")
+
+
+def public(url: str) -> str:
+    """Return an address without what is secret in it: accounts, and the signatures of stores."""
+    scheme, _, rest = url.partition("?")[0].partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if rest else scheme
+
+
+def ask(url: str, headers: dict[str, str], timeout: float = 60) -> Any:
+    """Open an address; the headers stay on its scheme and host.
+
+    Raises:
+        OSError: The server cannot be reached, or answers with an error.
+        FetchError: It redirects to an address that may not follow.
+    """
+    if urlsplit(url).scheme not in SCHEMES:
+        raise FetchError(f"{public(url)}: is not an http:// or https:// address")
+    request = Request(url)  # noqa: S310  checked in the line above
+    request.unredirected_hdrs.update(headers)
+    opener = OpenerDirector()  # urllib's usual one also opens file:, ftp: and data:
+    handlers = (ProxyHandler, HTTPHandler, HTTPSHandler, HTTPDefaultErrorHandler, SameHost, HTTPErrorProcessor)
+    for handler in (*handlers, UnknownHandler):
+        opener.add_handler(handler())
+    return opener.open(request, timeout=timeout)

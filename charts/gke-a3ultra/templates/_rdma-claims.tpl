@@ -1,0 +1,7 @@
+{{/* Devices that each machine claims. */}}
+{{- define "gke-a3ultra.rdmaClaim" -}}
+{{- $machine := include "gke-a3ultra.machine" . | fromJson -}}
+deviceClassName: {{ .Values.network.deviceClass | quote }}
+allocationMode: ExactCount
+count: {{ .Values.network.deviceCount | default $machine.fabric.adapters | int64 }}
+{{- end }}

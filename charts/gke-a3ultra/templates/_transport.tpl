@@ -1,0 +1,25 @@
+{{/* Adapters of a machine that rdma-gib promises with these values. */}}
+{{- define "gke-a3ultra.transport.rdma-gib" -}}
+1
+{{- end }}
+
+{{/* What NCCL must report before a run of several machines trains, as YAML; nothing when nothing is promised. */}}
+{{- define "gke-a3ultra.transport" -}}
+{{- if and (include "gke-a3ultra.gpu" .) (gt (include "gke-a3ultra.nodes" . | int64) 1) (ne .Values.network.transportCheck "off") }}
+{{- with include "gke-a3ultra.transport.rdma-gib" . | trim | int64 }}
+promise: "gIB"
+reports: ["Using network gIB"]
+links: []
+device: ""
+devices: {{ . }}
+why: "Failed to open libibverbs|NET/gIB.*([Ff]ail|[Ee]rror|[Mm]ismatch|[Uu]nable)"
+refutedBy: ""
+check: {{ $.Values.network.transportCheck }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Whether a broken promise ends the run: "true" or nothing. */}}
+{{- define "gke-a3ultra.transportFails" -}}
+{{- if and (eq .Values.network.transportCheck "fail") (include "gke-a3ultra.transport" .) }}true{{ end }}
+{{- end }}

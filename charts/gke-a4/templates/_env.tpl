@@ -1,0 +1,154 @@
+{{/* Variables of the program, each name once: fragments < trackers < launcher < user. */}}
+{{- define "gke-a4.env" -}}
+{{- $env := dict }}
+{{- $layers := list (include "gke-a4.slot.env" .) (include "gke-a4.trackers" .) }}
+{{- if eq .Values.launcher "megatron-lm" }}
+{{- $layers = append $layers (include "gke-a4.launcher.megatron-lm.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "megatron-bridge" }}
+{{- $layers = append $layers (include "gke-a4.launcher.megatron-bridge.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "nemo-1" }}
+{{- $layers = append $layers (include "gke-a4.launcher.nemo-1.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "automodel" }}
+{{- $layers = append $layers (include "gke-a4.launcher.automodel.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "torchtitan" }}
+{{- $layers = append $layers (include "gke-a4.launcher.torchtitan.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- $layers = append $layers (include "gke-a4.launcher.torchrun.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- $layers = append $layers (include "gke-a4.launcher.mlperf-llama2-lora.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "pile-dataprep" }}
+{{- $layers = append $layers (include "gke-a4.launcher.pile-dataprep.env" .) }}
+{{- end }}
+{{- if eq .Values.launcher "nccl-test" }}
+{{- $layers = append $layers (include "gke-a4.launcher.nccl-test.env" .) }}
+{{- end }}
+{{- range $layers }}
+{{- range . | fromYamlArray }}{{ $_ := set $env .name . }}{{ end }}
+{{- end }}
+{{- range $name, $value := .Values.env }}{{ $_ := set $env $name (dict "value" $value) }}{{ end }}
+{{- range $name, $key := .Values.secretEnv }}
+{{- $_ := set $env $name (dict "valueFrom" (dict "secretKeyRef" (dict "name" $key.secretName "key" $key.key))) }}
+{{- end }}
+{{- range $name, $entry := $env }}
+- name: {{ $name }}
+{{- if hasKey $entry "value" }}
+  value: {{ include "gke-a4.literal" $entry.value }}
+{{- else }}
+  valueFrom: {{- toYaml $entry.valueFrom | nindent 4 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "gke-a4.slot.env" }}
+- name: NNODES
+  value: {{ include "gke-a4.nodes" . | quote }}
+- name: NODE_RANK
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.labels['batch.kubernetes.io/job-completion-index']
+{{- if include "gke-a4.gpu" . }}
+- name: GPUS_PER_NODE
+  value: {{ include "gke-a4.gpusPerNode" . | quote }}
+- name: MASTER_ADDR
+  value: {{ include "gke-a4.rendezvous" . }}
+- name: MASTER_PORT
+  value: "6002"
+- name: RUN_DIRECTORY
+  value: {{ include "gke-a4.runDirectory" . | quote }}
+- name: CHECKPOINT_DIRECTORY
+  value: {{ printf "%s/checkpoints" (include "gke-a4.home" .) | quote }}
+{{- if include "gke-a4.watched" . }}
+- name: HANG_SECONDS
+  value: {{ mul 60 .Values.run.hangMinutes | quote }}
+- name: STEP_LINE
+  value: {{ include "gke-a4.literal" .Values.run.stepLine }}
+- name: GRACE_SECONDS
+  value: {{ int64 .Values.run.gracePeriodSeconds | quote }}
+{{- end }}
+{{- if include "gke-a4.staged" . }}
+- name: STAGED_DATA
+  {{- $paths := list }}
+  {{- range include "gke-a4.storedData" . | fromYamlArray }}{{ $paths = append $paths .path }}{{ end }}
+  value: {{ join "\n" $paths | quote }}
+{{- end }}
+{{- end }}
+{{- if not (include "gke-a4.gpu" .) }}
+# Its own user has no home in the image, and may have no name there.
+- name: HOME
+  value: /tmp
+- name: USER
+  value: data
+{{- end }}
+{{- $launcher := include "gke-a4.launcher" . | fromJson }}
+{{- if eq $launcher.processes "workers" }}
+- name: WORKERS
+  value: {{ $launcher.workers | default 1 | int64 | quote }}
+{{- end }}
+{{- if include "gke-a4.gpu" . }}
+{{- /* rdma-gib */}}
+- name: GLOO_SOCKET_IFNAME
+  value: eth0
+- name: NCCL_SOCKET_IFNAME
+  value: eth0
+- name: NCCL_DEBUG
+  value: WARN
+# By default NCCL falls back to TCP silently; with NCCL_NET it stops if the plugin is missing.
+- name: NCCL_NET
+  value: gIB
+# Images preset another plugin or none. This is the name by which NCCL looks for a plugin when the variable is not set.
+# The plugin's other settings are in its script.
+- name: NCCL_NET_PLUGIN
+  value: /usr/local/gib/lib64/libnccl-net.so
+{{- end }}
+{{- end }}
+
+{{/*
+Where a run that trains is logged. W&B reads here what its program leaves open, and the run's id with all programs (wandb
+0.31.0, sdk/wandb_init.py and wandb_settings.py).
+*/}}
+{{- define "gke-a4.trackers" }}
+{{- if eq (include "gke-a4.launcher" . | fromJson).task "train" }}
+{{- $wandb := .Values.wandb }}
+{{- with $wandb.project }}
+- name: WANDB_PROJECT
+  value: {{ quote . }}
+- name: WANDB_NAME
+  value: {{ include "gke-a4.run" $ }}
+- name: WANDB_RUN_GROUP
+  value: {{ printf "%s/%s" $.Release.Namespace $.Release.Name | quote }}
+- name: WANDB_MODE
+  value: {{ $wandb.mode }}
+- name: WANDB_DIR
+  value: {{ include "gke-a4.runDirectory" $ | quote }}
+{{- if and $.Values.checkpoint.enabled (eq $wandb.mode "online") }}
+# A restart continues from the last checkpoint. Without checkpoints it begins again, and W&B, which drops steps that it
+# has, gets a run of its own.
+- name: WANDB_RUN_ID
+  value: {{ include "gke-a4.run" $ }}
+- name: WANDB_RESUME
+  value: allow
+{{- end }}
+{{- with $wandb.entity }}
+- name: WANDB_ENTITY
+  value: {{ quote . }}
+{{- end }}
+{{- with $wandb.baseUrl }}
+- name: WANDB_BASE_URL
+  value: {{ quote . }}
+{{- end }}
+{{- end }}
+{{- with .Values.mlflow.experiment }}
+- name: MLFLOW_EXPERIMENT_NAME
+  value: {{ quote . }}
+- name: MLFLOW_TRACKING_URI
+  value: {{ quote $.Values.mlflow.uri }}
+{{- end }}
+{{- end }}
+{{- end }}

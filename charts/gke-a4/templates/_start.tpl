@@ -1,0 +1,99 @@
+{{/*
+Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
+*/}}
+{{- define "gke-a4.start" -}}
+{{- $launcher := include "gke-a4.launcher" . | fromJson -}}
+{{- $variables := include "gke-a4.env" . | fromYamlArray | include "gke-a4.names" -}}
+{{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
+{{- if include "gke-a4.gpu" . }}
+mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if include "gke-a4.staged" . }}
+
+{{ .Files.Get "files/stage.sh" | trim }}
+{{- end }}
+{{- end }}
+{{- if include "gke-a4.gpu" . }}
+# gIB: its libraries must be found before those of the image. Google changes its settings from version to version.
+export LD_LIBRARY_PATH="/usr/local/gib/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+{{- if include "gke-a4.gibInImage" . }}
+if [[ ! -d /usr/local/gib/lib64 ]]; then
+  echo 'chartgen: no /usr/local/gib/lib64; on this machine type the image contains gIB (nccl-gib-plugins) and DOCA-OFED' >&2
+  exit 1
+fi
+# Google's recipes for this machine type go without the script; whether each version has it is not documented.
+if [[ -r /usr/local/gib/scripts/set_nccl_env.sh ]]; then source_profile /usr/local/gib/scripts/set_nccl_env.sh; fi
+{{- else }}
+source_profile /usr/local/gib/scripts/set_nccl_env.sh
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "megatron-lm" }}
+{{- with .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- with .Files.Get "files/launchers/torchrun/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeLaunch.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq $launcher.processes "gpu" }}
+{{ include "gke-a4.launch" . | trim }}
+{{- else if eq $launcher.processes "one" }}
+# exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
+exec {{ include "gke-a4.interpreter" $launcher.program }} "$@"
+{{- else }}
+
+{{ .Files.Get "files/workers.sh" | replace "INTERPRETER" (include "gke-a4.interpreter" $launcher.program) | trim }}
+{{- end }}
+{{- end }}
+
+{{/* The end of the script of every process of a GPU program: it becomes the program. */}}
+{{- define "gke-a4.rankProgram" }}
+{{- if eq .Values.launcher "nemo-1" }}
+{{- with include "gke-a4.launcher.nemo-1.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "automodel" }}
+{{- with include "gke-a4.launcher.automodel.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchtitan" }}
+{{- with include "gke-a4.launcher.torchtitan.beforeRank" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "torchrun" }}
+{{- with .Files.Get "files/launchers/torchrun/beforeRank.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeRank.sh" | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- $watch := include "gke-a4.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+exec {{ $watch }}{{ include "gke-a4.interpreter" (include "gke-a4.launcher" . | fromJson).program }} "$@"
+{{- end }}
+
+{{/* Whether a run that hangs is ended: "true" or nothing. */}}
+{{- define "gke-a4.watched" -}}
+{{- if and .Values.run.hangMinutes (eq (include "gke-a4.launcher" . | fromJson).task "train") }}true{{ end }}
+{{- end }}
+
+{{/* The interpreter of a program, from its name. */}}
+{{- define "gke-a4.interpreter" -}}
+{{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}
+{{- end }}
+
+{{/* Names of variables, as words. */}}
+{{- define "gke-a4.names" -}}
+{{- range $i, $entry := . }}{{ if $i }} {{ end }}{{ $entry.name }}{{ end }}
+{{- end }}

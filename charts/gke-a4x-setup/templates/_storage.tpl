@@ -1,0 +1,53 @@
+{{/* Name behind the scheme of a store: claim, bucket or host. */}}
+{{- define "gke-a4x-setup.storeName" -}}
+{{- regexReplaceAll "^[a-z][a-z0-9+.-]*://" . "" | splitList "/" | first }}
+{{- end }}
+
+{{/* Path behind the name of a store, without slashes at its ends. */}}
+{{- define "gke-a4x-setup.storePath" -}}
+{{- regexReplaceAll "^[a-z][a-z0-9+.-]*://" . "" | splitList "/" | rest | join "/" | trimAll "/" }}
+{{- end }}
+
+{{/* Path of a role within its volume. Takes (list context role). */}}
+{{- define "gke-a4x-setup.storeSubPath" -}}
+{{- $from := (get (index . 0).Values.storage (index . 1)).from }}
+{{- $release := (index . 0).Release }}
+{{- if hasPrefix "disk://" $from }}
+{{- printf "%s/%s/%s" $release.Namespace $release.Name (index . 1) }}
+{{- else if regexMatch "^(pvc)://" $from }}
+{{- include "gke-a4x-setup.storePath" $from }}
+{{- end }}
+{{- end }}
+
+{{/* Volume of a role; roles on one claim or volume share that of the first. Takes (list context role). */}}
+{{- define "gke-a4x-setup.storeVolume" -}}
+{{- $role := index . 1 }}
+{{- $from := (get (index . 0).Values.storage $role).from }}
+{{- $name := regexFind "^(pvc)://[^/]*" $from }}
+{{- $volume := "" }}
+{{- range $other, $store := (index . 0).Values.storage }}
+{{- $shared := and $name (eq $name (regexFind "^(pvc)://[^/]*" $store.from)) }}
+{{- if and $shared (not $volume) }}{{ $volume = $other }}{{ end }}
+{{- end }}
+{{- $volume | default $role }}
+{{- end }}
+
+{{/*
+Folders that a program without GPUs writes to, and that may belong to root, as YAML: on claims, NFS servers and similar,
+whose files keep their owners. Buckets and what a pod has to itself belong to whom the pod runs as.
+*/}}
+{{- define "gke-a4x-setup.ownFolders" -}}
+{{- $own := .Values.data.podSecurityContext }}
+{{- if and $own.runAsUser (kindIs "invalid" $own.fsGroup) (not (include "gke-a4x-setup.gpu" .)) }}
+{{- $folders := list }}
+{{- if or (ne .Values.launcher "download") .Values.data.source }}{{ $folders = append $folders .Values.data.directory }}{{ end }}
+{{- if .Values.tokenizer.source }}{{ $folders = append $folders .Values.tokenizer.path }}{{ end }}
+{{- if .Values.checkpoint.source }}{{ $folders = append $folders .Values.checkpoint.from }}{{ end }}
+{{- range uniq $folders }}
+{{- $store := get $.Values.storage (splitList "/" . | rest | first) }}
+{{- if and $store (regexMatch "^(pvc|nfs)://" ($store.from | default "")) (not $store.readOnly) }}
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,66 @@
+{{/* Name of the chart. */}}
+{{- define "gke-a4x.name" -}}
+{{- .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/*
+Name of the release's objects. 63 characters, less 9 for the run's digest and 22 for what controllers add to a pod's
+name: -workload-0-<four digits>-<five letters>.
+*/}}
+{{- define "gke-a4x.fullname" -}}
+{{- if contains .Chart.Name .Release.Name }}
+{{- .Release.Name | trunc 32 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 32 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* Chart name and version, as a label. */}}
+{{- define "gke-a4x.chart" -}}
+{{- printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/* Labels that select the release's pods; they never change within a release. */}}
+{{- define "gke-a4x.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "gke-a4x.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
+{{- end }}
+
+{{/* Labels of every object. */}}
+{{- define "gke-a4x.labels" -}}
+helm.sh/chart: {{ include "gke-a4x.chart" . }}
+{{ include "gke-a4x.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{/* Whom a pod acts as: no key to the cluster, and the secrets that its images are pulled with. */}}
+{{- define "gke-a4x.account" -}}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.serviceAccount }}
+serviceAccountName: {{ . | quote }}
+{{- end }}
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . | quote }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Merges maps given as YAML texts, the first one wins; nothing when all are empty. */}}
+{{- define "gke-a4x.merge" -}}
+{{- $merged := dict }}
+{{- range . }}
+{{- $map := . | fromYaml }}
+{{- if hasKey $map "Error" }}{{ fail (printf "not a map of keys: %q (%s)" (trim . | trunc 80) $map.Error) }}{{ end }}
+{{- $merged = merge $merged $map }}
+{{- end }}
+{{- with $merged }}{{ toYaml . }}{{ end }}
+{{- end }}
+
+{{/* Text that Kubernetes hands on unchanged: it replaces $(NAME) in arguments and variables, and $$ by one $. */}}
+{{- define "gke-a4x.literal" -}}
+{{- . | toString | replace "$" "$$" | toJson }}
+{{- end }}

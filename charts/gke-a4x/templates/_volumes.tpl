@@ -1,0 +1,151 @@
+{{/* Volumes of the pod: the run's files, what fragments need, and the user's. */}}
+{{- define "gke-a4x.volumes" }}
+- name: start
+  configMap:
+    name: {{ include "gke-a4x.run" . }}
+{{- if include "gke-a4x.ownTmp" . }}
+- name: data-tmp
+  emptyDir: {}
+{{- end }}
+{{- if include "gke-a4x.gpu" . }}
+{{- /* shared-memory */}}
+- name: shared-memory
+  emptyDir:
+    medium: Memory
+    sizeLimit: {{ .Values.sharedMemory | quote }}
+{{- /* rdma-gib */}}
+{{- if not (include "gke-a4x.gibInImage" .) }}
+- name: gib
+  hostPath:
+    path: /home/kubernetes/bin/gib
+{{- end }}
+- name: nvidia-libraries
+  hostPath:
+    path: /home/kubernetes/bin/nvidia
+{{- end }}
+{{- /* storage-pvc */}}
+{{- range $role, $store := .Values.storage }}
+{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "gke-a4x.storeVolume" (list $ $role))) }}
+- name: {{ $role }}
+  persistentVolumeClaim:
+    claimName: {{ include "gke-a4x.storeName" $store.from | quote }}
+{{- end }}
+{{- end }}
+{{- /* storage-nfs */}}
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "nfs://" $store.from }}
+- name: {{ $role }}
+  nfs:
+    server: {{ include "gke-a4x.storeName" $store.from | quote }}
+    path: {{ printf "/%s" (include "gke-a4x.storePath" $store.from) | quote }}
+    {{- if $store.readOnly }}
+    readOnly: true
+    {{- end }}
+{{- end }}
+{{- end }}
+{{- /* storage-gcs */}}
+# Named after the role: bucket names may contain dots and underscores, and two roles may use one bucket.
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "gs://" $store.from }}
+- name: {{ $role }}
+  csi:
+    driver: gcsfuse.csi.storage.gke.io
+    {{- if $store.readOnly }}
+    readOnly: true
+    {{- end }}
+    volumeAttributes:
+      bucketName: {{ include "gke-a4x.storeName" $store.from | quote }}
+      {{- $path := include "gke-a4x.storePath" $store.from }}
+      {{- $options := list $store.mountOptions (empty $path | ternary "" (printf "only-dir=%s" $path)) }}
+      {{- /* The mount options set the owner of the files, root by default; with fsGroup the driver sets the group. */}}
+      {{- $own := $.Values.data.podSecurityContext }}
+      {{- if not (or (include "gke-a4x.gpu" $) (regexMatch "(^|,)[ug]id=" $store.mountOptions)) }}
+      {{- with $own.runAsUser }}{{ $options = append $options (printf "uid=%d" (int64 .)) }}{{ end }}
+      {{- if and $own.runAsGroup (kindIs "invalid" $own.fsGroup) }}
+      {{- $options = append $options (printf "gid=%d" (int64 $own.runAsGroup)) }}
+      {{- end }}
+      {{- end }}
+      {{- with compact $options }}
+      mountOptions: {{ join "," . | quote }}
+      {{- end }}
+{{- end }}
+{{- end }}
+{{- /* storage-disk */}}
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "disk://" $store.from }}
+- name: {{ $role }}
+  {{- if include "gke-a4x.gpu" $ }}
+  hostPath:
+    path: {{ $.Values.localDisk | quote }}
+    # A machine without local disks refuses the pod instead of filling its boot disk.
+    type: Directory
+  {{- else }}
+  # Programs without GPUs run on machines that need not have such disks.
+  emptyDir: {}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- /* storage-memory */}}
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "memory://" $store.from }}
+- name: {{ $role }}
+  emptyDir:
+    medium: Memory
+{{- end }}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
+
+{{/* Where the program's container has them. */}}
+{{- define "gke-a4x.volumeMounts" }}
+- name: start
+  mountPath: /etc/chartgen
+  readOnly: true
+{{- if include "gke-a4x.ownTmp" . }}
+- name: data-tmp
+  mountPath: /tmp
+{{- end }}
+{{- if include "gke-a4x.gpu" . }}
+{{- /* shared-memory */}}
+- name: shared-memory
+  mountPath: /dev/shm
+{{- /* rdma-gib */}}
+{{- if not (include "gke-a4x.gibInImage" .) }}
+- name: gib
+  mountPath: /usr/local/gib
+  readOnly: true
+{{- end }}
+- name: nvidia-libraries
+  mountPath: /usr/local/nvidia
+  readOnly: true
+{{- end }}
+{{- /* storage */}}
+{{- $own := list }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- $own = include "gke-a4x.launcher.mlperf-llama2-lora.mounts" . | fromYamlArray }}
+{{- end }}
+{{- $taken := list }}
+{{- range $own }}{{ $taken = append $taken .mountPath }}{{ end }}
+{{- range $role, $store := .Values.storage }}
+{{- if not (has (printf "/%s" $role) $taken) }}
+{{- $own = append $own (dict "mountPath" (printf "/%s" $role) "from" (printf "/%s" $role)) }}
+{{- end }}
+{{- end }}
+{{- range $own }}
+{{- $parts := splitList "/" (trimPrefix "/" .from) }}
+{{- $role := first $parts }}
+- name: {{ include "gke-a4x.storeVolume" (list $ $role) }}
+  mountPath: {{ .mountPath }}
+  {{- with prepend (rest $parts) (include "gke-a4x.storeSubPath" (list $ $role)) | compact | join "/" }}
+  subPath: {{ quote . }}
+  {{- end }}
+  {{- if or .readOnly (get $.Values.storage $role).readOnly }}
+  readOnly: true
+  {{- end }}
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,51 @@
+{{/* What the data set's files are called, before what the tools append: one name, or one for each shard. */}}
+{{- define "nebius.dataNames" -}}
+{{- $data := .Values.data }}
+{{- $names := list }}
+{{- if and $data.name $data.shards }}
+{{- range $shard := until (int $data.shards) }}
+{{- $names = append $names (printf "%s/%s_%02d" $data.directory $data.name $shard) }}
+{{- end }}
+{{- else if $data.name }}
+{{- $names = append $names (printf "%s/%s" $data.directory $data.name) }}
+{{- end }}
+{{- toYaml $names }}
+{{- end }}
+
+{{/* Data sets where the storage has them, as a list of {path, weight}; empty = mock data. */}}
+{{- define "nebius.storedData" -}}
+{{- $stored := list }}
+{{- range .Values.data.prefixes }}
+{{- $entry := kindIs "map" . | ternary . (dict "path" .) }}
+{{- $path := hasPrefix "/" $entry.path | ternary $entry.path (printf "%s/%s" $.Values.data.directory $entry.path) }}
+{{- $stored = append $stored (dict "path" $path "weight" ($entry.weight | default 1.0)) }}
+{{- end }}
+{{- range include "nebius.dataNames" . | fromYamlArray }}
+{{- $stored = append $stored (dict "path" (printf "%s_text_document" .) "weight" 1.0) }}
+{{- end }}
+{{- toYaml $stored }}
+{{- end }}
+
+{{/* Whether each machine copies the data sets first: only training reads them. "true" or nothing. */}}
+{{- define "nebius.staged" -}}
+{{- if and .Values.data.stage (eq (include "nebius.launcher" . | fromJson).task "train") }}true{{ end }}
+{{- end }}
+
+{{/* Data sets where training reads them: in the storage, or below /scratch when each machine copies them first. */}}
+{{- define "nebius.dataPrefixes" -}}
+{{- $found := include "nebius.storedData" . | fromYamlArray }}
+{{- if .Values.data.stage }}
+{{- range $found }}{{ $_ := set . "path" (printf "/scratch%s" .path) }}{{ end }}
+{{- end }}
+{{- toYaml $found }}
+{{- end }}
+
+{{/* The file that data.source becomes: its name in data.directory, unpacked. */}}
+{{- define "nebius.dataInput" -}}
+{{- printf "%s/%s" .Values.data.directory (regexReplaceAll "[.](xz|gz|zst)$" (base .Values.data.source | regexFind "^[^?#]*") "") }}
+{{- end }}
+
+{{/* Where ranks keep indexes of the data sets: shared by all machines, also when the data is not or may not be written. */}}
+{{- define "nebius.dataCache" -}}
+{{- printf "%s/data-cache" (include "nebius.home" .) }}
+{{- end }}

@@ -1,0 +1,33 @@
+{{/* The end of a machine's start script: torchrun starts one process for each GPU. */}}
+{{- define "nebius.launch" }}
+{{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "nebius.rendezvousFlags" . | nindent 4 | trim) | trim }}
+{{- if include "nebius.transport" . }}
+
+{{ .Files.Get "files/transport.sh" | trim }}
+{{- end }}
+
+meet "$MASTER_PORT"
+{{- if eq .Values.launcher "torchrun" }}
+{{- with include "nebius.launcher.torchrun.launch" . | trim }}
+{{ . }}
+{{- end }}
+{{- end }}
+{{- if .Values.profile.enabled }}
+{{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
+{{- end }}
+{{- if include "nebius.watched" . }}
+code=0
+run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
+# torchrun reports 1, whatever the exit code of its processes.
+if [[ -e $CHARTGEN_PROCESSES.hung ]]; then code=75; fi
+exit "$code"
+{{- else }}
+run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@"
+{{- end }}
+{{- end }}
+
+{{/* Script of every process of a GPU program: it knows its rank, and becomes the program. */}}
+{{- define "nebius.rank" -}}
+{{ .Files.Get "files/rank.sh" | trim }}
+{{- include "nebius.rankProgram" . }}
+{{- end }}

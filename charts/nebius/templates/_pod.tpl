@@ -1,0 +1,183 @@
+{{/* The pod of the program: one for each machine of the run. */}}
+{{- define "nebius.pod" -}}
+{{- $launcher := include "nebius.launcher" . | fromJson -}}
+metadata:
+  labels:
+    {{- include "nebius.selectorLabels" . | nindent 4 }}
+    app.kubernetes.io/component: {{ $launcher.task }}
+    run: {{ include "nebius.run" . }}
+    {{- with include "nebius.merge" (list (toYaml .Values.podLabels)) }}
+    {{- . | nindent 4 }}
+    {{- end }}
+  annotations:
+    kubectl.kubernetes.io/default-container: workload
+    {{- with include "nebius.merge" (list (toYaml .Values.podAnnotations) (include "nebius.slot.podAnnotations" .)) }}
+    {{- . | nindent 4 }}
+    {{- end }}
+spec:
+  {{- if include "nebius.gpu" . }}
+  subdomain: {{ include "nebius.run" . }}
+  {{- end }}
+  restartPolicy: Never
+  terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
+  {{- include "nebius.account" . | nindent 2 }}
+  securityContext:
+    {{- include "nebius.podSecurityContext" . | trim | nindent 4 }}
+
+  {{- with include "nebius.merge" (list (toYaml .Values.nodeSelector) (include "nebius.slot.nodeSelector" .)) }}
+  nodeSelector:
+    {{- . | nindent 4 }}
+  {{- end }}
+  {{- with concat (include "nebius.tolerations" . | fromYamlArray) .Values.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  affinity:
+    {{- include "nebius.affinity" . | nindent 4 }}
+  volumes:
+    {{- include "nebius.volumes" . | trim | nindent 4 }}
+  {{- with include "nebius.initContainers" . | trim }}
+  initContainers:
+    {{- . | nindent 4 }}
+  {{- end }}
+  containers:
+    - name: workload
+      image: {{ $launcher.image | quote }}
+      imagePullPolicy: {{ .Values.imagePullPolicy }}
+      command: [bash, /etc/chartgen/start.sh]
+      args:
+        {{- if hasPrefix "-m " $launcher.program }}
+        - "-m"
+        {{- end }}
+        - {{ trimPrefix "-m " $launcher.program | include "nebius.literal" }}
+        {{- if ne .Values.launcher "torchrun" }}
+        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        {{- range include (printf "nebius.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
+        - {{ include "nebius.literal" . }}
+        {{- end }}
+        {{- end }}
+        {{- end }}
+        {{- range $launcher.args }}
+        - {{ include "nebius.filled" (list $ .) | include "nebius.literal" }}
+        {{- end }}
+      env:
+        {{- include "nebius.env" . | trim | nindent 8 }}
+      {{- if include "nebius.gpu" . }}
+      ports:
+        - name: rendezvous
+          containerPort: 6002
+      {{- end }}
+      resources:
+        {{- $gpus := include "nebius.slot.resourceLimits" . | fromYaml }}
+        {{- $resources := $launcher.resources | default (dict) }}
+        {{- with merge (dict) $gpus ($resources.requests | default (dict)) }}
+        requests:
+          {{- range $name, $quantity := . }}
+          {{ $name }}: {{ $quantity | quote }}
+          {{- end }}
+        {{- end }}
+        {{- with merge (dict) $gpus ($resources.limits | default (dict)) }}
+        limits:
+          {{- range $name, $quantity := . }}
+          {{ $name }}: {{ $quantity | quote }}
+          {{- end }}
+        {{- end }}
+      securityContext:
+        {{- include "nebius.securityContext" . | nindent 8 }}
+      volumeMounts:
+        {{- include "nebius.volumeMounts" . | trim | nindent 8 }}
+
+{{- end }}
+
+{{/* Maps that fragments fill; the user's values of the same name win over them. */}}
+{{- define "nebius.slot.podAnnotations" -}}
+{{- if include "nebius.gpu" . }}
+{{- /* infiniband */}}
+{{- if and (include "nebius.infiniband" .) .Values.network.attachments }}
+k8s.v1.cni.cncf.io/networks: {{ join "," .Values.network.attachments | quote }}
+{{- end }}
+{{- /* kueue */}}
+{{- with .Values.topology }}
+{{- if eq .mode "unconstrained" }}
+kueue.x-k8s.io/podset-unconstrained-topology: "true"
+{{- else if .mode }}
+kueue.x-k8s.io/podset-{{ .mode }}-topology: {{ .level | quote }}
+{{- end }}
+{{- if .sliceSize }}
+kueue.x-k8s.io/podset-slice-required-topology: {{ .sliceLevel | quote }}
+kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "nebius.slot.nodeSelector" -}}
+{{- if include "nebius.gpu" . }}
+{{- /* instance-type */}}
+node.kubernetes.io/instance-type: {{ .Values.machineType }}
+{{- end }}
+{{- end }}
+{{- define "nebius.slot.securityContext" -}}
+{{- if include "nebius.gpu" . }}
+{{- /* infiniband */}}
+{{- if and (include "nebius.infiniband" .) .Values.network.lockMemory }}
+capabilities:
+  add: [IPC_LOCK]
+{{- end }}
+{{- /* infiniband-privileged */}}
+{{- if and (include "nebius.infiniband" .) (not .Values.network.resource) }}
+privileged: true
+{{- end }}
+{{- end }}
+{{- end }}
+{{- define "nebius.slot.labels" -}}
+{{- if include "nebius.gpu" . }}
+{{- /* kueue */}}
+{{- if .Values.queue.name }}
+kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
+{{- with .Values.queue.priorityClass }}
+kueue.x-k8s.io/priority-class: {{ . | quote }}
+{{- end }}
+{{- with .Values.run.deadlineSeconds }}
+kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+
+{{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
+{{- define "nebius.tolerations" -}}
+{{- if include "nebius.gpu" . }}
+{{- /* nvidia-gpu */}}
+- key: nvidia.com/gpu
+  operator: Exists
+{{- end }}
+{{- end }}
+
+{{/*
+Affinity: the user's and the fragments', the nodes to avoid, and one rule of the chart's own: no pod of this run starts
+while another run of the release still has pods, so that two runs never write to one checkpoint directory.
+*/}}
+{{- define "nebius.affinity" -}}
+{{- $affinity := include "nebius.merge" (list (toYaml .Values.affinity)) | fromYaml }}
+{{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
+  (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
+  (dict "key" "run" "operator" "Exists")
+  (dict "key" "run" "operator" "NotIn" "values" (list (include "nebius.run" .))))) }}
+{{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
+{{- $anti := $affinity.podAntiAffinity | default (dict) }}
+{{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}
+{{- $_ := set $affinity "podAntiAffinity" $anti }}
+{{- with .Values.avoidNodes }}
+{{- $nodes := $affinity.nodeAffinity | default (dict) }}
+{{- $avoid := dict "key" "kubernetes.io/hostname" "operator" "NotIn" "values" . }}
+{{- $terms := list }}
+{{- /* A node fits if one of the terms does, so each gets the condition. */}}
+{{- range dig $field "nodeSelectorTerms" (list (dict)) $nodes }}
+{{- $terms = append $terms (merge (dict "matchExpressions" (append (.matchExpressions | default (list)) $avoid)) .) }}
+{{- end }}
+{{- $_ := set $nodes $field (dict "nodeSelectorTerms" $terms) }}
+{{- $_ := set $affinity "nodeAffinity" $nodes }}
+{{- end }}
+{{- toYaml $affinity }}
+{{- end }}

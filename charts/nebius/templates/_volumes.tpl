@@ -1,0 +1,106 @@
+{{/* Volumes of the pod: the run's files, what fragments need, and the user's. */}}
+{{- define "nebius.volumes" }}
+- name: start
+  configMap:
+    name: {{ include "nebius.run" . }}
+{{- if include "nebius.ownTmp" . }}
+- name: data-tmp
+  emptyDir: {}
+{{- end }}
+{{- if include "nebius.gpu" . }}
+{{- /* shared-memory */}}
+- name: shared-memory
+  emptyDir:
+    medium: Memory
+    sizeLimit: {{ .Values.sharedMemory | quote }}
+{{- end }}
+{{- /* storage-pvc */}}
+{{- range $role, $store := .Values.storage }}
+{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "nebius.storeVolume" (list $ $role))) }}
+- name: {{ $role }}
+  persistentVolumeClaim:
+    claimName: {{ include "nebius.storeName" $store.from | quote }}
+{{- end }}
+{{- end }}
+{{- /* storage-nfs */}}
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "nfs://" $store.from }}
+- name: {{ $role }}
+  nfs:
+    server: {{ include "nebius.storeName" $store.from | quote }}
+    path: {{ printf "/%s" (include "nebius.storePath" $store.from) | quote }}
+    {{- if $store.readOnly }}
+    readOnly: true
+    {{- end }}
+{{- end }}
+{{- end }}
+{{- /* storage-disk */}}
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "disk://" $store.from }}
+- name: {{ $role }}
+  {{- if include "nebius.gpu" $ }}
+  hostPath:
+    path: {{ $.Values.localDisk | quote }}
+    # A machine without local disks refuses the pod instead of filling its boot disk.
+    type: Directory
+  {{- else }}
+  # Programs without GPUs run on machines that need not have such disks.
+  emptyDir: {}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- /* storage-memory */}}
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "memory://" $store.from }}
+- name: {{ $role }}
+  emptyDir:
+    medium: Memory
+{{- end }}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
+
+{{/* Where the program's container has them. */}}
+{{- define "nebius.volumeMounts" }}
+- name: start
+  mountPath: /etc/chartgen
+  readOnly: true
+{{- if include "nebius.ownTmp" . }}
+- name: data-tmp
+  mountPath: /tmp
+{{- end }}
+{{- if include "nebius.gpu" . }}
+{{- /* shared-memory */}}
+- name: shared-memory
+  mountPath: /dev/shm
+{{- end }}
+{{- /* storage */}}
+{{- $own := list }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- $own = include "nebius.launcher.mlperf-llama2-lora.mounts" . | fromYamlArray }}
+{{- end }}
+{{- $taken := list }}
+{{- range $own }}{{ $taken = append $taken .mountPath }}{{ end }}
+{{- range $role, $store := .Values.storage }}
+{{- if not (has (printf "/%s" $role) $taken) }}
+{{- $own = append $own (dict "mountPath" (printf "/%s" $role) "from" (printf "/%s" $role)) }}
+{{- end }}
+{{- end }}
+{{- range $own }}
+{{- $parts := splitList "/" (trimPrefix "/" .from) }}
+{{- $role := first $parts }}
+- name: {{ include "nebius.storeVolume" (list $ $role) }}
+  mountPath: {{ .mountPath }}
+  {{- with prepend (rest $parts) (include "nebius.storeSubPath" (list $ $role)) | compact | join "/" }}
+  subPath: {{ quote . }}
+  {{- end }}
+  {{- if or .readOnly (get $.Values.storage $role).readOnly }}
+  readOnly: true
+  {{- end }}
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,51 @@
+{{/* nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow */}}
+{{- define "nebius.launcher.nccl-test.args" }}
+{{- $own := get .Values.launchers "nccl-test" }}
+{{- $floors := dict }}
+{{- $machine := include "nebius.machine" . | fromJson }}
+{{- $whole := eq (include "nebius.gpusPerNode" . | int64) (int64 $machine.gpus) }}
+{{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
+{{- end }}
+{{- range $operation, $busbw := $own.minBusbw }}
+{{- $_ := set $floors $operation (list (toString $busbw) "0" "launchers.nccl-test.minBusbw") }}
+{{- end }}
+- --mode
+- {{ $own.mode }}
+- --operations
+{{- range $own.operations }}
+- {{ . }}
+{{- end }}
+- --sizes
+- {{ toJson $own.minBytes }}
+- {{ toJson $own.maxBytes }}
+- --factor
+- {{ int64 $own.factor | toString | toJson }}
+- --iterations
+- {{ int64 $own.iterations | toString | toJson }}
+- --warmup
+- {{ int64 $own.warmup | toString | toJson }}
+- --type
+- {{ $own.dataType }}
+- --slow-below
+- {{ int64 $own.slowBelow | toString | toJson }}
+{{- range $operation := $own.operations }}
+{{- with get $floors $operation }}
+- --floor
+- {{ $operation }}
+{{- range . }}
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- with $own.binary }}
+- --binary
+- {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- define "nebius.launcher.nccl-test.env" }}
+# The machine's own name, which the report of a slow machine contains.
+- name: NODE_NAME
+  valueFrom:
+    fieldRef:
+      fieldPath: spec.nodeName
+{{- end }}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Checks whether NCCL uses the network that the chart promises; the first process of each machine reports it.
+set -euo pipefail
+meeting=$MASTER_ADDR
+# shellcheck disable=SC1091
+source /run/chartgen/launch
+cd "$PWD"
+export RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE
+export LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=$OMPI_COMM_WORLD_LOCAL_SIZE
+export GROUP_RANK=$((RANK / LOCAL_WORLD_SIZE)) GROUP_WORLD_SIZE=$NNODES
+export NODE_RANK=$GROUP_RANK MASTER_ADDR=$meeting
+# By this name Lightning knows that the variables above count. Otherwise it asks MPI, and the ranks would meet at the
+# host name of a machine, which no DNS knows, and at a random port.
+export TORCHELASTIC_RUN_ID=$RUN_DIRECTORY
+log=$RUN_DIRECTORY/transport/machine-$NODE_RANK.log
+mkdir -p "${log%/*}"
+if ((LOCAL_RANK == 0)); then rm -f "$log"; fi
+code=0
+python3 -u /etc/chartgen/transport.py meet "$log" || code=$?
+if ((LOCAL_RANK == 0)); then python3 /etc/chartgen/transport.py compare "$log" "$code"; fi

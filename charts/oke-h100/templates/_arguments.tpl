@@ -1,0 +1,29 @@
+{{/* What a name in an argument, such as $(nodes), means; the start script fills in $(resume). */}}
+{{- define "oke-h100.fillings" -}}
+nodes: {{ include "oke-h100.nodes" . | quote }}
+gpusPerNode: {{ include "oke-h100.gpusPerNode" . | quote }}
+worldSize: {{ include "oke-h100.worldSize" . | quote }}
+steps: {{ int64 .Values.steps | quote }}
+microBatch: {{ int64 .Values.batch.micro | quote }}
+globalBatch: {{ include "oke-h100.globalBatch" . | quote }}
+sequenceLength: {{ int64 .Values.sequenceLength | quote }}
+precision: {{ quote .Values.precision }}
+dataDirectory: {{ quote .Values.data.directory }}
+run: {{ include "oke-h100.run" . | quote }}
+runDirectory: {{ include "oke-h100.runDirectory" . | quote }}
+checkpointDirectory: {{ printf "%s/checkpoints" (include "oke-h100.home" .) | quote }}
+checkpointInterval: {{ int64 .Values.checkpoint.interval | quote }}
+{{- end }}
+
+{{/* A user's argument with its names filled in; as in Kubernetes, $$(nodes) is the text $(nodes). Takes (list root text). */}}
+{{- define "oke-h100.filled" -}}
+{{- $text := index . 1 }}
+{{- if contains "$(" $text }}
+{{- $text = replace "$$(" "\x00" $text }}
+{{- range $name, $value := include "oke-h100.fillings" (index . 0) | fromYaml }}
+{{- $text = replace (printf "$(%s)" $name) $value $text }}
+{{- end }}
+{{- $text = replace "\x00" "$(" $text }}
+{{- end }}
+{{- $text }}
+{{- end }}

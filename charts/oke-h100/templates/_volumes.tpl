@@ -1,0 +1,111 @@
+{{/* Volumes of the pod: the run's files, what fragments need, and the user's. */}}
+{{- define "oke-h100.volumes" }}
+- name: start
+  configMap:
+    name: {{ include "oke-h100.run" . }}
+{{- if include "oke-h100.ownTmp" . }}
+- name: data-tmp
+  emptyDir: {}
+{{- end }}
+{{- if include "oke-h100.gpu" . }}
+{{- /* shared-memory */}}
+- name: shared-memory
+  emptyDir:
+    medium: Memory
+    sizeLimit: {{ .Values.sharedMemory | quote }}
+{{- /* roce-oke */}}
+{{- if eq .Values.network.mode "host" }}
+- name: infiniband
+  hostPath:
+    path: /dev/infiniband
+    # A machine without RDMA adapters refuses the pod.
+    type: Directory
+{{- end }}
+- name: nccl-conf
+  configMap:
+    name: {{ include "oke-h100.run" . }}-nccl
+{{- end }}
+{{- /* storage-pvc */}}
+{{- range $role, $store := .Values.storage }}
+{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "oke-h100.storeVolume" (list $ $role))) }}
+- name: {{ $role }}
+  persistentVolumeClaim:
+    claimName: {{ include "oke-h100.storeName" $store.from | quote }}
+{{- end }}
+{{- end }}
+{{- /* storage-nfs */}}
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "nfs://" $store.from }}
+- name: {{ $role }}
+  nfs:
+    server: {{ include "oke-h100.storeName" $store.from | quote }}
+    path: {{ printf "/%s" (include "oke-h100.storePath" $store.from) | quote }}
+    {{- if $store.readOnly }}
+    readOnly: true
+    {{- end }}
+{{- end }}
+{{- end }}
+{{- /* storage-memory */}}
+{{- range $role, $store := .Values.storage }}
+{{- if hasPrefix "memory://" $store.from }}
+- name: {{ $role }}
+  emptyDir:
+    medium: Memory
+{{- end }}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}
+
+{{/* Where the program's container has them. */}}
+{{- define "oke-h100.volumeMounts" }}
+- name: start
+  mountPath: /etc/chartgen
+  readOnly: true
+{{- if include "oke-h100.ownTmp" . }}
+- name: data-tmp
+  mountPath: /tmp
+{{- end }}
+{{- if include "oke-h100.gpu" . }}
+{{- /* shared-memory */}}
+- name: shared-memory
+  mountPath: /dev/shm
+{{- /* roce-oke */}}
+{{- if eq .Values.network.mode "host" }}
+- name: infiniband
+  mountPath: /dev/infiniband
+{{- end }}
+- name: nccl-conf
+  mountPath: /etc/nccl.conf
+  subPath: nccl.conf
+  readOnly: true
+{{- end }}
+{{- /* storage */}}
+{{- $own := list }}
+{{- if eq .Values.launcher "mlperf-llama2-lora" }}
+{{- $own = include "oke-h100.launcher.mlperf-llama2-lora.mounts" . | fromYamlArray }}
+{{- end }}
+{{- $taken := list }}
+{{- range $own }}{{ $taken = append $taken .mountPath }}{{ end }}
+{{- range $role, $store := .Values.storage }}
+{{- if not (has (printf "/%s" $role) $taken) }}
+{{- $own = append $own (dict "mountPath" (printf "/%s" $role) "from" (printf "/%s" $role)) }}
+{{- end }}
+{{- end }}
+{{- range $own }}
+{{- $parts := splitList "/" (trimPrefix "/" .from) }}
+{{- $role := first $parts }}
+- name: {{ include "oke-h100.storeVolume" (list $ $role) }}
+  mountPath: {{ .mountPath }}
+  {{- with prepend (rest $parts) (include "oke-h100.storeSubPath" (list $ $role)) | compact | join "/" }}
+  subPath: {{ quote . }}
+  {{- end }}
+  {{- if or .readOnly (get $.Values.storage $role).readOnly }}
+  readOnly: true
+  {{- end }}
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{- toYaml . | nindent 0 }}
+{{- end }}
+{{- end }}

@@ -1,8 +1,0 @@
-{{/* Metadata of TensorBoard's objects. The name leaves room for what is behind the release's, within 63 characters. */}}
-{{- define "onprem-p8000.tensorboardMetadata" -}}
-metadata:
-  name: {{ .Release.Name | trunc 51 | trimSuffix "-" }}-tensorboard
-  labels:
-    {{- include "onprem-p8000.labels" . | nindent 4 }}
-    app.kubernetes.io/component: tensorboard
-{{- end }}

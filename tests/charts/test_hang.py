@@ -1,0 +1,120 @@
+"""A run that hangs: `run.hangMinutes` ends it with the stacks of its processes and an exit code of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_torchrun import install
+from pod_runner import Machine, run
+from rendered import env, one, rendered
+
+LOGS = Path(__file__).parents[1] / "data/logs"
+# Rank 1 prints steps, as the last rank does with Megatron-LM; both end in a wait for the other.
+PROGRAM = """\
+import os, pathlib, signal, sys, time
+there = pathlib.Path(os.environ["CHECKPOINT_DIRECTORY"], "rank-0-is-there")
+rank = int(os.environ["RANK"])
+signal.signal(signal.SIGTERM, lambda *_: None)
+def all_reduce_that_never_ends():
+    time.sleep(600)
+if rank == 0:
+    there.touch()
+while not there.exists():
+    time.sleep(0.02)
+for step in range(1, 4):
+    if rank == 1:
+        print(f" iteration {step:8}/ 100 | elapsed time", flush=True)
+if os.environ.get("HANGS", "yes") == "yes":
+    all_reduce_that_never_ends()
+sys.exit(int(os.environ.get("CODE", "0")) if rank == 1 else 0)
+"""
+OWN = {"image": "example.com/own:1", "program": "/etc/chartgen/own.py"}
+
+
+@lru_cache
+def made(**more: Any) -> Any:
+    values = {
+        "launcher": "torchrun", "nodes": 1, "gpusPerNode": 2,
+        "launchers": {"torchrun": {**OWN, "files": {"own.py": PROGRAM}}},
+        "run": {"hangMinutes": 3, **more},
+    }  # fmt: skip
+    return run(json=tuple(f"{name}={json.dumps(value)}" for name, value in values.items()))
+
+
+def finish(folder: Path, found: Any, **variables: str) -> tuple[int, str]:
+    install(folder)
+    machine = Machine(folder, {"PYTHONPATH": str(folder / "modules"), **variables})
+    return machine.finish(found)
+
+
+def test_all_stacks_of_the_machine_are_printed_and_the_exit_code_is_its_own(tmp_path: Path) -> None:
+    code, log = finish(tmp_path, made(), HANG_SECONDS="1")
+    assert code == 75, log
+    assert log.count("in all_reduce_that_never_ends") == 2, log
+    assert "chartgen: no step for " in log
+    assert "exitcode  : 75" in log
+
+
+def test_a_run_that_takes_its_steps_is_left_alone(tmp_path: Path) -> None:
+    for code in ("0", "37"):
+        folder = tmp_path / code
+        folder.mkdir()
+        done, log = finish(folder, made(), HANGS="no", CODE=code)
+        assert (done, log.count(" iteration ")) == (1 if code == "37" else 0, 3), log
+
+
+def test_before_its_first_step_a_program_may_take_its_time(tmp_path: Path) -> None:
+    """And other machines, which print no step, show their stacks when their pod ends."""
+    install(tmp_path)
+    machine = Machine(tmp_path, {"PYTHONPATH": str(tmp_path / "modules"), "HANG_SECONDS": "1", "GRACE_SECONDS": "6"})
+    process = machine.start(made(stepLine="no line of the program"))
+    assert process.stdout
+    seen = [process.stdout.readline() for _ in range(3)]
+    time.sleep(2)  # twice the limit: a watch that counts from the start would have ended it
+    process.send_signal(signal.SIGTERM)
+    log = process.communicate(timeout=60)[0]
+    assert "".join(seen).count("iteration") == 3
+    assert process.returncode, log
+    assert "in all_reduce_that_never_ends" in log
+    assert "no step for" not in log
+
+
+@pytest.mark.parametrize("name", ["megatron-seconds.log", "nemo-bars.log", "nemo-2-speed.log", "torchtitan.log"])
+def test_steps_of_genuine_logs_are_seen(tmp_path: Path, name: str) -> None:
+    """A log without its last line is a run that hangs, and one without its steps is not watched."""
+    text = (LOGS / name).read_bytes()
+    program = tmp_path / "hang.py"
+    program.write_text(one("ConfigMap", made())["data"]["hang.py"])
+    variables = {**os.environ, "HANG_SECONDS": "0.2", "STEP_LINE": "", "GRACE_SECONDS": "30"}
+    (tmp_path / "ranks").mkdir()
+    (tmp_path / "log").write_bytes(text)
+    copy = "shutil.copyfileobj(open(sys.argv[1], 'rb'), sys.stdout.buffer)"
+    own = f"import shutil, sys, time; {copy}; sys.stdout.flush(); time.sleep(600)"
+    argv = [sys.executable, str(program), f"{tmp_path}/ranks", sys.executable, "-c", own, f"{tmp_path}/log"]
+    done = subprocess.run(argv, env=variables, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 75
+    assert done.stdout.startswith(text)
+    assert b"Current thread" in done.stdout
+
+
+def test_processes_of_mpirun_are_watched_too() -> None:
+    found = rendered("run.hangMinutes=3", name="oke-h100", files=())
+    (script,) = (each["data"]["rank.sh"] for each in found if "rank.sh" in each.get("data", ()))
+    assert script.splitlines()[-1].startswith('exec python3 -u /etc/chartgen/hang.py "${CHARTGEN_PROCESSES:-/run/')
+
+
+def test_nothing_changes_without_the_value() -> None:
+    found = made(hangMinutes=None)
+    assert "hang.py" not in json.dumps(one("ConfigMap", found)["data"])
+    assert not {"HANG_SECONDS", "STEP_LINE", "GRACE_SECONDS"} & env(found).keys()
+    watched = env(made(stepLine="$(loss)", gracePeriodSeconds=300))
+    assert (watched["HANG_SECONDS"], watched["STEP_LINE"], watched["GRACE_SECONDS"]) == ("180", "$$(loss)", "300")

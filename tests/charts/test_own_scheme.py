@@ -1,0 +1,52 @@
+"""A storage scheme of the user's own: sub-paths of its volume, roles that share one, mount options with spaces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from userlib import composed, library
+
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.yaml import Plain
+
+VOLUMES = """\
+{{- range $role, $store := .Values.storage }}
+{{- if and (hasPrefix "s3x://" $store.from) (eq $role (include "<%= chart %>.storeVolume" (list $ $role))) }}
+- name: {{ $role }}
+  csi:
+    driver: csi.example.com
+    volumeAttributes:
+      volume: {{ include "<%= chart %>.storeName" $store.from }}
+      mountOptions: {{ $store.mountOptions | quote }}
+{{- end }}
+{{- end }}
+"""
+SCHEME = {"anyOf": [{"pattern": "^s3x://", "title": "s3x://volume/path"}]}
+
+
+@pytest.mark.helm
+def test_paths_are_sub_paths_of_a_shared_volume(tmp_path: Path) -> None:
+    schema = json.dumps({"definitions": {"store": {"properties": {"from": SCHEME}}}})
+    ours = library(tmp_path, {"mine/volumes.yaml": VOLUMES, "mine/values.schema.json": schema})
+    fragment = ours / "fragments/mine/fragment.yaml"
+    fragment.write_text(f"{fragment.read_text()}provides: [store]\nsubPaths: [s3x]\n")
+    data: dict[str, Plain] = {"from": "s3x://big/data/sets", "mountOptions": "-o attr_timeout=120 -o ro"}
+    values: dict[str, Plain] = {
+        "storage": {"data": data, "outputs": {"from": "s3x://big/out"}, "scratch": {"from": "s3x://small"}}
+    }
+    (pod,) = (
+        job["template"]["spec"]["template"]["spec"]
+        for found in objects(render(composed(ours), "my-run", "default", values))
+        if found["kind"] == "JobSet"
+        for job in found["spec"]["replicatedJobs"]
+    )
+    volumes = {each["name"]: each["csi"]["volumeAttributes"] for each in pod["volumes"] if "csi" in each}
+    assert volumes == {
+        "data": {"volume": "big", "mountOptions": "-o attr_timeout=120 -o ro"},
+        "scratch": {"volume": "small", "mountOptions": ""},
+    }
+    mounts = {each["mountPath"]: each for each in pod["containers"][0]["volumeMounts"]}
+    found = {path: (mounts[path]["name"], mounts[path].get("subPath")) for path in ("/data", "/outputs", "/scratch")}
+    assert found == {"/data": ("data", "data/sets"), "/outputs": ("data", "out"), "/scratch": ("scratch", None)}

@@ -1,0 +1,176 @@
+"""Layouts that fit: all of them pass the checks, published ones are among them, and the hints decide which is first."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answers import answer
+from check_helpers import judge
+from rendered import chart, target
+from userlib import chartgen
+
+from chartgen.checks import CHECKS, effective_values
+from chartgen.checks.job import Job
+from chartgen.checks.layouts import Layout, fit
+from chartgen.checks.memory_fit import changed
+from chartgen.errors import ChartgenError
+from chartgen.helm.values import Values, load_values
+
+VALUES = Path(__file__).parents[2] / "values"
+
+
+def values_of(preset: str, *sets: str) -> Values:
+    return load_values([VALUES / f"{preset}.yaml"], set_values=sets)
+
+
+def fitting(preset: str, gpus: int | None, *sets: str, name: str = "gke-a3mega") -> list[Layout]:
+    return fit(target(name), values_of(preset, *sets), gpus)
+
+
+def sizes(layout: Layout) -> tuple[int, int, int, int, int]:
+    return layout.tensor, layout.pipeline, layout.context, layout.virtual_pipeline, layout.micro_batch
+
+
+@pytest.mark.parametrize(
+    ("preset", "gpus", "sets", "published"),
+    [
+        ("llama3-70b", 64, (), (4, 4, 2, 5, 1)),
+        ("llama3-70b", 64, ("precision=fp8",), (4, 8, 1, 5, 1)),
+        ("llama2-70b", 128, (), (4, 4, 1, 20, 1)),
+        ("llama3-8b", 8, (), (1, 1, 2, 1, 1)),
+        ("gpt3-175b", 256, (), (4, 8, 1, 2, 1)),
+        ("gpt3-175b", 512, (), (4, 8, 1, 6, 2)),
+    ],
+)
+def test_published_layouts_are_found(
+    preset: str, gpus: int, sets: tuple[str, ...], published: tuple[int, int, int, int, int]
+) -> None:
+    assert published in set(map(sizes, fitting(preset, gpus, *sets)))
+
+
+@pytest.mark.parametrize(("preset", "gpus"), [("llama3-70b", 64), ("gpt3-5b", 16), ("megatron-gpt-310.1b", 128)])
+def test_every_layout_passes_every_check(preset: str, gpus: int) -> None:
+    found = fitting(preset, gpus)
+    job = Job(effective_values(chart(), values_of(preset, f"nodes={gpus // 8}")), target())
+    assert found
+    assert len(set(map(sizes, found))) == len(found)
+    for layout in found:
+        candidate = changed(job, layout.values)
+        # a preset alone has no storage, which no layout can mend
+        assert [said for said in judge(CHECKS, candidate) if not said.key.startswith("storage.")] == []
+        model_parallel = layout.tensor * layout.pipeline * layout.context
+        assert (layout.data_parallel * model_parallel, layout.micro_batches) == (gpus, candidate.micro_batches)
+        assert layout.share < 0.95
+
+
+@pytest.mark.parametrize(
+    ("preset", "gpus", "sets", "tensor", "pipeline", "context"),
+    [
+        ("llama3-8b", 16, (), {2, 4}, {1}, {1}),
+        ("llama3-70b", 64, (), {8}, {4, 8}, {1}),
+        ("gpt3-175b", 256, (), {8}, {4, 8}, {1}),
+        ("megatron-gpt-39.1b", 64, (), {4, 8}, {2, 4}, {1}),
+        ("megatron-gpt-310.1b", 512, ("batch.global=16384", "machineType=p5en.48xlarge"), {8}, {8, 16}, {2}),
+        ("llama3-8b", 64, ("model.family=mixtral", "model.experts=8", "parallelism.expert=8"), {1, 2}, {1, 2, 4}, {1}),
+    ],
+)
+def test_the_first_follows_the_sizing_hints(
+    preset: str, gpus: int, sets: tuple[str, ...], tensor: set[int], pipeline: set[int], context: set[int]
+) -> None:
+    first = fitting(preset, gpus, *sets, name="eks-p5")[0]
+    assert first.tensor in tensor
+    assert first.pipeline in pipeline
+    assert first.context in context
+
+
+def test_the_smallest_model_only_needs_copies() -> None:
+    first = fit(target(), load_values(set_values=["model.name=gpt-126m", "batch.global=64"]), 8)[0]
+    assert sizes(first)[:4] == (1, 1, 1, 1)
+    assert first.data_parallel == 8
+
+
+def test_gpus_of_the_values_count_when_none_are_given() -> None:
+    found = fitting("gpt3-5b", None, "nodes=2")
+    assert found == fitting("gpt3-5b", 16)
+
+
+def test_a_part_of_a_machine() -> None:
+    found = fit(target("onprem-p8000"), load_values(set_values=["batch.global=64"]), 2)
+    assert {layout.tensor * layout.pipeline * layout.context * layout.data_parallel for layout in found} == {2}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "hint"), [(12, "nearest: 8 or 16"), (100, "nearest: 96 or 104"), (0, "nearest: 8"), (-8, "nearest: 8")]
+)
+def test_gpus_that_are_no_whole_machines(gpus: int, hint: str) -> None:
+    with pytest.raises(ChartgenError, match=f"{gpus} GPUs are not whole machines of 8; {hint}$"):
+        fitting("gpt3-5b", gpus)
+
+
+def test_a_model_that_is_too_large_has_no_layout() -> None:
+    assert fitting("gpt3-175b", 8) == []
+
+
+@pytest.mark.parametrize(("preset", "gpus", "sets"), [("llama3-8b", 8, ()), ("llama3-70b", 64, ("recompute=full",))])
+def test_no_layout_that_passes_every_check_is_left_out(preset: str, gpus: int, sets: tuple[str, ...]) -> None:
+    found = {sizes(layout) for layout in fitting(preset, gpus, *sets)}
+    job = Job(
+        effective_values(chart(), values_of(preset, f"nodes={gpus // 8}", "storage.data.from=pvc://a", *sets)),
+        target(),
+    )
+    powers = (1, 2, 4, 8)
+    passing = set()
+    for tensor, pipeline, context, micro in product(powers, powers, (1, 2), powers[:2]):
+        names = ("tensor", "pipeline", "context", "sequence")
+        change = {
+            f"parallelism.{name}": size
+            for name, size in zip(names, (tensor, pipeline, context, tensor > 1), strict=True)
+        }
+        candidate = changed(job, {**change, "parallelism.virtualPipeline": 1, "batch.micro": micro})
+        if not judge(CHECKS, candidate):
+            passing.add((tensor, pipeline, context, 1, micro))
+    assert len(passing) > 3
+    assert passing <= found
+
+
+def test_layers_that_are_computed_again_belong_to_a_stage() -> None:
+    again = ('recompute={"granularity":"full","method":"uniform","layers":20}',)
+    values = load_values([VALUES / "llama3-70b.yaml"], set_json=again)
+    assert {layout.pipeline * layout.virtual_pipeline for layout in fit(target(), values, 64)} <= {1, 2, 4}
+
+
+def rows(*argv: str) -> list[dict[str, Any]]:
+    ran = chartgen("fit", "oke-h100", "-f", str(VALUES / "llama3-70b.yaml"), "--gpus", "64", *argv, "--output", "json")
+    return list(answer(ran.stdout)["layouts"])
+
+
+def test_the_values_own_layout_is_shown_however_few_are_asked_for() -> None:
+    # sizes without sequence parallelism are a layout of their own
+    own = ("--set", "recompute=full,parallelism.tensor=8,parallelism.context=1,parallelism.sequence=false")
+    every = rows(*own, "--most", "100000")
+    (mine,) = (row for row in every if row["own"])
+    assert mine["parallelism.sequence"] is False
+    assert [row["place"] for row in every] == [*range(1, len(every) + 1)]
+    assert mine["place"] > 3
+    assert rows(*own, "--most", "3") == [*every[:3], mine]
+
+
+def test_json_has_what_the_text_shows() -> None:
+    every = rows("--most", "2")
+    argv = ("fit", "oke-h100", "-f", str(VALUES / "llama3-70b.yaml"), "--gpus", "64", "--most", "2")
+    head, *lines = chartgen(*argv).stdout.splitlines()
+    keys = ["place", *(f"parallelism.{name}" for name in ("tensor", "pipeline", "virtualPipeline", "context"))]
+    keys += ["dataParallel", "batch.micro", "microBatches"]
+    assert len(head.split()) == len(keys) + 1
+    assert [[int(word) for word in line.split()[: len(keys)]] for line in lines] == [
+        [row[key] for key in keys] for row in every
+    ]
+    assert [line.split()[len(keys)] for line in lines] == [f"{row['memoryGigabytes']:.0f}" for row in every]
+
+
+def test_adapters_are_not_estimated() -> None:
+    with pytest.raises(ChartgenError, match="mlperf-llama2-lora"):
+        fitting("llama2-70b-lora", 8, name="onprem-p8000")

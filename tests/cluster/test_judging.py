@@ -1,0 +1,91 @@
+"""A rehearsal judges the run, never the machine that simulates it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import manifests
+import pytest
+
+from chartgen.kube import JOB, LEASE
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.judging import judge, patience
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.status.readout import Verdict
+
+pytestmark = pytest.mark.engines
+
+
+@pytest.fixture(scope="module")
+def machines(plane: ControlPlane) -> Iterator[ControlPlane]:
+    names = create_machines(plane.cluster, [manifests.pool("judged", 4)])
+    yield plane
+    delete_machines(plane.cluster, names)
+
+
+@contextmanager
+def stopped(plane: ControlPlane, name: str) -> Iterator[None]:
+    """A process of the simulation gets no processor at all."""
+    os.kill(plane.processes.pids[name], signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(plane.processes.pids[name], signal.SIGCONT)
+
+
+def judged(plane: ControlPlane, name: str, *, canary: float = 60.0) -> Verdict:
+    return judge(plane.cluster, name, namespace="default", timeout=2, canary=canary)
+
+
+@pytest.mark.parametrize("process", ["kwok", "kube-scheduler", "kube-controller-manager"])
+def test_a_simulation_that_stands_still_does_not_judge(machines: ControlPlane, process: str) -> None:
+    name = f"still-{process}"
+    with stopped(machines, process):
+        machines.cluster.apply([manifests.job(name, 2, pool="judged")])
+        verdict = judged(machines, name, canary=2)
+    assert (verdict.ok, verdict.overloaded) == (False, True)
+    assert judged(machines, name).ok
+    machines.cluster.delete(JOB, name)
+    assert not [job for job in machines.cluster.list(JOB) if "canary" in job["metadata"]["name"]]
+
+
+def test_a_run_that_does_not_fit_is_judged(machines: ControlPlane) -> None:
+    machines.cluster.apply([manifests.job("unfit", 1, gpus=9, pool="judged")])
+    verdict = judged(machines, "unfit")
+    assert (verdict.ok, verdict.overloaded) == (False, False)
+    assert "Insufficient nvidia.com/gpu" in " ".join(verdict.reasons)
+    machines.cluster.delete(JOB, "unfit")
+
+
+def test_a_run_that_is_only_late_is_waited_for(machines: ControlPlane) -> None:
+    """The simulation stands still for longer than it may take, but goes on before the Job of one pod is given up."""
+    lines: list[str] = []
+
+    def resume(line: str) -> None:
+        lines.append(line)
+        if "speed of the simulation" in line:
+            os.kill(machines.processes.pids["kwok"], signal.SIGCONT)
+
+    with stopped(machines, "kwok"):
+        machines.cluster.apply([manifests.job("late", 2, pool="judged")])
+        verdict = judge(machines.cluster, "late", namespace="default", timeout=2, progress=resume)
+    assert verdict.ok, verdict.reasons
+    assert any("speed of the simulation" in line for line in lines)
+    machines.cluster.delete(JOB, "late")
+
+
+def test_no_machine_is_given_up_because_this_one_is_busy(machines: ControlPlane) -> None:
+    """The leases and the grace period are longer than any rehearsal."""
+    leases = machines.cluster.list(LEASE, namespace="kube-node-lease")
+    assert {lease["spec"]["leaseDurationSeconds"] for lease in leases} == {3600}
+    pid = machines.processes.pids["kube-controller-manager"]
+    assert b"--node-monitor-grace-period=3600s" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+
+
+def test_more_machines_get_more_time() -> None:
+    assert patience(32) < patience(2048)
+    assert patience(2048) > 300

@@ -1,0 +1,181 @@
+"""Every workload kind on the real control plane, through plain Helm: failure is failure, and nothing runs twice."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chartgen.composer.assembly import compose
+from chartgen.composer.target import load_target
+from chartgen.kube import JOB, JOBSET, MPIJOB, POD, PYTORCHJOB, TRAINJOB, VOLCANO_JOB, Kind, Object, wait_for
+from chartgen.kube.workloads import gpus, outcome
+from chartgen.rehearsal import engines
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.rehearse import node_pool
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.status.failure import restarts as restarts_of
+from chartgen.releases.status.readout import look
+from chartgen.releases.status.watch import wait_for_verdict
+
+CHARTS = Path(__file__).parents[2] / "charts"
+# Chart, or target and workload kind -> the kind of its runs.
+KINDS = {
+    "gke-a3high": JOB,
+    "gke-a3mega": JOBSET,
+    "eks-p5": PYTORCHJOB,
+    "oke-h100": VOLCANO_JOB,
+    "eks-p5 mpijob": MPIJOB,
+    "eks-p5 trainjob": TRAINJOB,
+}
+INSTANCE = {"app.kubernetes.io/instance": "my-run"}
+
+pytestmark = pytest.mark.engines
+
+
+@dataclass(frozen=True)
+class Release:
+    """Release my-run of a chart, on 2 machines in a namespace of its own."""
+
+    helm: Path
+    plane: ControlPlane
+    chart: Path
+    kind: Kind
+
+    @property
+    def namespace(self) -> str:
+        """Return its namespace, which has the chart's name."""
+        return self.chart.name
+
+    def do(self, command: str, *flags: str) -> None:
+        """Install, upgrade or uninstall it, and wait until it runs."""
+        chart = [] if command == "uninstall" else [str(self.chart), "--set", "nodes=2", *flags]
+        place = ["--namespace", self.namespace, "--kubeconfig", str(self.plane.kubeconfig)]
+        argv = [str(self.helm), command, "my-run", *chart, *place]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        if chart:
+            verdict = wait_for_verdict(self.plane.cluster, "my-run", namespace=self.namespace, timeout=60)
+            assert verdict.ok, verdict.reasons
+
+    def run(self) -> Object:
+        """Return the one run that is not being deleted."""
+        found = self.plane.cluster.list(self.kind, namespace=self.namespace, labels=INSTANCE)
+        (item,) = [item for item in found if "deletionTimestamp" not in item["metadata"]]
+        return item
+
+    def pods(self) -> list[Object]:
+        """Return the pods that hold GPUs."""
+        found = self.plane.cluster.list(POD, namespace=self.namespace, labels=INSTANCE)
+        return [pod for pod in found if gpus(pod) and pod["status"].get("phase") in ("Pending", "Running")]
+
+    def masters(self) -> list[Object]:
+        """Return the pods that only start the others."""
+        found = self.plane.cluster.list(POD, namespace=self.namespace, labels=INSTANCE)
+        return [pod for pod in found if not gpus(pod)]
+
+    def end(self, pod: Object, phase: str, **status: Any) -> None:
+        """Let a pod end: what a kubelet would report."""
+        change = {"status": {"phase": phase, **status}}
+        name = pod["metadata"]["name"]
+        self.plane.cluster.patch(POD, name, change, namespace=self.namespace, subresource="status")
+
+
+@pytest.fixture
+def release(
+    plane: ControlPlane,
+    tmp_path: Path,
+    built_engines: None,  # noqa: ARG001
+) -> Iterator[Callable[..., Release]]:
+    opened: list[Release] = []
+    machines: list[str] = []
+
+    def open_release(place: str, helm: str, *flags: str) -> Release:
+        target, _, kind = place.partition(" ")
+        chart = CHARTS / target
+        if kind:
+            made = compose(load_target(target), kind)
+            chart = tmp_path / made.name
+            made.write(chart)
+        # room for two runs: only the chart itself keeps them apart
+        machines.extend(create_machines(plane.cluster, [node_pool(load_target(target).default_machine, 4)]))
+        plane.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": chart.name}}])
+        opened.append(Release(engines.require(helm), plane, chart, KINDS[place]))
+        opened[-1].do("install", *flags)
+        return opened[-1]
+
+    yield open_release
+    for each in opened:
+        each.do("uninstall")
+        wait_for(lambda each=each: not each.pods(), what="that all pods are gone", timeout=60)  # type: ignore[misc]
+    delete_machines(plane.cluster, machines)
+
+
+def final_state(run: Object) -> str:
+    """Return what a run's own controller says of its end; empty while it runs."""
+    status = run.get("status", {})
+    if "state" in status:
+        return str(status["state"]["phase"])
+    ended = [each["type"] for each in status.get("conditions", ()) if each["status"] == "True"]
+    return "Failed" if "Failed" in ended else ""
+
+
+@pytest.mark.parametrize("target", KINDS)
+def test_a_machine_that_fails_fails_the_run_and_frees_the_others(release: Callable[..., Release], target: str) -> None:
+    found = release(target, "helm")
+    victims = found.pods()[-1:]
+    if KINDS[target] is MPIJOB:  # whose operator leaves it to mpirun to notice
+        victims += found.masters()
+    for victim in victims:
+        found.end(victim, "Failed")
+    wait_for(lambda: final_state(found.run()) == "Failed", what="that the run has failed", timeout=30)
+    wait_for(lambda: not found.pods(), what="that no pod holds GPUs", timeout=30)
+    verdict = look(found.plane.cluster, "my-run", namespace=found.namespace)
+    assert not verdict.ok
+    assert "failed" in " ".join(verdict.reasons).lower()
+
+
+@pytest.mark.parametrize("target", KINDS)
+def test_a_run_that_did_not_get_its_network_is_not_started_again(release: Callable[..., Release], target: str) -> None:
+    restarts = () if target == "gke-a3high" else ("--set", "run.maxRestarts=3")  # a Job has none
+    found = release(target, "helm", *restarts)
+    # where mpirun starts the processes, its pod is the one that ends so
+    (victim,) = found.masters() or found.pods()[-1:]
+    name = victim["spec"]["containers"][0]["name"]
+    ended = {"exitCode": 78, "reason": "Error", "startedAt": None, "finishedAt": None}
+    status = {"name": name, "ready": False, "restartCount": 0, "image": "x", "imageID": "x"}
+    before = found.run()["metadata"]["uid"]
+    found.end(victim, "Failed", containerStatuses=[{**status, "state": {"terminated": ended}}])
+    ends = {"Failed", "Terminated"}  # Volcano's word for a run that a policy ended
+    wait_for(lambda: final_state(found.run()) in ends, what="that the run has ended", timeout=30)
+    wait_for(lambda: not found.pods(), what="that no pod holds GPUs", timeout=30)
+    run = {"kind": KINDS[target].name, "apiVersion": KINDS[target].api_version, **found.run()}
+    assert run["metadata"]["uid"] == before
+    assert restarts_of(run) == 0
+    assert outcome(run) == "failed"
+
+
+@pytest.mark.parametrize(
+    ("target", "helm"),  # test_upgrade.py has Job and JobSet
+    [*product(("eks-p5", "oke-h100"), ("helm", "helm3")), ("eks-p5 mpijob", "helm"), ("eks-p5 trainjob", "helm3")],
+)
+def test_an_unchanged_upgrade_does_nothing_and_a_changed_one_replaces_the_run(
+    release: Callable[..., Release], target: str, helm: str
+) -> None:
+    found = release(target, helm)
+    before, pods = found.run()["metadata"], {pod["metadata"]["uid"] for pod in found.pods()}
+    found.do("upgrade")
+    time.sleep(1)
+    after = found.run()["metadata"]
+    assert (after["uid"], after["generation"]) == (before["uid"], before["generation"])
+    assert {pod["metadata"]["uid"] for pod in found.pods()} == pods
+    found.do("upgrade", "--set", "steps=60")
+    wait_for(lambda: len(found.pods()) == 2, what="that the old run is gone", timeout=60)
+    assert found.run()["metadata"]["name"] != before["name"]
+    assert {pod["metadata"]["labels"]["run"] for pod in found.pods()} == {found.run()["metadata"]["name"]}

@@ -1,0 +1,248 @@
+"""Rehearsals as a library call and as the command of the README, on control planes of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import process_helpers
+import pytest
+import userlib
+from answers import answer
+from rendered import GPT3, target
+from userlib import chartgen
+
+from chartgen.composer.assembly import compose
+from chartgen.composer.library import open_library
+from chartgen.composer.target import load_target
+from chartgen.errors import ChartgenError
+from chartgen.helm.values import Values, load_values
+from chartgen.kube import CLUSTER_QUEUE, NAMESPACE, NODE, wait_for
+from chartgen.rehearsal import rehearse as rehearsing
+from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.rehearse import Rehearsal, assumptions, rehearse
+from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_runtimes
+from chartgen.releases.plan import Plan, plan_release
+from chartgen.releases.status.readout import Verdict
+
+pytestmark = pytest.mark.engines
+
+
+def gpt3(*sets: str) -> Values:
+    return load_values(GPT3, set_values=sets)
+
+
+def test_256_gpus_run_on_32_machines() -> None:
+    plans: list[Plan] = []
+    result = rehearse(target(), gpt3(), on_plan=plans.append)
+    verdict = result.verdict
+    assert verdict.ok, verdict.reasons
+    assert (verdict.running, verdict.machines, verdict.gpus) == (32, 32, 256)
+    assert verdict.rendezvous == result.plan.rendezvous
+    assert plans == [result.plan]
+    assert (result.plan.gpus, result.plan.parallelism["data"], result.plan.batch["microBatches"]) == (256, 8, 256)
+
+
+def test_with_31_machines_it_stays_queued_and_says_why() -> None:
+    verdict = rehearse(target(), gpt3(), machines=31).verdict
+    assert not verdict.ok
+    assert not verdict.admitted
+    assert "allows to fit only 31 out of 32 pod(s)" in " ".join(verdict.reasons)
+
+
+def test_a_resource_that_values_name_is_in_the_queue_and_on_the_machines() -> None:
+    sets = ("nodes=2", "queue.name=lab", "network.interface=infiniband", "network.resource=rdma/hca_shared_devices_a")
+    told: list[str] = []
+    values = load_values((), set_values=(*sets, "network.resourceCount=1"))
+    verdict = rehearse(target("onprem-p8000"), values, progress=told.append).verdict
+    assert verdict.ok, verdict.reasons
+    assert any("1 rdma/hca_shared_devices_a" in line for line in told)
+
+
+def test_a_device_class_that_chartgen_does_not_know_is_counted() -> None:
+    """A stranger's adapters, claimed on machines of a queue."""
+    sets = ("nodes=2", "queue.name=lab", "network.mode=claims", "network.deviceClass=rail.example.com")
+    values = load_values((), set_values=sets, set_json=('setup.quota.resources={"rail.example.com": "8"}',))
+    verdict = rehearse(target("gke-a3ultra"), values).verdict
+    assert verdict.ok, verdict.reasons
+
+
+def test_what_is_taken_for_granted_of_the_cluster_is_told() -> None:
+    def told(name: str, *sets: str) -> list[str]:
+        values = load_values((), set_values=("nodes=2", *sets))
+        return list(assumptions(target(name), plan_release(compose(target(name)), values, "rehearsal", "default")))
+
+    (line,) = told("eks-p5", "queue.name=lab")
+    assert "kubeflow.org/pytorchjob" in line
+    assert told("eks-p5") == told("gke-a3mega", "queue.name=lab") == []
+
+
+def test_job_kind_without_a_queue_needs_no_controller() -> None:
+    result = rehearse(target(), gpt3("nodes=4", "model.layers=48", "queue.name=", "topology.mode="), workload="job")
+    assert result.verdict.ok, result.verdict.reasons
+    assert result.plan.apis == {"v1", "batch/v1"}
+
+
+def test_a_program_for_data_runs_beside_the_machines_with_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The only GPU machine has a taint, and the program asks for none."""
+    taints = "    taints: [{key: nvidia.com/gpu, value: present, effect: NoSchedule}]\n"
+    text = userlib.TARGET.replace("[nemo-1]", "[nemo-1, download]").replace("fragments:", f"{taints}fragments:")
+    monkeypatch.setattr(userlib, "TARGET", text)
+    box = load_target("box", open_library([userlib.library(tmp_path, {})]))
+    lines: list[str] = []
+    values = load_values(set_values=["launcher=download", "data.source=https://example.com/a.txt"])
+    result = rehearse(box, values, progress=lines.append)
+    assert result.verdict.ok, result.verdict.reasons
+    assert (result.verdict.running, result.verdict.gpus, result.plan.gpus, result.plan.program) == (1, 0, 0, "download")
+    assert "creating 1 simulated machines" in lines
+
+
+def test_a_cloud_of_ones_own_is_rehearsed(tmp_path: Path) -> None:
+    """A machine type with capitals and underscores, claims on a class of the cluster and its default, a claim of it."""
+    target = userlib.TARGET.replace("box-8", "Standard_ND96isr_H100_v5").replace("workload: jobset", "workload: job")
+    names = "instance-type, storage-pvc, claims"
+    userlib.write(tmp_path, {"targets/azure.yaml": target.replace("FRAGMENTS", names)})
+    sets = [
+        "setup.claims.data.storageClass=azurefile-premium",
+        "setup.claims.results.size=2Ti",
+        "storage.data.from=pvc://data",
+        "storage.outputs.from=pvc://results",
+        "storage.scratch.from=pvc://fast",
+    ]
+    lines: list[str] = []
+    azure = load_target("azure", open_library([tmp_path]))
+    result = rehearse(azure, load_values(set_values=sets), progress=lines.append)
+    assert result.verdict.ok, result.verdict.reasons
+    assert result.simulated == ("claim fast", "storage class azurefile-premium", "storage class default")
+    assert "simulating claim fast, storage class azurefile-premium, storage class default" in lines
+
+
+@pytest.mark.parametrize(
+    ("spec", "classes"),
+    [
+        ({"storageClassName": "premium"}, {"premium": "false"}),
+        ({"storageClassName": "own"}, {}),
+        ({"storageClassName": ""}, {}),
+        ({"storageClassName": "premium", "volumeName": "there"}, {}),
+        ({}, {"default": "true"}),
+    ],
+)
+def test_what_is_simulated_is_what_the_charts_do_not_make(spec: dict[str, str], classes: dict[str, str]) -> None:
+    claim = {"spec": {**spec, "accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Ti"}}}}
+    own = {"kind": "StorageClass", "metadata": {"name": "own"}}
+    inside = {"kind": "Pod", "spec": {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": claim}}]}}
+    for item in ({"kind": "PersistentVolumeClaim", **claim}, inside):
+        found = foreign_classes([own, item])
+        marks = {name: each["metadata"]["annotations"].popitem()[1] for name, each in found.items()}
+        assert marks == classes
+
+
+def test_claims_that_the_charts_do_not_make_are_simulated() -> None:
+    own = {"kind": "PersistentVolumeClaim", "metadata": {"name": "own"}}
+    volumes = [{"persistentVolumeClaim": {"claimName": name}} for name in ("own", "theirs", "theirs")]
+    found = foreign_claims([own, {"kind": "JobSet", "spec": {"template": {"volumes": volumes}}}], "runs")
+    assert [*found] == ["theirs"]
+    assert [each["metadata"].get("namespace") for each in found["theirs"]] == [None, "runs"]
+
+
+def test_runtime_classes_that_the_charts_do_not_make_are_simulated() -> None:
+    own = {"kind": "RuntimeClass", "metadata": {"name": "own"}}
+    pods = [{"kind": "Pod", "spec": {"containers": [], "runtimeClassName": name}} for name in ("nvidia", "own")]
+    assert list(foreign_runtimes([own, {"kind": "JobSet", "spec": {"templates": pods}}])) == ["nvidia"]
+
+
+def test_values_are_refused_before_anything_starts() -> None:
+    lines: list[str] = []
+    with pytest.raises(ChartgenError, match="nodes: 248 GPUs"):
+        rehearse(target(), gpt3("nodes=31"), progress=lines.append)
+    assert not [line for line in lines if "starting" in line]
+
+
+def test_an_existing_cluster_is_left_as_it_was(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
+    before = {kind.name: names(plane, kind) for kind in (NODE, NAMESPACE)}
+    result = rehearse(
+        target(), gpt3("nodes=4", "model.layers=48", "queue.name=borrowed"), context=plane.cluster.context
+    )
+    assert result.verdict.ok, result.verdict.reasons
+    assert result.plan.namespace != "default"
+    assert names(plane, NODE) == before["Node"]
+    wait_for(lambda: names(plane, NAMESPACE) == before["Namespace"], what="that the namespace is gone", timeout=60)
+    wait_for(lambda: "borrowed" not in names(plane, CLUSTER_QUEUE), what="that the queue is gone", timeout=60)
+
+
+def names(plane: ControlPlane, kind: object) -> set[str]:
+    return {item["metadata"]["name"] for item in plane.cluster.list(kind)}  # type: ignore[arg-type]
+
+
+def command(*arguments: str) -> list[str]:
+    files = [part for file in GPT3 for part in ("-f", str(file))]
+    return [sys.executable, "-m", "chartgen", *arguments, *files]
+
+
+@pytest.mark.parametrize(("overloaded", "code"), [(False, 1), (True, 3)])
+def test_a_simulation_that_was_too_slow_is_no_verdict(
+    overloaded: bool, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what the command says of a verdict: how the simulation gets so slow is in test_judging.py."""
+    plan = plan_release(compose(target()), gpt3(), "rehearsal", "default")
+    verdict = Verdict(True, 32, 32, 3, 3, 24, "", ["too slow"], 1.0, ok=False, overloaded=overloaded)
+    monkeypatch.setattr(rehearsing, "rehearse", lambda *_, **__: Rehearsal(plan, 32, verdict))
+    found = chartgen("rehearse", "gke-a3mega")
+    assert found.exit_code == code
+    assert ("overloaded" in found.stdout) is overloaded
+    assert ("does not run" in found.stdout) is not overloaded
+    found = chartgen("rehearse", "gke-a3mega", "--output", "json")
+    assert (found.exit_code, answer(found.stdout)["verdict"]["overloaded"]) == (code, overloaded)
+
+
+def test_command_prints_the_verdict_as_json_and_fails_when_it_does_not_run() -> None:
+    argv = command("rehearse", "gke-a3mega", "--machines", "3", "--set", "nodes=4,model.layers=48", "--output", "json")
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    found = answer(done.stdout)
+    assert (found["machines"], found["verdict"]["ok"], found["plan"]["gpus"]) == (3, False, 32)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux can tie a child to its parent's life")
+@pytest.mark.parametrize("victim", ["supervisor.py", "kube-apiserver"])
+@pytest.mark.parametrize("moment", ["starting kube-controller-manager", "installing release"])
+def test_a_control_plane_that_is_killed_is_one_line(tmp_path: Path, victim: str, moment: str) -> None:
+    """Neither a verdict nor silence."""
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    sets = "nodes=4,model.layers=48,queue.name=,topology.mode="
+    argv = command("rehearse", "gke-a3mega", "--workload", "job", "--set", sets)
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if moment in line:
+                break
+        lines = process_helpers.command_lines().items()
+        pid = next(pid for pid, line in lines if victim in " ".join(line[:4]) and str(tmp_path) in " ".join(line))
+        os.kill(pid, signal.SIGKILL)
+        stdout, stderr = process.communicate(timeout=120)
+    assert (process.returncode, stdout) == (3, ""), stderr
+    (error,) = (line for line in stderr.splitlines() if line.startswith("error: "))
+    assert "was killed by signal 9" in error
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_rehearsal_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    argv = command("rehearse", "gke-a3mega")
+    with subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        for line in process.stderr:
+            if "installing release" in line:
+                break
+        process.send_signal(number)
+        process.communicate(timeout=30)
+    assert process.returncode != 0
+    deadline = time.monotonic() + 20
+    while left := [*process_helpers.mentioning(str(tmp_path)), *map(str, tmp_path.glob("chartgen-plane-*"))]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)

@@ -1,0 +1,96 @@
+"""`chartgen build --launchers`: a chart of some launchers has nothing of the others, and is known for what it is."""
+
+from __future__ import annotations
+
+import json
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+from rendered import chart
+from userlib import chartgen
+
+from chartgen.composer.assembly import compose
+from chartgen.composer.origin import Composed, Unknown, origin_of
+from chartgen.composer.target import load_target, with_launchers
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+
+FEW = ("megatron-lm", "nccl-test")
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("charts")
+    result = chartgen("build", "gke-a3mega", "--launchers", "nccl-test, megatron-lm", "-d", folder)
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_nothing_of_the_others_is_left(built: Path) -> None:
+    made = Chart.read(built / "gke-a3mega")
+    schema = json.loads(made.files["values.schema.json"])
+    assert schema["properties"]["launcher"]["enum"] == list(FEW)
+    assert list(schema["properties"]["launchers"]["properties"]) == list(FEW)
+    # torchrun starts the processes of the others too
+    common = "files/torchrun.sh"
+    left = [launcher.name for launcher in load_target("gke-a3mega").launchers if launcher.name not in FEW]
+    texts = {path: text for path, text in made.files.items() if path.startswith(("templates/", "files/", "values"))}
+    del texts[common]
+    assert [(path, name) for name in left for path, text in texts.items() if name in path or f"{name}:" in text] == []
+    # no program prepares data: nothing runs as a Job, and no helper is there for one of the others alone
+    assert not {"templates/job.yaml", "templates/_hydra.tpl"} & made.files.keys()
+    assert {"templates/job.yaml", "templates/_hydra.tpl"} <= chart().files.keys()
+
+
+@pytest.mark.usefixtures("built_helm")
+def test_it_renders_as_the_whole_chart_does() -> None:
+    few = compose(with_launchers(load_target("gke-a3mega"), FEW))
+    found = [objects(render(each, "r", "n", {"nodes": 2, "launcher": "nccl-test"})) for each in (few, chart())]
+    assert found[0] == found[1]
+
+
+def test_the_folder_is_known_for_what_it_is(built: Path) -> None:
+    origin = origin_of(Chart.read(built / "gke-a3mega"))
+    assert isinstance(origin, Composed)
+    assert origin.target.chosen == FEW
+    assert compose(origin.target).files == Chart.read(built / "gke-a3mega").files
+    refused = chartgen("check", built / "gke-a3mega", "--set", "launcher=nemo-1")
+    assert (refused.exit_code, "launcher" in refused.output) == (1, True)
+    assert chartgen("check", built / "gke-a3mega").exit_code == 0
+
+
+def test_launchers_that_nobody_knows_make_a_chart_of_a_target_that_is_not_known(built: Path) -> None:
+    files = Chart.read(built / "gke-a3mega").files
+    files["Chart.yaml"] = files["Chart.yaml"].replace("launchers: megatron-lm", "launchers: other")
+    assert origin_of(Chart("gke-a3mega", files)) == Unknown("gke-a3mega")
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ("megatron-lm,nemo", ("'nemo'", "nemo-1, automodel, torchtitan, torchrun, mlperf-llama2-lora")),
+        ("nemo-1", ("'megatron-lm'", "--launchers megatron-lm,nemo-1")),
+        ("megatron-lm,pile-dataprep", ("'pile-dataprep'", "nemo-1")),
+    ],
+)
+def test_what_cannot_be_chosen_is_one_line_and_nothing_is_written(
+    tmp_path: Path, names: str, words: tuple[str, ...]
+) -> None:
+    result = chartgen("build", "gke-a3mega", "--launchers", names, "-d", tmp_path)
+    assert result.exit_code == 2
+    (line,) = result.output.splitlines()
+    assert [word for word in words if word not in line] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["gke-a3mega", "oke-h100", "onprem-p8000"])
+@pytest.mark.parametrize("names", [(), FEW])
+def test_the_map_of_the_readme_names_what_is_there(name: str, names: tuple[str, ...]) -> None:
+    made = compose(with_launchers(load_target(name), names))
+    section = made.files["README.md"].partition("## Where is what\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`((?:files|templates|\.)[^`]+)`", section)
+    assert [path for path in named if not any(fnmatch(each, path) for each in made.files)] == []
+    unnamed = [path for path in made.files if path.startswith(("templates/", "files/"))]
+    assert [path for path in unnamed if not any(fnmatch(path, each) for each in named)] == []

@@ -1,0 +1,52 @@
+"""A target with another workload kind than its own: the fragments that are for it, and its setup chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from userlib import library
+
+from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.library import open_library
+from chartgen.composer.origin import Composed, origin_of
+from chartgen.composer.target import load_target
+from chartgen.errors import ChartgenError
+from chartgen.helm.chart import Chart
+
+
+def queues(chart: Chart | None) -> set[str]:
+    """The fragments for a queue that fill a chart."""
+    assert chart is not None
+    assert isinstance(chart.origin, Composed)
+    return {each.name for each in chart.origin.target.fragments if "queue" in each.provides}
+
+
+def test_the_queue_of_a_kind_takes_the_place_of_that_of_another(tmp_path: Path) -> None:
+    target = load_target("oke-h100")
+    assert queues(compose(target)) == queues(compose_setup(target)) == {"volcano-queue"}
+    made, setup = compose(target, "mpijob"), compose_setup(target, "mpijob")
+    assert queues(made) == queues(setup) == {"kueue"}
+    assert setup is not None
+    assert (made.name, setup.name) == ("oke-h100-mpijob", "oke-h100-mpijob-setup")
+    assert "templates/clusterqueue.yaml" in setup.files
+    made.write(tmp_path)
+    found = origin_of(Chart.read(tmp_path))
+    assert isinstance(found, Composed)
+    assert {"kueue"} == {each.name for each in found.target.fragments if "queue" in each.provides}
+
+
+def test_kinds_with_the_same_fragments_share_the_setup_chart() -> None:
+    setup = compose_setup(load_target("eks-p5"), "mpijob")
+    assert setup is not None
+    assert setup.name == "eks-p5-setup"
+
+
+def test_a_fragment_that_nothing_replaces_is_an_error_at_its_place_in_the_list(tmp_path: Path) -> None:
+    folder = library(tmp_path, {"mine/volumes.yaml": "- name: a\n  emptyDir: {}\n"})
+    (folder / "fragments/mine/fragment.yaml").write_text("description: d\nworkloads: [jobset]\nsources: [s]\n")
+    target = load_target("box", open_library([folder]))
+    with pytest.raises(
+        ChartgenError, match=r"box.yaml:\d+:\d+: fragment 'mine' does not work with workload kind 'job'"
+    ):
+        compose(target, "job")

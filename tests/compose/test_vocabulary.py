@@ -1,0 +1,64 @@
+"""`chartgen list slots|helpers|facts` and the reference page: complete, and true of real charts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from answers import answer
+from chart_refusals import refused, values_with
+from userlib import chartgen, composed, library
+
+from chartgen.composer.library import BUILTIN
+from chartgen.composer.rule_facts import FACTS
+from chartgen.composer.slot_kinds import SLOTS
+from chartgen.composer.slots import parse_slot
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "extending.md"
+
+
+def listed(kind: str, *more: str | Path) -> dict[str, dict[str, str]]:
+    return {row["name"]: row for row in answer(chartgen("list", kind, "--output", "json", *more).stdout)["items"]}
+
+
+def test_slots_and_facts_are_those_of_the_code() -> None:
+    assert [row["name"] for row in listed("slots").values()] == list(SLOTS)
+    assert list(listed("facts")) == list(FACTS)
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_the_example_of_a_slot_is_one(slot: str) -> None:
+    found = parse_slot(slot, "mine", Path(slot), SLOTS[slot].example)
+    assert "".join(segment.text for segment in found.segments) == SLOTS[slot].example
+
+
+def test_every_helper_of_a_fragment_is_listed(tmp_path: Path) -> None:
+    own = '{{/* Ports of a machine. */}}\n{{- define "<%= chart %>.ports" -}}8{{- end }}\n'
+    found = listed("helpers", "--path", library(tmp_path, {"mine/helpers.tpl": own}))
+    assert (found["ports"]["description"], found["ports"]["fragment"]) == ("Ports of a machine.", "mine")
+    defined = {
+        name
+        for path in BUILTIN.glob("fragments/*/helpers.tpl")
+        for name in re.findall(r'define "<%= chart %>\.([^"]+)"', path.read_text())
+    }
+    assert defined - found.keys() == set()
+    assert {"nodes", "gpusPerNode", "gpu", "run", "machines", "labels"} <= found.keys()
+    assert "<%" not in "".join(row["description"] for row in found.values())
+
+
+def test_the_page_names_every_key_slot_helper_and_fact() -> None:
+    page = PAGE.read_text()
+    names = [*SLOTS, *FACTS, *listed("helpers"), "machines.NAME.fabric", "nccl.devices", "owns", "rankLabel"]
+    assert [name for name in names if f"| `{name}` |" not in page] == []
+
+
+@pytest.mark.engines
+@pytest.mark.usefixtures("built_engines")
+def test_the_variables_of_validate_are_there(tmp_path: Path) -> None:
+    names = re.findall(r"^\| `(\$\w+)` \|", PAGE.read_text(), re.MULTILINE)
+    assert names == ["$machine", "$launcher", "$gpus", "$fact"]
+    text = '{{- $said := printf "%v %v %v %v" $machine.capacity.cpu $launcher.task $gpus $fact.world }}\n'
+    text += '{{- $_ := set $check "problems" (append $check.problems $said) }}\n'
+    chart = composed(library(tmp_path, {"mine/validate.tpl": text}))
+    assert refused(chart, [values_with({"nodes": 2})]) == [["96 train 8 16"]]

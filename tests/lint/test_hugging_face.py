@@ -1,0 +1,75 @@
+"""`chartgen preset --from-hf`: published config.json files become model blocks, and each other setting is listed."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from facts import missing
+from userlib import chartgen
+
+from chartgen.checks import check_values
+from chartgen.composer.assembly import compose
+from chartgen.composer.target import load_target
+from chartgen.helm.values import Values
+from chartgen.helm.yaml import load, load_file, require_map
+
+DATA: Any = require_map(load_file(Path(__file__).parents[1] / "data" / "hf-configs.yaml"), "configurations")
+
+
+def listed(text: str) -> list[str]:
+    """The setting of each warning; every one has its place in the file."""
+    return sorted(re.findall(r"config\.json:\d+:\d+: (\w+)", text))
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_a_published_model_is_described(name: str, tmp_path: Path) -> None:
+    wanted = DATA[name]
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(wanted["config"], indent="\t"))
+    ran = chartgen("preset", "--from-hf", file, "--name", name)
+    assert ran.exit_code == 0
+    made: Any = load(ran.stdout, "made").data
+    assert made == {"model": {"name": name, **wanted["model"]}}
+    assert listed(ran.stderr) == wanted["left"]
+    assert check_values(compose(load_target("gke-a4")), Values(made)) == []
+
+
+def test_other_names_of_the_same_settings(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    gpt = {"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257, "resid_pdrop": 0.1}
+    file.write_text(json.dumps(gpt))
+    ran = chartgen("preset", "--from-hf", file)
+    made: Any = load(ran.stdout, "made").data
+    sizes = {"layers": 12, "hiddenSize": 768, "attentionHeads": 12, "vocabularySize": 50257}
+    assert made["model"] == {"name": tmp_path.name, "family": "gpt", **sizes}
+    assert listed(ran.stderr) == ["resid_pdrop"]
+    # version 5 of transformers
+    newer = {**DATA["llama3.1-70b"]["config"], "rope_parameters": {"rope_theta": 7, "rope_type": "default"}}
+    del newer["rope_theta"]
+    file.write_text(json.dumps(newer))
+    assert "rotaryBase: 7" in chartgen("preset", "--from-hf", file).stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            '{"num_hidden_layers": 0, "hidden_size": 8, "num_attention_heads": 1, "vocab_size": 9}',
+            "layers num_hidden_layers",
+        ),
+        ('{"num_hidden_layers": true, "n_head": ".inf", "n_embd": 4, "vocab_size": 9}', "layers attentionHeads"),
+        ("[1]", "map list"),
+        ("{", ""),
+    ],
+)
+def test_a_file_without_a_model_is_refused(text: str, expected: str, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(text)
+    ran = chartgen("preset", "--from-hf", file)
+    assert (ran.exit_code, ran.stdout) == (1, "")
+    assert missing(expected, ran.stderr) == []
+    assert str(file) in ran.stderr

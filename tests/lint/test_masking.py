@@ -1,0 +1,133 @@
+"""No form of output holds a secret's value, whatever rule speaks of it; ordinary values stay readable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from userlib import chartgen
+
+from chartgen.checks.yaml_pitfalls import pitfalls
+from chartgen.helm.yaml import load
+from chartgen.masking import HIDDEN, masked, masked_value
+
+HEX = "0123456789abcdef0123456789abcdef01234567"
+HF = "hf_" + "aB3dE5gH7jK9" * 3
+FORMS = ("text", "json", "sarif", "junit", "github")
+# a flag that somebody might write, and what of it must not be seen again
+FLAGS = [
+    ("--set", f"secretEnv.HF_TOKEN={HF}", HF),
+    ("--set", "secretEnv.DB=hunter2-x", "hunter2-x"),
+    ("--set", "nodes=3,secretEnv.DB=hunter2-x,parallelism.tensor=16", "hunter2-x"),
+    ("--set-json", f'secretEnv={{"HF_TOKEN": "{HF}"}}', HF),
+    ("--set-json", 'secretEnv={"DB": "hunter2-x"}', "hunter2-x"),
+    ("--set-string", f"env.HF_TOKEN={HF}", HF),
+    ("--set", "env.DB_PASSWORD=12345678", "12345678"),
+    ("--set", "env.DB_URL=postgres://u:pw-x@db/train", "pw-x"),
+    ("--set", "env.DB_URL=postgres://u:p/w@x-y@db/train", "w@x-y"),
+    ("--set", "data.source=https://ann:hunter2-x@example.com/a/,launcher=download", "hunter2-x"),
+    ("--set", "model.name=nvapi-" + "x1Y2z3-_" * 5, "x1Y2z3-_"),
+    ("--set", f"serviceAccount={HF}", HF),
+    ("--set", f"{HF}=5", HF),
+    (
+        "--set-json",
+        f'launchers.megatron-lm.args=["--wandb-key","{"0123456789abcdef" * 2}01234567"]',
+        "0123456789abcdef",
+    ),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("flag", "text", "secret"), FLAGS)
+def test_no_form_of_check_repeats_a_secret(flag: str, text: str, secret: str, form: str) -> None:
+    found = chartgen("check", "gke-a3mega", flag, text, "--output", form)
+    assert found.exit_code == 1
+    assert secret not in found.output
+    assert found.output
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_nor_does_it_where_a_file_holds_it(form: str, tmp_path: Path) -> None:
+    file = tmp_path / "site.yaml"
+    file.write_text(
+        f"secretEnv: {{HF_TOKEN: {HF}, DB: hunter2-x}}\nenv: {{DB_PASSWORD: 0o12345678, X_SECRET: 2468e3}}\n"
+    )
+    found = chartgen("check", "gke-a3mega", "-f", file, "--output", form)
+    assert found.exit_code == 1
+    for secret in (HF, "hunter2-x", "12345678", "2468"):
+        assert secret not in found.output
+    assert "secretEnv.HF_TOKEN" in found.output
+
+
+def test_an_error_on_its_way_out_is_masked_too() -> None:
+    found = chartgen("render", "gke-a3mega", "my-run", "--set", "secretEnv.DB=hunter2-x")
+    assert found.exit_code == 1
+    assert "hunter2-x" not in found.output
+    assert "secretEnv.DB" in found.output
+
+
+@pytest.mark.usefixtures("built_helm")
+@pytest.mark.parametrize("form", FORMS)
+def test_nor_does_lint(form: str) -> None:
+    flags = f"secretEnv.DB=hunter2-x,serviceAccount={HF},env.DB_URL=postgres://u:pw-x@db/train"
+    found = chartgen("lint", "gke-a3mega", "--set", flags, "--no-cache", "--output", form)
+    assert found.exit_code == 1
+    for secret in (HF, "hunter2-x", "pw-x"):
+        assert secret not in found.output
+
+
+@pytest.mark.usefixtures("built_helm")
+def test_nor_does_what_helm_quotes(tmp_path: Path) -> None:
+    (tmp_path / "templates").mkdir()
+    (tmp_path / "Chart.yaml").write_text("{apiVersion: v2, name: other, version: 1.0.0}\n")
+    (tmp_path / "values.yaml").write_text("token: none\n")
+    (tmp_path / "templates" / "a.yaml").write_text('{{ fail (printf "cannot use %s" .Values.token) }}\n')
+    found = chartgen("render", tmp_path, "my-run", "--set", f"token={HF}")
+    assert found.exit_code == 1
+    assert "cannot use (hidden)" in found.output
+    assert HF not in found.output
+
+
+def test_what_yaml_makes_of_a_password_is_not_told() -> None:
+    (found,) = pitfalls(load("env: {DB_PASSWORD: 0123456}\n", "site.yaml"))
+    assert "123456" not in str(found)
+    assert "42798" not in str(found)  # 0123456, read as octal
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "env.MAX_TOKEN=100000000000000000",
+        "env.PAD_TOKEN=[PAD]",
+        "env.EOS_TOKEN=</s>",
+        "env.HF_TOKEN_PATH=/var/run/secrets/hf/token",
+        "env.HF_TOKEN=/var/run/secrets/huggingface/token1",
+        "env.HTTPS_PROXY=http://proxy.example.com:3128/a@b",
+        "env.URL=https://$(USER):$(PASSWORD)@example.com/",
+        "secretEnv.HF_TOKEN.secretName=huggingface",
+        "use secretEnv: {HF_TOKEN: {secretName: ..., key: ...}}",
+        "env.HF_TOKEN: contains a Hugging Face token in plain text",
+        'secretEnv={"HF_TOKEN": {"secretName": "hf", "key": "token"}}',
+        "image registry.example.com:5000/own@sha256:" + "0123456789abcdef" * 4,
+        "commit 0123456789abcdef0123456789abcdef01234567",
+        "/data/hf_transfer_is_a_library",
+    ],
+)
+def test_ordinary_text_is_left_as_it_is(text: str) -> None:
+
+    assert masked(text) == text
+
+
+def test_masking_twice_is_masking_once() -> None:
+    for _, text, secret in FLAGS:
+        assert secret not in masked(text)
+        assert masked(masked(text)) == masked(text)
+
+
+def test_data_are_masked_by_their_keys() -> None:
+    data = {"env": [{"name": "DB_PASSWORD", "value": "x"}, {"name": "A", "value": "b"}], "secretEnv": {"T": "y"}}
+    assert json.loads(json.dumps(masked_value(data))) == {
+        "env": [{"name": "DB_PASSWORD", "value": HIDDEN}, {"name": "A", "value": "b"}],
+        "secretEnv": {"T": HIDDEN},
+    }

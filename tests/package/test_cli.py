@@ -1,0 +1,301 @@
+"""The command line: help, output for people and for programs, exit codes, completion."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from answers import answer, findings
+from userlib import chartgen, library
+
+from chartgen.cli import main
+
+ROOT = Path(__file__).parents[2]
+# What a help text has no use for: each costs more than the whole of it.
+HEAVY = ("jinja2", "jsonschema", "lightkube", "pyhelm3", "pydantic", "ruamel.yaml", "asyncio", "importlib.metadata")
+
+
+@pytest.fixture(autouse=True)
+def _without_the_developers_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CHARTGEN_PATH", raising=False)
+    monkeypatch.chdir(ROOT)
+
+
+def commands(
+    group: click.Command = main, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """All commands and groups, each with the words that are typed for it."""
+    yield words, group
+    if isinstance(group, click.Group):
+        context = click.Context(group)
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            yield from commands(command, (*words, name))
+
+
+COMMANDS = dict(commands())
+
+
+def process(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+    argv = [sys.executable, "-m", "chartgen", *arguments]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, env={**os.environ, **env})
+
+
+# -- help
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_shows_how_a_command_is_typed(words: tuple[str, ...]) -> None:
+    result = chartgen(*words, "--help")
+    assert result.exit_code == 0
+    assert chartgen(*words, "-h").output == result.output
+    is_group = "Commands:" in result.output
+    if words and is_group:
+        return
+    examples = re.findall(r"^ +(chartgen [^\n]*)$", result.output.partition("Example")[2], re.MULTILINE)
+    assert examples, "no example"
+    assert any(line.startswith(" ".join(("chartgen", *words))) for line in examples)
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_examples_are_understood(words: tuple[str, ...]) -> None:
+    text = chartgen(*words, "--help").output.partition("Example")[2].replace("\\\n", "")
+    for example in re.findall(r"^ +chartgen ([^\n$]*)$", text, re.MULTILINE):
+        names = shlex.split(example.partition(" && ")[0])
+        context = main.make_context("chartgen", list(names), resilient_parsing=True)
+        command: click.Command | None = main
+        while isinstance(command, click.Group):
+            command = command.get_command(context, names.pop(0))
+        assert command is not None
+        assert command.make_context("command", names, parent=context).params
+
+
+def test_every_option_is_explained() -> None:
+    for words, command in COMMANDS.items():
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                assert parameter.help, f"{' '.join(words)} {parameter.name}"
+
+
+def test_help_of_every_command_is_light() -> None:
+    script = (
+        "import sys; from click.testing import CliRunner; from chartgen.cli import main\n"
+        f"for words in {[*COMMANDS]!r}: assert CliRunner().invoke(main, [*words, '--help']).exit_code == 0\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"
+
+
+def test_version() -> None:
+    assert re.fullmatch(r"chartgen, version \d+\.\d+\.\d+\n", chartgen("--version").output)
+
+
+# -- list and show
+
+
+@pytest.mark.parametrize("kind", ["targets", "fragments", "launchers", "workloads"])
+def test_list(kind: str) -> None:
+    found = answer(chartgen("list", kind, "--output", "json").stdout)["items"]
+    assert [row["name"] for row in found] == sorted(row["name"] for row in found)
+    assert table(chartgen("list", kind).stdout) == {row["name"]: row["description"] for row in found}
+
+
+def table(text: str) -> dict[str, str]:
+    """Read a printed table back: the name in column 1, and its text, wrapped to the terminal, beside and below it."""
+    assert max(map(len, text.splitlines())) <= 80
+    rows: dict[str, str] = {}
+    name = ""
+    for line in text.splitlines():
+        name = name if line.startswith(" ") else line.split()[0]
+        words = line.strip() if line.startswith(" ") else line.partition(" ")[2].strip()
+        rows[name] = f"{rows.get(name, '')} {words}".strip()
+    return rows
+
+
+def test_list_takes_a_users_folder(tmp_path: Path) -> None:
+    folder = library(tmp_path, {})
+    for arguments, env in ((["--path", str(folder)], {}), ([], {"CHARTGEN_PATH": str(folder)})):
+        found = answer(chartgen("list", "targets", "--output", "json", *arguments, env=env).stdout)["items"]
+        assert ("box", "Machines of a test") in [(each["name"], each["description"]) for each in found]
+
+
+def test_show_names_the_fragments_of_each_slot() -> None:
+    facts = answer(chartgen("show", "gke-a3mega", "--output", "json").stdout)
+    assert facts["machines"] == [{"name": "a3-megagpu-8g", "gpus": 8, "gpu": "h100-80gb"}]
+    assert facts["slots"]["initContainers.yaml"] == ["gpudirect", "storage"]
+    assert facts["slots"]["setup/localqueue.yaml"] == ["kueue"]
+    _, machine, slots = chartgen("show", "gke-a3mega").stdout.split("\n\n")
+    assert table(machine)["machine"] == "a3-megagpu-8g: 8 x h100-80gb"
+    assert table(slots) == {slot: ", ".join(fragments) for slot, fragments in facts["slots"].items()}
+
+
+def test_show_of_a_target_without_slots(tmp_path: Path) -> None:
+    folder = library(tmp_path, {})
+    (folder / "targets/box.yaml").write_text(
+        (folder / "targets/box.yaml").read_text().replace("nvidia-gpu, storage, storage-memory, ", "")
+    )
+    assert chartgen("show", "box", "--path", folder).exit_code == 0
+
+
+# -- build
+
+
+def test_build_says_what_it_did(tmp_path: Path) -> None:
+    chart, setup = tmp_path / "gke-a3mega", tmp_path / "gke-a3mega-setup"
+    for word in ("written", "unchanged"):
+        result = chartgen("build", "gke-a3mega", "-d", tmp_path)
+        assert (result.stdout, result.stderr) == (f"{chart}: {word}\n{setup}: {word}\n", "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gke-a3mega", "gke-a3mega-setup"]
+
+
+def test_build_removes_templates_that_are_gone_only_when_it_is_told_to(tmp_path: Path) -> None:
+    chartgen("build", "gke-a3mega", "-d", tmp_path)
+    stale = tmp_path / "gke-a3mega" / "templates" / "gone.yaml"
+    stale.write_text("a: b\n")
+    ran = chartgen("build", "gke-a3mega", "-d", tmp_path)
+    assert (ran.exit_code, stale.read_text()) == (1, "a: b\n")
+    assert "templates/gone.yaml" in ran.stderr
+    assert "--prune" in ran.stderr
+    assert chartgen("build", "gke-a3mega", "-d", tmp_path, "--prune").exit_code == 0
+    assert not stale.exists()
+
+
+def test_build_all_takes_users_targets_too(tmp_path: Path) -> None:
+    folder = library(tmp_path / "ours", {})
+    assert chartgen("build", "--all", "--path", folder, "-d", tmp_path / "charts").exit_code == 0
+    assert {"box", "gke-a3mega"} <= {path.name for path in (tmp_path / "charts").iterdir()}
+
+
+def test_build_of_another_workload_kind(tmp_path: Path) -> None:
+    assert chartgen("build", "gke-a3mega", "--workload", "job", "-d", tmp_path).exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["gke-a3mega-job"]
+
+
+def test_check_is_quiet_about_what_is_fresh(tmp_path: Path) -> None:
+    chartgen("build", "gke-a3mega", "-d", tmp_path)
+    result = chartgen("build", "gke-a3mega", "--check", "-d", tmp_path)
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.count("up to date\n") == 2
+
+
+def test_check_shows_what_is_stale_as_a_unified_diff(tmp_path: Path) -> None:
+    chartgen("build", "gke-a3mega", "-d", tmp_path)
+    values = tmp_path / "gke-a3mega" / "values.yaml"
+    built = values.read_text()
+    stale = built.replace("nodes: 1\n", "nodes: 7\n", 1)
+    values.write_text(stale)
+    result = chartgen("build", "gke-a3mega", "--check", "-d", tmp_path)
+    names = (str(values), f"{values} (built)")
+    expected = difflib.unified_diff(stale.splitlines(keepends=True), built.splitlines(keepends=True), *names)
+    assert (result.exit_code, result.stdout) == (1, "".join(expected))
+    assert f"{values.parent}: stale; build it again without --check\n" in result.stderr
+    assert values.read_text() == stale
+
+
+def test_check_of_what_was_never_built(tmp_path: Path) -> None:
+    result = chartgen("build", "gke-a3mega", "--check", "-d", tmp_path / "charts")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("--- /dev/null\n+++ ")
+    assert not (tmp_path / "charts").exists()
+
+
+def test_the_committed_charts_are_fresh() -> None:
+    result = chartgen("build", "--all", "--check")
+    assert (result.exit_code, result.stdout) == (0, "")
+
+
+# -- the process
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["list", "targets"], 0),
+        (["build", "gke-a3mega", "--check", "-d", "nowhere"], 1),
+        (["render", "gke-a3mega", "-f", "nowhere.yaml"], 2),
+        (["show", "nowhere"], 2),
+        (["bulid"], 2),
+        (["list", "targets", "--outptu", "json"], 2),
+        (["list", "nothing"], 2),
+    ],
+)
+def test_exit_code(arguments: list[str], code: int) -> None:
+    ran = process(*arguments)
+    assert ran.returncode == code
+    assert "Traceback" not in ran.stderr
+    assert "\x1b" not in ran.stdout + ran.stderr, "no colours where there is no terminal"
+
+
+def test_missing_tool_is_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    ran = process("render", "gke-a3mega", PATH=str(tmp_path), CHARTGEN_CACHE=str(tmp_path))
+    assert (ran.returncode, ran.stdout) == (3, "")
+
+
+def test_reader_that_has_seen_enough() -> None:
+    argv = f"{sys.executable} -m chartgen show gke-a3mega | head -c 1"
+    ran = subprocess.run(["bash", "-c", argv], capture_output=True, text=True, check=False)
+    assert ran.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "words"), [("chartgen show gke", "show gke"), ("chartgen build gke-a3mega gke", "build gke-a3mega gke")]
+)
+def test_completion_knows_the_targets(line: str, words: str) -> None:
+    ran = process(_CHARTGEN_COMPLETE="bash_complete", COMP_WORDS=line, COMP_CWORD=str(len(words.split())))
+    assert "plain,gke-a3mega" in ran.stdout.splitlines()
+    assert ran.stderr == ""
+
+
+def test_completion_of_a_users_targets(tmp_path: Path) -> None:
+    folder = library(tmp_path, {})
+    completing = {"_CHARTGEN_COMPLETE": "bash_complete", "COMP_CWORD": "4"}
+    ran = process(COMP_WORDS=f"chartgen show --path {folder} bo", **completing)
+    assert ran.stdout.splitlines() == ["plain,box"]
+    ran = process(COMP_WORDS="chartgen show --path /nowhere bo", **completing)
+    assert (ran.stdout.strip(), ran.stderr) == ("", "")
+
+
+def test_completion_of_the_keys_of_a_chart() -> None:
+    completing = {"_CHARTGEN_COMPLETE": "bash_complete", "COMP_CWORD": "4"}
+    ran = process(COMP_WORDS="chartgen check gke-a3mega --set nodes=2,run.hang", **completing)
+    assert ran.stdout.splitlines() == ["plain,nodes=2,run.hangMinutes="]
+    for word in ("nodes=1", "nothing"):
+        assert process(COMP_WORDS=f"chartgen check gke-a3mega --set {word}", **completing).stdout.strip() == ""
+
+
+def test_a_command_that_does_not_exist_is_answered_with_the_one_that_was_meant() -> None:
+    refused = chartgen("chek")
+    assert refused.exit_code == 2
+    assert "did you mean check?" in refused.stderr
+    assert "Traceback" not in chartgen("frobnicate").stderr
+
+
+def test_values_come_from_the_standard_input_and_not_from_the_network(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "chartgen", "check", "gke-a3mega", "--preset", "gpt3-175b", "-f", "-"]
+    done = subprocess.run(
+        argv, input="nodes: 31\nqueue: {name: a}\n", cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert done.stdout.startswith("/dev/stdin:1:1: nodes: 248 GPUs")
+    refused = chartgen("check", "gke-a3mega", "-f", "https://example.com/values.yaml")
+    assert refused.exit_code == 2
+    assert "https://example.com/values.yaml" in refused.stderr
+
+
+def test_names_of_other_programs_lead_to_the_key(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("tp: 4\nbatch: {mbs: 1, gbs: 8}\nmax_steps: 5\n")
+    found = findings(chartgen("check", "gke-a3mega", "-f", file, "--output", "json").stdout)
+    hints = {each["hint"] for each in found if "unknown key" in each["message"]}
+    keys = ("parallelism.tensor", "batch.micro", "batch.global", "steps")
+    assert hints == {f"did you mean {key}?" for key in keys}

@@ -1,0 +1,89 @@
+"""A repository with one seeded defect for each rule of lint, from tests/data/lint/seeds.yaml."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from answers import findings
+
+from chartgen.composer.assembly import compose
+from chartgen.composer.target import load_target
+from chartgen.helm.program import find_helm
+from chartgen.helm.yaml import load_file
+
+FOLDER = Path(__file__).parents[1] / "data" / "lint"
+SOUND = FOLDER / "sound"
+JOB = "templates/job.yaml"
+LABELS = """\
+  labels:
+    app.kubernetes.io/name: sound
+    app.kubernetes.io/instance: {{ .Release.Name }}
+    app.kubernetes.io/managed-by: {{ .Release.Service }}
+    helm.sh/chart: sound-0.1.0
+"""
+SEEDS: list[dict[str, Any]] = load_file(FOLDER / "seeds.yaml").data  # type: ignore[assignment]
+
+
+def plant(seed: dict[str, Any], folder: Path) -> None:
+    """Write the sound chart, or a target's, with the seed's defect."""
+    if "target" in seed:
+        compose(load_target(seed["target"])).write(folder)
+    else:
+        shutil.copytree(SOUND, folder)
+    file = folder / seed.get("file", JOB)
+    file.parent.mkdir(exist_ok=True)
+    for edit in [seed, *seed.get("and", ())] if "old" in seed else ():
+        edited = folder / edit.get("file", JOB)
+        text = edited.read_text()
+        assert edit["old"] in text, seed["rule"]
+        edited.write_text(text.replace(edit["old"], edit["new"], 1))
+    if "copy" in seed:
+        shutil.copy(folder / seed["copy"], file)
+    if "append" in seed:
+        file.write_text(file.read_text() + seed["append"])
+    if "link" in seed:
+        file.symlink_to(seed["link"])
+    if "noise" in seed:
+        digests = (hashlib.sha256(bytes([number % 256, number // 256])).hexdigest() for number in range(65536))
+        file.write_text("".join(digests)[: seed["noise"]])
+    if "kind" in seed:
+        version, kind = seed["kind"].split()
+        file.write_text(f"apiVersion: {version}\nkind: {kind}\nmetadata:\n  name: other\n{LABELS}spec: {{}}\n")
+    if "pod" in seed:
+        spec = f"spec: {{automountServiceAccountToken: false, containers: {seed['pod']['containers']}}}\n"
+        file.write_text(f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: other\n{LABELS}{spec}")
+
+
+def expected(seed: dict[str, Any], folder: Path) -> tuple[str, str, int | None]:
+    """Return rule, path and line of the one finding; None where the seed names no line."""
+    path = seed.get("in", seed.get("file", JOB))
+    line = None
+    if "at" in seed:
+        lines = (folder / path).read_text().splitlines()
+        lines_at = [number for number, text in enumerate(lines, 1) if seed["at"] in text]
+        line = lines_at[-1 if seed.get("last") else 0]
+    return seed["rule"], str(folder / path), line
+
+
+class Repository:
+    """A folder to run `chartgen lint` in, with a cache of its own."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.env = {**os.environ, "CHARTGEN_CACHE": str(root / ".cache"), "CHARTGEN_HELM": str(find_helm().executable)}
+
+    def lint(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return self.run("lint", "--level", "style", *arguments)
+
+    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "chartgen", *map(str, arguments)]
+        return subprocess.run(argv, cwd=self.root, env=self.env, capture_output=True, text=True, check=False)
+
+    def rows(self, *arguments: str | Path) -> list[dict[str, Any]]:
+        return findings(self.lint(*arguments, "--output", "json").stdout)
