@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.node_pools import PODS_OF_A_NODE, node_pool
 from chartgen.composer.origin import Composed
-from chartgen.composer.target import Machine, Target
+from chartgen.composer.target import Target
 from chartgen.data.compatibility import lock
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
@@ -19,6 +20,7 @@ from chartgen.helm.program_errors import HelmError
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, Object, connect
 from chartgen.kube.controllers import INSTALLED, group_of
+from chartgen.kube.node_pool import NodePool
 from chartgen.kube.workloads import api_versions
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
@@ -28,7 +30,7 @@ from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.engine_get import get
 from chartgen.rehearsal.judging import judge, patience
 from chartgen.rehearsal.sandbox import Sandbox, up
-from chartgen.rehearsal.simulated_nodes import NodePool, create_machines, delete_machines
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_runtimes
 from chartgen.releases import helm_release as releases
 from chartgen.releases.plan import Plan, plan_release
@@ -45,10 +47,8 @@ CONTROLLERS = (
     *((group, "devices") for group in _DEVICES),
 )
 SETUP_RELEASE = "setup"
-# The kubelet's default limit, which clouds keep or lower.
-_PODS_OF_A_NODE = "110"
 # A common machine for pods without GPUs: an MPI master, or the pods of a data program.
-_CPU_CAPACITY = {"cpu": "16", "memory": "64Gi", "pods": _PODS_OF_A_NODE}
+_CPU_CAPACITY = {"cpu": "16", "memory": "64Gi", "pods": PODS_OF_A_NODE}
 
 
 @dataclass(frozen=True)
@@ -230,12 +230,6 @@ def assumed(target: Target, planned: Plan) -> dict[str, str]:
     """Return requests of pods that the target's machine does not list, such as adapters of another device plugin."""
     listed = target.machines[planned.machine].capacity
     return {name: size for name, size in planned.requests.items() if planned.gpus and name not in listed}
-
-
-def node_pool(machine: Machine, count: int) -> NodePool:
-    """Return the description of simulated machines of a type."""
-    labels = {"node.kubernetes.io/instance-type": machine.name, **machine.labels}
-    return NodePool(machine.name, count, {**machine.capacity, "pods": _PODS_OF_A_NODE}, labels, machine.taints)
 
 
 def install_setup(stage: Stage, place: releases.Place, progress: Progress | None = None) -> None:
