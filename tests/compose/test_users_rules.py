@@ -124,6 +124,25 @@ def test_a_defect_is_one_line_with_its_place(own: Path, where: str) -> None:
         assert f"{path}:1:{column}: require of rule wrong: unknown name wrold" in ran.output
 
 
+@pytest.mark.parametrize(
+    ("require", "hint"),
+    [
+        ("precision == 4", "write whole(precision), or bytes(precision)"),
+        ("nodes < machine.fabric['rails']", "write whole(machine.fabric['rails'])"),
+        ("nodes * machine.capacity['cpu'] > 4", "write whole(machine.capacity['cpu'])"),
+        ("nodes == '4'", "write 4"),
+        ("nodes == 'four'", ""),
+        ("storage < 4", ""),
+    ],
+)
+def test_a_text_compared_with_a_number_has_a_hint(tmp_path: Path, require: str, hint: str) -> None:
+    ours = library(tmp_path, {"mine/rules.yaml": rule("wrong", require=require)})
+    ran = chartgen("check", "box", "--path", ours)
+    assert ran.exit_code == 1
+    assert ("; write " in ran.output) is bool(hint)
+    assert hint in ran.output
+
+
 # Text that would be code in a template, in a tag of chartgen's, in a printf or in YAML.
 HOSTILE = [
     '{{{{ fail "x" }}}}',
