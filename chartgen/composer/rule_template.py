@@ -409,7 +409,7 @@ def _constant(node: ast.Constant) -> Term:
 def _as_number(node: ast.expr, term: Term) -> str:
     """Return how to write an expression as a number; empty for what has none."""
     if isinstance(node, ast.Constant):
-        return f"write {node.value}" if str(node.value).isdecimal() and term.kind == "text" else ""
+        return f"write {node.value}" if isinstance(node.value, str) and node.value.isdecimal() else ""
     text = ast.unparse(node)
     return f"write whole({text}), or bytes({text}) for a size such as 512Mi" if term.kind in ("text", "any") else ""
 
