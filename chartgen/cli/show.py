@@ -55,7 +55,7 @@ def _kind_of(name: str, found: Library) -> str:
     kinds = kinds_of(name, found)
     if not kinds:
         hint = did_you_mean(name, every_name(found))
-        raise UsageError(Problem(f"{name!r} is no target, fragment, launcher or preset", hint=hint))
+        raise UsageError(Problem(f"no target, fragment, launcher or preset has the name {name!r}", hint=hint))
     if len(kinds) > 1:
         hint = f"add --kind {' or --kind '.join(kinds)}"
         raise UsageError(Problem(f"{name!r} is the name of a {' and of a '.join(kinds)}", hint=hint))
