@@ -66,6 +66,19 @@ def test_plain_check_places_them_in_the_values_file(own: Path) -> None:
     assert "[of-fragment]" in ran.stdout
 
 
+def test_a_value_that_a_file_does_not_set_is_at_the_default(own: Path) -> None:
+    path = own / "fragments/mine/rules.yaml"
+    path.write_text(rule("wrong", key="steps", require="steps > 1000000"))
+    site, other = own / "site.yaml", own / "other.yaml"
+    site.write_text("nodes: 2\n")
+    other.write_text("steps: 9\n")
+    expected = {site: ("values.yaml", True), other: (str(other), False)}
+    for file, (place, is_unset) in expected.items():
+        ran = chartgen("check", "box", "--path", own, "-f", file, "--output", "json")
+        (found,) = (each for each in findings(ran.stdout) if each["rule"] == "wrong")
+        assert (found["path"], str(site) in found["hint"]) == (place, is_unset)
+
+
 def test_what_only_helm_knows_is_named(own: Path) -> None:
     assert chartgen("check", "box", "--path", own).stderr == ""
     own_text = own / "fragments" / "mine" / "validate.tpl"
