@@ -31,7 +31,13 @@ from chartgen.rehearsal.engine_get import get
 from chartgen.rehearsal.judging import judge, patience
 from chartgen.rehearsal.sandbox import Sandbox, up
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_runtimes
+from chartgen.rehearsal.storage import (
+    foreign_claims,
+    foreign_classes,
+    foreign_drivers,
+    foreign_runtimes,
+    simulated_driver,
+)
 from chartgen.releases import helm_release as releases
 from chartgen.releases.plan import Plan, plan_release
 from chartgen.releases.status.readout import Verdict
@@ -77,7 +83,7 @@ class Stage:
         controllers: Names of the controllers.
         setup: The setup chart; None without a setup.
         values: The user's layers, also for the setup chart.
-        stand_ins: Replacements for claims, storage and runtime classes of the cluster: kind and name -> manifests.
+        stand_ins: Replacements for claims, classes and drivers of the cluster: kind and name -> manifests.
         device_classes: Classes of the devices that the run claims.
     """
 
@@ -201,11 +207,13 @@ def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, m
     setup = compose_setup(target, chart.origin.workload if isinstance(chart.origin, Composed) else None)
     made = objects(render(setup, SETUP_RELEASE, "default", values.data)) if setup else []
     every = [*made, *objects(render(chart, planned.release, planned.namespace, values.data))]
-    stand_ins = {f"claim {name}": each for name, each in foreign_claims(every, planned.namespace).items()}
-    stand_ins |= {f"storage class {name}": [each] for name, each in foreign_classes(every).items()}
+    claims, classes = foreign_claims(every, planned.namespace), foreign_classes(every)
+    stand_ins = {f"claim {name}": [simulated_driver(), *each] for name, each in claims.items()}
+    stand_ins |= {f"storage class {name}": [simulated_driver(), each] for name, each in classes.items()}
     stand_ins |= {f"runtime class {name}": [each] for name, each in foreign_runtimes(every).items()}
     versions = planned.apis | api_versions([*made, *chain.from_iterable(stand_ins.values())])
     apis = versions | {group_of(each) for each in versions}
+    stand_ins |= {f"CSI driver {name}": [each] for name, each in foreign_drivers(every).items()}
     controllers = tuple(dict.fromkeys(name for api, name in CONTROLLERS if api in apis))
     others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
     machine = target.machines[planned.machine]
