@@ -156,7 +156,7 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     done.add("objects", lambda: inspection.read(done.renderings))
     for step in inspection.steps:
         done.add(step, partial(inspection.findings, step))
-    if subject.bare and is_run_chart(chart):
+    if is_run_chart(chart):
         done.add("machines", lambda: _machines(done))
     done.add("release size", lambda: _sizes(done, inspection))
 

@@ -71,13 +71,15 @@ def test_each_machine_type_is_rendered(tmp_path: Path) -> None:
 
 @pytest.mark.helm
 def test_pods_are_compared_with_each_row(tmp_path: Path) -> None:
-    """Not with labels that the site's values name, and not with the values of the call."""
+    """Not with labels that the values name, which are those of a site."""
     pool = {"mine/nodeSelector.yaml": "example.com/pool: {{ .Values.pool }}\n",
             "mine/values.yaml": "# -- Pool\npool: four\n",
             "mine/values.schema.json": '{"properties": {"pool": {"type": "string"}}}'}  # fmt: skip
     ours = with_a_second_type(tmp_path, pool)
     assert findings(ours) == [("pods-select-their-machines", "error", str(ours / "targets/box.yaml"))]
     assert findings(ours, "--set", "pool=mine") == []
+    assert len(findings(ours, "--set", "nodes=2")) == 1
+    assert findings(ours, "--set", "nodes=2,machineType=box-4") == []
     write(
         ours / "values", {"box/mine.yaml": "pool: mine\nnodes: 2\n", "box/other.yaml": "{machineType: box-4, nodes: 2}"}
     )
