@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from chartgen.checks import check, effective_values, place
@@ -66,15 +66,19 @@ def each_machine_type(
     origin = origin_of(chart)
     if not isinstance(origin, Composed) or origin.setup:
         return
-    several = [given for given in (effective_values(chart, Values(each)) for each in started) if given["nodes"] > 1]
-    rendered = {given["machineType"] for given in several}
+    known = [effective_values(chart, Values(each)) for each in started]
+    rendered = {given["machineType"] for given in known if given["nodes"] > 1}
     for name in origin.target.machines:
-        if name not in rendered:
-            yield _machine_type(chart, name, site)
+        if name not in rendered and (
+            found := _machine_type(chart, name, site, {each["machineType"] for each in known})
+        ):
+            yield found
 
 
-def _machine_type(chart: Chart, name: str, site: Path | None) -> tuple[str, Values] | Finding:
-    """Return values for two machines of a type, or for one where two are refused."""
+def _machine_type(
+    chart: Chart, name: str, site: Path | None, alone: Collection[str]
+) -> tuple[str, Values] | Finding | None:
+    """Return values for two machines of a type, or for one where two are refused; None if one is rendered anyway."""
     refused: list[Finding] = []
     for nodes in (SEVERAL, "nodes=1"):
         files = [site] if site else []
@@ -82,6 +86,8 @@ def _machine_type(chart: Chart, name: str, site: Path | None) -> tuple[str, Valu
         error = _first_error(chart, values)
         if not error:
             return f"machineType={name},{nodes}", values
+        if name in alone:
+            return None
         refused.append(error)
     message = f"lint does not render machine type {name}, because its values refuse it: {refused[0].problem.message}"
     problem = Problem(message, *row(chart, name), EACH_TYPE_HINT)

@@ -453,6 +453,16 @@ def test_the_runtime_class_of_the_pods(cluster: Cluster) -> None:
     cluster.delete_object(made)
 
 
+@engines
+def test_the_secret_of_a_driver(cluster: Cluster) -> None:
+    item = run()
+    source = {"driver": "fs.csi.example.com", "nodePublishSecretRef": {"name": "keys-of-the-driver"}}
+    pod_spec(item)["volumes"] = [{"name": "data", "csi": source}]
+    assert found(cluster, "secrets", item)[0][:2] == ("fail", has("no secret keys-of-the-driver"))
+    apply(cluster, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys-of-the-driver"}})
+    assert status(cluster, "secrets", item) == ["pass"]
+
+
 def csi_driver(*modes: str) -> Object:
     head = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "fs.csi.example.com"}}
     return {**head, "spec": {"attachRequired": False, "volumeLifecycleModes": list(modes)}}
