@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import http.client
-import importlib.util
 import json
 import math
 import os
@@ -12,7 +11,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -22,6 +20,7 @@ from typing import Any
 
 import pytest
 from corpus import CORPUS
+from exporters import LINE, exporter, exporter_module, free_port, send
 from fake_torchrun import install
 from pod_runner import Machine, run
 from process_helpers import command_lines, gone
@@ -29,7 +28,6 @@ from promtool import check_metrics
 from rendered import VALUES, one, rendered, target
 
 from chartgen.checks.line_patterns import compile_lines
-from chartgen.composer.library import BUILTIN
 from chartgen.errors import ChartgenError
 from chartgen.helm.values import load_values
 from chartgen.metrics.read.log import read_logs
@@ -37,7 +35,6 @@ from chartgen.metrics.report_data import Wanted, read_out
 
 LOGS = Path(__file__).parents[1] / "data/logs"
 GENUINE = CORPUS or Path("absent")
-FILES = BUILTIN / "workloads/common/files"
 OWN_PROGRAM: Any = load_values([VALUES / "fsdp.yaml"]).data
 FSDP: list[str] = OWN_PROGRAM["launchers"]["torchrun"]["metrics"]
 # Rank 1 prints steps, as the last rank does with Megatron-LM; before them and after them it waits for a sign.
@@ -56,17 +53,6 @@ if os.environ["RANK"] == "1":
     wait("end")
     sys.exit(int(os.environ.get("CODE", "0")))
 """
-LINE = [r" iteration +(?P<step>[0-9]+)/", r"iteration \(ms\): (?P<milliseconds>[0-9.]+) \|", r"loss: (?P<loss>[^ |]+)"]
-
-
-def module() -> Any:
-    """The exporter's module."""
-    spec = importlib.util.spec_from_file_location("exporter", FILES / "exporter.py")
-    assert spec
-    assert spec.loader
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
 
 
 def line_of(launcher: str) -> dict[str, Any]:
@@ -83,7 +69,7 @@ def samples(text: str) -> dict[str, float]:
 
 def figures(path: Path, settings: dict[str, Any]) -> dict[int, dict[str, float]]:
     """Step -> its last figures, of a log whose lines a process prints."""
-    steps = module().Steps({"port": 1, "also": [], **settings})
+    steps = exporter_module().Steps({"port": 1, "also": [], **settings})
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     found = {}
     for line in re.split(rb"[\r\n]", text):
@@ -172,7 +158,7 @@ def test_every_program_that_trains_describes_its_line_or_is_refused() -> None:
 
 
 def test_a_sum_counts_each_step_once_and_no_nan() -> None:
-    steps = module().Steps({"find": FSDP, "also": [], "gpus": 8})
+    steps = exporter_module().Steps({"find": FSDP, "also": [], "gpus": 8})
     for number, seconds in ((1, "2"), (1, "2"), (2, "3")):
         steps.take("7", f"step: {number} loss: 1 seconds: {seconds} tokens: 5", 1.0)
     text = steps.exposition()
@@ -181,32 +167,13 @@ def test_a_sum_counts_each_step_once_and_no_nan() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    steps = module().Steps({"find": FSDP, "also": [], "gpus": 8})
+    steps = exporter_module().Steps({"find": FSDP, "also": [], "gpus": 8})
     for rank in range(500):
         steps.take(str(rank), "step: 1 loss: 1 seconds: 1 tokens: 5", 1.0)
     assert steps.exposition().count("chartgen_step{") == 64
 
 
 # -- the server
-
-
-def free_port() -> int:
-    with closing(socket.socket()) as found:
-        found.bind(("", 0))
-        return int(found.getsockname()[1])
-
-
-@contextmanager
-def exporter(folder: Path, **settings: Any) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    port = settings.pop("port", free_port())
-    (folder / "exporter.py").write_text((FILES / "exporter.py").read_text())
-    (folder / "exporter.json").write_text(json.dumps({"port": port, "find": LINE, "also": [], "gpus": 2, **settings}))
-    argv = [sys.executable, str(folder / "exporter.py"), str(folder / "socket")]
-    with subprocess.Popen(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        try:
-            yield process, port
-        finally:
-            process.kill()
 
 
 def ask(port: int, path: str, method: str = "GET") -> tuple[int, str]:
@@ -230,11 +197,6 @@ def fetch(port: int) -> str:
     status, text = ask(port, "/metrics")
     assert status == 200
     return text
-
-
-def send(folder: Path, text: str) -> None:
-    with closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as out:
-        out.sendto(text.encode(), str(folder / "socket"))
 
 
 def test_prometheus_accepts_the_text(tmp_path: Path) -> None:
