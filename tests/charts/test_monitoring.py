@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from doc_runner import REPOSITORY, blocks
 from exporters import exporter, exporter_module, free_port, send
 from promtool import check_expressions, program
 from rendered import Objects, one, rendered, rendered_setup, setup_chart
@@ -189,7 +190,9 @@ def test_each_figure_of_the_board_exists() -> None:
 
 
 def test_expressions_are_promql(tmp_path: Path) -> None:
-    check_expressions((text for _, text in expressions(board())), tmp_path)
+    page = blocks(REPOSITORY / "docs/how-to/watch-in-grafana.md", "promql")
+    assert len(page) == 2
+    check_expressions([*(text for _, text in expressions(board())), *page], tmp_path)
 
 
 # -- a real Prometheus

@@ -11,7 +11,7 @@ each process of this machine, STEP_LINE is a text in each line of a step (empty:
 time between SIGTERM and the end of the pod.
 
 METRICS_SOCKET is the socket of this machine's exporter, which gets each line that can be a step's. Nothing waits for
-it: what it does not take is lost.
+it: a line that it cannot take is lost.
 
 Exit codes: the program's own; 75 it was ended.
 """
@@ -154,7 +154,7 @@ class Report:
 
 
 def open_report(address: str) -> Report | None:
-    """Open the way to the exporter; a run goes on without it."""
+    """Open the way to the exporter; a run continues without it."""
     try:
         first = json.loads(Path(__file__).with_name("exporter.json").read_text("utf-8"))["find"][0]
         return Report(address, os.environ["RANK"], first)
