@@ -175,6 +175,7 @@ FACTS: dict[str, Callable[[Job], Any]] = {
     ),
     "own": lambda job: job.own,
     "requested": _requested,
+    "stepPatterns": lambda job: job.own.get("metrics") or job.launcher.step_line.get("find", []),
     "given": _given,
     "overridden": _overridden,
     "abbreviated": _abbreviated,

@@ -47,6 +47,15 @@ FIELDS = {
         "the key below launchers.<name> that names a program or recipe with a model of its own: where it is set, the "
         "values of `model` describe nothing",
     ),
+    "stepLine": Field(
+        "object",
+        "the line of a step in the program's log, for `run.metricsPort`: regular expressions as in "
+        "`launchers.torchrun.metrics`",
+        keys={
+            "find": Field("array", "all of them match the line", required=True, of="string"),
+            "also": Field("array", "they match where the line has what they read", of="string"),
+        },
+    ),
     "sources": Field("array", "the documents that its options come from", required=True, of="string"),
 }
 # args, env and beforeLaunch become named templates of the chart; config is the native configuration made from
@@ -87,6 +96,7 @@ class Launcher:
     defaults: dict[str, Any]
     sets: dict[str, dict[str, Any]]
     own_model: str
+    step_line: dict[str, list[str]]
     sources: tuple[str, ...]
 
     @cached_property
@@ -154,6 +164,7 @@ def load_launcher(path: Path) -> Launcher:
         defaults=meta.get("defaults", {}),
         sets=meta.get("sets", {}),
         own_model=meta.get("ownModel", ""),
+        step_line=meta.get("stepLine", {}),
         sources=tuple(meta["sources"]),
     )
     if not path.is_relative_to(BUILTIN):

@@ -69,6 +69,9 @@ FACTS = {
     "imageRelease": Fact(_COUNT, "release of NVIDIA's NeMo image, or own.release, such as 2606 for 26.06; 0 = unknown"),
     "own": Fact({"type": "object"}, "the values of the chosen launcher: launchers.<launcher>"),
     "requested": Fact(_TEXT_MAP, "resource -> quantity that the program requests; a limit counts as a request"),
+    "stepPatterns": Fact(
+        _TEXTS, "expressions that read the line of a step: own.metrics, or the launcher's; empty = none"
+    ),
     "given": Fact(_TEXTS, "keys of optimizer, model, wandb and mlflow that may be null and are not"),
     "overridden": Fact(
         _rows("place", "option", "key"),

@@ -92,8 +92,8 @@ def test_before_its_first_step_a_program_may_take_its_time(tmp_path: Path) -> No
 def test_steps_of_genuine_logs_are_seen(tmp_path: Path, name: str) -> None:
     """A log without its last line is a run that hangs, and one without its steps is not watched."""
     text = (LOGS / name).read_bytes()
-    program = tmp_path / "hang.py"
-    program.write_text(one("ConfigMap", made())["data"]["hang.py"])
+    program = tmp_path / "watch.py"
+    program.write_text(one("ConfigMap", made())["data"]["watch.py"])
     variables = {**os.environ, "HANG_SECONDS": "0.2", "STEP_LINE": "", "GRACE_SECONDS": "30"}
     (tmp_path / "ranks").mkdir()
     (tmp_path / "log").write_bytes(text)
@@ -109,12 +109,12 @@ def test_steps_of_genuine_logs_are_seen(tmp_path: Path, name: str) -> None:
 def test_processes_of_mpirun_are_watched_too() -> None:
     found = rendered("run.hangMinutes=3", name="oke-h100", files=())
     (script,) = (each["data"]["rank.sh"] for each in found if "rank.sh" in each.get("data", ()))
-    assert script.splitlines()[-1].startswith('exec python3 -u /etc/chartgen/hang.py "${CHARTGEN_PROCESSES:-/run/')
+    assert script.splitlines()[-1].startswith('exec python3 -u /etc/chartgen/watch.py "${CHARTGEN_PROCESSES:-/run/')
 
 
 def test_nothing_changes_without_the_value() -> None:
     found = made(hangMinutes=None)
-    assert "hang.py" not in json.dumps(one("ConfigMap", found)["data"])
+    assert "watch.py" not in json.dumps(one("ConfigMap", found)["data"])
     assert not {"HANG_SECONDS", "STEP_LINE", "GRACE_SECONDS"} & env(found).keys()
     watched = env(made(stepLine="$(loss)", gracePeriodSeconds=300))
     assert (watched["HANG_SECONDS"], watched["STEP_LINE"], watched["GRACE_SECONDS"]) == ("180", "$$(loss)", "300")

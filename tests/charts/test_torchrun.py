@@ -143,7 +143,7 @@ def test_a_file_does_not_take_the_name_of_one_of_the_charts(target: str) -> None
     base = [f"{name}={json.dumps(value)}" for name, value in values(files={}, **sets).items()]
     found = rendered(files=(), name=target, json=tuple(base))
     (names,) = (set(each["data"]) for each in found if "start.sh" in each.get("data", ()))
-    assert names >= {"rank.sh", "hang.py"}
+    assert names >= {"rank.sh", "watch.py"}
     pattern = json.loads(chart(name=target).files["values.schema.json"])["definitions"]["fileName"]["not"]["pattern"]
     assert {name for name in names if not re.search(pattern, name)} == set()
 
@@ -152,7 +152,7 @@ def test_a_file_does_not_take_the_name_of_one_of_the_charts(target: str) -> None
     "own",
     [
         {"files": {"start.sh": "x"}},
-        {"files": {"hang.py": "x"}},
+        {"files": {"watch.py": "x"}},
         {"files": {"../x": "x"}},
         {"program": "train.py"},
         {"program": "-m a.b; id"},

@@ -1,33 +1,24 @@
 """Genuine logs of many programs and submitters give the figures that were worked out for them independently.
 
-The logs are not part of the project: CHARTGEN_CORPUS names their folder, or it is `shared/corpus` beside a parent of
-the checkout. Its README says where they are from.
+The logs are not part of the project (tests/support/corpus.py). Their README says where they are from.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
 import re
 import statistics
 from pathlib import Path
 from typing import Any
 
 import pytest
+from corpus import CORPUS
 
 from chartgen.metrics.read.log import read_logs
 from chartgen.metrics.read.readers.nccl import TableReader
 from chartgen.metrics.report_data import Readout, Wanted, read_out
 
-
-def _corpus() -> Path | None:
-    beside = (parent / "shared" / "corpus" for parent in Path(__file__).resolve().parents)
-    told = os.environ.get("CHARTGEN_CORPUS")
-    return next((path for path in ([Path(told)] if told else beside) if path.is_dir()), None)
-
-
-CORPUS = _corpus()
 pytestmark = pytest.mark.skipif(CORPUS is None, reason="the corpus of genuine logs is not here: see CHARTGEN_CORPUS")
 # Results that log each step log the mean of a block, too; the expected median counts both, chartgen only the steps.
 _BLOCKS = 2e-3

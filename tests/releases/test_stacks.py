@@ -31,9 +31,11 @@ FIRST = 700_000  # no other program of this machine has such ranks
 @pytest.fixture
 def ranks(tmp_path: Path) -> Iterator[list[int]]:
     """Starts four ranks as torchrun, mpirun and the watch for hangs do, and gives their processes."""
-    (watch,) = (each["data"]["hang.py"] for each in rendered("run.hangMinutes=3") if "hang.py" in each.get("data", ()))
-    (tmp_path / "hang.py").write_text(watch)
-    watched = [sys.executable, str(tmp_path / "hang.py"), str(tmp_path / "ranks"), sys.executable, "-c", WAIT]
+    (watch,) = (
+        each["data"]["watch.py"] for each in rendered("run.hangMinutes=3") if "watch.py" in each.get("data", ())
+    )
+    (tmp_path / "watch.py").write_text(watch)
+    watched = [sys.executable, str(tmp_path / "watch.py"), str(tmp_path / "ranks"), sys.executable, "-c", WAIT]
     limits = {"HANG_SECONDS": "60", "STEP_LINE": "", "GRACE_SECONDS": "30"}
     with ExitStack() as stack:
         found = []

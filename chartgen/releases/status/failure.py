@@ -35,7 +35,7 @@ _HINTS = {
     "OOMKilled": "raise `launchers.<name>.resources`, or lower what the program keeps in memory",
     "DeadlineExceeded": "raise `run.deadlineSeconds`",
 }
-_HUNG = 75  # library/workloads/common/files/hang.py
+_HUNG = 75  # library/workloads/common/files/watch.py
 
 
 @dataclass(frozen=True)

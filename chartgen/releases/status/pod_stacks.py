@@ -11,7 +11,7 @@ from pathlib import Path
 # torchrun and accelerate; Open MPI, whose processes are ranks before a start script names them.
 _LOCAL = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK")
 _GLOBAL = ("RANK", "OMPI_COMM_WORLD_RANK")
-_WATCH = "/hang.py"  # which runs the program of a rank as its child (run.hangMinutes)
+_WATCH = "/watch.py"  # which runs the program of a rank as its child (run.hangMinutes, run.metricsPort)
 _SECONDS = 30
 
 

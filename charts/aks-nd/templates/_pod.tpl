@@ -70,6 +70,10 @@ spec:
       ports:
         - name: rendezvous
           containerPort: 6002
+        {{- if include "aks-nd.exporter" . }}
+        - name: metrics
+          containerPort: {{ .Values.run.metricsPort | int64 }}
+        {{- end }}
       {{- end }}
       resources:
         {{- $gpus := include "aks-nd.slot.resourceLimits" . | fromYaml }}

@@ -36,6 +36,10 @@ fi
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "aks-nd.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "aks-nd.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -74,7 +78,10 @@ exec {{ include "aks-nd.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "aks-nd.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "aks-nd.watched" .) (include "aks-nd.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "aks-nd.interpreter" (include "aks-nd.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

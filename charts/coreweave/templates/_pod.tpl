@@ -63,6 +63,10 @@ spec:
       ports:
         - name: rendezvous
           containerPort: 6002
+        {{- if include "coreweave.exporter" . }}
+        - name: metrics
+          containerPort: {{ .Values.run.metricsPort | int64 }}
+        {{- end }}
       {{- end }}
       resources:
         {{- $gpus := include "coreweave.slot.resourceLimits" . | fromYaml }}

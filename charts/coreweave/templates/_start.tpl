@@ -36,6 +36,10 @@ fi
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "coreweave.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "coreweave.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -74,7 +78,10 @@ exec {{ include "coreweave.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "coreweave.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "coreweave.watched" .) (include "coreweave.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "coreweave.interpreter" (include "coreweave.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

@@ -72,6 +72,10 @@ spec:
       ports:
         - name: rendezvous
           containerPort: 6002
+        {{- if include "crusoe.exporter" . }}
+        - name: metrics
+          containerPort: {{ .Values.run.metricsPort | int64 }}
+        {{- end }}
       {{- end }}
       resources:
         {{- $gpus := include "crusoe.slot.resourceLimits" . | fromYaml }}

@@ -36,6 +36,10 @@ fi
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "crusoe.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "crusoe.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -74,7 +78,10 @@ exec {{ include "crusoe.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "crusoe.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "crusoe.watched" .) (include "crusoe.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "crusoe.interpreter" (include "crusoe.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

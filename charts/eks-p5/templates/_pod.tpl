@@ -63,6 +63,10 @@ spec:
       ports:
         - name: pytorchjob-port
           containerPort: 6002
+        {{- if include "eks-p5.exporter" . }}
+        - name: metrics
+          containerPort: {{ .Values.run.metricsPort | int64 }}
+        {{- end }}
       {{- end }}
       resources:
         {{- $gpus := include "eks-p5.slot.resourceLimits" . | fromYaml }}

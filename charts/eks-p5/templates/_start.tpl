@@ -53,6 +53,10 @@ fi
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "eks-p5.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "eks-p5.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -91,7 +95,10 @@ exec {{ include "eks-p5.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "eks-p5.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "eks-p5.watched" .) (include "eks-p5.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "eks-p5.interpreter" (include "eks-p5.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

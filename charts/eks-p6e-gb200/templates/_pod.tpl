@@ -67,6 +67,10 @@ spec:
       ports:
         - name: pytorchjob-port
           containerPort: 6002
+        {{- if include "eks-p6e-gb200.exporter" . }}
+        - name: metrics
+          containerPort: {{ .Values.run.metricsPort | int64 }}
+        {{- end }}
       {{- end }}
       resources:
         {{- $gpus := include "eks-p6e-gb200.slot.resourceLimits" . | fromYaml }}

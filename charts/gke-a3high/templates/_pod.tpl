@@ -72,6 +72,10 @@ spec:
       ports:
         - name: rendezvous
           containerPort: 6002
+        {{- if include "gke-a3high.exporter" . }}
+        - name: metrics
+          containerPort: {{ .Values.run.metricsPort | int64 }}
+        {{- end }}
       {{- end }}
       resources:
         {{- $gpus := include "gke-a3high.slot.resourceLimits" . | fromYaml }}

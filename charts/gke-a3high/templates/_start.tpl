@@ -42,6 +42,10 @@ export LD_LIBRARY_PATH="/usr/local/cuda/lib64:/lib/x86_64-linux-gnu:$plugin:/usr
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "gke-a3high.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "gke-a3high.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -80,7 +84,10 @@ exec {{ include "gke-a3high.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "gke-a3high.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "gke-a3high.watched" .) (include "gke-a3high.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "gke-a3high.interpreter" (include "gke-a3high.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

@@ -69,6 +69,10 @@ spec:
       ports:
         - name: rendezvous
           containerPort: 6002
+        {{- if include "gke-a3mega.exporter" . }}
+        - name: metrics
+          containerPort: {{ .Values.run.metricsPort | int64 }}
+        {{- end }}
       {{- end }}
       resources:
         {{- $gpus := include "gke-a3mega.slot.resourceLimits" . | fromYaml }}

@@ -30,6 +30,10 @@ mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "gke-a3mega.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "gke-a3mega.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -68,7 +72,10 @@ exec {{ include "gke-a3mega.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "gke-a3mega.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "gke-a3mega.watched" .) (include "gke-a3mega.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "gke-a3mega.interpreter" (include "gke-a3mega.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

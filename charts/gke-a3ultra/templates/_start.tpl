@@ -41,6 +41,10 @@ source_profile /usr/local/gib/scripts/set_nccl_env.sh
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "gke-a3ultra.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "gke-a3ultra.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -79,7 +83,10 @@ exec {{ include "gke-a3ultra.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "gke-a3ultra.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "gke-a3ultra.watched" .) (include "gke-a3ultra.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "gke-a3ultra.interpreter" (include "gke-a3ultra.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

@@ -67,6 +67,10 @@ spec:
       ports:
         - name: rendezvous
           containerPort: 6002
+        {{- if include "gke-a4.exporter" . }}
+        - name: metrics
+          containerPort: {{ .Values.run.metricsPort | int64 }}
+        {{- end }}
       {{- end }}
       resources:
         {{- $gpus := include "gke-a4.slot.resourceLimits" . | fromYaml }}

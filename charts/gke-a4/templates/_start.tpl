@@ -41,6 +41,10 @@ source_profile /usr/local/gib/scripts/set_nccl_env.sh
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "gke-a4.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "gke-a4.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -79,7 +83,10 @@ exec {{ include "gke-a4.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "gke-a4.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "gke-a4.watched" .) (include "gke-a4.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "gke-a4.interpreter" (include "gke-a4.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

@@ -41,6 +41,10 @@ source_profile /usr/local/gib/scripts/set_nccl_env.sh
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "gke-a4x.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "gke-a4x.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -79,7 +83,10 @@ exec {{ include "gke-a4x.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "gke-a4x.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "gke-a4x.watched" .) (include "gke-a4x.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "gke-a4x.interpreter" (include "gke-a4x.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

@@ -59,6 +59,7 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact . (eq $rate "" | ternary nil (float64 $rate)) }}
 {{- end }}
 {{- $_ := set $fact "evaluationShare" (not (regexMatch "^[^,]+,0*[.]?0*," $v.data.split)) }}
+{{- $_ := set $fact "stepPatterns" (include "nebius.stepPatterns" $root | fromJsonArray) }}
 {{- $_ := set $fact "given" list }}
 {{- range list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay" "optimizer.weightDecay" "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation" "model.tiedEmbeddings" "wandb.project" "mlflow.experiment" }}
 {{- $path := splitList "." . }}

@@ -66,6 +66,10 @@ spec:
       ports:
         - name: rendezvous
           containerPort: 6002
+        {{- if include "nebius.exporter" . }}
+        - name: metrics
+          containerPort: {{ .Values.run.metricsPort | int64 }}
+        {{- end }}
       {{- end }}
       resources:
         {{- $gpus := include "nebius.slot.resourceLimits" . | fromYaml }}

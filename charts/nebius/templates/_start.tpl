@@ -36,6 +36,10 @@ fi
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "nebius.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "nebius.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -74,7 +78,10 @@ exec {{ include "nebius.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "nebius.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "nebius.watched" .) (include "nebius.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "nebius.interpreter" (include "nebius.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

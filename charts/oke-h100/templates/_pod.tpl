@@ -73,6 +73,10 @@ spec:
       ports:
         - name: rendezvous
           containerPort: 6002
+        {{- if include "oke-h100.exporter" . }}
+        - name: metrics
+          containerPort: {{ .Values.run.metricsPort | int64 }}
+        {{- end }}
       {{- end }}
       resources:
         {{- $gpus := include "oke-h100.slot.resourceLimits" . | fromYaml }}

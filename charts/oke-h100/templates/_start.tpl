@@ -30,6 +30,10 @@ mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "oke-h100.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "oke-h100.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -68,7 +72,10 @@ exec {{ include "oke-h100.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "oke-h100.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "oke-h100.watched" .) (include "oke-h100.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "oke-h100.interpreter" (include "oke-h100.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

@@ -36,6 +36,10 @@ fi
 {{ . }}
 {{- end }}
 {{- end }}
+{{- if include "onprem-p8000.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "onprem-p8000.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -74,7 +78,10 @@ exec {{ include "onprem-p8000.interpreter" $launcher.program }} "$@"
 {{ . }}
 {{- end }}
 {{- end }}
-{{- $watch := include "onprem-p8000.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "onprem-p8000.watched" .) (include "onprem-p8000.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "onprem-p8000.interpreter" (include "onprem-p8000.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

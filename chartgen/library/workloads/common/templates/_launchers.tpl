@@ -13,6 +13,9 @@
   precisions: <%= launcher.precisions | quoted %>
   owns: <%= launcher.owns | quoted %>
   defaults: <%= launcher.defaults | quoted %>
+<% if launcher.step_line %>
+  stepLine: <%= launcher.step_line | quoted %>
+<% endif %>
 <% if launcher.own_model %>
   ownModel: <%= launcher.own_model %>
 <% endif %>

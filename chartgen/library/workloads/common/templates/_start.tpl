@@ -20,6 +20,10 @@ mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- end }}
 {{- end }}
 <% endfor %>
+{{- if include "<%= chart %>.exporter" . }}
+
+{{ .Files.Get "files/exporter.sh" | trim }}
+{{- end }}
 {{- if eq $launcher.processes "gpu" }}
 {{ include "<%= chart %>.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
@@ -40,7 +44,10 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 {{- end }}
 {{- end }}
 <% endfor %>
-{{- $watch := include "<%= chart %>.watched" . | empty | ternary "" "python3 -u /etc/chartgen/hang.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- $watch := "" }}
+{{- if or (include "<%= chart %>.watched" .) (include "<%= chart %>.exporter" .) }}
+{{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
+{{- end }}
 exec {{ $watch }}{{ include "<%= chart %>.interpreter" (include "<%= chart %>.launcher" . | fromJson).program }} "$@"
 {{- end }}
 

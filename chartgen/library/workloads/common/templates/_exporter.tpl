@@ -1,0 +1,31 @@
+{{/* What the exporter of a machine's steps needs, as YAML; nothing without one. */}}
+{{- define "<%= chart %>.exporter" -}}
+{{- $launcher := include "<%= chart %>.launcher" . | fromJson }}
+{{- if and .Values.run.metricsPort (eq $launcher.task "train") }}
+port: {{ int64 .Values.run.metricsPort }}
+find: {{ include "<%= chart %>.stepPatterns" . }}
+also: {{ ($launcher.stepLine | default dict).also | default list | toRawJson }}
+gpus: {{ include "<%= chart %>.worldSize" . }}
+{{- if include "<%= chart %>.reaches" (list $launcher "steps" "$(steps)") }}
+steps: {{ int64 .Values.steps }}
+{{- end }}
+{{- if include "<%= chart %>.reaches" (list $launcher "batch.global" "$(globalBatch)") }}
+batch: {{ include "<%= chart %>.globalBatch" . }}
+{{- end }}
+{{- if include "<%= chart %>.reaches" (list $launcher "sequenceLength" "$(sequenceLength)") }}
+sequence: {{ int64 .Values.sequenceLength }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The expressions that read the line of a step, as a JSON list: the user's, or the launcher's. */}}
+{{- define "<%= chart %>.stepPatterns" -}}
+{{- $launcher := include "<%= chart %>.launcher" . | fromJson }}
+{{- (get .Values.launchers .Values.launcher).metrics | default ($launcher.stepLine | default dict).find | default list | toRawJson }}
+{{- end }}
+
+{{/* Whether a value reaches the program: "true" or nothing. Takes (list launcher key name-in-an-argument). */}}
+{{- define "<%= chart %>.reaches" -}}
+{{- $launcher := index . 0 }}
+{{- if or (hasKey $launcher.owns (index . 1)) (contains (index . 2) (join " " $launcher.args)) }}true{{ end }}
+{{- end }}

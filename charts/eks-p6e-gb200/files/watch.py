@@ -1,0 +1,171 @@
+"""Runs one process of the run, passes its output on, and looks for its steps.
+
+    watch.py FOLDER PROGRAM [ARGUMENT]...
+
+Watched is a process that prints steps, from its first one on; with most programs that is one rank of the run.
+
+HANG_SECONDS is the time that a step may take. When one takes longer, the run hangs: SIGABRT ends all processes of this
+machine, and Python prints the stack of each thread (PYTHONFAULTHANDLER). The controller then ends the other machines:
+what still hangs there at the end of its grace period ends in the same way. FOLDER contains a file with the number of
+each process of this machine, STEP_LINE is a text in each line of a step (empty: the usual lines), GRACE_SECONDS the
+time between SIGTERM and the end of the pod.
+
+METRICS_SOCKET is the socket of this machine's exporter, which gets each line that can be a step's. Nothing waits for
+it: a line that it cannot take is lost.
+
+Exit codes: the program's own; 75 it was ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HUNG = 75  # EX_TEMPFAIL of sysexits.h: another try may succeed
+SPARE = 5  # seconds of the grace period in which stacks are printed
+DYING = 20  # seconds after which SIGKILL follows SIGABRT
+LONGEST = 4096  # bytes of a line
+# Megatron-LM, Megatron-Bridge, NeMo 2: "iteration 5/ 100"; torchtitan, Automodel: "step: 5"; bars of NeMo 1 and Hugging
+# Face: "5/100 [00:07<".
+STEP = rb"(?i)\b(iteration|(global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d"
+
+
+class Watch:
+    """A program whose output is passed on while its steps are awaited.
+
+    Args:
+        seconds: Longest time between two steps; None = any.
+        text: A text in each line of a step; empty for the usual lines.
+        folder: Folder with the numbers of this machine's processes.
+        report: Takes each complete line.
+    """
+
+    def __init__(self, seconds: float | None, text: str, folder: Path, report: Report | None = None) -> None:
+        self._seconds, self._folder, self._report = seconds, folder, report
+        self._step = re.compile(re.escape(text.encode()) or STEP)
+        self._due: float | None = None
+        self._dead: float | None = None
+        self._stopped = False
+        self._line = b""
+
+    def run(self, command: list[str], grace: int) -> int:
+        """Run the program to its end and return its exit code."""
+        environment = dict(os.environ)
+        if self._seconds is not None:
+            # A core of each rank would fill the disk.
+            resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+            environment["PYTHONFAULTHANDLER"] = "1"
+        self._program = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, bufsize=0
+        )
+        signal.signal(signal.SIGTERM, lambda *_: self._stop(grace))
+        signal.signal(signal.SIGALRM, lambda *_: self._abort())
+        signal.signal(signal.SIGUSR1, lambda *_: self._abort())
+        self._pass_on()
+        code = self._program.wait()
+        if self._dead is not None:
+            return HUNG
+        return code if code >= 0 else 128 - code
+
+    def _pass_on(self) -> None:
+        """Pass the output on until the program has ended; what its children still print is lost."""
+        assert self._program.stdout  # noqa: S101 - a pipe
+        output = self._program.stdout.fileno()
+        while True:
+            if select.select([output], [], [], 1.0)[0]:
+                block = os.read(output, 65536)
+                if not block:
+                    return
+                sys.stdout.buffer.write(block)
+                sys.stdout.buffer.flush()
+                self._look(block)
+            elif self._program.poll() is not None:
+                return
+            now = time.monotonic()
+            if self._dead is not None and now > self._dead:
+                self._program.kill()
+            elif self._due is not None and self._dead is None and now > self._due:
+                self._end_machine()
+
+    def _look(self, block: bytes) -> None:
+        """Look for a step in the lines that a block completes; carriage returns end those of a bar."""
+        *lines, rest = re.split(rb"[\r\n]", self._line + block)
+        self._line = rest[-LONGEST:]
+        if self._seconds is not None and any(map(self._step.search, lines)):
+            self._due = time.monotonic() + self._seconds
+        if self._report:
+            for line in lines:
+                self._report.take(line)
+
+    def _end_machine(self) -> None:
+        """End all processes of this machine; each is run by this script."""
+        minutes = f"{self._seconds / 60:g} min" if self._seconds else ""
+        sys.stdout.write(f"chartgen: no step for {minutes}: the run hangs, its processes print their stacks and end\n")
+        sys.stdout.flush()
+        Path(f"{self._folder}.hung").touch()
+        for file in self._folder.iterdir():
+            os.kill(int(file.read_text().split()[0]), signal.SIGUSR1)
+        self._abort()
+
+    def _stop(self, grace: int) -> None:
+        self._program.terminate()
+        self._due = None  # a program that saves takes no steps
+        if self._seconds is not None and not self._stopped:  # torchrun sends SIGTERM once more
+            signal.alarm(max(grace - SPARE, 1))
+        self._stopped = True
+
+    def _abort(self) -> None:
+        if self._dead is None:
+            self._dead = time.monotonic() + DYING
+            self._program.send_signal(signal.SIGABRT)
+
+
+class Report:
+    """Sends the lines of steps to the exporter of this machine.
+
+    Args:
+        address: Path of the exporter's socket.
+        rank: Rank of the process.
+        step: An expression that is found in each line of a step.
+    """
+
+    def __init__(self, address: str, rank: str, step: str) -> None:
+        self._address, self._rank, self._step = address, rank.encode(), re.compile(step.encode())
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)  # noqa: FBT003 - its only form
+
+    def take(self, line: bytes) -> None:
+        """Send a line, if it can be a step's."""
+        line = line[:LONGEST]
+        if self._step.search(line):
+            try:
+                self._socket.sendto(self._rank + b" " + line, self._address)
+            except OSError:
+                return  # the exporter is busy, or has ended
+
+
+def open_report(address: str) -> Report | None:
+    """Open the way to the exporter; a run continues without it."""
+    try:
+        first = json.loads(Path(__file__).with_name("exporter.json").read_text("utf-8"))["find"][0]
+        return Report(address, os.environ["RANK"], first)
+    except (OSError, ValueError, LookupError, re.error) as error:
+        sys.stderr.write(f"chartgen: no metrics of this process: {error!r}\n")
+        return None
+
+
+if __name__ == "__main__":
+    processes, *program = sys.argv[1:]
+    limit = os.environ.get("HANG_SECONDS")
+    steps = open_report(os.environ["METRICS_SOCKET"]) if "METRICS_SOCKET" in os.environ else None
+    watch = Watch(float(limit) if limit else None, os.environ.get("STEP_LINE", ""), Path(processes), steps)
+    sys.exit(watch.run(program, int(os.environ.get("GRACE_SECONDS", "0"))))

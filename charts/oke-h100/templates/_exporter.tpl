@@ -1,0 +1,31 @@
+{{/* What the exporter of a machine's steps needs, as YAML; nothing without one. */}}
+{{- define "oke-h100.exporter" -}}
+{{- $launcher := include "oke-h100.launcher" . | fromJson }}
+{{- if and .Values.run.metricsPort (eq $launcher.task "train") }}
+port: {{ int64 .Values.run.metricsPort }}
+find: {{ include "oke-h100.stepPatterns" . }}
+also: {{ ($launcher.stepLine | default dict).also | default list | toRawJson }}
+gpus: {{ include "oke-h100.worldSize" . }}
+{{- if include "oke-h100.reaches" (list $launcher "steps" "$(steps)") }}
+steps: {{ int64 .Values.steps }}
+{{- end }}
+{{- if include "oke-h100.reaches" (list $launcher "batch.global" "$(globalBatch)") }}
+batch: {{ include "oke-h100.globalBatch" . }}
+{{- end }}
+{{- if include "oke-h100.reaches" (list $launcher "sequenceLength" "$(sequenceLength)") }}
+sequence: {{ int64 .Values.sequenceLength }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The expressions that read the line of a step, as a JSON list: the user's, or the launcher's. */}}
+{{- define "oke-h100.stepPatterns" -}}
+{{- $launcher := include "oke-h100.launcher" . | fromJson }}
+{{- (get .Values.launchers .Values.launcher).metrics | default ($launcher.stepLine | default dict).find | default list | toRawJson }}
+{{- end }}
+
+{{/* Whether a value reaches the program: "true" or nothing. Takes (list launcher key name-in-an-argument). */}}
+{{- define "oke-h100.reaches" -}}
+{{- $launcher := index . 0 }}
+{{- if or (hasKey $launcher.owns (index . 1)) (contains (index . 2) (join " " $launcher.args)) }}true{{ end }}
+{{- end }}

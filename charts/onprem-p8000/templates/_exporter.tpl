@@ -1,0 +1,31 @@
+{{/* What the exporter of a machine's steps needs, as YAML; nothing without one. */}}
+{{- define "onprem-p8000.exporter" -}}
+{{- $launcher := include "onprem-p8000.launcher" . | fromJson }}
+{{- if and .Values.run.metricsPort (eq $launcher.task "train") }}
+port: {{ int64 .Values.run.metricsPort }}
+find: {{ include "onprem-p8000.stepPatterns" . }}
+also: {{ ($launcher.stepLine | default dict).also | default list | toRawJson }}
+gpus: {{ include "onprem-p8000.worldSize" . }}
+{{- if include "onprem-p8000.reaches" (list $launcher "steps" "$(steps)") }}
+steps: {{ int64 .Values.steps }}
+{{- end }}
+{{- if include "onprem-p8000.reaches" (list $launcher "batch.global" "$(globalBatch)") }}
+batch: {{ include "onprem-p8000.globalBatch" . }}
+{{- end }}
+{{- if include "onprem-p8000.reaches" (list $launcher "sequenceLength" "$(sequenceLength)") }}
+sequence: {{ int64 .Values.sequenceLength }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The expressions that read the line of a step, as a JSON list: the user's, or the launcher's. */}}
+{{- define "onprem-p8000.stepPatterns" -}}
+{{- $launcher := include "onprem-p8000.launcher" . | fromJson }}
+{{- (get .Values.launchers .Values.launcher).metrics | default ($launcher.stepLine | default dict).find | default list | toRawJson }}
+{{- end }}
+
+{{/* Whether a value reaches the program: "true" or nothing. Takes (list launcher key name-in-an-argument). */}}
+{{- define "onprem-p8000.reaches" -}}
+{{- $launcher := index . 0 }}
+{{- if or (hasKey $launcher.owns (index . 1)) (contains (index . 2) (join " " $launcher.args)) }}true{{ end }}
+{{- end }}
