@@ -13,14 +13,14 @@ mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- end }}
 {{- end }}
 <%= slot("beforeLaunch.sh", 0) %>
-<% for launcher in target.launchers if "beforeLaunch.sh" in launcher.parts %>
+<% for launcher in target.launchers if "beforeLaunch.sh" in launcher.parts and launcher.processes != "ray" %>
 {{- if eq .Values.launcher "<%= launcher.name %>" }}
 {{- with <%= reading(launcher, "beforeLaunch.sh") %> | trim }}
 {{ . }}
 {{- end }}
 {{- end }}
 <% endfor %>
-{{- if eq $launcher.processes "gpu" }}
+{{- if eq $launcher.processes "<%= kind.starts %>" }}
 {{ include "<%= chart %>.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
 # exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
@@ -31,6 +31,7 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
+<% if kind.starts == "gpu" %>
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "<%= chart %>.rankProgram" }}
 <% for launcher in target.launchers if "beforeRank.sh" in launcher.parts %>
@@ -44,6 +45,7 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 exec {{ $watch }}{{ include "<%= chart %>.interpreter" (include "<%= chart %>.launcher" . | fromJson).program }} "$@"
 {{- end }}
 
+<% endif %>
 {{/* Whether a run that hangs is ended: "true" or nothing. */}}
 {{- define "<%= chart %>.watched" -}}
 {{- if and .Values.run.hangMinutes (eq (include "<%= chart %>.launcher" . | fromJson).task "train") }}true{{ end }}
