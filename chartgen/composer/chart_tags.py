@@ -121,8 +121,8 @@ class Tags:
     ) -> str:
         """Join what the fragments put into a slot, or only those that provide a capability.
 
-        Those for GPUs are left out with `without_gpus`, for a pod of a run with GPUs that has none itself; those for stores
-        too with `bare`.
+        With `without_gpus`, for a pod without GPUs in a run that has some, those for GPUs are left out; with `bare`,
+        those for stores too.
         """
         if name not in SLOTS:
             raise ValueError(f"unknown slot {name!r}; {did_you_mean(name, SLOTS)}")

@@ -120,8 +120,8 @@ class Target:
     """One target with its fragments and launchers, after reading and checks.
 
     `chosen` names the launchers of a chart that excludes others; empty for all. `fragments` are those of its list,
-    `listed`, that are for its workload kind, and `launchers` those of `offered`: see `of_kind`. `kubernetes` is the first
-    version of Kubernetes that its charts install on.
+    `listed`, that are for its workload kind, and `launchers` those of `offered`: see `of_kind`. `kubernetes` is the
+    first version of Kubernetes that its charts install on.
     """
 
     name: str
@@ -201,8 +201,8 @@ def load_target(name: str, library: Library | None = None) -> Target:
 def of_kind(target: Target, workload: str) -> Target:
     """Return a target with the fragments and launchers of its lists that are for a workload kind.
 
-    A fragment for other kinds is left out where another one provides the same: Kueue replaces Volcano's queue. Launchers
-    that prepare data are for every kind: they run as a Job.
+    A fragment for other kinds is left out where another one provides the same: Kueue replaces Volcano's queue.
+    Launchers that prepare data are for every kind: they run as a Job.
 
     Raises:
         ChartgenError: The target lists no launcher for the kind.
