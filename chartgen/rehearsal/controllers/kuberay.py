@@ -1,7 +1,7 @@
 """KubeRay's operator outside of a cluster, for RayJobs; its webhooks are off by default, as in its installer.
 
-It reads the state of a Ray job from Ray's dashboard, which simulated machines do not have: it makes the cluster of a run
-and its submitter, and never sees the job.
+It reads the state of a Ray job from Ray's dashboard, which simulated machines lack: it makes the cluster of a run and
+its submitter, and never sees the job.
 """
 
 from __future__ import annotations
