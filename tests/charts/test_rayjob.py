@@ -90,7 +90,7 @@ def test_only_workers_have_gpus_and_what_comes_with_them() -> None:
     assert added == {"head": KEPT, "workers": sorted([*KEPT, "IPC_LOCK"]), "submitter": []}
     mounts = {name: {each["mountPath"] for each in own[name]["volumeMounts"]} for name in ("head", "workers")}
     assert mounts["head"] == {"/etc/chartgen", "/data", "/outputs", "/scratch"}
-    assert mounts["workers"] - mounts["head"] == {"/dev/shm"}  # noqa: S108
+    assert mounts["workers"] - mounts["head"] == {"/dev/shm"}
     assert own["head"]["env"] == own["workers"]["env"], "the driver's variables reach every process"
     assert {"MASTER_ADDR", "NODE_RANK"}.isdisjoint(each["name"] for each in own["workers"]["env"])
     # Kueue places what the flavor tolerates, and all three run on the machines of the run
