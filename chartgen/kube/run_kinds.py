@@ -115,7 +115,7 @@ class Phases:
 class RayStates:
     """The end of a RayJob, which has a state of its deployment and one of the job that Ray runs.
 
-    KubeRay calls a job that somebody stopped complete (ray-operator v1.6.2, controllers/ray/rayjob_controller.go).
+    For KubeRay a job that was stopped is complete (ray-operator v1.6.2, controllers/ray/rayjob_controller.go).
     """
 
     _FAILED = frozenset(("Failed", "ValidationFailed"))

@@ -163,13 +163,15 @@ def test_the_head_hands_program_and_arguments_to_the_driver(tmp_path: Path) -> N
     program.write_text("import os, sys\nprint(os.getcwd(), os.environ.get('LD_LIBRARY_PATH'), sys.argv[1:])\n")
     folder = {name: str(tmp_path / name.lower()) for name in ("RUN_DIRECTORY", "CHECKPOINT_DIRECTORY")}
     env = {**os.environ, **folder, "LD_LIBRARY_PATH": "/opt/image", "KUBERAY_GEN_RAY_START_CMD": "echo ray start"}
-    for name, args in {"head.sh": [str(program), *head["args"][1:]], "driver.sh": []}.items():
+
+    def said(name: str, *args: str) -> str:
         (tmp_path / name).write_text(scripts[name].replace("/run/chartgen", str(tmp_path / "run")))
-        done = subprocess.run(["bash", tmp_path / name, *args], env=env, capture_output=True, text=True, check=True)
-        if name == "head.sh":
-            assert done.stdout == "ray start\n"
+        argv = ["bash", str(tmp_path / name), *args]
+        return subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
+
+    assert said("head.sh", str(program), *head["args"][1:]) == "ray start\n"
     expected = ["--config", "/etc/chartgen/nemo-rl.yaml", "grpo.seed=7", "a b 'c'"]
-    assert done.stdout == f"{tmp_path} None {expected}\n", "the machines' own libraries count there"
+    assert said("driver.sh") == f"{tmp_path} None {expected}\n", "the machines' own libraries count there"
 
 
 def test_a_machine_becomes_a_node_of_ray_after_its_network_is_ready(tmp_path: Path) -> None:
@@ -209,9 +211,8 @@ def test_refusals(sets: tuple[str, ...], key: str) -> None:
 
 
 def test_kuberay_wants_a_name_that_begins_with_a_letter() -> None:
-    values = {"nodes": 1, "launchers": {"nemo-rl": {"model": "/data/m"}}}
     with pytest.raises(ChartgenError, match="KubeRay wants a name"):
-        render(chart("rayjob", "onprem-p8000"), "1-run", "ml", values)
+        render(chart("rayjob", "onprem-p8000"), "1-run", "ml", {"nodes": 1})
 
 
 def test_launchers_are_for_their_kinds() -> None:

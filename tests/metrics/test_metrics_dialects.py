@@ -165,7 +165,7 @@ def test_nemo_rl_counts_steps_over_its_epochs(tmp_path: Path) -> None:
     steps = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]
     lines = [nemo_rl(epoch, step, 3, 4.0 - step / 10 - epoch, *evaluation * (step == 2)) for epoch, step in steps]
     (tmp_path / "run.log").write_text("".join(lines), "utf-8")
-    found = figures(tmp_path / "run.log", sequenceLength=1024, batch=32, gpus=8)
+    found = figures(str(tmp_path / "run.log"), sequenceLength=1024, batch=32, gpus=8)
     assert [*found.log.track.numbers] == [1, 2, 3, 4, 5]
     assert [*found.log.track.columns["loss"]] == pytest.approx([2.9, 2.8, 2.7, 1.9, 1.8])
     assert found.times is not None
@@ -182,7 +182,7 @@ def test_nemo_rls_grpo_has_its_flops_behind_the_time(tmp_path: Path) -> None:
         for step in (1, 2, 3)
     )
     (tmp_path / "run.log").write_text(text, "utf-8")
-    found = figures(tmp_path / "run.log", sequenceLength=512, batch=512, gpus=8)
+    found = figures(str(tmp_path / "run.log"), sequenceLength=512, batch=512, gpus=8)
     assert [*found.log.track.numbers] == [1, 2, 3]
     assert found.times is not None
     assert found.times.median == 134.05
