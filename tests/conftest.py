@@ -29,6 +29,7 @@ CONTROLLERS = (
     "training-operator",
     "mpi-operator",
     "trainer",
+    "kuberay",
 )
 
 
