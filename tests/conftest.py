@@ -30,6 +30,7 @@ CONTROLLERS = (
     "training-operator",
     "mpi-operator",
     "trainer",
+    "kuberay",
 )
 
 

@@ -30,6 +30,8 @@ def grace_for_a_checkpoint(job: Job) -> Iterator[Claim]:
     cut = _is_cut(job, needed)
     if job.world % job.model_parallel or not job.values["checkpoint"]["enabled"]:
         return
+    if job.launcher.processes == "ray":  # whose programs end at once
+        return
     # a user who raises the grace period relies on it
     if grace < needed or (cut and grace > _GRACE):
         limit = f"{grace} s, of which torchrun leaves {_TORCHRUN_SECONDS}," if cut else f"{grace} s"

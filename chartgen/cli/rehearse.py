@@ -75,7 +75,8 @@ def _show(result: Rehearsal, output: str) -> None:
     click.echo(f"  admitted    {'yes, ' + queue if verdict.admitted else 'no'}")
     click.echo(f"  pods        {verdict.running} of {verdict.pods_expected} running, on {verdict.machines} machines")
     click.echo(f"  GPUs        {verdict.gpus} of {plan.gpus}")
-    click.echo(f"  rendezvous  {verdict.rendezvous or plan.rendezvous}")
+    if meeting := verdict.rendezvous or plan.rendezvous:
+        click.echo(f"  rendezvous  {meeting}")
     click.echo(f"  logs        {plan.logs}")
     for each in result.simulated:
         click.echo(f"  simulated   {each}")

@@ -67,10 +67,12 @@ def compose_setup(target: Target, workload: str | None = None) -> Chart | None:
 
     Args:
         target: The target.
-        workload: Another workload kind; it has a setup chart of its own only when other fragments fill it.
+        workload: Another workload kind; it has a setup chart of its own only when other fragments fill it, or when it
+            has other launchers, since a setup chart takes the values of its runs.
     """
     usual, found = of_kind(target, target.workload), of_kind(target, workload or target.workload)
-    kind = workload if workload and found.fragments != usual.fragments else target.workload
+    differs = (found.fragments, found.launchers) != (usual.fragments, usual.launchers)
+    kind = workload if workload and differs else target.workload
     if not any(fragment.setup for fragment in found.fragments):
         return None
     return _Composer(target, _workload(target, kind), setup=True).setup_chart()

@@ -107,6 +107,7 @@ class Tags:
             "defined": self.defined_by_kind,
             "filled": self._filled,
             "job": self._job,
+            "arguments": self._arguments,
             "other_job": self.has_other_job,
             "devices": self._devices,
             "workload_validate": self._workload_validate,
@@ -115,16 +116,19 @@ class Tags:
 
     # -- slots
 
-    def slot(self, name: str, indent: int, provides: str = "", *, bare: bool = False) -> str:
+    def slot(
+        self, name: str, indent: int, provides: str = "", *, bare: bool = False, without_gpus: bool = False
+    ) -> str:
         """Join what the fragments put into a slot, or only those that provide a capability.
 
-        With `bare`, for a pod without GPUs and storage, those for GPUs and stores are left out.
+        With `without_gpus`, for a pod without GPUs in a run that has some, those for GPUs are left out; with `bare`,
+        those for stores too.
         """
         if name not in SLOTS:
             raise ValueError(f"unknown slot {name!r}; {did_you_mean(name, SLOTS)}")
         chunks, guard_open = [], False
         for text, segments in self._resolved(name, provides, bare=bare):
-            if text.gpu_only and self.gpus is False:
+            if text.gpu_only and (without_gpus or self.gpus is False):
                 continue
             guard = text.gpu_only and self.gpus is None
             if guard != guard_open:
@@ -183,6 +187,9 @@ class Tags:
 
     def _job(self, indent: int) -> str:
         return indented(self.common("job.yaml", indent=indent), indent).rstrip("\n")
+
+    def _arguments(self, indent: int) -> str:
+        return indented(self.common("args.yaml"), indent).rstrip("\n")
 
     def _workload_validate(self) -> str:
         path = self.workload.path / "validate.tpl"

@@ -35,11 +35,20 @@ def interface_of(tags: Tags) -> tuple[dict[str, str], list[Row]]:
     text = join_parts(parts) + "\nlaunchers:\n"
     for launcher in target.launchers:
         text += f"  {launcher.name}:\n" + indented(_launcher_values(tags, launcher), 4)
-    text, table = with_defaults(text, target.document, target.values)
+    text, table = with_defaults(text, target.document, _fitting(target))
     schema = chart_schema(target, folders, table)
     if not target.library.is_builtin(target.path):  # chartgen's own are checked by its tests
         _check_defaults(target, text, schema, parts)
     return {"values.yaml": _MODELINE + text, SCHEMA_FILE: schema_text(schema) + "\n"}, table
+
+
+def _fitting(target: Target) -> dict[str, Any]:
+    """Return a target's default values without those of launchers that are for other workload kinds."""
+    left_out = {each.name for each in target.offered} - {each.name for each in target.launchers}
+    values = {key: value for key, value in target.values.items() if key != "launcher" or value not in left_out}
+    if "launchers" in values:
+        values["launchers"] = {name: own for name, own in values["launchers"].items() if name not in left_out}
+    return values
 
 
 def _part(tags: Tags, path: Path) -> Part:

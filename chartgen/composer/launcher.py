@@ -21,7 +21,10 @@ FIELDS = {
         "string", "its purpose; `data` uses no GPU and no queue", required=True, enum=("train", "data", "test")
     ),
     "processes": Field(
-        "string", "how many processes: one a GPU, workers, or one", required=True, enum=("gpu", "workers", "one")
+        "string",
+        "how many processes: one a GPU, workers, one, or those that the program itself starts through Ray",
+        required=True,
+        enum=("gpu", "workers", "one", "ray"),
     ),
     "program": Field(
         "string",

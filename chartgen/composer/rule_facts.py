@@ -61,7 +61,7 @@ FACTS = {
     "machine.capacity": Fact(_TEXT_MAP, "what one machine offers: resource -> quantity"),
     "machine.fabric": Fact({"type": "object"}, "the target file's description of the machine's network"),
     "launcher.task": Fact(_TEXT, "train, data or test"),
-    "launcher.processes": Fact(_TEXT, "gpu, workers or one"),
+    "launcher.processes": Fact(_TEXT, "gpu, workers, one or ray"),
     "launcher.image": Fact(_TEXT, "the program's image; empty where neither the values nor the launcher name one"),
     "launcher.precisions": Fact(_TEXTS, "the values of precision that the program can train in"),
     "launcher.owns": Fact({"type": "object"}, "portable key -> the program's own options that it sets"),

@@ -11,6 +11,7 @@ from chartgen.composer.definition import Field, read_definition
 from chartgen.composer.fragment import Fragment, load_fragment
 from chartgen.composer.launcher import Launcher, load_launcher
 from chartgen.composer.library import Library, open_library
+from chartgen.composer.workload import load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.helm.yaml import Document
 
@@ -83,6 +84,7 @@ FIELDS = {
 # The launchers of a target that names none.
 LAUNCHERS = (
     *("megatron-lm", "megatron-bridge", "nemo-1", "automodel", "torchtitan", "torchrun", "mlperf-llama2-lora"),
+    "nemo-rl",
     *("mlperf-preprocess", "download", "megatron-preprocess", "pile-dataprep", "nccl-test"),
 )
 # The first version in which init containers that keep running are on by default.
@@ -118,8 +120,8 @@ class Target:
     """One target with its fragments and launchers, after reading and checks.
 
     `chosen` names the launchers of a chart that excludes others; empty for all. `fragments` are those of its list,
-    `listed`, that are for its workload kind: see `of_kind`. `kubernetes` is the first version of Kubernetes that its
-    charts install on.
+    `listed`, that are for its workload kind, and `launchers` those of `offered`: see `of_kind`. `kubernetes` is the
+    first version of Kubernetes that its charts install on.
     """
 
     name: str
@@ -136,6 +138,7 @@ class Target:
     kubernetes: str
     chosen: tuple[str, ...] = ()
     listed: tuple[Fragment, ...] = ()
+    offered: tuple[Launcher, ...] = ()
 
     @property
     def path(self) -> Path:
@@ -173,6 +176,7 @@ def load_target(name: str, library: Library | None = None) -> Target:
         raise ChartgenError(document.problem("launchers must not be empty", ("launchers",)))
     launchers = tuple(map(load_launcher, _find_all(document, library, "launcher", offered)))
     _check_same_as(document, launchers)
+    starts = _starts(library, meta["workload"])
     own = "gpus" in meta or not library.is_builtin(path)  # models of chartgen's targets are checked by its tests
     gpus = _own_gpus(document, meta) if own else {}
     listed = tuple(map(load_fragment, _find_all(document, library, "fragment", meta["fragments"])))
@@ -184,7 +188,8 @@ def load_target(name: str, library: Library | None = None) -> Target:
         machines={key: _machine(key, machine, gpus) for key, machine in meta["machines"].items()},
         fragments=_fragments_of(listed, meta["workload"]),
         listed=listed,
-        launchers=launchers,
+        launchers=_launchers_of(launchers, starts) or launchers,
+        offered=launchers,
         values=meta.get("values", {}),
         sources=tuple(meta["sources"]),
         document=document,
@@ -194,11 +199,36 @@ def load_target(name: str, library: Library | None = None) -> Target:
 
 
 def of_kind(target: Target, workload: str) -> Target:
-    """Return a target with the fragments of its list that are for a workload kind.
+    """Return a target with the fragments and launchers of its lists that are for a workload kind.
 
     A fragment for other kinds is left out where another one provides the same: Kueue replaces Volcano's queue.
+    Launchers that prepare data are for every kind: they run as a Job.
+
+    Raises:
+        ChartgenError: The target lists no launcher for the kind.
     """
-    return replace(target, fragments=_fragments_of(target.listed, workload))
+    launchers = _launchers_of(target.offered, _starts(target.library, workload))
+    if not launchers:
+        message = f"target {target.name} lists no launcher for workload kind {workload}"
+        raise ChartgenError(target.document.problem(message, ("launchers",), "list one, or take another kind"))
+    return replace(target, fragments=_fragments_of(target.listed, workload), launchers=launchers)
+
+
+def _starts(library: Library, workload: str) -> str:
+    """Return `processes` of the launchers with GPUs that a kind is for; those of an unknown kind are never composed."""
+    try:
+        return load_workload(library.find("workload", workload)).starts
+    except UsageError:
+        return "gpu"
+
+
+def _launchers_of(offered: Sequence[Launcher], starts: str) -> tuple[Launcher, ...]:
+    """Return the launchers for a kind; none where it has nothing to run but programs that prepare data."""
+    fit = [each for each in offered if each.task == "data" or (each.processes == "ray") == (starts == "ray")]
+    names = {each.name for each in fit}
+    fit = [each for each in fit if not each.same_as or each.same_as in names]
+    only_data = all(each.task == "data" for each in fit)
+    return () if only_data and not all(each.task == "data" for each in offered) else tuple(fit)
 
 
 def _fragments_of(listed: Sequence[Fragment], workload: str) -> tuple[Fragment, ...]:
@@ -222,7 +252,7 @@ def with_launchers(target: Target, names: Sequence[str]) -> Target:
     """
     if not names:
         return target
-    known = [launcher.name for launcher in target.launchers]
+    known = [launcher.name for launcher in target.offered]
     default = target.values.get("launcher", target.default_launcher.name)
     problems = [
         Problem(f"target {target.name} has no launcher {name!r}", hint=f"it lists {', '.join(known)}")
@@ -236,17 +266,18 @@ def with_launchers(target: Target, names: Sequence[str]) -> Target:
         Problem(
             f"launcher {launcher.name!r} uses the image of {launcher.same_as!r}", hint=f"name {launcher.same_as} too"
         )
-        for launcher in target.launchers
+        for launcher in target.offered
         if launcher.name in names and launcher.same_as and launcher.same_as not in names
     ]
     if problems:
         raise UsageError(problems)
-    kept = tuple(launcher for launcher in target.launchers if launcher.name in names)
+    kept = tuple(launcher for launcher in target.offered if launcher.name in names)
     own = {name: value for name, value in target.values.get("launchers", {}).items() if name in names}
     values = (
         {**target.values, "launchers": own} if own else {k: v for k, v in target.values.items() if k != "launchers"}
     )
-    return replace(target, launchers=kept, values=values, chosen=tuple(launcher.name for launcher in kept))
+    fit = tuple(launcher for launcher in target.launchers if launcher.name in names)
+    return replace(target, launchers=fit, offered=kept, values=values, chosen=tuple(each.name for each in kept))
 
 
 def _find_all(document: Document, library: Library, kind: str, names: list[str]) -> list[Path]:

@@ -15,7 +15,12 @@ FIELDS = {
     "container": Field("string", "name of the program's container", required=True),
     "api": Field("string", "API group and version of its object", required=True),
     "kind": Field("string", "kind of its object", required=True),
-    "rankLabel": Field("string", "the pod label that numbers the machines from 0", required=True),
+    "starts": Field(
+        "string",
+        "the launchers with GPUs that it is for, by their `processes`; `gpu` when left out",
+        enum=("gpu", "ray"),
+    ),
+    "rankLabel": Field("string", "the pod label that numbers the machines from 0; a kind of Ray has none"),
     "port": Field("string", "name of the rendezvous port; `rendezvous` when left out"),
     "extends": Field(
         "string",
@@ -38,7 +43,8 @@ class Workload:
         container: Name of the program's container.
         api: API group and version of its object.
         kind: Kind of its object.
-        rank_label: The pod label that numbers the machines from 0.
+        starts: `processes` of the launchers with GPUs that it is for.
+        rank_label: The pod label that numbers the machines from 0; empty without one.
         port: Name of the rendezvous port.
         requires: Names or capabilities that every target of the kind must list.
         extends: Name of the folder beside chartgen's own kinds that it starts from; empty = none.
@@ -50,6 +56,7 @@ class Workload:
     container: str
     api: str
     kind: str
+    starts: str
     rank_label: str
     port: str
     requires: tuple[str, ...]
@@ -76,7 +83,8 @@ def load_workload(path: Path) -> Workload:
         container=meta["container"],
         api=meta["api"],
         kind=meta["kind"],
-        rank_label=meta["rankLabel"],
+        starts=meta.get("starts", "gpu"),
+        rank_label=meta.get("rankLabel", ""),
         port=meta.get("port", "rendezvous"),
         requires=tuple(meta.get("requires", [])),
         extends=meta.get("extends", ""),

@@ -90,5 +90,14 @@ TRAINER = Controller(
     JOBSET_CONTROLLER,
     "2.2",  # kubeflow/trainer v2.2.1, runtimePatches, where Kueue 0.19 writes
 )
+KUBERAY = Controller(
+    "kuberay",
+    "KubeRay's operator",
+    ("ray.io",),
+    "default",
+    ("operator",),
+    "https://docs.ray.io/en/latest/cluster/kubernetes/getting-started/kuberay-operator-installation.html",
+    since="1.4",  # ray-project/kuberay ray-operator v1.4.2, apis/ray/v1; older ones were not read
+)
 # Controllers that a team installs; the Job controller is part of Kubernetes.
-INSTALLED = (JOBSET_CONTROLLER, KUEUE, VOLCANO, TRAINING_OPERATOR, MPI_OPERATOR, TRAINER)
+INSTALLED = (JOBSET_CONTROLLER, KUEUE, VOLCANO, TRAINING_OPERATOR, MPI_OPERATOR, TRAINER, KUBERAY)

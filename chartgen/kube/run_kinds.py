@@ -13,6 +13,7 @@ from typing import Any
 from chartgen.kube.controllers import (
     JOB_CONTROLLER,
     JOBSET_CONTROLLER,
+    KUBERAY,
     MPI_OPERATOR,
     TRAINER,
     TRAINING_OPERATOR,
@@ -26,6 +27,7 @@ from chartgen.kube.kinds import (
     MPIJOB,
     PYTORCHJOB,
     QUEUE_LABEL,
+    RAYJOB,
     TRAINING_RUNTIME,
     TRAINJOB,
     VOLCANO_JOB,
@@ -110,6 +112,43 @@ class Phases:
         return int(run["spec"]["maxRetry"]) - 1
 
 
+class RayStates:
+    """The end of a RayJob, which has a state of its deployment and one of the job that Ray runs.
+
+    For KubeRay a job that was stopped is complete (ray-operator v1.6.2, controllers/ray/rayjob_controller.go).
+    """
+
+    _FAILED = frozenset(("Failed", "ValidationFailed"))
+
+    def failure(self, run: Object) -> str | None:
+        """Return why a run has failed; None when it has not."""
+        status = run.get("status", {})
+        state, job = status.get("jobDeploymentStatus"), status.get("jobStatus", "")
+        if state not in self._FAILED and (state != "Complete" or job == "SUCCEEDED"):
+            return None
+        return ": ".join(filter(None, (status.get("reason") or job or state, status.get("message"))))
+
+    def has_finished(self, run: Object) -> bool:
+        """Report whether a run has come to a good end."""
+        status = run.get("status", {})
+        return (status.get("jobDeploymentStatus"), status.get("jobStatus")) == ("Complete", "SUCCEEDED")
+
+    def ends(self, run: Object) -> Iterator[str]:
+        """Yield the time at which a run ended; none for one that KubeRay never started."""
+        if end := run.get("status", {}).get("endTime"):
+            yield end
+
+    def restarts(self, run: Object) -> int:
+        """Count how often KubeRay has started the whole run again; it counts failures."""
+        status = run.get("status", {})
+        has_failed = status.get("jobDeploymentStatus") == "Failed"
+        return max(0, int(status.get("failed") or 0) - int(has_failed))
+
+    def most_restarts(self, run: Object) -> int:
+        """Return how often KubeRay may start the whole run again."""
+        return int(run["spec"].get("backoffLimit") or 0)
+
+
 @dataclass(frozen=True)
 class RunKind:
     """A kind of run.
@@ -122,18 +161,20 @@ class RunKind:
         status: Its end.
         suspend: Path to the map with the field `suspend`, with which Kueue suspends a run at creation (Kueue,
             pkg/controller/jobs).
-        owns_pods: Whether its pods name it as their owner; those of a JobSet, also of a TrainJob's, name its Jobs.
-        by_mpirun: Whether mpirun starts the processes of chartgen's charts, from a pod of its own.
+        pod_owner: The kind that its pods name as their owner, where that is another: those of a JobSet, also of a
+            TrainJob's, name its Jobs, those of a RayJob its RayCluster and the Job of its submitter.
+        started_by: What starts the processes of chartgen's charts from a pod of its own, mpirun or Ray; empty = each
+            pod starts its own.
     """
 
     kind: Kind
     name: str
     roles: Callable[[Mapping[str, Any]], list[Role]]
     controller: Controller
-    status: Conditions | Phases
+    status: Conditions | Phases | RayStates
     suspend: tuple[str, ...] = ()
-    owns_pods: bool = True
-    by_mpirun: bool = False
+    pod_owner: str = ""
+    started_by: str = ""
 
 
 def run_kind(item: Object) -> RunKind | None:
@@ -224,16 +265,32 @@ def _volcano_job(spec: Mapping[str, Any]) -> list[Role]:
     return [Role(task["name"], task["template"], int(task.get("replicas", 1)), task is tasks[-1]) for task in tasks]
 
 
+def _ray_job(spec: Mapping[str, Any]) -> list[Role]:
+    """Return the head, the groups of workers and the submitter; nothing of a RayJob on another one's cluster."""
+    cluster, submitter = spec.get("rayClusterSpec") or {}, spec.get("submitterPodTemplate")
+    if not cluster:
+        return []
+    groups = cluster.get("workerGroupSpecs") or ()
+    return [
+        Role("head", cluster["headGroupSpec"]["template"], 1, works=not groups),
+        *(Role(each["groupName"], each["template"], int(each.get("replicas", 1))) for each in groups),
+        *([Role("submitter", submitter, 1, works=False)] if submitter else []),
+    ]
+
+
 RUN_KINDS = (
-    RunKind(JOBSET, "JobSet", _jobset, JOBSET_CONTROLLER, Conditions(), owns_pods=False),
+    RunKind(JOBSET, "JobSet", _jobset, JOBSET_CONTROLLER, Conditions(), pod_owner=JOB.name),
     RunKind(PYTORCHJOB, "PyTorchJob", _pytorch_job, TRAINING_OPERATOR, Conditions(), suspend=("runPolicy",)),
-    RunKind(VOLCANO_JOB, "Volcano Job", _volcano_job, VOLCANO, Phases(), by_mpirun=True),
-    RunKind(MPIJOB, "MPIJob", _mpi_job, MPI_OPERATOR, Conditions(), suspend=("runPolicy",), by_mpirun=True),
-    RunKind(TRAINJOB, "TrainJob", _jobset, TRAINER, Conditions(), owns_pods=False),
+    RunKind(VOLCANO_JOB, "Volcano Job", _volcano_job, VOLCANO, Phases(), started_by="mpirun"),
+    RunKind(MPIJOB, "MPIJob", _mpi_job, MPI_OPERATOR, Conditions(), suspend=("runPolicy",), started_by="mpirun"),
+    RunKind(TRAINJOB, "TrainJob", _jobset, TRAINER, Conditions(), pod_owner=JOB.name),
+    RunKind(RAYJOB, "RayJob", _ray_job, KUBERAY, RayStates(), pod_owner="RayCluster", started_by="Ray"),
     RunKind(JOB, "Job", _job, JOB_CONTROLLER, Conditions()),
 )
 _BY_GROUP = {(group_of(each.kind.api_version), each.kind.name): each for each in RUN_KINDS}
 API_KINDS = tuple(each.kind for each in RUN_KINDS)
-MPI_NAMES = frozenset(each.name for each in RUN_KINDS if each.by_mpirun)
+STARTERS = {each.name: each.started_by for each in RUN_KINDS if each.started_by}
 # The kinds of their objects; two share the name Job.
 RUN_NAMES = frozenset(each.kind.name for each in RUN_KINDS)
+# With those that their pods name as owners.
+OWNER_NAMES = RUN_NAMES | {each.pod_owner for each in RUN_KINDS if each.pod_owner}

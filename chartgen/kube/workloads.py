@@ -11,7 +11,7 @@ from chartgen.kube.controllers import VOLCANO
 from chartgen.kube.run_kinds import API_KINDS, RUN_KINDS, kind_of, queue_of, run_kind, with_runtimes
 
 # Kinds that own the pods of a run: a JobSet's pods belong to its Jobs.
-_POD_OWNERS = frozenset(each.kind.name for each in RUN_KINDS if each.owns_pods)
+_POD_OWNERS = frozenset(each.pod_owner or each.kind.name for each in RUN_KINDS)
 # Names the container that runs the program (kubernetes.io, Well-Known Labels, Annotations and Taints). Every pod of
 # chartgen's charts has it; admission webhooks may insert containers before that one.
 _PROGRAM = "kubectl.kubernetes.io/default-container"

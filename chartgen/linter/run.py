@@ -11,14 +11,14 @@ from typing import Any, TypeAlias
 
 from chartgen.composer.assembly import compose, compose_setup
 from chartgen.composer.library import Library, open_library
-from chartgen.composer.origin import Foreign, Unknown, identified, origin_of
+from chartgen.composer.origin import Composed, Foreign, Unknown, identified, origin_of
 from chartgen.composer.presets import VALUES
 from chartgen.composer.target import Target, load_target
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.findings import Finding, Level, in_order
 from chartgen.helm.chart import Chart
-from chartgen.helm.values import Values
+from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import load_file
 from chartgen.linter import cache, find_presets
 from chartgen.linter.boundary import escapes, refused
@@ -238,7 +238,24 @@ def _subject(chart: Chart, settings: Settings) -> Subject:
         site = _site(name, [*(folder / "values" for folder in settings.folders), settings.config.presets])
     except ChartgenError as error:
         return Subject(chart, faults=[Finding("chart-files", problem) for problem in error.problems])
-    return Subject(chart, presets=found, site=site)
+    return Subject(chart, presets=_offered(found, chart), site=site)
+
+
+def _offered(presets: dict[str, list[Path]], chart: Chart) -> dict[str, list[Path]]:
+    """Return the presets of a chart's target without those of launchers that are for other workload kinds."""
+    origin = origin_of(chart)
+    if not isinstance(origin, Composed):
+        return presets
+    others = {each.name for each in origin.target.offered} - {each.name for each in origin.target.launchers}
+    return {name: files for name, files in presets.items() if _launcher(files) not in others} if others else presets
+
+
+def _launcher(files: Sequence[Path]) -> str:
+    """Return the launcher of values files; empty where they name none, or cannot be read, which the linter reports."""
+    try:
+        return str(load_values(files).data.get("launcher", ""))
+    except ChartgenError:
+        return ""
 
 
 def _site(name: str, folders: Sequence[Path]) -> Path | None:

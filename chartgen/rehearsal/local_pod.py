@@ -20,7 +20,7 @@ from typing import Any
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.files import replace_file
 from chartgen.kube.pod_inputs import config_maps, expand, find_volume, read_files, read_variables
-from chartgen.kube.run_kinds import MPI_NAMES
+from chartgen.kube.run_kinds import STARTERS
 from chartgen.kube.workloads import Workers, find_workers, program_of
 
 # This variable identifies the processes of a container, like its control group.
@@ -217,9 +217,9 @@ def _workers(objects: list[dict[str, Any]], rank: int) -> Workers:
     workers = find_workers(objects)
     if workers is None:
         raise UsageError("the chart renders no workload; render the chart of a target, not its setup chart")
-    if workers.kind in MPI_NAMES:
+    if starter := STARTERS.get(workers.kind):
         raise UsageError(
-            f"mpirun starts the processes of a {workers.kind} from another pod, by ssh; only other kinds run here"
+            f"{starter} starts the processes of a {workers.kind} from another pod; only other kinds run here"
         )
     if not 0 <= rank < workers.count:
         raise UsageError(f"no rank {rank}; the run has {workers.count} pods, counted from 0")

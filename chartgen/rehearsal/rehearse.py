@@ -18,7 +18,7 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.program_errors import HelmError
 from chartgen.helm.values import Values
-from chartgen.kube import Cluster, Object, connect
+from chartgen.kube import RAYJOB, Cluster, Object, connect
 from chartgen.kube.controllers import INSTALLED, group_of
 from chartgen.kube.node_pool import NodePool
 from chartgen.kube.workloads import api_versions
@@ -229,6 +229,8 @@ def assumptions(target: Target, planned: Plan) -> Iterator[str]:
     is_claiming = not {group_of(each) for each in planned.apis}.isdisjoint(_DEVICES)
     if planned.queue and is_claiming and any(each.name == "kueue" for each in target.fragments):
         yield "Kueue counts each device class that the run claims as a resource of the same name"
+    if planned.kind == RAYJOB.name:
+        yield "Ray starts the program: simulated machines have no Ray, so KubeRay never sees its job, nor the job's end"
     for row in lock()["integrations"]:
         if planned.queue and planned.kind == row["kind"]:
             yield f"{row['of']} is configured for {row['framework']}, which {row['from']} and newer disable by default"

@@ -19,6 +19,7 @@ from userlib import composed, library
 from chartgen import checks
 from chartgen.checks import CHECKS, SCHEMA, check, yaml_pitfalls
 from chartgen.checks.yaml_pitfalls import PITFALLS
+from chartgen.composer.library import open_library
 from chartgen.composer.rules import builtin_rules
 from chartgen.findings import TARGET_UNKNOWN
 from chartgen.helm.chart import Chart
@@ -60,6 +61,8 @@ def case_of(rule: str, folder: Path) -> tuple[Chart, Values]:
         target, preset = ALONE[rule]["base"].split()
         return chart_of(target), load_values([*layers(target, preset), own])
     target, _, preset = MUTANTS[rule]["base"].partition(" ")
+    if preset in open_library().names("workload"):
+        target, preset = MUTANTS[rule]["base"], ""
     values = MUTANTS[rule]["values"]
     if rule == "configuration-fits-a-release":
         values = {**values, "launchers": {values["launcher"]: {"config": {"notes": NOISE}}}}

@@ -223,4 +223,5 @@ def test_only_what_stops_a_run_is_an_error() -> None:
         "tokenizer-of-the-data",
         "checkpoints-and-mlflow",
         "wandb-has-a-key",
+        "network-of-ray",
     }

@@ -44,7 +44,7 @@ def test_own_definitions_of_every_kind() -> None:
     found = open_library()
     assert found.find("target", "gke-a3mega") == BUILTIN / "targets" / "gke-a3mega.yaml"
     assert found.find("fragment", "kueue") == BUILTIN / "fragments" / "kueue"
-    assert found.names("workload") == ["job", "jobset", "mpijob", "pytorchjob", "trainjob", "volcano-job"]
+    assert found.names("workload") == ["job", "jobset", "mpijob", "pytorchjob", "rayjob", "trainjob", "volcano-job"]
     assert "nemo-1" in found.names("launcher")
 
 
@@ -52,7 +52,7 @@ def test_a_target_that_names_no_launcher_offers_each_of_chartgens() -> None:
     found = open_library()
     assert sorted(LAUNCHERS) == found.names("launcher")
     for name in found.names("target"):
-        assert tuple(launcher.name for launcher in load_target(name).launchers) == LAUNCHERS, name
+        assert tuple(launcher.name for launcher in load_target(name).offered) == LAUNCHERS, name
 
 
 def test_an_installed_wheel_builds_every_chart(tmp_path: Path) -> None:

@@ -50,3 +50,10 @@ def test_a_fragment_that_nothing_replaces_is_an_error_at_its_place_in_the_list(t
         ChartgenError, match=r"box.yaml:\d+:\d+: fragment 'mine' does not work with workload kind 'job'"
     ):
         compose(target, "job")
+
+
+def test_a_kind_with_launchers_of_its_own_has_a_setup_chart_that_takes_their_values() -> None:
+    setup = compose_setup(load_target("eks-p5"), "rayjob")
+    assert setup is not None
+    assert setup.name == "eks-p5-rayjob-setup"
+    assert '"nemo-rl"' in setup.files["values.schema.json"]

@@ -139,3 +139,52 @@ def test_nccl_tests_with_errors_in_place_of_counts() -> None:
         ("all_reduce", 2, 4.25),
     ]
     assert [row.wrong for row in rows] == [0] * 7 + [3]
+
+
+def nemo_rl(epoch: int, step: int, of: int, loss: float, *more: str) -> str:
+    """The lines of a step as sft.py of NeMo RL prints them."""
+    opened = f"\n{'=' * 25} Epoch {epoch}/2 {'=' * 25}\n" if step == 1 else ""
+    return "\n".join(
+        (
+            f"{opened}\n{'=' * 25} Step {step}/{of} {'=' * 25}",
+            "▶ Preparing batch...",
+            "▶ Taking a training step...",
+            *more,
+            "\n📊 Training Results:",
+            f"  • Loss: {loss:.4f}",
+            "  • Training FLOPS: 3200.00 TFLOPS (400.00 TFLOPS per rank)",
+            "\n⏱️  Timing:",
+            "  • Total step time: 2.50s",
+            "  • policy_training: 2.25s (90.0%)\n",
+        )
+    )
+
+
+def test_nemo_rl_counts_steps_over_its_epochs(tmp_path: Path) -> None:
+    evaluation = ("\n📊 Validation Results:", "    • Validation loss: 2.2500")
+    steps = [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)]
+    lines = [nemo_rl(epoch, step, 3, 4.0 - step / 10 - epoch, *evaluation * (step == 2)) for epoch, step in steps]
+    (tmp_path / "run.log").write_text("".join(lines), "utf-8")
+    found = figures(str(tmp_path / "run.log"), sequenceLength=1024, batch=32, gpus=8)
+    assert [*found.log.track.numbers] == [1, 2, 3, 4, 5]
+    assert [*found.log.track.columns["loss"]] == pytest.approx([2.9, 2.8, 2.7, 1.9, 1.8])
+    assert found.times is not None
+    assert found.times.median == 2.5
+    assert found.speed.logged_tflops == pytest.approx(400)
+    assert [(each.step, each.value) for each in found.evaluations] == [(2, 2.25), (5, 2.25)]
+
+
+def test_nemo_rls_grpo_has_its_flops_behind_the_time(tmp_path: Path) -> None:
+    text = "".join(
+        f"{'=' * 25} Step {step}/9 {'=' * 25}\n▶ Generating responses for batch of size 512...\n  • Loss: 0.0{step}00\n"
+        "  • Generation KL Error: 0.0010\n  • Avg Reward: 0.5312\n  • Total step time: 134.05s\n"
+        "  • Training FLOPS: 800.00 TFLOPS (100.00 TFLOPS per rank)\n"
+        for step in (1, 2, 3)
+    )
+    (tmp_path / "run.log").write_text(text, "utf-8")
+    found = figures(str(tmp_path / "run.log"), sequenceLength=512, batch=512, gpus=8)
+    assert [*found.log.track.numbers] == [1, 2, 3]
+    assert found.times is not None
+    assert found.times.median == 134.05
+    assert found.loss is not None
+    assert found.loss.last == 0.03

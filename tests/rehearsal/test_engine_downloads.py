@@ -388,7 +388,7 @@ def test_every_download_of_linux_is_pinned(monkeypatch: pytest.MonkeyPatch, proc
     table = engines.engines.__wrapped__()
     own = {name for name, each in table.items() if not each.download and not each.tests}
     volcano = {name for name in table if name.startswith("volcano-")}
-    assert own == {"training-operator", "mpi-operator", "trainer", *volcano}
+    assert own == {"training-operator", "mpi-operator", "trainer", "kuberay", *volcano}
     for wanted in (each.download for each in table.values() if each.download):
         kind, _, value = wanted.digest.partition(":")
         assert (wanted.url.partition("://")[0] in ("https", "oci"), "{" in wanted.url + wanted.member) == (True, False)

@@ -238,7 +238,7 @@ def test_dry_run_makes_nothing_and_can_be_read_by_programs(tmp_path: Path) -> No
         (("onprem-p8000", "--env", "A"), "--env A: give it as NAME=VALUE"),
         (
             ("oke-h100",),
-            "mpirun starts the processes of a Volcano Job from another pod, by ssh; only other kinds run here",
+            "mpirun starts the processes of a Volcano Job from another pod; only other kinds run here",
         ),
     ],
 )

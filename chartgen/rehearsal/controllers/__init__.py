@@ -12,6 +12,7 @@ from chartgen.rehearsal.controllers import (
     cloud,
     devices,
     jobset,
+    kuberay,
     kueue,
     mpi_operator,
     trainer,
@@ -32,6 +33,7 @@ _START: dict[str, Callable[[ControlPlane], None]] = {
     "training-operator": training_operator.start,
     "mpi-operator": mpi_operator.start,
     "trainer": trainer.start,
+    "kuberay": kuberay.start,
 }
 
 
@@ -40,7 +42,7 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Pr
 
     Args:
         plane: A running control plane.
-        names: Any of `jobset`, `kueue`, `volcano`, `training-operator`, `mpi-operator`, `trainer`,
+        names: Any of `jobset`, `kueue`, `volcano`, `training-operator`, `mpi-operator`, `trainer`, `kuberay`,
             `cloud-kinds`, `cloud-storage` and `devices`.
         progress: Receives one line per controller.
 

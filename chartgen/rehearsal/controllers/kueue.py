@@ -22,6 +22,8 @@ _FRAMEWORKS = (
     "jobset.x-k8s.io/jobset",
     "kubeflow.org/mpijob",
     "trainer.kubeflow.org/trainjob",
+    "ray.io/rayjob",
+    "ray.io/raycluster",
     "pod",
     "deployment",
     "statefulset",

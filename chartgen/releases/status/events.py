@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from chartgen.kube import EVENT, Cluster, Object
-from chartgen.kube.run_kinds import RUN_NAMES
+from chartgen.kube.run_kinds import OWNER_NAMES
 from chartgen.releases.history import read_time
 from chartgen.releases.status.pods import refusal
 
@@ -63,14 +63,14 @@ class Loss:
 
 
 def run_warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Event]:
-    """Return the Warning events of the runs and their Jobs: a rejected Job or pod leaves no other trace."""
+    """Return the Warning events of runs and of the owners of their pods: a rejected pod leaves no other trace."""
     own = tuple(f"{run['metadata']['name']}" for run in runs)
     if not own:
         return []
     return [
         event
         for event in _read(cluster, namespace, "type=Warning")
-        if event.about[0] in RUN_NAMES
+        if event.about[0] in OWNER_NAMES
         and any(event.about[1] == run or event.about[1].startswith(f"{run}-") for run in own)
         and event.reason not in _NO_REASON
     ]

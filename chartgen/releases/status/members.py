@@ -20,6 +20,8 @@ _INDEX_LABELS = (
 )
 # Labels with the task of that number.
 _TASK_LABELS = ("training.kubeflow.org/replica-type", "training.kubeflow.org/job-role", "volcano.sh/task-spec")
+_COMPONENT = "app.kubernetes.io/component"
+_DRIVERS = ("mpimaster", "submitter")  # library/workloads, mpi and rayjob
 # Waiting reasons of containers that resolve without action.
 _PASSING = {"ContainerCreating", "PodInitializing"}
 IDLE = 30.0  # seconds of silence after which a followed log is requested again: the machine may be gone
@@ -54,7 +56,8 @@ class Member:
         index: Its number among the pods of its task; None without a number.
         place: Labels that a replacement pod shares: its number and its task.
         gpus: Its GPUs.
-        ranks: Global ranks of its processes; empty without a GPU, as for the master of an MPI job.
+        ranks: Global ranks of its processes; empty without a GPU, as for the master of an MPI job, and without a
+            number, as for the workers of a Ray job.
         machine: Its machine; empty before placement.
         container: Name of the program's container.
         phase: Kubernetes' pod phase.
@@ -66,6 +69,8 @@ class Member:
         ends: Its containers that failed, or the failure of the pod itself.
         unplaced: The scheduler's message why it cannot place the pod.
         stuck: Reason, message and image of a container that does not start.
+        drives: It starts the program for all others, and prints their output: the master of an MPI job, the submitter
+            of a Ray job.
     """
 
     name: str
@@ -85,6 +90,7 @@ class Member:
     ends: tuple[End, ...]
     unplaced: str
     stuck: tuple[str, str, str] | None
+    drives: bool = False
 
 
 def each_member(cluster: Cluster, release: str, namespace: str) -> Iterator[tuple[Member, Object]]:
@@ -97,7 +103,7 @@ def member(pod: Object) -> Member:
     """Return the relevant facts of a pod."""
     status, program, index = pod.get("status", {}), program_of(pod), _index(pod)
     containers = [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
-    count = _processes(program, gpus(pod))
+    count = _processes(program, gpus(pod)) if index is not None else 0
     return Member(
         name=pod["metadata"]["name"],
         uid=pod["metadata"]["uid"],
@@ -116,6 +122,7 @@ def member(pod: Object) -> Member:
         ends=tuple(_ends(status, containers, program["name"])),
         unplaced=why_unplaced(pod),
         stuck=next((found for found in map(_stuck, containers) if found), None),
+        drives=pod["metadata"].get("labels", {}).get(_COMPONENT) in _DRIVERS,
     )
 
 

@@ -32,7 +32,7 @@ class PodSummary:
         first: The pod with the first rank.
         last: The pod with the last rank, which prints the loss.
         rendezvous: MASTER_ADDR:MASTER_PORT of the pods; empty without them.
-        master: The pod without GPUs that starts the processes of the other pods, and prints their output.
+        master: The pod without GPUs that starts the program for the other pods, and prints their output.
     """
 
     names: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class PodSummary:
     @property
     def speakers(self) -> list[Member]:
         """Return the pods whose logs show the progress, the most informative first."""
-        found = [self.master] if self.master and self.last else [self.last, self.first]
+        found = [self.master] if self.master else [self.last, self.first]
         return list(dict.fromkeys(each for each in found if each and each.started))
 
     def count(self, member: Member, pod: Object) -> None:
@@ -88,8 +88,9 @@ class PodSummary:
             self.silent += 1
 
     def _rank(self, member: Member) -> None:
-        if not member.ranks:
+        if member.drives:
             self.master = member
+        if not member.ranks:
             return
         if self.first is None or member.ranks[0] < self.first.ranks[0]:
             self.first = member

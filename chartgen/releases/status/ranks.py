@@ -46,8 +46,10 @@ class Source:
     def prefix(self, line: str) -> str:
         """Return the prefix of a line when several pods are shown."""
         rank, ranks = self.rank_of(line), self.member.ranks
+        if self.member.drives:
+            return "[master] " if rank is None else f"[rank {rank}] "
         if rank is None and not ranks:
-            return "[master] "
+            return f"[{self.member.name}] "
         if rank is None and len(ranks) > 1:
             return f"[ranks {ranks[0]}-{ranks[-1]}] "
         return f"[rank {ranks[0] if rank is None else rank}] "
@@ -59,7 +61,8 @@ def choose(members: Sequence[Member], *, rank: str = "", machine: str = "") -> l
     Args:
         members: All pods of the runs.
         rank: A global rank, "last" or "all"; empty for the first and the last, since Megatron prints the loss on the
-            last. The pod that starts the processes of an MPI job prints their output and is always included.
+            last. The pod that starts the processes of an MPI job or a Ray job prints their output and is always
+            included; Ray's machines have no ranks, and are included with "all".
         machine: All pods of this machine instead.
 
     Raises:
@@ -70,12 +73,25 @@ def choose(members: Sequence[Member], *, rank: str = "", machine: str = "") -> l
         raise ChartgenError("the run has no pods")
     if machine:
         return _on_machine(members, machine)
+    if not any(each.ranks for each in members) and any(each.gpus for each in members):
+        return _without_ranks(members, rank)
     numbered = _numbered(members)
     count = max((each.ranks[-1] for each in numbered if each.ranks), default=-1) + 1
     if rank == "all":
         return [Source(each, None) for each in numbered]
     wanted = _wanted(rank, count)
     return [Source(each, wanted) for each in numbered if not each.ranks or wanted & set(each.ranks)]
+
+
+def _without_ranks(members: Sequence[Member], rank: str) -> list[Source]:
+    """Return the pods of a run whose pods with GPUs have no numbers, as those of Ray."""
+    if rank.isdecimal():
+        raise UsageError(Problem(f"no rank {rank}; Ray's machines have no ranks", hint="give --machine, or all"))
+    if rank not in {"", "last", "all"}:
+        raise UsageError(Problem(f"{rank!r} is not a rank", hint="give all, or --machine"))
+    drivers = [each for each in members if each.drives]
+    shown = members if rank == "all" or not drivers else drivers
+    return [Source(each, None) for each in sorted(shown, key=lambda each: (not each.drives, each.gpus, each.name))]
 
 
 def _numbered(members: Sequence[Member]) -> list[Member]:

@@ -45,9 +45,12 @@ def read_stacks(cluster: Cluster, release: str, place: Place) -> list[Group]:
 
     Raises:
         MissingToolError: kubectl is missing, or each image lacks py-spy.
-        ChartgenError: No pod runs, or none answers.
+        ChartgenError: No pod runs, none answers, or Ray started the processes.
     """
     sources = find_sources(cluster, release, place.namespace, rank="all")
+    if not any(each.member.ranks for each in sources) and any(each.member.gpus for each in sources):
+        hint = "see the stacks in Ray's dashboard, port 8265 of the head"
+        raise ChartgenError(Problem(f"the processes of release {release} have no ranks: Ray started them", hint=hint))
     members = [each.member for each in sources if each.member.phase == "Running" and each.member.ranks]
     if not members:
         hint = f"`chartgen status {release}` shows why"

@@ -41,6 +41,7 @@ FAMILIES = {
     "tensorboard": "TensorBoard",
     "automodel": "Automodel",
     "torchtitan": "torchtitan",
+    "nemo_rl": "NeMo RL",
     "mlperf": "MLPerf",
     "bridge": "Megatron-Bridge",
     "list": "NeMo's list of step times",
@@ -59,6 +60,12 @@ MARKERS = {
     b"/gpu) | num_label_tokens": "automodel",
     b'[val] name "': "automodel",
     b"GiB(": "torchtitan",
+    b"=== Step ": "nemo_rl",
+    b"=== Epoch ": "nemo_rl",
+    "• Loss: ".encode(): "nemo_rl",
+    "• Total step time: ".encode(): "nemo_rl",
+    "• Training FLOPS: ".encode(): "nemo_rl",
+    "• Validation loss: ".encode(): "nemo_rl",
     b"heckpoint ": "checkpoints",
 }
 # First lines of a configuration: Megatron-LM's and NeMo 1's; the cell of a notebook, which is a separate program.

@@ -21,4 +21,6 @@ source_profile() {
   for name in "${!own[@]}"; do export "$name=${own[$name]}"; done
 }
 
+<% if kind.rank_label %>
 : "${NODE_RANK:?is the number of this pod, from its label}"
+<% endif %>

@@ -78,7 +78,7 @@ of a machine type only to that type.
 {{/* Pods of the run: the machines of a GPU program; the launcher's own number for a program without GPUs, else one. */}}
 {{- define "<%= chart %>.nodes" -}}
 {{- $launcher := include "<%= chart %>.launcher" . | fromJson }}
-{{- if eq $launcher.processes "gpu" }}{{ int64 .Values.nodes }}{{ else }}{{ $launcher.nodes | default 1 | int64 }}{{ end }}
+{{- if eq $launcher.processes "<%= kind.starts %>" }}{{ int64 .Values.nodes }}{{ else }}{{ $launcher.nodes | default 1 | int64 }}{{ end }}
 {{- end }}
 
 {{/* GPUs of each machine that the run uses: those asked for, or all. */}}

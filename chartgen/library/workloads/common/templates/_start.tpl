@@ -13,18 +13,20 @@ mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- end }}
 {{- end }}
 <%= slot("beforeLaunch.sh", 0) %>
-<% for launcher in target.launchers if "beforeLaunch.sh" in launcher.parts %>
+<% for launcher in target.launchers if "beforeLaunch.sh" in launcher.parts and launcher.processes != "ray" %>
 {{- if eq .Values.launcher "<%= launcher.name %>" }}
 {{- with <%= reading(launcher, "beforeLaunch.sh") %> | trim }}
 {{ . }}
 {{- end }}
 {{- end }}
 <% endfor %>
+<% if kind.starts == "gpu" %>
 {{- if include "<%= chart %>.exporter" . }}
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
-{{- if eq $launcher.processes "gpu" }}
+<% endif %>
+{{- if eq $launcher.processes "<%= kind.starts %>" }}
 {{ include "<%= chart %>.launch" . | trim }}
 {{- else if eq $launcher.processes "one" }}
 # exec: the program gets Kubernetes' SIGTERM, and its exit code is the container's.
@@ -35,6 +37,7 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 {{- end }}
 {{- end }}
 
+<% if kind.starts == "gpu" %>
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "<%= chart %>.rankProgram" }}
 <% for launcher in target.launchers if "beforeRank.sh" in launcher.parts %>
@@ -51,6 +54,7 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 exec {{ $watch }}{{ include "<%= chart %>.interpreter" (include "<%= chart %>.launcher" . | fromJson).program }} "$@"
 {{- end }}
 
+<% endif %>
 {{/* Whether a run that hangs is ended: "true" or nothing. */}}
 {{- define "<%= chart %>.watched" -}}
 {{- if and .Values.run.hangMinutes (eq (include "<%= chart %>.launcher" . | fromJson).task "train") }}true{{ end }}
