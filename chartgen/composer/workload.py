@@ -29,7 +29,7 @@ FIELDS = {
     ),
     "clientSide": Field(
         "string",
-        "why Helm 4 must not apply its object server-side: a controller changes a list of it, which belongs to one field"
+        "why Helm 4 must not apply its object server-side: a controller changes a list of it that belongs to one field"
         " manager as a whole",
     ),
     "privileges": PRIVILEGES,
