@@ -15,7 +15,7 @@ FOLDER = REPOSITORY / "docs" / "how-to"
 PAGES = sorted(path for path in FOLDER.glob("*.md") if path.name != "README.md")
 ALONE = [
     FOLDER / f"{name}.md"
-    for name in ("adapt-a-chart", "add-a-cloud", "add-a-rule", "automodel", "torchtitan", "track-a-run")
+    for name in ("adapt-a-chart", "add-a-cloud", "add-a-rule", "automodel", "nemo-rl", "torchtitan", "track-a-run")
 ]
 TUTORIAL = REPOSITORY / "docs" / "tutorial.md"
 ON_A_CLUSTER = [page for page in PAGES if "chartgen sandbox up" in page.read_text()]
