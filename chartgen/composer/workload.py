@@ -27,6 +27,11 @@ FIELDS = {
         "files, values and rules that the kind starts from: `jobset`, or `mpi`, where mpirun starts the processes",
         enum=("mpi", "jobset"),
     ),
+    "clientSide": Field(
+        "string",
+        "why Helm 4 must not apply its object server-side: a controller changes a list of it that belongs to one field"
+        " manager as a whole",
+    ),
     "privileges": PRIVILEGES,
     "requires": Field("array", "fragments or capabilities that every target of the kind must list", of="string"),
     "sources": Field("array", "the documents that its fields come from", required=True, of="string"),
@@ -48,6 +53,7 @@ class Workload:
         port: Name of the rendezvous port.
         requires: Names or capabilities that every target of the kind must list.
         extends: Name of the folder beside chartgen's own kinds that it starts from; empty = none.
+        client_side: Why Helm must not apply its object server-side; empty = it may.
         privileges: Privilege -> reason.
     """
 
@@ -61,6 +67,7 @@ class Workload:
     port: str
     requires: tuple[str, ...]
     extends: str
+    client_side: str
     privileges: dict[str, str]
 
     @property
@@ -88,5 +95,6 @@ def load_workload(path: Path) -> Workload:
         port=meta.get("port", "rendezvous"),
         requires=tuple(meta.get("requires", [])),
         extends=meta.get("extends", ""),
+        client_side=meta.get("clientSide", ""),
         privileges=read_privileges(document, meta),
     )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from chartgen.composer.origin import APPLY, CLIENT_SIDE, annotations_of
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.manifests import written
 from chartgen.helm.program import Helm, find_helm
@@ -31,6 +32,7 @@ RELEASE_NAME_LIMIT = 53
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _TAKEN = re.compile(r"cannot re-?use a name")
 _ABSENT = re.compile(r"release: not found|has no deployed releases")
+_SERVER_SIDE = (4, 0, 0)  # the first Helm that applies server-side
 # All states, for `helm list`: Helm 3 combines these flags, Helm 4 lacks `--all`.
 _ALL_STATES = ("--deployed", "--failed", "--pending", "--superseded", "--uninstalled", "--uninstalling")
 
@@ -89,7 +91,8 @@ def install(
         MissingToolError: Helm or the cluster is missing.
     """
     try:
-        return _apply(["install"], chart, name, values, place or Place(), description)
+        place = place or Place()
+        return _apply(["install", *_method(chart, place)], chart, name, values, place, description)
     except HelmError as error:
         if _TAKEN.search(error.stderr):
             hint = f"use `chartgen upgrade`, or `chartgen uninstall {name}` first"
@@ -136,6 +139,12 @@ def uninstall(name: str, place: Place | None = None) -> Release:
     found = status(name, place)
     remove(name, place)
     return found
+
+
+def _method(chart: Chart, place: Place) -> list[str]:
+    """Return Helm 4's flag for a chart that must not be applied server-side; upgrades do as the install did."""
+    client_side = annotations_of(chart).get(APPLY) == CLIENT_SIDE
+    return ["--server-side=false"] if client_side and _helm(place).version >= _SERVER_SIDE else []
 
 
 def remove(name: str, place: Place) -> None:

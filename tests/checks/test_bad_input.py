@@ -62,7 +62,7 @@ def test_every_defect_is_told_in_lines_of_their_own() -> None:
         (
             ["build", "gke-a3mega", "--workload", "jobs"],
             2,
-            "unknown workload 'jobs'; did you mean job or jobset or mpijob?",
+            "unknown workload 'jobs'; did you mean job or jobset or rayjob?",
         ),
         (["list", "targets", "--path", "nowhere"], 2, "nowhere: no such folder; --path and CHARTGEN_PATH name folders"),
         (

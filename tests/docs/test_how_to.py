@@ -20,6 +20,7 @@ ALONE = [
         "add-a-cloud",
         "add-a-rule",
         "automodel",
+        "nemo-rl",
         "torchtitan",
         "track-a-run",
         "watch-in-grafana",

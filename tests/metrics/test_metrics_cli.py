@@ -345,7 +345,10 @@ def test_one_step_is_enough_for_figures_but_not_for_a_picture(folder: Path) -> N
     assert (result.exit_code, result.stderr) == (2, "error: a picture needs two steps or more\n")
 
 
-KNOWN = "known are logs of DLLogger, Megatron-LM, NeMo, TensorBoard, Automodel, torchtitan, MLPerf, Megatron-Bridge"
+KNOWN = (
+    "known are logs of DLLogger, Megatron-LM, NeMo, TensorBoard, Automodel, torchtitan, NeMo RL, "
+    "MLPerf, Megatron-Bridge"
+)
 MAXTEXT = b"completed step: 11, seconds: 28.294, TFLOP/s/device: 1520.276, loss: 9.5\n"
 BAD = {
     "empty": (b"", "log: is empty; has the program started? see `kubectl get pods`"),
