@@ -483,8 +483,9 @@ def test_the_driver_of_a_volume_of_the_pods(cluster: Cluster) -> None:
 @pytest.mark.parametrize("bound", [True, False])
 def test_the_driver_behind_a_claim(cluster: Cluster, bound: bool) -> None:
     """Of its volume, or of its class; a machine's list of drivers counts as well as a CSIDriver."""
-    meta = {"metadata": {"name": "driven"}}
-    storage = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "storageClassName": "driven"}
+    name = f"driven-{bound}".lower()  # a claim that is being deleted keeps its name for a while
+    meta = {"metadata": {"name": name}}
+    storage = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "storageClassName": name}
     source = {"driver": "fs.csi.example.com", "volumeHandle": "one"}
     volume = {"apiVersion": "v1", "kind": "PersistentVolume", **meta, "spec": {**storage, "csi": source}}
     made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", **meta, "provisioner": "fs.csi.example.com"}
@@ -493,12 +494,12 @@ def test_the_driver_behind_a_claim(cluster: Cluster, bound: bool) -> None:
         "resources": {"requests": {"storage": "1Gi"}},
         "storageClassName": "driven",
     }
-    spec |= {"volumeName": "driven"} if bound else {}
+    spec |= {"volumeName": name} if bound else {}
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **meta, "spec": spec}
     cluster.apply([volume if bound else made])
     apply(cluster, claim)
     item = run()
-    pod_spec(item)["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "driven"}}]
+    pod_spec(item)["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": name}}]
     assert found(cluster, "storage-drivers", item)[0][:2] == ("warn", has("fs.csi.example.com"))
     node = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": "ward-0"}}
     listed = {**node, "spec": {"drivers": [{"name": "fs.csi.example.com", "nodeID": "ward-0", "topologyKeys": []}]}}
@@ -506,7 +507,7 @@ def test_the_driver_behind_a_claim(cluster: Cluster, bound: bool) -> None:
         cluster.apply([proof])
         assert status(cluster, "storage-drivers", item) == ["pass"]
         cluster.delete_object(proof)
-    cluster.delete_object({**claim, "metadata": {"name": "driven", "namespace": SPACE}})
+    cluster.delete_object({**claim, "metadata": {"name": name, "namespace": SPACE}})
     cluster.delete_object(volume if bound else made)
 
 
