@@ -489,6 +489,7 @@ def test_the_driver_behind_a_claim(cluster: Cluster, bound: bool) -> None:
     source = {"driver": "fs.csi.example.com", "volumeHandle": "one"}
     volume = {"apiVersion": "v1", "kind": "PersistentVolume", **meta, "spec": {**storage, "csi": source}}
     made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", **meta, "provisioner": "fs.csi.example.com"}
+    made["volumeBindingMode"] = "WaitForFirstConsumer"  # else the simulated storage makes a volume at once
     spec = {
         "accessModes": ["ReadWriteMany"],
         "resources": {"requests": {"storage": "1Gi"}},
