@@ -481,7 +481,7 @@ def test_the_driver_of_a_volume_of_the_pods(cluster: Cluster) -> None:
 
 @engines
 @pytest.mark.parametrize("bound", [True, False])
-def test_the_driver_behind_a_claim(cluster: Cluster, bound: bool) -> None:  # noqa: FBT001
+def test_the_driver_behind_a_claim(cluster: Cluster, bound: bool) -> None:
     """Of its volume, or of the class of the pods' own; a machine's list of drivers counts as well as a CSIDriver."""
     meta = {"metadata": {"name": "driven"}}
     storage = {"accessModes": ["ReadWriteMany"], "storageClassName": "driven"}
