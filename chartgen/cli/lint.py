@@ -49,10 +49,12 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
 
     Each chart is checked with the given values, or else with none and with every preset of its target, for the oldest
     and the newest Kubernetes that it supports. Presets are those of --presets, and of values/ in the folders of --path.
-    The example of a site file replaces the defaults of a chart that refuses them. The default is the charts of the
-    configuration, of ./charts or the one in the current folder. A packaged chart (.tgz) is unpacked first; your Helm,
-    with its logins, fetches a chart of a registry (oci://) or a web server (https://). A values file of a hand-written
-    chart is checked against the rules known for such charts. Exit 1 on an error, with --strict on any finding.
+    The example of a site file replaces the defaults of a chart that refuses them. Without given values, the chart of a
+    target is rendered on each machine type too. Its pods are compared with the machine type's row. The default is the
+    charts of the configuration, of ./charts or the one in the current folder. A packaged chart (.tgz) is unpacked
+    first; your Helm, with its logins, fetches a chart of a registry (oci://) or a web server (https://). A values file
+    of a hand-written chart is checked against the rules known for such charts. Exit 1 on an error, with --strict on any
+    finding.
 
     Rules have two levels: defects (breaks), reported for every chart, and good practice (style), reported for charts of
     chartgen and, with --level style, for third-party charts. A rule that --select names is always reported.

@@ -66,12 +66,10 @@ def each_machine_type(
     origin = origin_of(chart)
     if not isinstance(origin, Composed) or origin.setup:
         return
-    known = [effective_values(chart, Values(each)) for each in started]
-    rendered = {given["machineType"] for given in known if given["nodes"] > 1}
-    for name in origin.target.machines:
-        if name not in rendered and (
-            found := _machine_type(chart, name, site, {each["machineType"] for each in known})
-        ):
+    known = [_machines(chart, each) for each in started]
+    alone, several = ({name for name, count in known if count > least} for least in (0, 1))
+    for name in origin.target.machines if all(name for name, _ in known) else ():
+        if name not in several and (found := _machine_type(chart, name, site, alone)):
             yield found
 
 
@@ -103,8 +101,15 @@ def row(chart: Chart, name: str, *keys: str | int) -> tuple[Path | str | None, i
 
 
 def machine_type(chart: Chart, data: dict[str, Plain]) -> str:
-    """Return the machine type of a run chart's values."""
-    return str(effective_values(chart, Values(data))["machineType"])
+    """Return the machine type of a run chart's values; empty in a chart that only claims to be the target's."""
+    return _machines(chart, data)[0]
+
+
+def _machines(chart: Chart, data: dict[str, Plain]) -> tuple[str, int]:
+    """Return type and number of the machines in a run chart's values; nothing where a changed chart has none."""
+    given = effective_values(chart, Values(data))
+    name, count = given.get("machineType"), given.get("nodes")
+    return (name, count) if isinstance(name, str) and isinstance(count, int) else ("", 0)
 
 
 def _first_error(chart: Chart, values: Values) -> Finding | None:

@@ -56,7 +56,9 @@ def placed_pods(chart: Chart, renderings: Sequence[Rendering]) -> list[Placed]:
     found = []
     for rendering in {each.preset.name: each for each in renderings}.values():
         data = rendering.preset.data
-        machine = origin.target.machines[machine_type(chart, data)]
+        machine = origin.target.machines.get(machine_type(chart, data))
+        if machine is None:  # a chart that only claims to be the target's
+            continue
         (node,) = node_pool(machine, 1).nodes()
         given = frozenset(_words({key: value for key, value in data.items() if key not in _CHOSEN}))
         pods = pods_of(each.data for each in rendering.manifests)

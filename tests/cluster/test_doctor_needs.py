@@ -482,23 +482,22 @@ def test_the_driver_of_a_volume_of_the_pods(cluster: Cluster) -> None:
 @engines
 @pytest.mark.parametrize("bound", [True, False])
 def test_the_driver_behind_a_claim(cluster: Cluster, bound: bool) -> None:
-    """Of its volume, or of its class; a machine's list of drivers counts as well as a CSIDriver."""
+    """Of its volume, or of the class of the pods' own; a machine's list of drivers counts as well as a CSIDriver."""
     meta = {"metadata": {"name": "driven"}}
-    storage = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "storageClassName": "driven"}
-    source = {"driver": "fs.csi.example.com", "volumeHandle": "one"}
-    volume = {"apiVersion": "v1", "kind": "PersistentVolume", **meta, "spec": {**storage, "csi": source}}
+    storage = {"accessModes": ["ReadWriteMany"], "storageClassName": "driven"}
+    source = {"capacity": {"storage": "1Gi"}, "csi": {"driver": "fs.csi.example.com", "volumeHandle": "one"}}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", **meta, "spec": {**storage, **source}}
     made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", **meta, "provisioner": "fs.csi.example.com"}
-    spec = {
-        "accessModes": ["ReadWriteMany"],
-        "resources": {"requests": {"storage": "1Gi"}},
-        "storageClassName": "driven",
-    }
-    spec |= {"volumeName": "driven"} if bound else {}
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **meta, "spec": spec}
-    cluster.apply([volume if bound else made])
-    apply(cluster, claim)
+    spec = {**storage, "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **meta, "spec": {**spec, "volumeName": "driven"}}
     item = run()
-    pod_spec(item)["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "driven"}}]
+    if bound:
+        cluster.apply([volume])
+        apply(cluster, claim)
+        pod_spec(item)["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "driven"}}]
+    else:
+        cluster.apply([made])
+        pod_spec(item)["volumes"] = [{"name": "data", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}]
     assert found(cluster, "storage-drivers", item)[0][:2] == ("warn", has("fs.csi.example.com"))
     node = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": "ward-0"}}
     listed = {**node, "spec": {"drivers": [{"name": "fs.csi.example.com", "nodeID": "ward-0", "topologyKeys": []}]}}
@@ -506,8 +505,8 @@ def test_the_driver_behind_a_claim(cluster: Cluster, bound: bool) -> None:
         cluster.apply([proof])
         assert status(cluster, "storage-drivers", item) == ["pass"]
         cluster.delete_object(proof)
-    cluster.delete_object({**claim, "metadata": {"name": "driven", "namespace": SPACE}})
-    cluster.delete_object(volume if bound else made)
+    for each in [{**claim, "metadata": {"name": "driven", "namespace": SPACE}}, volume] if bound else [made]:
+        cluster.delete_object(each)
 
 
 @engines

@@ -69,4 +69,4 @@ def _claim_spec(context: PreflightContext, volume: Object) -> dict[str, Any] | N
         return found
     name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
     claim = (context.made(CLAIM.name, name) or context.get(CLAIM, name)) if name else None
-    return claim["spec"] if claim else None
+    return claim.get("spec") if claim else None
