@@ -105,10 +105,14 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _steps(name: str, done: Outcome) -> None:
-    """Report the duration of each step of a chart, and the number of hidden findings."""
-    steps = ["unchanged"] if done.steps is None else [f"{step.name} {step.seconds:.2f} s" for step in done.steps]
-    more = f"; {done.hidden} of good practice not shown, --level style shows them" if done.hidden else ""
-    say(f"{name}: {', '.join(steps)}{more}")
+    """Report the number of hidden findings, and to people the duration of each step."""
+    told = ["unchanged"] if done.steps is None else []
+    if done.steps and sys.stderr.isatty():
+        told = [", ".join(f"{step.name} {step.seconds:.2f} s" for step in done.steps)]
+    if done.hidden:
+        told.append(f"{done.hidden} of good practice not shown, --level style shows them")
+    if told:
+        say(f"{name}: {'; '.join(told)}")
 
 
 def _list(form: str) -> None:

@@ -173,7 +173,7 @@ def test_the_board_has_grafanas_form() -> None:
 
 
 def test_two_releases_have_two_boards() -> None:
-    values = {"setup": {"monitoring": {"enabled": True}}, "machineType": "a3-megagpu-8g"}
+    values: Any = {"setup": {"monitoring": {"enabled": True}}, "machineType": "a3-megagpu-8g"}
     texts = [render(setup_chart(), name, "ml", values) for name in ("one", "two")]
     (one_board,), (other,) = ([each["data"] for each in objects(text) if each["kind"] == "ConfigMap"] for text in texts)
     assert not one_board.keys() & other.keys()

@@ -203,4 +203,4 @@ if __name__ == "__main__":
     try:
         asyncio.run(serve(sys.argv[1]))
     except (OSError, ValueError, LookupError, re.error) as error:
-        sys.stderr.write(f"chartgen: no metrics of this machine: {error!r}; the run goes on\n")
+        sys.stderr.write(f"chartgen: no metrics of this machine: {error!r}; the run continues\n")
