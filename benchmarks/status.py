@@ -15,10 +15,11 @@ import time
 from bench import CHARTGEN, Figure, Run, clock, interleave
 
 from chartgen.kube import JOB, JOBSET, POD, Cluster
+from chartgen.kube.node_pool import NodePool
 from chartgen.programs import find_tool
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.simulated_nodes import NodePool, create_machines
+from chartgen.rehearsal.simulated_nodes import create_machines
 from chartgen.releases.status.readout import read
 
 MACHINES, OTHERS, ROUNDS = 1000, 10, 5

@@ -16,6 +16,7 @@ from chartgen.programs import cache_dir
 from chartgen.rehearsal import engine_build, engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.storage import foreign_drivers
 
 # Folders whose tests wait most for clusters: first, so that no worker is left alone with them in the end.
 LONG = ("cluster", "docs", "hostile", "charts")
@@ -106,4 +107,7 @@ def plane(built_engines: None) -> Iterator[ControlPlane]:  # noqa: ARG001
     """A control plane with all controllers, without machines and queues; tests use their own namespaces and names."""
     with ControlPlane() as running:
         start_controllers(running, CONTROLLERS)
+        # as the clouds install them; no other test looks at them
+        drivers = [{"csi": {"driver": name}} for name in ("gcsfuse.csi.storage.gke.io", "fsx.csi.aws.com")]
+        running.cluster.apply(foreign_drivers([{"kind": "Pod", "volumes": drivers}]).values())
         yield running

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 from chartgen.checks.claim import Claim
 from chartgen.checks.compatibility import COMPAT
@@ -163,4 +164,7 @@ def _placed(claim: Claim, chart: Chart, values: Values) -> Problem:
     paths += [tuple(key.split(".")) for key in claim.also]
     # of several that the last layer sets, the first in the claim's order
     path = max(paths, key=values.depth)
-    return Problem(f"{claim.key}: {claim.message}", *place(chart, values, path), claim.hint)
+    files = [] if values.depth(path) else [layer.source for layer in values.layers if isinstance(layer.source, Path)]
+    unset = f"{files[-1]} does not set it" if files else ""  # the place is the chart's default then
+    hint = "; ".join(filter(None, (claim.hint, unset)))
+    return Problem(f"{claim.key}: {claim.message}", *place(chart, values, path), hint)

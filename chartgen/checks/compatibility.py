@@ -119,7 +119,7 @@ def image_of_the_processor(job: Job) -> Iterator[Claim]:
 
 
 def image_of_the_gpu(job: Job) -> Iterator[Claim]:
-    """Blackwell GPUs do not run images with CUDA 12.7 or older; the CUDA of other images than NVIDIA's is unknown."""
+    """Blackwell GPUs do not run images with CUDA 12.7 or older."""
     gpu = job.machine.model
     for row in lock()["gpus"]:
         release = release_in(job.image, row["image"])
@@ -129,6 +129,25 @@ def image_of_the_gpu(job: Job) -> Iterator[Claim]:
             message = f"{job.image} is older than CUDA {row['cuda']}, the first with code for {gpu.model}"
             hint = "use nvcr.io/nvidia/nemo:25.07 or newer"
             yield Claim(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+
+
+def gpu_of_an_unknown_image(job: Job) -> Iterator[Claim]:
+    """The CUDA of an image that the lock does not know may have no code for Blackwell GPUs."""
+    gpu = job.machine.model
+    rows = [row for row in lock()["gpus"] if gpu and version(gpu.compute_capability) >= version(row["capability"])]
+    if gpu and rows and job.image and not any(release_in(job.image, row["image"]) for row in rows):
+        message = f"not checked whether {job.image} has code for {gpu.model}: its CUDA is not known"
+        hint = f"it needs CUDA {rows[0]['cuda']} or newer; run it on one machine first"
+        yield Claim(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+
+
+def processor_of_an_unknown_image(job: Job) -> Iterator[Claim]:
+    """An image that the lock does not know may be built for x86 alone, and does not start on Arm processors."""
+    rows = lock()["arm64"] if job.machine.labels.get("kubernetes.io/arch") == "arm64" and job.image else ()
+    if rows and not any(release_in(job.image, row["image"]) for row in rows):
+        message = f"not checked whether {job.image} runs on the Arm processors of {job.machine.name}"
+        hint = "compare the architectures that its registry lists"
+        yield Claim(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
 
 
 def precision_of_the_image(job: Job) -> Iterator[Claim]:
@@ -223,6 +242,8 @@ COMPAT = (
     Rule.of(program_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
     Rule.of(image_of_the_processor, "AI-Hypercomputer/gpu-recipes @ 2e1fd5e, training/a4x", tasks=_RUNS),
     Rule.of(image_of_the_gpu, "NVIDIA, Blackwell Compatibility Guide 12.9", tasks=_RUNS),
+    Rule.of(gpu_of_an_unknown_image, "chartgen/data/compat.yaml, gpus", "unchecked", tasks=_RUNS),
+    Rule.of(processor_of_an_unknown_image, "chartgen/data/compat.yaml, arm64", "unchecked", tasks=_RUNS),
     Rule.of(precision_of_the_image, "NVIDIA-NeMo/Megatron-Bridge, docs/releases/software-versions.md"),
     Rule.of(precision_of_an_unknown_image, "chartgen/data/compat.yaml, features", "unchecked"),
     Rule.of(precision_of_the_gpu, "nvidia.github.io/TransformerEngine, Datatype and hardware support matrix"),

@@ -25,13 +25,19 @@ def kueue_device_classes(job: Job) -> Iterator[Claim]:
     """Kueue does not admit a run that claims devices of a class which its configuration does not map to a resource."""
     claiming = [each for each in job.target.fragments if (each.path / _CLAIMS).is_file() and uses(job, each.name)]
     for row in lock()["deviceClasses"]:
-        if _queued(job) and claiming and not job.values["setup"]["quota"]["resources"]:
+        if _queued(job) and claiming and not _counts_more(job):
             names = ", ".join(each.name for each in claiming)
             message = (
                 f"{row['of']} {row['from']} and newer admit no run with device claims ({names}) that are not mapped"
             )
             step = _step("resources.deviceClassMappings maps their device classes")
             yield Claim("queue.name", message, f"{step}; add the mapped resources to setup.quota.resources")
+
+
+def _counts_more(job: Job) -> bool:
+    """Report whether the quota has more resources for the job's machine type; a map is that of another type."""
+    resources = job.values["setup"]["quota"]["resources"]
+    return any(name == job.machine.name or not isinstance(given, dict) for name, given in resources.items())
 
 
 def _queued(job: Job) -> bool:

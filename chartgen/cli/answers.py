@@ -23,6 +23,7 @@ def schemas() -> dict[str, str]:
 
 def _of_charts() -> dict[str, Shape]:
     from chartgen.cli.list import Item
+    from chartgen.composer.describe import FragmentFacts, LauncherFacts, PresetFacts
     from chartgen.findings import Level, Severity
     from chartgen.linter.reports import FINDINGS, Row
     from chartgen.linter.selection import BASELINE
@@ -45,6 +46,9 @@ def _of_charts() -> dict[str, Shape]:
     return {
         FINDINGS: {"findings": [Row]},
         BASELINE: {"findings": [{"rule": str, "path": str, "message": str, "count": int}]},
+        "fragment/v1": FragmentFacts,
+        "launcher/v1": LauncherFacts,
+        "preset/v1": PresetFacts,
         "layouts/v1": {"layouts": [layout], "found": int},
         "list/v1": {"kind": str, "items": [Item]},
         "rules/v1": {"rules": [{"rule": str, "level": Level, "severity": Severity, "meaning": str}]},

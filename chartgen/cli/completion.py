@@ -46,6 +46,13 @@ def _presets(ctx: click.Context) -> Iterable[str]:
     return presets(open_library(ctx.params.get("path") or ()))
 
 
+def _definitions(ctx: click.Context) -> Iterable[str]:
+    from chartgen.composer.describe import every_name
+    from chartgen.composer.library import open_library
+
+    return every_name(open_library(ctx.params.get("path") or ()))
+
+
 def _sandboxes(_ctx: click.Context) -> Iterable[str]:
     from chartgen.rehearsal.sandbox import list_sandboxes
 
@@ -106,6 +113,7 @@ def _dotted(values: dict[str, Any], before: str = "") -> Iterator[str]:
 
 
 complete_target = _completer(_names("target"))
+complete_definition = _completer(_definitions)
 complete_preset = _completer(_presets)
 complete_workload = _completer(_names("workload"))
 complete_sandbox = _completer(_sandboxes)

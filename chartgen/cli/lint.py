@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--kubernetes", multiple=True, metavar="X.Y", help="Kubernetes versions; default: oldest and newest.")
 @click.option("--limit", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds for one chart.")
 @click.option("--cache/--no-cache", default=True, help="Reuse the findings of unchanged charts.")
+@click.option("-v", "--verbose", is_flag=True, help="Print the duration of each step to stderr.")
 @click.option("--plain-http", is_flag=True, help="Ask the registry of an oci:// chart without TLS.")
 @workload_option
 @path_option
@@ -73,7 +75,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
         return
     values = read_values(options)
     settings = Settings.of(Path.cwd(), charts, path, values, **_given(options))
-    findings = lint_all(settings, _steps)
+    findings = lint_all(settings, partial(_steps, verbose=options["verbose"]))
     if options["write_baseline"]:
         _write_baseline(findings, options["write_baseline"])
         return
@@ -104,11 +106,11 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _steps(name: str, done: Outcome) -> None:
-    """Report the number of hidden findings, and to people the duration of each step."""
-    told = ["unchanged"] if done.steps is None else []
-    if done.steps and sys.stderr.isatty():
-        told = [", ".join(f"{step.name} {step.seconds:.2f} s" for step in done.steps)]
+def _steps(name: str, done: Outcome, *, verbose: bool) -> None:
+    """Report a checked chart: its hidden findings, if asked the duration of each step, else on a terminal its name."""
+    steps = [f"{step.name} {step.seconds:.2f} s" for step in done.steps or ()] if verbose else []
+    state = "unchanged" if done.steps is None else "checked"
+    told = [", ".join(steps) or state] if verbose or sys.stderr.isatty() else []
     if done.hidden:
         told.append(f"{done.hidden} of good practice not shown, --level style shows them")
     if told:

@@ -29,10 +29,17 @@ def render(
     """
     from chartgen.checks import validate
     from chartgen.helm.manifests import render as render_chart
+    from chartgen.helm.program_errors import HelmError
     from chartgen.releases.helm_release import check_name
 
     check_name(release)
     values = read_values(options)
     chart = find_chart(target, path, workload)
     validate(chart, values)
-    emit(render_chart(chart, release, namespace, values.data), nl=False)
+    try:
+        text = render_chart(chart, release, namespace, values.data)
+    except HelmError as error:
+        from chartgen.linter.placing import in_source
+
+        raise in_source(error, chart) from None
+    emit(text, nl=False)

@@ -1,29 +1,108 @@
-"""`chartgen show`: show the fragments in the slots of a target's pods."""
+"""`chartgen show`: show a target, a fragment, a launcher or a preset."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.options import library, output_option, path_option, show_table, target_argument
-from chartgen.cli.output import show_answer
+from chartgen.cli.completion import complete_definition, complete_target
+from chartgen.cli.options import library, output_option, path_option, show_table
+from chartgen.cli.output import emit, show_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from chartgen.composer.describe import ValueFacts
+    from chartgen.composer.library import Library
+
+_KINDS = ("target", "fragment", "launcher", "preset")  # click needs them before a command runs
 
 
 @click.command()
-@target_argument
+@click.argument("name", shell_complete=complete_definition)
+@click.option("--kind", type=click.Choice(_KINDS), help="For a name that several kinds have.")
+@click.option("--target", default="", shell_complete=complete_target, help="Of a preset, with the target's overlay.")
 @output_option
 @path_option
-def show(target: str, output: str, path: tuple[Path, ...]) -> None:
-    """Show which fragment fills which slot of a target's pods.
+def show(name: str, kind: str | None, target: str, output: str, path: tuple[Path, ...]) -> None:
+    """Show a target, fragment or launcher, or print the values of a preset.
+
+    Of a target: which fragment fills which slot of its pods. Of a fragment or launcher: its keys, files, rules and
+    values with their defaults. Of a preset: its file, or with --target its values on that target.
 
     \b
-    Example:
+    Examples:
       chartgen show gke-a3mega
+      chartgen show infiniband
+      chartgen show llama3-70b --target gke-a3mega
     """
+    found = library(path)
+    chosen = kind or _kind_of(name, found)
+    if chosen == "preset":
+        _show_preset(name, target, output, found)
+    elif chosen == "target":
+        _show_target(name, output, found)
+    else:
+        _show_part(name, chosen, output, found)
+
+
+def _kind_of(name: str, found: Library) -> str:
+    from chartgen.composer.describe import every_name, kinds_of
+    from chartgen.errors import Problem, UsageError, did_you_mean
+
+    kinds = kinds_of(name, found)
+    if not kinds:
+        hint = did_you_mean(name, every_name(found))
+        raise UsageError(Problem(f"no target, fragment, launcher or preset has the name {name!r}", hint=hint))
+    if len(kinds) > 1:
+        hint = f"add --kind {' or --kind '.join(kinds)}"
+        raise UsageError(Problem(f"{name!r} is the name of a {' and of a '.join(kinds)}", hint=hint))
+    return kinds[0]
+
+
+def _show_preset(name: str, target: str, output: str, found: Library) -> None:
+    from chartgen.composer.describe import describe_preset
+    from chartgen.composer.presets import presets
+    from chartgen.helm.yaml import read_text
+    from chartgen.linter.recipes.convert import yaml_text
+
+    facts = describe_preset(name, found, target)
+    if output == "json":
+        show_answer("preset/v1", facts)
+    else:
+        emit(yaml_text(facts.values) if target else read_text(presets(found)[name]), nl=False)
+
+
+def _show_part(name: str, kind: str, output: str, found: Library) -> None:
+    """Show a fragment or a launcher."""
+    from chartgen.composer.describe import describe_fragment, describe_launcher
+
+    facts = describe_fragment(name, found) if kind == "fragment" else describe_launcher(name, found)
+    if output == "json":
+        show_answer(f"{kind}/v1", facts)
+        return
+    click.echo(f"{name}: {facts.description}\n")
+    fields = {key: each for key, each in vars(facts).items() if key not in ("name", "description", "values") and each}
+    show_table([(_words(key), each if isinstance(each, str) else ", ".join(each)) for key, each in fields.items()])
+    if facts.values:
+        click.echo()
+        show_table(_values(facts.values))
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _values(values: Sequence[ValueFacts]) -> list[tuple[str, str]]:
+    return [(value.key, f"{value.default}  {value.meaning}".rstrip()) for value in values]
+
+
+def _show_target(target: str, output: str, library: Library) -> None:
     from chartgen.composer.target import load_target
 
-    found = load_target(target, library(path))
+    found = load_target(target, library)
     slots: dict[str, list[str]] = {}
     for fragment in found.fragments:
         templates = [

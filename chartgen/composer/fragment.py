@@ -49,7 +49,11 @@ FIELDS = {
     "requires": Field("array", "fragments or capabilities that must be listed too", of="string"),
     "conflicts": Field("array", "fragments or capabilities that must not be listed beside it", of="string"),
     "workloads": Field("array", "the workload kinds that it works with; absent = all", of="string"),
-    "appliesTo": Field("string", "`gpu`: only in pods that use GPUs; `always`: in every pod", enum=("gpu", "always")),
+    "appliesTo": Field(
+        "string",
+        "`gpu`: only in pods that use GPUs; `always`, or without it: in every pod, those of data programs too",
+        enum=("gpu", "always"),
+    ),
     "when": Field(
         "string", "expression of values and the machine: without it the fragment adds nothing; absent = always"
     ),

@@ -37,6 +37,11 @@ def preset_layers(name: str, target: str, library: Library) -> list[Path]:
     return [known[name], *[overlay for overlay in overlays if overlay.is_file()][-1:]]
 
 
+def overlays(name: str, library: Library) -> list[str]:
+    """Return the names of the targets for which a folder has an overlay of a preset, sorted."""
+    return sorted({file.parent.name for folder in _folders(library) for file in folder.glob(f"*/{name}.yaml")})
+
+
 def site_example(target: str, library: Library) -> Path | None:
     """Return the example of a target's site file, if a folder contains one."""
     examples = [folder / f"{_SITE}{target}.example.yaml" for folder in _folders(library)]

@@ -232,7 +232,8 @@ class Translator:
         term = self.term(node)
         if term.kind not in kinds:
             wanted = " or ".join(_KINDS[kind] for kind in kinds)
-            raise ExpressionError(f"{ast.unparse(node)} is {_KINDS[term.kind]}, not {wanted}", node.col_offset + 1)
+            message = f"{ast.unparse(node)} is {_KINDS[term.kind]}, not {wanted}"
+            raise ExpressionError(message, node.col_offset + 1, _as_number(node, term) if "number" in kinds else "")
         return term
 
     def _list(self, node: ast.List) -> Term:
@@ -287,7 +288,8 @@ class Translator:
             message = (
                 f"{ast.unparse(node.left)} is {_KINDS[first.kind]}, and {ast.unparse(right)} {_KINDS[second.kind]}"
             )
-            raise ExpressionError(message, node.col_offset + 1)
+            hint = _as_number(node.left, first) or _as_number(right, second)
+            raise ExpressionError(message, node.col_offset + 1, hint)
         word = _ORDER[type(sign)]
         if first.kind == "text":
             return _flag(f"({word} {first.string} {second.string})")
@@ -402,6 +404,14 @@ def _constant(node: ast.Constant) -> Term:
     if isinstance(value, int):
         return Term(str(value), "number", {}, value)
     return Term(go_string(str(value)), "text", {})
+
+
+def _as_number(node: ast.expr, term: Term) -> str:
+    """Return how to write an expression as a number; empty for what has none."""
+    if isinstance(node, ast.Constant):
+        return f"write {node.value}" if isinstance(node.value, str) and node.value.isdecimal() else ""
+    text = ast.unparse(node)
+    return f"write whole({text}), or bytes({text}) for a size such as 512Mi" if term.kind in ("text", "any") else ""
 
 
 def _flag(text: str) -> Term:

@@ -21,7 +21,7 @@ from chartgen.linter.rules import RULES, SCHEMAS, UNIQUE
 from chartgen.linter.source_lines import script_line, template_line
 
 # Errors of rules on fields with the wrong type; `objects-fit-their-schema` reports the type.
-_MISSHAPEN = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
+MISSHAPEN = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 class Inspection:
@@ -152,7 +152,7 @@ def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[str, Manifest, 
         try:
             for number, complaint in rule.function([each.data for each in release.manifests]):
                 yield rule.id, release.manifests[number], complaint
-        except _MISSHAPEN as error:
+        except MISSHAPEN as error:
             yield UNFINISHED, release.manifests[0], _unanswered(rule, error)
         return
     for manifest, new in zip(release.manifests, release.new, strict=True):
@@ -160,7 +160,7 @@ def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[str, Manifest, 
         try:
             for complaint in rule.function(manifest.data, *versions) if new else ():
                 yield rule.id, manifest, complaint
-        except _MISSHAPEN as error:
+        except MISSHAPEN as error:
             yield UNFINISHED, manifest, _unanswered(rule, error)
 
 

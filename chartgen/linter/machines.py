@@ -1,19 +1,25 @@
-"""The values of a target without presets: its defaults, or its site file's example, for one machine and for two."""
+"""Values that lint makes for a target: its defaults, or its site file's example, for two machines of each type."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from chartgen.checks import check, place
+from chartgen.checks import check, effective_values, place
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import NOT_RENDERED, Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values, load_values
+from chartgen.helm.yaml import Plain
+from chartgen.linter.sources import is_users
 
 RULE = "several-machines-are-rendered"
 HINT = "give values for several machines, with -f or as presets; or a target whose defaults allow them"
 SEVERAL = "nodes=2"
+EACH_TYPE = "machine-types-are-rendered"
+EACH_TYPE_HINT = "keep values for it as a preset that sets machineType, or pass them with -f"
 
 
 def refused_defaults(chart: Chart) -> Finding | None:
@@ -37,7 +43,7 @@ def several_machines(chart: Chart, site: Path | None = None) -> Values | Finding
         chart: The chart.
         site: A site file that it needs besides its defaults.
     """
-    if not _is_run_chart(chart):
+    if not is_run_chart(chart):
         return None
     values = load_values([site] if site else [], set_values=[SEVERAL])
     error = _first_error(chart, values)
@@ -47,8 +53,62 @@ def several_machines(chart: Chart, site: Path | None = None) -> Values | Finding
     return Finding(RULE, Problem(message, *place(chart, load_values(), ("nodes",)), HINT), "unchecked", "nodes")
 
 
+def each_machine_type(
+    chart: Chart, started: Sequence[dict[str, Plain]], site: Path | None = None
+) -> Iterator[tuple[str, Values] | Finding]:
+    """Yield values for each machine type of a run chart's target, with a name; a finding for a type that refuses them.
+
+    Args:
+        chart: The chart.
+        started: Values that are rendered anyway: their machine types are left out if they have several machines.
+        site: A site file that the chart needs besides its defaults.
+    """
+    origin = origin_of(chart)
+    if not isinstance(origin, Composed) or origin.setup:
+        return
+    known = [effective_values(chart, Values(each)) for each in started]
+    rendered = {given["machineType"] for given in known if given["nodes"] > 1}
+    for name in origin.target.machines:
+        if name not in rendered and (
+            found := _machine_type(chart, name, site, {each["machineType"] for each in known})
+        ):
+            yield found
+
+
+def _machine_type(
+    chart: Chart, name: str, site: Path | None, alone: Collection[str]
+) -> tuple[str, Values] | Finding | None:
+    """Return values for two machines of a type, or for one where two are refused; None if one is rendered anyway."""
+    refused: list[Finding] = []
+    for nodes in (SEVERAL, "nodes=1"):
+        files = [site] if site else []
+        values = load_values(files, set_json=[f"machineType={json.dumps(name)}"], set_values=[nodes])
+        error = _first_error(chart, values)
+        if not error:
+            return f"machineType={name},{nodes}", values
+        if name in alone:
+            return None
+        refused.append(error)
+    message = f"lint does not render machine type {name}, because its values refuse it: {refused[0].problem.message}"
+    problem = Problem(message, *row(chart, name), EACH_TYPE_HINT)
+    return Finding(EACH_TYPE, problem, "unchecked", "machineType")
+
+
+def row(chart: Chart, name: str, *keys: str | int) -> tuple[Path | str | None, int, int]:
+    """Return the place of a machine type in the user's target, or of the value in a chart of chartgen's targets."""
+    origin = origin_of(chart)
+    if isinstance(origin, Composed) and is_users(origin.target.path):
+        return origin.target.path, *origin.target.document.position(("machines", name, *keys))
+    return place(chart, load_values(), ("machineType",))
+
+
+def machine_type(chart: Chart, data: dict[str, Plain]) -> str:
+    """Return the machine type of a run chart's values."""
+    return str(effective_values(chart, Values(data))["machineType"])
+
+
 def _first_error(chart: Chart, values: Values) -> Finding | None:
-    if not _is_run_chart(chart):
+    if not is_run_chart(chart):
         return None
     try:
         found = check(chart, values)
@@ -59,6 +119,7 @@ def _first_error(chart: Chart, values: Values) -> Finding | None:
     return next((each for each in found if each.severity == "error"), None)
 
 
-def _is_run_chart(chart: Chart) -> bool:
+def is_run_chart(chart: Chart) -> bool:
+    """Report whether a chart is the run chart of a known target."""
     origin = origin_of(chart)
     return isinstance(origin, Composed) and not origin.setup

@@ -7,10 +7,13 @@ from pathlib import Path
 
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.provenance import Source
+from chartgen.errors import ChartgenError
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
+from chartgen.helm.program_errors import HelmError
 from chartgen.helm.yaml import read_text
 from chartgen.linter.ignores import ignored
+from chartgen.linter.render import told
 from chartgen.linter.scripts import UNREADABLE
 from chartgen.linter.sources import Sources, is_users
 
@@ -48,6 +51,13 @@ def placed(finding: Finding, folder: Path | None, sources: Sources) -> Finding:
         problem = problem._replace(path=source.path, line=source.line, column=0)
     problem = problem._replace(hint="; ".join(filter(None, hints)))
     return replace(finding, problem=problem)
+
+
+def in_source(error: HelmError, chart: Chart) -> ChartgenError:
+    """Return an error of rendering with the places of the user's own fragments, where they made the lines."""
+    sources = Sources(chart)
+    found = (Finding("helm-template", told(problem, None)) for problem in error.problems)
+    return ChartgenError(placed(each, None, sources).problem for each in found)
 
 
 def _own_text(finding: Finding, path: str, sources: Sources) -> str:

@@ -8,9 +8,11 @@ from chartgen.linter.dependencies import HINT as DEPENDENCIES_HINT
 from chartgen.linter.dependencies import RULE as DEPENDENCIES
 from chartgen.linter.dumps import environment_is_not_printed
 from chartgen.linter.limits import UNFINISHED
+from chartgen.linter.machines import EACH_TYPE, EACH_TYPE_HINT
 from chartgen.linter.machines import HINT as ONE_MACHINE_HINT
 from chartgen.linter.machines import RULE as ONE_MACHINE
 from chartgen.linter.names import names_are_set
+from chartgen.linter.placement import LABELS, LABELS_HINT, RESOURCES, RESOURCES_HINT, TAINTS, TAINTS_HINT
 from chartgen.linter.policy import POLICY
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.scripts import scripts_are_sound, scripts_parse
@@ -76,6 +78,31 @@ STEP_RULES = (
         "A target without presets has defaults that allow one machine only, and one machine uses no network.",
         ONE_MACHINE_HINT,
         severity="unchecked",
+    ),
+    Rule(
+        EACH_TYPE,
+        "Lint renders each machine type of a target, for two machines or one; the defaults refuse this type.",
+        EACH_TYPE_HINT,
+        severity="unchecked",
+    ),
+    Rule(
+        TAINTS,
+        "Pods of a target do not tolerate a taint of one of its machine types, and stay Pending.",
+        TAINTS_HINT,
+        "kubernetes.io, Taints and Tolerations",
+    ),
+    Rule(
+        LABELS,
+        "Pods of a target require a label that one of its machine types does not have, and stay Pending. Labels that "
+        "the values name are not compared: they are those of a site.",
+        LABELS_HINT,
+        "kubernetes.io, Assigning Pods to Nodes",
+    ),
+    Rule(
+        RESOURCES,
+        "A pod of a target requests more of a resource, such as GPUs, adapters or memory, than its machine type has.",
+        RESOURCES_HINT,
+        "kubernetes.io, Resource Management for Pods and Containers",
     ),
     Rule(
         FOREIGN,

@@ -213,7 +213,8 @@ def _level(chart: Chart) -> Level:
 def _target(name: str, settings: Settings) -> Target:
     names = settings.library.names("target")
     if name not in names:
-        hint = did_you_mean(name, names) or "give a chart's folder or archive, a values file or a target"
+        known = "give a chart's folder or archive, a values file or a target, with --path one of your own"
+        hint = did_you_mean(name, names) or known
         raise UsageError(Problem(f"{name!r} is neither a folder, a file nor a target", hint=hint))
     return load_target(name, settings.library)
 

@@ -26,9 +26,10 @@ from chartgen.linter.determinism import banned_functions, builds_differ
 from chartgen.linter.differences import AGAIN, UPGRADED, asks_for_upgrade, differences
 from chartgen.linter.dumps import printing_files
 from chartgen.linter.ignores import without_reason
-from chartgen.linter.inspection import Inspection
+from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
-from chartgen.linter.machines import SEVERAL, refused_defaults, several_machines
+from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
+from chartgen.linter.placement import fitting, placed_pods, selected, tolerated
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import Preset, Refusal, Renderer, Rendering, told
@@ -155,6 +156,8 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     done.add("objects", lambda: inspection.read(done.renderings))
     for step in inspection.steps:
         done.add(step, partial(inspection.findings, step))
+    if is_run_chart(chart):
+        done.add("machines", lambda: _machines(done))
     done.add("release size", lambda: _sizes(done, inspection))
 
 
@@ -182,6 +185,13 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
             yield several
         elif several:
             work.start(Preset(SEVERAL, several.data))
+    if subject.bare:
+        for each in each_machine_type(chart, work.started(), site):
+            if isinstance(each, Finding):
+                yield each
+            else:
+                name, values = each
+                work.start(Preset(name, values.data), once=True)
 
 
 def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator[Finding]:
@@ -198,6 +208,13 @@ def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator
         if all(each.severity != "error" for each in found):
             files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
             work.start(Preset(name, values.data, files[-1] if files else "values.yaml"))
+
+
+def _machines(done: Examination) -> Iterator[Finding]:
+    chart = done.subject.chart
+    with suppress(ChartgenError, *MISSHAPEN):  # other steps report broken YAML and fields of a wrong type
+        pods = placed_pods(chart, done.renderings)
+        yield from (each for rule in (tolerated, selected, fitting) for each in rule(chart, pods))
 
 
 def _without_schema(chart: Chart) -> Chart:
@@ -218,19 +235,31 @@ class _Work:
         self.library = _is_library(chart)
         self.lints: list[Future[list[Finding]]] = []
         self.templates: list[tuple[Preset, list[Future[Rendering | Refusal]]]] = []
+        self.machines: list[Future[Rendering | Refusal]] = []
         self.renderings: list[Rendering] = []
 
-    def start(self, preset: Preset) -> None:
+    def start(self, preset: Preset, *, once: bool = False) -> None:
         """Start lint and render with values; a library chart renders nothing.
+
+        Args:
+            preset: The values.
+            once: Whether one render, for the newest Kubernetes, is enough.
 
         The lint of Helm 3 always applies a schema (3.22.0, pkg/lint/rules/values.go), so it is left out if a schema
         must not be used.
         """
+        if once:
+            self.machines.append(self.renderer.template(preset, self.versions[-1]))
+            return
         if self.renderer.schemas or self.renderer.helm.version >= (4,):
             self.lints.append(self.renderer.lint(preset.data, self.versions[-1]))
         if not self.library:
             running = [self.renderer.template(preset, each) for each in self.versions]
             self.templates.append((preset, running))
+
+    def started(self) -> list[dict[str, Plain]]:
+        """Return the values of the started renders."""
+        return [preset.data for preset, _ in self.templates]
 
     def linted(self) -> Iterator[Finding]:
         """Return the findings of `helm lint`, except those that a missing dependency explains."""
@@ -251,6 +280,12 @@ class _Work:
                     refused.append(answer)
             if texts:
                 yield from self._compared(self.renderings[-1], texts, preset)
+        for template in self.machines:
+            answer = template.result()
+            if isinstance(answer, Rendering):
+                self.renderings.append(answer)
+            else:
+                refused.append(answer)
         yield from refusals(refused, self.missing, asks=not _is_ours(self.chart))
         yield from about_missing(self.chart, self.missing, rendered=self.library or bool(self.renderings))
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from chartgen.errors import ChartgenError
 from chartgen.kube import JOB, POD, Cluster, Object, wait_for
+from chartgen.kube.node_pool import OWNER
 from chartgen.programs import Progress
-from chartgen.rehearsal.simulated_nodes import OWNER
 from chartgen.releases.status.readout import Verdict, look
 from chartgen.releases.status.watch import wait_for_verdict
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.node_pools import PODS_OF_A_NODE, node_pool
 from chartgen.composer.origin import Composed
-from chartgen.composer.target import Machine, Target
+from chartgen.composer.target import Target
 from chartgen.data.compatibility import lock
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
@@ -19,6 +20,7 @@ from chartgen.helm.program_errors import HelmError
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, Object, connect
 from chartgen.kube.controllers import INSTALLED, group_of
+from chartgen.kube.node_pool import NodePool
 from chartgen.kube.workloads import api_versions
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
@@ -28,8 +30,14 @@ from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.engine_get import get
 from chartgen.rehearsal.judging import judge, patience
 from chartgen.rehearsal.sandbox import Sandbox, up
-from chartgen.rehearsal.simulated_nodes import NodePool, create_machines, delete_machines
-from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_runtimes
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.rehearsal.storage import (
+    foreign_claims,
+    foreign_classes,
+    foreign_drivers,
+    foreign_runtimes,
+    simulated_driver,
+)
 from chartgen.releases import helm_release as releases
 from chartgen.releases.plan import Plan, plan_release
 from chartgen.releases.status.readout import Verdict
@@ -45,10 +53,8 @@ CONTROLLERS = (
     *((group, "devices") for group in _DEVICES),
 )
 SETUP_RELEASE = "setup"
-# The kubelet's default limit, which clouds keep or lower.
-_PODS_OF_A_NODE = "110"
 # A common machine for pods without GPUs: an MPI master, or the pods of a data program.
-_CPU_CAPACITY = {"cpu": "16", "memory": "64Gi", "pods": _PODS_OF_A_NODE}
+_CPU_CAPACITY = {"cpu": "16", "memory": "64Gi", "pods": PODS_OF_A_NODE}
 
 
 @dataclass(frozen=True)
@@ -77,7 +83,7 @@ class Stage:
         controllers: Names of the controllers.
         setup: The setup chart; None without a setup.
         values: The user's layers, also for the setup chart.
-        stand_ins: Replacements for claims, storage and runtime classes of the cluster: kind and name -> manifests.
+        stand_ins: Replacements for claims, classes and drivers of the cluster: kind and name -> manifests.
         device_classes: Classes of the devices that the run claims.
     """
 
@@ -201,11 +207,13 @@ def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, m
     setup = compose_setup(target, chart.origin.workload if isinstance(chart.origin, Composed) else None)
     made = objects(render(setup, SETUP_RELEASE, "default", values.data)) if setup else []
     every = [*made, *objects(render(chart, planned.release, planned.namespace, values.data))]
-    stand_ins = {f"claim {name}": each for name, each in foreign_claims(every, planned.namespace).items()}
-    stand_ins |= {f"storage class {name}": [each] for name, each in foreign_classes(every).items()}
+    claims, classes = foreign_claims(every, planned.namespace), foreign_classes(every)
+    stand_ins = {f"claim {name}": [simulated_driver(), *each] for name, each in claims.items()}
+    stand_ins |= {f"storage class {name}": [simulated_driver(), each] for name, each in classes.items()}
     stand_ins |= {f"runtime class {name}": [each] for name, each in foreign_runtimes(every).items()}
     versions = planned.apis | api_versions([*made, *chain.from_iterable(stand_ins.values())])
     apis = versions | {group_of(each) for each in versions}
+    stand_ins |= {f"CSI driver {name}": [each] for name, each in foreign_drivers(every).items()}
     controllers = tuple(dict.fromkeys(name for api, name in CONTROLLERS if api in apis))
     others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
     machine = target.machines[planned.machine]
@@ -230,12 +238,6 @@ def assumed(target: Target, planned: Plan) -> dict[str, str]:
     """Return requests of pods that the target's machine does not list, such as adapters of another device plugin."""
     listed = target.machines[planned.machine].capacity
     return {name: size for name, size in planned.requests.items() if planned.gpus and name not in listed}
-
-
-def node_pool(machine: Machine, count: int) -> NodePool:
-    """Return the description of simulated machines of a type."""
-    labels = {"node.kubernetes.io/instance-type": machine.name, **machine.labels}
-    return NodePool(machine.name, count, {**machine.capacity, "pods": _PODS_OF_A_NODE}, labels, machine.taints)
 
 
 def install_setup(stage: Stage, place: releases.Place, progress: Progress | None = None) -> None:

@@ -14,13 +14,14 @@ from typing import Any
 
 from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.files import replace_file
+from chartgen.kube.node_pool import NodePool
 from chartgen.programs import Progress, cache_dir
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import RUN_SECONDS, ControlPlane
 from chartgen.rehearsal.folders import cache_lock, is_alive
 from chartgen.rehearsal.processes import end_detached
-from chartgen.rehearsal.simulated_nodes import NodePool, count_machines, create_machines
+from chartgen.rehearsal.simulated_nodes import count_machines, create_machines
 
 # A kubeconfig without a cluster; a missing file would lead to the cluster of the surrounding pod.
 NOWHERE = Path(__file__).parent.parent / "data" / "no-sandbox.yaml"
@@ -39,7 +40,7 @@ class Sandbox:
         folder: Its files and logs; removed by `down`.
         pid: Its supervisor's process id.
         controllers: Its controllers.
-        machines: Number of simulated machines that count; see `simulated_nodes.NodePool`.
+        machines: Number of simulated machines that count; see `NodePool`.
         started: Start time.
     """
 

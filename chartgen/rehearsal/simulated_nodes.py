@@ -2,51 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable
 
 from chartgen.errors import MissingToolError, Problem
 from chartgen.kube import NODE, Cluster, ClusterError, Object
+from chartgen.kube.node_pool import OWNER, NodePool
 from chartgen.programs import Progress
 
-# The label of every simulated machine.
-OWNER = {"app.kubernetes.io/managed-by": "chartgen"}
 _LISTED_PER_SECOND = 1000  # longer intervals for more nodes, because repeated lists load the API server
-_LONGEST_NAME = 63  # of a label's value, because kubernetes.io/hostname contains the node's name
-
-
-@dataclass(frozen=True)
-class NodePool:
-    """Machines of one type.
-
-    Args:
-        name: Prefix of their names, <name>-0, <name>-1, ...; characters invalid in a node name become dashes.
-        count: Number of machines.
-        capacity: Quantities by resource, such as {"nvidia.com/gpu": "8", "cpu": "208", "pods": "110"}.
-        labels: Node labels beside hostname, os and arch; `{index}` in a value is the machine's number.
-        taints: Node taints, each {"key", "value", "effect"}.
-        counted: Whether reports count them as machines of the run.
-    """
-
-    name: str
-    count: int
-    capacity: Mapping[str, str]
-    labels: Mapping[str, str] = field(default_factory=dict)
-    taints: Sequence[Mapping[str, str]] = ()
-    counted: bool = True
-
-    @property
-    def names(self) -> list[str]:
-        """Return the names of the machines."""
-        # OCI shapes such as BM.GPU.H100.8 have capitals, Azure sizes such as Standard_ND96isr_H100_v5 underscores too.
-        longest = _LONGEST_NAME - len(f"-{self.count}")
-        # RFC 1123 subdomain: each part between dots begins and ends with a letter or digit
-        parts = re.sub(r"[^a-z0-9.]+", "-", self.name.lower())[:longest].split(".")
-        prefix = ".".join(filter(None, (part.strip("-") for part in parts))) or "machine"
-        return [f"{prefix}-{number}" for number in range(self.count)]
 
 
 def count_machines(pools: Iterable[NodePool]) -> int:
@@ -72,7 +36,7 @@ def create_machines(
         MissingToolError: They do not become Ready: the cluster has no kwok.
     """
     pools = list(pools)
-    nodes = [_node(pool, number, name) for pool in pools for number, name in enumerate(pool.names)]
+    nodes = [node for pool in pools for node in pool.nodes()]
     names = [node["metadata"]["name"] for node in nodes]
     if progress:
         progress(f"creating {count_machines(pools)} simulated machines")
@@ -122,22 +86,6 @@ def _put(cluster: Cluster, node: Object) -> None:
         name = node["metadata"]["name"]
         cluster.patch(NODE, name, {key: node[key] for key in ("metadata", "spec")})
         cluster.patch(NODE, name, {"status": node["status"]}, subresource="status")
-
-
-def _node(pool: NodePool, number: int, name: str) -> dict[str, Any]:
-    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
-    own = {key: value.replace("{index}", str(number)) for key, value in pool.labels.items()}
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {**labels, **own, **OWNER},
-            "annotations": {"kwok.x-k8s.io/node": "fake"},  # mark for kwok in clusters with real nodes
-        },
-        "spec": {"taints": [dict(taint) for taint in pool.taints]},
-        "status": {"capacity": dict(pool.capacity), "allocatable": dict(pool.capacity)},
-    }
 
 
 def _is_ready(node: Object) -> bool:

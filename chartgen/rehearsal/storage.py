@@ -1,11 +1,11 @@
-"""Replacements for what a cluster has already: claims, storage classes, which give claims a volume, runtime classes."""
+"""Replacements for what a cluster has already: claims, storage and runtime classes, drivers of volumes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from chartgen.kube import CLAIM, STORAGE_CLASS, Object
+from chartgen.kube import CLAIM, CSI_DRIVER, STORAGE_CLASS, Object
 
 # Name of the replacement for the cluster's default class; no claim names it.
 DEFAULT_CLASS = "default"
@@ -76,6 +76,44 @@ def _mounted(data: Any) -> Iterator[str]:
     elif isinstance(data, list):
         for value in data:
             yield from _mounted(value)
+
+
+def foreign_drivers(objects: Iterable[Object]) -> dict[str, Object]:
+    """Return a replacement for each CSI driver that volumes and storage classes in objects name.
+
+    Args:
+        objects: Rendered objects.
+
+    Returns:
+        Name of the driver -> its manifest.
+    """
+    found = list(objects)
+    own = {item["metadata"]["name"] for item in found if item["kind"] == CSI_DRIVER.name}
+    classes = {item["provisioner"] for item in found if item["kind"] == STORAGE_CLASS.name}
+    named = {*_drivers(found), *(name for name in classes if not name.startswith("kubernetes.io/"))}
+    return {name: _driver(name) for name in sorted(named - own)}
+
+
+def simulated_driver() -> Object:
+    """Return the driver of the classes that this module makes."""
+    return _driver(_DRIVER)
+
+
+def _driver(name: str) -> Object:
+    head = {"apiVersion": CSI_DRIVER.api_version, "kind": CSI_DRIVER.name, "metadata": {"name": name}}
+    return {**head, "spec": {"attachRequired": False, "volumeLifecycleModes": ["Persistent", "Ephemeral"]}}
+
+
+def _drivers(data: Any) -> Iterator[str]:
+    """Yield the driver of each CSI volume at any depth."""
+    if isinstance(data, dict):
+        if isinstance(source := data.get("csi"), dict) and isinstance(source.get("driver"), str):
+            yield source["driver"]
+        for value in data.values():
+            yield from _drivers(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _drivers(value)
 
 
 def foreign_runtimes(objects: Iterable[Object]) -> dict[str, Object]:

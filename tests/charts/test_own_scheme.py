@@ -1,4 +1,4 @@
-"""A storage scheme of the user's own: sub-paths of its volume, roles that share one, mount options with spaces."""
+"""A storage scheme and a fabric of the user's own: sub-paths of a volume, roles that share one, claimed adapters."""
 
 from __future__ import annotations
 
@@ -50,3 +50,22 @@ def test_paths_are_sub_paths_of_a_shared_volume(tmp_path: Path) -> None:
     mounts = {each["mountPath"]: each for each in pod["containers"][0]["volumeMounts"]}
     found = {path: (mounts[path]["name"], mounts[path].get("subPath")) for path in ("/data", "/outputs", "/scratch")}
     assert found == {"/data": ("data", "data/sets"), "/outputs": ("data", "out"), "/scratch": ("scratch", None)}
+
+
+@pytest.mark.helm
+def test_a_fabric_of_ones_own_has_its_adapters_by_claims(tmp_path: Path) -> None:
+    """It declares no value of its own for that."""
+    ours = library(
+        tmp_path, {"mine/env.yaml": "- name: RAILS\n  value: all\n"}, "mine", "rdma-claims", gpu_only=("mine",)
+    )
+    fragment = ours / "fragments/mine/fragment.yaml"
+    fragment.write_text(f"{fragment.read_text()}provides: [fabric]\n")
+    (ours / "fragments/rdma-claims/fragment.yaml").unlink()
+    (ours / "fragments/rdma-claims").rmdir()
+    target = ours / "targets/box.yaml"
+    row = 'capacity: {nvidia.com/gpu: "8", cpu: "96", memory: 1Ti}'
+    target.write_text(target.read_text().replace(row, f"{row}\n    fabric: {{adapters: 6}}"))
+    found = objects(render(composed(ours), "my-run", "default", {"network": {"deviceClass": "rail.example.com"}}))
+    (template,) = (each for each in found if each["kind"] == "ResourceClaimTemplate")
+    (request,) = template["spec"]["spec"]["devices"]["requests"]
+    assert (request["exactly"]["deviceClassName"], request["exactly"]["count"]) == ("rail.example.com", 6)

@@ -107,6 +107,23 @@ def test_a_queue_covers_what_kueue_counts_claimed_devices_as() -> None:
     assert {"name": "example.com/channel", "nominalQuota": "4"} in group["flavors"][0]["resources"]
 
 
+@pytest.mark.parametrize(
+    ("given", "quota"),
+    [
+        ({"a4x-highgpu-4g": {"adapters": "4"}, "a4x-maxgpu-4g-metal": {"adapters": "8"}}, ("8", "16")),
+        ({"adapters": "4", "a4x-maxgpu-4g-metal": {"adapters": "8"}}, ("8", "16")),
+        ({"adapters": "4"}, ("8", "8")),
+    ],
+)
+def test_what_a_queue_has_more_may_depend_on_the_machine_type(given: dict[str, Any], quota: tuple[str, ...]) -> None:
+    for machine, expected in zip(("a4x-highgpu-4g", "a4x-maxgpu-4g-metal"), quota, strict=True):
+        sets = ("queue.name=q", "nodes=2", f"machineType={machine}")
+        more = (f"setup.quota.resources={json.dumps(given)}",)
+        (group,) = one("ClusterQueue", setup(*sets, files=(), name="gke-a4x", json=more))["spec"]["resourceGroups"]
+        assert {"name": "adapters", "nominalQuota": expected} in group["flavors"][0]["resources"]
+        assert machine not in group["coveredResources"]
+
+
 @pytest.mark.parametrize("name", TARGETS)
 def test_flavor_and_pods_have_the_same_tolerations_and_machine(name: str) -> None:
     flavor = one("ResourceFlavor", setup("queue.name=q", files=(), name=name))["spec"]

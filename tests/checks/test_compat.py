@@ -353,4 +353,7 @@ def test_check_and_chart_say_what_kueue_wants_of_device_claims(tmp_path: Path) -
     made = composed(folder)
     assert "deviceClassMappings" in made.files["README.md"]
     assert ("kueue-device-classes", "warning", "queue.name") in told(made, "queue.name=team")
+    for machine, count in (("box-8", 0), ("box-4", 1)):
+        found = told(made, "queue.name=team", f"setup.quota.resources.{machine}.channels=1k")
+        assert [each[0] for each in found].count("kueue-device-classes") == count
     assert told(made) == []

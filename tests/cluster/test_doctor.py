@@ -19,6 +19,7 @@ from preflight_cluster import HEAD, PLAIN, SPACE, apply, examined, found, opened
 from rendered import GPT3, VALUES, chart, setup_chart, target
 from userlib import chartgen
 
+from chartgen.composer.node_pools import node_pool
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
@@ -26,7 +27,6 @@ from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import load, require_map
 from chartgen.kube import JOBSET, NAMESPACE, SECRET, Cluster, Kind, Object, connect, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import node_pool
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases import helm_release
 from chartgen.releases.helm_release import Place

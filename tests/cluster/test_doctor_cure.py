@@ -12,11 +12,11 @@ from answers import answer
 from rendered import VALUES, chart, target
 from userlib import chartgen
 
+from chartgen.composer.node_pools import node_pool
 from chartgen.helm.values import load_values
 from chartgen.kube import CLUSTER_QUEUE, NAMESPACE, Cluster, wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import node_pool
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases import helm_release
 from chartgen.releases.helm_release import Place

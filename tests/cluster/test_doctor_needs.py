@@ -454,6 +454,63 @@ def test_the_runtime_class_of_the_pods(cluster: Cluster) -> None:
 
 
 @engines
+def test_the_secret_of_a_driver(cluster: Cluster) -> None:
+    item = run()
+    source = {"driver": "fs.csi.example.com", "nodePublishSecretRef": {"name": "keys-of-the-driver"}}
+    pod_spec(item)["volumes"] = [{"name": "data", "csi": source}]
+    assert found(cluster, "secrets", item)[0][:2] == ("fail", has("no secret keys-of-the-driver"))
+    apply(cluster, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys-of-the-driver"}})
+    assert status(cluster, "secrets", item) == ["pass"]
+
+
+def csi_driver(*modes: str) -> Object:
+    head = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "fs.csi.example.com"}}
+    return {**head, "spec": {"attachRequired": False, "volumeLifecycleModes": list(modes)}}
+
+
+@engines
+def test_the_driver_of_a_volume_of_the_pods(cluster: Cluster) -> None:
+    item = run()
+    pod_spec(item)["volumes"] = [{"name": "data", "csi": {"driver": "fs.csi.example.com"}}]
+    assert found(cluster, "storage-drivers", item)[0][:2] == ("fail", has("no CSIDriver fs.csi.example.com"))
+    for modes, expected in ((["Persistent"], "fail"), (["Ephemeral", "Persistent"], "pass")):
+        cluster.apply([csi_driver(*modes)])
+        assert status(cluster, "storage-drivers", item) == [expected]
+        cluster.delete_object(csi_driver())
+
+
+@engines
+@pytest.mark.parametrize("bound", [True, False])
+def test_the_driver_behind_a_claim(cluster: Cluster, bound: bool) -> None:
+    """Of its volume, or of its class; a machine's list of drivers counts as well as a CSIDriver."""
+    meta = {"metadata": {"name": "driven"}}
+    storage = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteMany"], "storageClassName": "driven"}
+    source = {"driver": "fs.csi.example.com", "volumeHandle": "one"}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", **meta, "spec": {**storage, "csi": source}}
+    made = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", **meta, "provisioner": "fs.csi.example.com"}
+    spec = {
+        "accessModes": ["ReadWriteMany"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "driven",
+    }
+    spec |= {"volumeName": "driven"} if bound else {}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **meta, "spec": spec}
+    cluster.apply([volume if bound else made])
+    apply(cluster, claim)
+    item = run()
+    pod_spec(item)["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": "driven"}}]
+    assert found(cluster, "storage-drivers", item)[0][:2] == ("warn", has("fs.csi.example.com"))
+    node = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "metadata": {"name": "ward-0"}}
+    listed = {**node, "spec": {"drivers": [{"name": "fs.csi.example.com", "nodeID": "ward-0", "topologyKeys": []}]}}
+    for proof in (csi_driver("Persistent"), listed):
+        cluster.apply([proof])
+        assert status(cluster, "storage-drivers", item) == ["pass"]
+        cluster.delete_object(proof)
+    cluster.delete_object({**claim, "metadata": {"name": "driven", "namespace": SPACE}})
+    cluster.delete_object(volume if bound else made)
+
+
+@engines
 def test_networks_of_gke(cluster: Cluster) -> None:
     item = run()
     template = item["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]

@@ -11,10 +11,10 @@ import pytest
 from rendered import target
 from userlib import chartgen
 
+from chartgen.composer.node_pools import node_pool
 from chartgen.helm import yaml
 from chartgen.kube import NAMESPACE, NODE
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import node_pool
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 
 SPACE = "surveyed"

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from chartgen.composer.assembly import compose
+from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import load_target
 from chartgen.kube import JOB, JOBSET, MPIJOB, POD, PYTORCHJOB, TRAINJOB, VOLCANO_JOB, Kind, Object, wait_for
 from chartgen.kube.workloads import gpus, outcome
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import node_pool
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases.status.failure import restarts as restarts_of
 from chartgen.releases.status.readout import look

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import Machine
 from chartgen.kube import NODE
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import node_pool
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 
 CAPACITY = {"nvidia.com/gpu": "8", "cpu": "96", "memory": "1800Gi"}

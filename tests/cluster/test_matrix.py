@@ -15,13 +15,14 @@ from pairs import PRESETS, TARGETS, WIRINGS, Run, chart_of, presets_of, runs_of
 
 from chartgen.checks import validate
 from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import Target, load_target
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.kube import NAMESPACE, Object, wait_for
+from chartgen.kube.node_pool import NodePool
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import node_pool
-from chartgen.rehearsal.simulated_nodes import NodePool, create_machines, delete_machines
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.storage import foreign_classes, foreign_runtimes
 from chartgen.releases.status.readout import look
 

@@ -25,7 +25,7 @@ from chartgen.kube import CLUSTER_QUEUE, NAMESPACE, NODE, wait_for
 from chartgen.rehearsal import rehearse as rehearsing
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.rehearse import Rehearsal, assumptions, rehearse
-from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_runtimes
+from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_drivers, foreign_runtimes
 from chartgen.releases.plan import Plan, plan_release
 from chartgen.releases.status.readout import Verdict
 
@@ -153,6 +153,16 @@ def test_runtime_classes_that_the_charts_do_not_make_are_simulated() -> None:
     own = {"kind": "RuntimeClass", "metadata": {"name": "own"}}
     pods = [{"kind": "Pod", "spec": {"containers": [], "runtimeClassName": name}} for name in ("nvidia", "own")]
     assert list(foreign_runtimes([own, {"kind": "JobSet", "spec": {"templates": pods}}])) == ["nvidia"]
+
+
+def test_drivers_that_the_charts_do_not_make_are_simulated() -> None:
+    own = {"kind": "CSIDriver", "metadata": {"name": "own.csi"}}
+    made = [
+        {"kind": "StorageClass", "metadata": {"name": name}, "provisioner": name}
+        for name in ("class.csi", "own.csi", "kubernetes.io/no-provisioner")
+    ]
+    pod = {"kind": "Pod", "spec": {"volumes": [{"name": "v", "csi": {"driver": "inline.csi"}}]}}
+    assert list(foreign_drivers([own, *made, pod])) == ["class.csi", "inline.csi"]
 
 
 def test_values_are_refused_before_anything_starts() -> None:

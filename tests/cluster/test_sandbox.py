@@ -17,8 +17,9 @@ from chartgen.rehearsal import sandbox
 from chartgen.rehearsal.processes import Processes
 
 UP = """
-from chartgen.rehearsal import sandbox, simulated_nodes
-sandbox.up("try", machines=[simulated_nodes.NodePool("m", 2, {"cpu": "8", "pods": "110"})])
+from chartgen.kube.node_pool import NodePool
+from chartgen.rehearsal import sandbox
+sandbox.up("try", machines=[NodePool("m", 2, {"cpu": "8", "pods": "110"})])
 """
 
 pytestmark = [pytest.mark.engines, pytest.mark.usefixtures("built_engines")]

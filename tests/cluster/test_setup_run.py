@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from rendered import VALUES, Objects, chart, one, rendered_setup, setup_chart, target
 
+from chartgen.composer.node_pools import node_pool
 from chartgen.helm.values import load_values
 from chartgen.kube import Cluster, wait_for
+from chartgen.kube.node_pool import NodePool
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import node_pool
-from chartgen.rehearsal.simulated_nodes import NodePool, create_machines, delete_machines
+from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases import helm_release
 from chartgen.releases.helm_release import Place
 from chartgen.releases.status.watch import wait_for_verdict

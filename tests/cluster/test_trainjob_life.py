@@ -12,6 +12,7 @@ from kubelet import kubelet_of
 from userlib import chartgen
 
 from chartgen.composer.assembly import compose_setup
+from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import load_target
 from chartgen.helm.manifests import objects, render
 from chartgen.kube import (
@@ -28,7 +29,6 @@ from chartgen.kube import (
     wait_for,
 )
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import node_pool
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases.status.readout import Verdict, look, read
 

@@ -16,10 +16,10 @@ import pytest
 from rendered import GPT3, chart, target
 
 from chartgen.composer.assembly import compose_setup
+from chartgen.composer.node_pools import node_pool
 from chartgen.kube import JOB, JOBSET, POD, Kind, wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import node_pool
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases.status.watch import wait_for_verdict
 

@@ -66,6 +66,19 @@ def test_plain_check_places_them_in_the_values_file(own: Path) -> None:
     assert "[of-fragment]" in ran.stdout
 
 
+def test_a_value_that_a_file_does_not_set_is_at_the_default(own: Path) -> None:
+    path = own / "fragments/mine/rules.yaml"
+    path.write_text(rule("wrong", key="steps", require="steps > 1000000"))
+    site, other = own / "site.yaml", own / "other.yaml"
+    site.write_text("nodes: 2\n")
+    other.write_text("steps: 9\n")
+    expected = {site: ("values.yaml", True), other: (str(other), False)}
+    for file, (place, is_unset) in expected.items():
+        ran = chartgen("check", "box", "--path", own, "-f", file, "--output", "json")
+        (found,) = (each for each in findings(ran.stdout) if each["rule"] == "wrong")
+        assert (found["path"], str(site) in found["hint"]) == (place, is_unset)
+
+
 def test_what_only_helm_knows_is_named(own: Path) -> None:
     assert chartgen("check", "box", "--path", own).stderr == ""
     own_text = own / "fragments" / "mine" / "validate.tpl"
@@ -122,6 +135,25 @@ def test_a_defect_is_one_line_with_its_place(own: Path, where: str) -> None:
         assert ran.exit_code == 1
         assert ran.output.count("\n") == 1
         assert f"{path}:1:{column}: require of rule wrong: unknown name wrold" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("require", "hint"),
+    [
+        ("precision == 4", "write whole(precision), or bytes(precision)"),
+        ("nodes < machine.fabric['rails']", "write whole(machine.fabric['rails'])"),
+        ("nodes * machine.capacity['cpu'] > 4", "write whole(machine.capacity['cpu'])"),
+        ("nodes == '4'", "write 4"),
+        ("nodes == 'four'", ""),
+        ("storage < 4", ""),
+    ],
+)
+def test_a_text_compared_with_a_number_has_a_hint(tmp_path: Path, require: str, hint: str) -> None:
+    ours = library(tmp_path, {"mine/rules.yaml": rule("wrong", require=require)})
+    ran = chartgen("check", "box", "--path", ours)
+    assert ran.exit_code == 1
+    assert ("; write " in ran.output) is bool(hint)
+    assert hint in ran.output
 
 
 # Text that would be code in a template, in a tag of chartgen's, in a printf or in YAML.

@@ -159,3 +159,11 @@ def test_every_line_of_a_chart_is_traced_to_the_line_that_made_it(name: str, set
                 compared += 1
                 assert text.strip() == written.strip(), source
     assert compared > 300
+
+
+@pytest.mark.helm
+def test_render_names_the_users_file_too(tmp_path: Path) -> None:
+    ours = library(tmp_path, {"mine/env.yaml": f"{ENV}- name: B\n  value: {{{{ .Values.no.such | quote }}}}\n"})
+    ran = chartgen("render", "box", "--path", ours)
+    assert (ran.exit_code, ran.output.count("\n")) == (1, 1)
+    assert f"{ours}/fragments/mine/env.yaml:4" in ran.output

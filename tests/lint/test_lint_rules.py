@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lint_seeds import SEEDS, SOUND, expected, plant
+from lint_seeds import SEEDS, SOUND, expected, identified_chart, plant
 
 from chartgen.findings import Finding
 from chartgen.linter import Subject, inspection, steps
@@ -24,18 +24,19 @@ named = pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed["rule"])
 
 def examined(folder: Path) -> Examination:
     read = read_chart(folder)
-    return examine(Subject(read.chart, folder, faults=read.findings))
+    return examine(Subject(identified_chart(read.chart, folder), folder, faults=read.findings))
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Examination]]:
     """Every seeded chart, and what lint finds in it."""
     root = tmp_path_factory.mktemp("repository")
+    (root / "charts").mkdir()
     for seed in SEEDS:
-        plant(seed, root / seed["rule"])
+        plant(seed, root / "charts" / seed["rule"])
     with ThreadPoolExecutor(2) as pool:
-        done = list(pool.map(examined, [root / seed["rule"] for seed in SEEDS]))
-    return {seed["rule"]: (root / seed["rule"], each) for seed, each in zip(SEEDS, done, strict=True)}
+        done = list(pool.map(examined, [root / "charts" / seed["rule"] for seed in SEEDS]))
+    return {seed["rule"]: (root / "charts" / seed["rule"], each) for seed, each in zip(SEEDS, done, strict=True)}
 
 
 def test_there_is_a_seed_for_every_rule() -> None:
@@ -113,6 +114,10 @@ STEPS = {
     "dependencies-are-there": "about_missing",
     "chart-is-rendered": "refusals",
     "several-machines-are-rendered": "several_machines",
+    "machine-types-are-rendered": "each_machine_type",
+    "pods-tolerate-their-machines": "tolerated",
+    "pods-select-their-machines": "selected",
+    "pods-fit-their-machines": "fitting",
     "helm-template": "_Work.rendered",
     "keys-are-unique": "Inspection._overwritten",
     "renders-are-identical": "_Work._compared",

@@ -41,6 +41,51 @@ def test_defaults_for_one_machine_are_reported(tmp_path: Path) -> None:
     assert findings(ours) == [("several-machines-are-rendered", "unchecked", "values.yaml")]
 
 
+SECOND = """\
+  box-4:
+    gpus: 4
+    gpu: h100-80gb
+    capacity: {nvidia.com/gpu: "4", cpu: "96", memory: 1Ti}
+    labels: {example.com/pool: four}
+fragments:"""
+FOUR = """\
+{{- if eq .Values.machineType "box-4" }}
+- name: RAILS
+  value: {{ include "<%= chart %>.nosuch" . }}
+{{- end }}
+"""
+
+
+def with_a_second_type(folder: Path, files: Mapping[str, str]) -> Path:
+    ours = library(folder, files, gpu_only=("mine",))
+    target = ours / "targets/box.yaml"
+    target.write_text(target.read_text().replace("fragments:", SECOND, 1))
+    return ours
+
+
+@pytest.mark.helm
+def test_each_machine_type_is_rendered(tmp_path: Path) -> None:
+    ours = with_a_second_type(tmp_path, {"mine/env.yaml": FOUR})
+    assert findings(ours) == [("helm-template", "error", str(ours / "fragments/mine/env.yaml"))]
+
+
+@pytest.mark.helm
+def test_pods_are_compared_with_each_row(tmp_path: Path) -> None:
+    """Not with labels that the values name, which are those of a site."""
+    pool = {"mine/nodeSelector.yaml": "example.com/pool: {{ .Values.pool }}\n",
+            "mine/values.yaml": "# -- Pool\npool: four\n",
+            "mine/values.schema.json": '{"properties": {"pool": {"type": "string"}}}'}  # fmt: skip
+    ours = with_a_second_type(tmp_path, pool)
+    assert findings(ours) == [("pods-select-their-machines", "error", str(ours / "targets/box.yaml"))]
+    assert findings(ours, "--set", "pool=mine") == []
+    assert len(findings(ours, "--set", "nodes=2")) == 1
+    assert findings(ours, "--set", "nodes=2,machineType=box-4") == []
+    write(
+        ours / "values", {"box/mine.yaml": "pool: mine\nnodes: 2\n", "box/other.yaml": "{machineType: box-4, nodes: 2}"}
+    )
+    assert findings(ours) == [("pods-select-their-machines", "error", str(ours / "targets/box.yaml"))]
+
+
 SITE_RULE = json.dumps(
     [{"id": "own-project", "meaning": "m", "source": "s", "key": "mine.project", "require": "mine.project != ''",
       "message": "is empty", "hint": "set it"}]

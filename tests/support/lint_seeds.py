@@ -13,7 +13,10 @@ from typing import Any
 from answers import findings
 
 from chartgen.composer.assembly import compose
+from chartgen.composer.library import open_library
+from chartgen.composer.origin import identified
 from chartgen.composer.target import load_target
+from chartgen.helm.chart import Chart
 from chartgen.helm.program import find_helm
 from chartgen.helm.yaml import load_file
 
@@ -27,12 +30,32 @@ LABELS = """\
     app.kubernetes.io/managed-by: {{ .Release.Service }}
     helm.sh/chart: sound-0.1.0
 """
+# A target of a user's own, with the row of a second machine type that a seed changes.
+TARGET = """\
+description: Machines of a seed
+platform: onprem
+workload: job
+machines:
+  first: &row {gpus: 8, gpu: h100-80gb, capacity: {nvidia.com/gpu: "8", cpu: "96", memory: 1Ti}, labels: {pool: gpu}}
+  second: ROW
+fragments: [nvidia-gpu, machine-labels, infiniband, storage, storage-memory]
+launchers: [nemo-1]
+values:
+  machineLabels: {pool: gpu}
+  network: {interface: infiniband, resource: ""}
+  parallelism: {tensor: 4}
+sources: [the test]
+"""
 SEEDS: list[dict[str, Any]] = load_file(FOLDER / "seeds.yaml").data  # type: ignore[assignment]
 
 
 def plant(seed: dict[str, Any], folder: Path) -> None:
     """Write the sound chart, or a target's, with the seed's defect."""
-    if "target" in seed:
+    if "row" in seed:
+        (_library(folder) / "targets").mkdir(parents=True, exist_ok=True)
+        (_library(folder) / f"targets/{seed['rule']}.yaml").write_text(TARGET.replace("ROW", seed["row"]))
+        compose(load_target(seed["rule"], open_library([_library(folder)]))).write(folder)
+    elif "target" in seed:
         compose(load_target(seed["target"])).write(folder)
     else:
         shutil.copytree(SOUND, folder)
@@ -60,15 +83,26 @@ def plant(seed: dict[str, Any], folder: Path) -> None:
         file.write_text(f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: other\n{LABELS}{spec}")
 
 
+def _library(folder: Path) -> Path:
+    return folder.parent.parent / "library"
+
+
+def identified_chart(chart: Chart, folder: Path) -> Chart:
+    """Return the chart of a seeded folder, with the target of a seed with a `row`."""
+    own = _library(folder)
+    return identified(chart, open_library([own] if own.is_dir() else []))
+
+
 def expected(seed: dict[str, Any], folder: Path) -> tuple[str, str, int | None]:
     """Return rule, path and line of the one finding; None where the seed names no line."""
-    path = seed.get("in", seed.get("file", JOB))
+    own = _library(folder) / f"targets/{seed['rule']}.yaml"
+    path = own if "row" in seed else folder / seed.get("in", seed.get("file", JOB))
     line = None
     if "at" in seed:
-        lines = (folder / path).read_text().splitlines()
+        lines = path.read_text().splitlines()
         lines_at = [number for number, text in enumerate(lines, 1) if seed["at"] in text]
         line = lines_at[-1 if seed.get("last") else 0]
-    return seed["rule"], str(folder / path), line
+    return seed["rule"], str(path), line
 
 
 class Repository:
@@ -77,6 +111,8 @@ class Repository:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.env = {**os.environ, "CHARTGEN_CACHE": str(root / ".cache"), "CHARTGEN_HELM": str(find_helm().executable)}
+        if (root / "library").is_dir():
+            self.env["CHARTGEN_PATH"] = str(root / "library")
 
     def lint(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return self.run("lint", "--level", "style", *arguments)

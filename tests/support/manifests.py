@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from chartgen.rehearsal.simulated_nodes import NodePool
+from chartgen.kube.node_pool import NodePool
 
 GPU = "nvidia.com/gpu"
 

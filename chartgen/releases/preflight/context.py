@@ -69,7 +69,11 @@ class PreflightContext:
 
     def makes(self, kind: str, name: str) -> bool:
         """Report whether the release itself makes an object."""
-        return any(item["kind"] == kind and item["metadata"]["name"] == name for item in self.objects)
+        return self.made(kind, name) is not None
+
+    def made(self, kind: str, name: str) -> Object | None:
+        """Return an object that the release itself makes; None when it does not."""
+        return next((each for each in self.objects if (each["kind"], each["metadata"]["name"]) == (kind, name)), None)
 
     @cached_property
     def run(self) -> Object | None:

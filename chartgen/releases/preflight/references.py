@@ -126,6 +126,8 @@ def _secrets(context: PreflightContext) -> dict[str, set[str]]:
         for volume in pods.spec.get("volumes", ()):
             if "secret" in volume and not volume["secret"].get("optional"):
                 found.setdefault(volume["secret"]["secretName"], set())
+            if reference := (volume.get("csi") or {}).get("nodePublishSecretRef"):
+                found.setdefault(reference["name"], set())
     return found
 
 

@@ -29,13 +29,20 @@ nvidia.com/gpu: {{ include "onprem-p8000.gpusPerNode" . | quote }}
 
 {{/*
 What a queue may hand out, as {resource: quantity}: all of setup.quota.nodes machines, or of as many as the run has, with
-every other resource that pods of these values request.
+every other resource that pods of these values request. setup.quota.resources adds to what a machine has, a map by the name
+of a machine type only to that type.
 */}}
 {{- define "onprem-p8000.quota" -}}
 {{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
 {{- $machine := include "onprem-p8000.machine" . | fromJson }}
 {{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) . }}
-{{- $each := merge (dict) (.Values.setup.quota.resources | default (dict)) $machine.capacity }}
+{{- $each := dict }}
+{{- $given := .Values.setup.quota.resources | default dict }}
+{{- with get $given .Values.machineType }}{{ if kindIs "map" . }}{{ $each = merge $each . }}{{ end }}{{ end }}
+{{- range $name, $quantity := $given }}
+{{- if not (or (kindIs "map" $quantity) (hasKey $each $name)) }}{{ $_ := set $each $name $quantity }}{{ end }}
+{{- end }}
+{{- $each = merge $each $machine.capacity }}
 {{- $_ := merge $each (include "onprem-p8000.slot.resourceLimits" $run | fromYaml) }}
 {{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
 {{- with .resources }}

@@ -1,0 +1,189 @@
+"""What a fragment, a launcher or a preset consists of, for those who want to use it or to copy its idea."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chartgen.composer.fragment import load_fragment
+from chartgen.composer.launcher import load_launcher
+from chartgen.composer.library import Library
+from chartgen.composer.presets import described, overlays, preset_layers, presets
+from chartgen.composer.rules import FILE, read_rules
+from chartgen.composer.value_docs import rows
+from chartgen.helm import gotemplate
+from chartgen.helm.values import load_values
+from chartgen.helm.yaml import load, read_text
+
+# In the order in which a name is looked up.
+KINDS = ("target", "fragment", "launcher", "preset")
+
+
+@dataclass(frozen=True)
+class ValueFacts:
+    """One value.
+
+    Args:
+        key: Its dotted key.
+        default: Its default as JSON.
+        meaning: Its description.
+    """
+
+    key: str
+    default: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class FragmentFacts:
+    """A fragment: what `fragment.yaml` states, its files, and its values and rules.
+
+    Args:
+        name: Its name.
+        description: Its description.
+        applies_to: `gpu` or `always`.
+        workloads: The workload kinds that it works with; empty for all.
+        provides: Capabilities that it provides, beside its own name.
+        requires: Fragments or capabilities that it requires.
+        conflicts: Fragments or capabilities that must not be listed beside it.
+        files: Its slots, and its objects in `manifests/` and `setup/`.
+        values: Its values.
+        rules: Ids of its rules.
+    """
+
+    name: str
+    description: str
+    applies_to: str
+    workloads: list[str]
+    provides: list[str]
+    requires: list[str]
+    conflicts: list[str]
+    files: list[str]
+    values: list[ValueFacts]
+    rules: list[str]
+
+
+@dataclass(frozen=True)
+class LauncherFacts:
+    """A launcher: what `launcher.yaml` states, and its values and rules.
+
+    Args:
+        name: Its name.
+        description: Its description.
+        task: train, data or test.
+        processes: gpu (one for each), workers or one.
+        image: Its default image.
+        program: Path of its program in the image.
+        precisions: The values of `precision` that it can train in.
+        values: Its values below `launchers.NAME`, beyond those that all launchers have.
+        rules: Ids of its rules.
+    """
+
+    name: str
+    description: str
+    task: str
+    processes: str
+    image: str
+    program: str
+    precisions: list[str]
+    values: list[ValueFacts]
+    rules: list[str]
+
+
+@dataclass(frozen=True)
+class PresetFacts:
+    """A preset.
+
+    Args:
+        name: Its name.
+        description: The first sentence of its comments.
+        values: Its values; with a target those of the overlay above them.
+        overlays: The targets for which a folder has an overlay.
+    """
+
+    name: str
+    description: str
+    values: dict[str, Any]
+    overlays: list[str]
+
+
+def kinds_of(name: str, library: Library) -> list[str]:
+    """Return the kinds of definitions that have a name, in the order in which it is looked up."""
+    known = {kind: library.names(kind) for kind in KINDS if kind != "preset"} | {"preset": [*presets(library)]}
+    return [kind for kind in KINDS if name in known[kind]]
+
+
+def every_name(library: Library) -> list[str]:
+    """Return the names of all targets, fragments, launchers and presets."""
+    named = [name for kind in KINDS if kind != "preset" for name in library.names(kind)]
+    return sorted({*named, *presets(library)})
+
+
+def describe_fragment(name: str, library: Library) -> FragmentFacts:
+    """Return the facts of a fragment.
+
+    Raises:
+        ChartgenError: Problems of its files.
+    """
+    found = load_fragment(library.find("fragment", name))
+    files = [
+        *found.slots,
+        *(f"manifests/{each}" for each in found.manifests),
+        *(f"setup/{each}" for each in found.setup),
+    ]
+    return FragmentFacts(
+        name=name,
+        description=found.description,
+        applies_to="gpu" if found.gpu_only else "always",
+        workloads=[*found.workloads],
+        provides=sorted(found.provides - {name}),
+        requires=[*found.requires],
+        conflicts=[*found.conflicts],
+        files=files,
+        values=_values(found.path),
+        rules=_rules(found.path),
+    )
+
+
+def describe_launcher(name: str, library: Library) -> LauncherFacts:
+    """Return the facts of a launcher.
+
+    Raises:
+        ChartgenError: Problems of its files.
+    """
+    found = load_launcher(library.find("launcher", name))
+    return LauncherFacts(
+        name=name,
+        description=found.description,
+        task=found.task,
+        processes=found.processes,
+        image=found.default_image,
+        program=found.program,
+        precisions=[*found.precisions],
+        values=_values(found.path, f"launchers.{name}."),
+        rules=_rules(found.path),
+    )
+
+
+def describe_preset(name: str, library: Library, target: str = "") -> PresetFacts:
+    """Return the facts of a preset; with a target its values under those of the target's overlay.
+
+    Raises:
+        ChartgenError: A file is not YAML.
+    """
+    files = preset_layers(name, target, library)
+    return PresetFacts(name, described(files[0]), load_values(files).data, overlays(name, library))
+
+
+def _values(folder: Path, before: str = "") -> list[ValueFacts]:
+    file = folder / "values.yaml"
+    if not file.is_file():
+        return []
+    text = read_text(file)
+    table = rows(text, load(gotemplate.mask(text) if "<%" in text else text, file))
+    return [ValueFacts(f"{before}{row.key}", row.default, row.meaning) for row in table]
+
+
+def _rules(folder: Path) -> list[str]:
+    return list(dict.fromkeys(rule.id for rule in read_rules(folder / FILE)))

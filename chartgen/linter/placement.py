@@ -1,0 +1,111 @@
+"""Whether the pods that a target renders run on the machines that its rows describe: taints, labels, resources.
+
+A label or resource that the given values name is not compared: it is the site's, and rows describe the cloud's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from chartgen.composer.node_pools import node_pool
+from chartgen.composer.origin import Composed, origin_of
+from chartgen.composer.target import Machine
+from chartgen.errors import Problem
+from chartgen.findings import Finding
+from chartgen.helm.chart import Chart
+from chartgen.kube import Object
+from chartgen.kube.pods import Pods, pods_of
+from chartgen.kube.quantities import show
+from chartgen.kube.scheduling import has_label, is_selected, offers, untolerated, wanted_labels
+from chartgen.linter.machines import machine_type, row
+from chartgen.linter.render import Rendering
+
+TAINTS = "pods-tolerate-their-machines"
+TAINTS_HINT = "tolerate it in tolerations.yaml of a fragment, or correct the row"
+LABELS = "pods-select-their-machines"
+LABELS_HINT = "write the label into the row, or correct nodeSelector.yaml or affinity.yaml of a fragment"
+RESOURCES = "pods-fit-their-machines"
+RESOURCES_HINT = "correct capacity of the row, or what fragments and containers request"
+# Values that lint itself sets.
+_CHOSEN = ("machineType", "nodes")
+
+
+class Placed(NamedTuple):
+    """Pods with GPUs of one rendering, and a machine of their type.
+
+    Args:
+        pods: The pods.
+        machine: The row of their machine type.
+        node: The machine, as a Node object.
+        given: Keys and values that the rendering's values contain, apart from those that lint sets.
+    """
+
+    pods: Pods
+    machine: Machine
+    node: Object
+    given: frozenset[str]
+
+
+def placed_pods(chart: Chart, renderings: Sequence[Rendering]) -> list[Placed]:
+    """Return the pods with GPUs of a target's run chart, each with a machine of its type; nothing for other charts."""
+    origin = origin_of(chart)
+    if not isinstance(origin, Composed) or origin.setup:
+        return []
+    found = []
+    for rendering in {each.preset.name: each for each in renderings}.values():
+        data = rendering.preset.data
+        machine = origin.target.machines[machine_type(chart, data)]
+        (node,) = node_pool(machine, 1).nodes()
+        given = frozenset(_words({key: value for key, value in data.items() if key not in _CHOSEN}))
+        pods = pods_of(each.data for each in rendering.manifests)
+        found += [Placed(each, machine, node, given) for each in pods if _uses_gpus(each)]
+    return found
+
+
+def tolerated(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
+    """Report the taints of machine types that their pods do not tolerate."""
+    for pods, machine, node, _ in placed:
+        for taint in untolerated(node, pods.spec.get("tolerations") or ()):
+            message = f"its pods do not tolerate the taint {taint} of {machine.name}"
+            yield Finding(TAINTS, Problem(message, *row(chart, machine.name, "taints"), TAINTS_HINT))
+
+
+def selected(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
+    """Report the labels that pods require and their machine type does not have."""
+    for pods, machine, node, given in placed:
+        rules = {} if is_selected(node, pods.spec) else wanted_labels(pods.spec)
+        for text, rule in rules.items():
+            if not has_label(node, rule) and given.isdisjoint({rule["key"], *rule.get("values", ())}):
+                message = f"its pods require the label {text}, which {machine.name} does not have"
+                yield Finding(LABELS, Problem(message, *row(chart, machine.name, "labels"), LABELS_HINT))
+
+
+def fitting(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
+    """Report requests that a machine type does not fulfil: more than it has, or a device that its row does not list."""
+    for pods, machine, node, given in placed:
+        offered = offers(node)
+        for name, asked in pods.requests.items():
+            has = offered.get(name, Fraction(0) if "/" in name and name not in given else asked)
+            if asked > has:
+                offer = f"has {show(has, name)}" if name in offered else "has none"
+                message = f"a pod requests {show(asked, name)} {name}, of which {machine.name} {offer}"
+                yield Finding(RESOURCES, Problem(message, *row(chart, machine.name, "capacity"), RESOURCES_HINT))
+
+
+def _uses_gpus(pods: Pods) -> bool:
+    return any(name.endswith("/gpu") for name in pods.devices)
+
+
+def _words(data: object) -> Iterator[str]:
+    """Yield every key and every text of values."""
+    if isinstance(data, dict):
+        yield from data
+        for value in data.values():
+            yield from _words(value)
+    elif isinstance(data, list):
+        for value in data:
+            yield from _words(value)
+    elif isinstance(data, str):
+        yield data
