@@ -67,6 +67,8 @@ def each_machine_type(
     if not isinstance(origin, Composed) or origin.setup:
         return
     known = [effective_values(chart, Values(each)) for each in started]
+    if any(type(given.get("nodes")) is not int or "machineType" not in given for given in known):
+        return  # a chart of others that names a target
     rendered = {given["machineType"] for given in known if given["nodes"] > 1}
     for name in origin.target.machines:
         if name not in rendered and (
