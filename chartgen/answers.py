@@ -112,7 +112,7 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _record(record: type) -> dict[str, Any]:
     """Return the schema of a record; its docstring describes the keys."""
-    lines = _ARGUMENT.findall(record.__doc__ or "")
+    lines = [line for each in reversed(record.__mro__) for line in _ARGUMENT.findall(each.__doc__ or "")]
     told = {name: " ".join(text.split()).replace("None", "null") for name, text in lines}
     hints, properties = get_type_hints(record), {}
     for name, default in _members(record).items():

@@ -78,7 +78,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     from difflib import get_close_matches
 
     names = sorted(known)
-    near = get_close_matches(word, names, n=3, cutoff=0.6)
+    near = [name for name in names if name.casefold() == word.casefold()]
+    near = near or get_close_matches(word, names, n=3, cutoff=0.6)
     if near:
         return "did you mean " + " or ".join(near) + "?"
     return "known: " + ", ".join(names) if 0 < len(names) <= 12 else ""

@@ -1,4 +1,4 @@
-"""Make text from logs, files and clusters safe to show: it cannot steer a terminal, the reader or a CI runner."""
+"""Text to show: that of logs, files and clusters cannot steer a terminal, the reader or a CI runner."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ def one_line(text: str) -> str:
 def harmless(text: str) -> str:
     """Return visible text that no CI runner treats as a command."""
     return re.sub(_COMMAND, _disarmed, visible(text))
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as `1 pod` or `2 pods`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _escaped(match: re.Match[str]) -> str:

@@ -68,6 +68,7 @@ def _of_releases() -> dict[str, Shape]:
     from chartgen.releases.helm_release import Release
     from chartgen.releases.loss import Loss
     from chartgen.releases.preflight.result import Diagnosis
+    from chartgen.releases.status.overview import Glance
     from chartgen.releases.status.readout import Readout
     from chartgen.releases.status.stacks import Group
     from chartgen.releases.survival import Survival
@@ -86,7 +87,7 @@ def _of_releases() -> dict[str, Shape]:
         "diagnoses/v1": {"diagnoses": [Diagnosis]},
         "diff/v1": effect,
         "history/v1": {"revisions": [revision]},
-        "releases/v1": {"at": datetime, "releases": [Readout]},
+        "releases/v1": {"at": datetime, "releases": [Glance]},
         "removal/v1": Removal,
         "rollout/v1": {"action": str, "release": Release | None, "run": str, **effect},
         "stacks/v1": {"groups": [Group]},

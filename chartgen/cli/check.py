@@ -63,8 +63,14 @@ def check(
             say(f"{each} is not checked; --render checks it")
     elif all(found.severity != "error" for found in findings):
         findings += refusals(chart, values)
-    show = click.echo if output == "text" else emit
-    show(report(findings, output, checked=target), nl=False)
+    text = report(findings, output, checked=target)
+    if output == "text":
+        lines, end, total = text.rstrip("\n").rpartition("\n")
+        severities = {found.severity for found in findings}
+        colour = "red" if "error" in severities else "yellow" if severities else "green"
+        click.echo(f"{lines}{end}{click.style(total, fg=colour)}")
+    else:
+        emit(text, nl=False)
     if explain and all(found.rule != SCHEMA for found in findings):
         _explain(job_of(chart, values))
     sys.exit(exit_code(findings))

@@ -68,6 +68,18 @@ def _releases(ctx: click.Context) -> Iterable[str]:
         return sorted(item["metadata"]["labels"]["name"] for item in find_latest(cluster, namespace))
 
 
+def _gpus(_ctx: click.Context) -> Iterable[str]:
+    from chartgen.data.gpus import all_gpus
+
+    return all_gpus()
+
+
+def _models(_ctx: click.Context) -> Iterable[str]:
+    from chartgen.metrics.figures.published import model_names
+
+    return model_names()
+
+
 def complete_key(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
     """Return completions of the last key of a --set option, by the values of the target's chart."""
     done, comma, begun = incomplete.rpartition(",")
@@ -105,4 +117,6 @@ complete_definition = _completer(_definitions)
 complete_preset = _completer(_presets)
 complete_workload = _completer(_names("workload"))
 complete_sandbox = _completer(_sandboxes)
+complete_gpu = _completer(_gpus)
+complete_model = _completer(_models)
 complete_release = _completer(_releases)

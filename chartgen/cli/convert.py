@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from chartgen.cli.completion import complete_target
 from chartgen.cli.options import library, path_option, say
 from chartgen.visible import one_line
 
@@ -20,7 +21,12 @@ _PATH = click.Path(path_type=Path)
 @click.option("--config", type=_PATH, help="The recipe's NeMo configuration, which describes the model.")
 @click.option("--launcher", type=_PATH, help="The script that starts its program; default: launcher.sh beside VALUES.")
 @click.option("--set", "set_values", multiple=True, metavar="KEY=VALUE", help="A value that the README passes to Helm.")
-@click.option("--target", default="", help="Target of the overlay; default: the target with the recipe's machines.")
+@click.option(
+    "--target",
+    default="",
+    shell_complete=complete_target,
+    help="Target of the overlay; default: the target with the recipe's machines.",
+)
 @click.option("--machine", default="", help="Machine type, for recipes that do not name theirs.")
 @click.option("--name", help="Name of the workload; default: the model's, or the folder's.")
 @click.option("-d", "--destination", type=_PATH, default="values", show_default=True, help="Folder of the presets.")

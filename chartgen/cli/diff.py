@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.completion import complete_target
 from chartgen.cli.options import (
     context_option,
     find_chart,
@@ -32,7 +33,11 @@ if TYPE_CHECKING:
 @click.command()
 @release_argument
 @values_options
-@click.option("--target", help="Another target than the release's; without -f with the release's values.")
+@click.option(
+    "--target",
+    shell_complete=complete_target,
+    help="Another target than the release's; without -f with the release's values.",
+)
 @click.option("--revision", type=click.IntRange(min=1), help="Compare with this revision instead of the last one.")
 @workload_option
 @namespace_option

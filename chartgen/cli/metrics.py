@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chartgen.cli.completion import complete_gpu, complete_model, complete_target
 from chartgen.cli.options import (
     context_option,
     find_chart,
@@ -44,13 +45,17 @@ _COUNT = click.IntRange(min=1)
 @click.command()
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...|RELEASE")
 @values_options
-@click.option("--target", help="Target of the values: adds what its chart sets, and the GPU of its machines.")
-@click.option("--model", help="A model by name, such as llama2-70b, instead of values.")
+@click.option(
+    "--target",
+    shell_complete=complete_target,
+    help="Target of the values: adds what its chart sets, and the GPU of its machines.",
+)
+@click.option("--model", shell_complete=complete_model, help="A model by name, such as llama2-70b, instead of values.")
 @click.option("--model-flops", type=click.FloatRange(min=1), help="FLOPs of one sample, forward and backward.")
 @click.option("--batch", type=_COUNT, help="Samples of a step, all GPUs together.")
 @click.option("--sequence", type=_COUNT, help="Tokens of a sample.")
 @click.option("--gpus", type=_COUNT, help="GPUs of the run.")
-@click.option("--gpu", help="GPU model, such as h100 or b200-180gb.")
+@click.option("--gpu", shell_complete=complete_gpu, help="GPU model, such as h100 or b200-180gb.")
 @click.option("--machines", type=_COUNT, help="Machines of the run, for the cost.")
 @click.option("--precision", type=click.Choice(["bf16", "fp16", "fp32", "fp8", "mxfp8", "nvfp4"]), help="Precision.")
 @click.option("--window", default="", metavar="FIRST:LAST", help="Steps to evaluate, both included, or all.")
@@ -227,7 +232,7 @@ def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[
     else:
         from chartgen.metrics.show.text import lines
 
-        for line in lines(found):
+        for line in lines(found, drawn=sys.stdout.isatty()):
             click.echo(line)
         if found.log.bandwidths:
             from chartgen.metrics.show.bandwidth import bandwidth_lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +60,9 @@ class ValuesFile(click.Path):
 
 
 target_argument = click.argument("target", shell_complete=complete_target)
+price_option = click.option(
+    "--price", type=click.FloatRange(min=0), help="Price of one machine for an hour: adds the cost so far."
+)
 release_argument = click.argument("release", shell_complete=complete_release)
 path_option = click.option(
     "--path",
@@ -248,7 +252,8 @@ def show_table(rows: list[tuple[str, str]]) -> None:
     import shutil
     import textwrap
 
-    width = min(shutil.get_terminal_size().columns, 80)
+    # in a file, lines that every terminal shows
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 80
     first = min(max((len(name) for name, _ in rows), default=0), 30) + 2
     for name, text in rows:
         lines = textwrap.wrap(text, max(width - first, 20), break_on_hyphens=False, break_long_words=False)

@@ -20,6 +20,7 @@ from chartgen.cli.options import (
     workload_option,
 )
 from chartgen.cli.output import show_answer
+from chartgen.visible import counted
 
 if TYPE_CHECKING:
     from chartgen.rehearsal.rehearse import Rehearsal
@@ -73,7 +74,9 @@ def _show(result: Rehearsal, output: str) -> None:
     )
     queue = f"by queue {plan.queue}" if plan.queue else "without a queue"
     click.echo(f"  admitted    {'yes, ' + queue if verdict.admitted else 'no'}")
-    click.echo(f"  pods        {verdict.running} of {verdict.pods_expected} running, on {verdict.machines} machines")
+    click.echo(
+        f"  pods        {verdict.running} of {verdict.pods_expected} running, on {counted(verdict.machines, 'machine')}"
+    )
     click.echo(f"  GPUs        {verdict.gpus} of {plan.gpus}")
     if meeting := verdict.rendezvous or plan.rendezvous:
         click.echo(f"  rendezvous  {meeting}")

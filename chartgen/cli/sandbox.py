@@ -11,6 +11,7 @@ import click
 from chartgen.cli.completion import complete_sandbox
 from chartgen.cli.options import library, output_option, path_option, read_values, say, target_argument, values_options
 from chartgen.cli.output import show_answer
+from chartgen.visible import counted
 
 if TYPE_CHECKING:
     from chartgen.rehearsal.sandbox import Sandbox
@@ -128,4 +129,4 @@ def _show_sandboxes(found: list[Sandbox], output: str) -> None:
         click.echo("no sandbox is running; `chartgen sandbox up TARGET` starts one")
     for one in found:
         controllers = ", ".join(one.controllers) or "no controllers"
-        click.echo(f"{one.name}: {one.machines} machines, {controllers}, {one.kubeconfig}")
+        click.echo(f"{one.name}: {counted(one.machines, 'machine')}, {controllers}, {one.kubeconfig}")

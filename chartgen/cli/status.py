@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chartgen.cli.completion import complete_release
-from chartgen.cli.options import context_option, namespace_option, open_place, output_option, say
+from chartgen.cli.options import context_option, namespace_option, open_place, output_option, price_option, say
 from chartgen.cli.output import show_answer, steer
 from chartgen.masking import masked
 from chartgen.visible import harmless
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from chartgen.kube import Cluster
+    from chartgen.releases.status.overview import Glance
     from chartgen.releases.status.readout import Readout
 
 _FORM = "status/v1"
 _QUIET = 60.0  # seconds between two plain lines that differ only in the step
+_COLOURS = {"running": "green", "finished": "green", "failed": "red", "absent": "red"}
 _CLEAR = "\x1b[{}F\x1b[J"  # ECMA-48: up to the first line, then erase to the end of the screen
 
 
@@ -32,15 +34,22 @@ _CLEAR = "\x1b[{}F\x1b[J"  # ECMA-48: up to the first line, then erase to the en
 @namespace_option
 @click.option("-A", "--all-namespaces", is_flag=True, help="Without a release: those of all namespaces.")
 @context_option
+@price_option
 @click.option("--follow", is_flag=True, help="Wait until the run has finished (exit 0) or failed (exit 1).")
 @output_option
 def status(
-    release: str | None, namespace: str, all_namespaces: bool, context: str | None, follow: bool, output: str
+    release: str | None,
+    namespace: str,
+    all_namespaces: bool,
+    context: str | None,
+    price: float | None,
+    follow: bool,
+    output: str,
 ) -> None:
     """Show the state of a release: why it waits, its progress, which rank failed first.
 
-    Without RELEASE, show all releases of chartgen's charts in the namespace, one row each. GPU-hours count from the
-    start of the present phase.
+    Without RELEASE, show all releases of chartgen's charts in the namespace, one row each. GPU-hours and
+    cost count from the start of the present phase.
 
     Exit 1 when the release does not exist. A failed run is not a failure of this command: exit 0, as for any other
     phase; use `chartgen wait`, or --follow, for an exit code that reports how the run ended.
@@ -49,7 +58,7 @@ def status(
     Examples:
       chartgen status my-run
       chartgen status my-run --follow
-      chartgen status -A
+      chartgen status -A --price 98
     """
     from chartgen.releases.helm_release import check_name
     from chartgen.releases.status.readout import read
@@ -62,7 +71,7 @@ def status(
         check_name(release)
     with open_place(context, namespace) as (cluster, place):
         if release is None:
-            _show_all(cluster, "" if all_namespaces else place.namespace, output)
+            show_all(cluster, "" if all_namespaces else place.namespace, output, price)
             return
         if follow:
             _follow(cluster, release, place.namespace, output)
@@ -73,29 +82,33 @@ def status(
         sys.exit(1)
 
 
-def _show_all(cluster: Cluster, namespace: str, output: str) -> None:
+def show_all(cluster: Cluster, namespace: str, output: str, price: float | None) -> None:
     """Show the releases of a namespace, or of all, one row each."""
-    from chartgen.releases.status.overview import read_all
+    from chartgen.releases.status.overview import glance, read_all
 
-    readouts = list(read_all(cluster, namespace))
+    readouts, now = list(read_all(cluster, namespace)), datetime.now(timezone.utc)
+    found = [glance(each, now, price) for each in readouts]
     if output == "json":
-        show_answer("releases/v1", {"at": datetime.now(timezone.utc), "releases": readouts})
+        show_answer("releases/v1", {"at": now, "releases": found})
         return
-    if not readouts:
+    if not found:
         where = f"namespace {namespace}" if namespace else "any namespace"
         click.echo(f"no release of chartgen's charts in {where}")
         return
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in overview(readouts, namespace, columns):
+    for line in overview(found, namespace, columns):
         click.echo(line)
 
 
-def overview(readouts: Sequence[Readout], namespace: str, columns: int | None) -> list[str]:
+def overview(found: Sequence[Glance], namespace: str, columns: int | None) -> list[str]:
     """Return the releases as lines, one each, with secrets masked; those of one namespace do not repeat it."""
     from chartgen.releases.status.overview import HEADS, lay_out, table
 
-    rows = [tuple(masked(text) for text in row) for row in table(readouts)]
-    return lay_out(rows, HEADS[1:] if namespace else HEADS, columns)
+    rows = [tuple(masked(text) for text in row) for row in table(found)]
+    left_out = {"namespace"} if namespace else set()
+    if all(each.cost is None for each in found):
+        left_out.add("cost")
+    return lay_out(rows, [head for head in HEADS if head not in left_out], columns)
 
 
 def _follow(cluster: Cluster, release: str, namespace: str, output: str) -> None:
@@ -173,4 +186,5 @@ def show_readout(readout: Readout, output: str) -> None:
     if output == "json":
         show_answer(_FORM, readout)
     else:
-        click.echo(masked(describe(readout)))
+        coloured = click.style(readout.phase, fg=_COLOURS.get(readout.phase, "yellow"))
+        click.echo(masked(describe(readout)).replace(f": {readout.phase}", f": {coloured}", 1))

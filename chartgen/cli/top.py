@@ -11,9 +11,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.options import Duration, context_option, namespace_option, open_place, output_option, say
+from chartgen.cli.options import (
+    Duration,
+    context_option,
+    namespace_option,
+    open_place,
+    output_option,
+    price_option,
+    say,
+)
 from chartgen.cli.output import show_answer
 from chartgen.cli.status import Screen, overview
+from chartgen.visible import counted
 
 if TYPE_CHECKING:
     from chartgen.kube import Cluster
@@ -28,9 +37,17 @@ if TYPE_CHECKING:
     "--every", type=Duration(), default="5s", show_default=True, metavar="TIME", help="Time between two looks."
 )
 @click.option("--count", type=click.IntRange(min=1), help="Stop after so many looks; default: on Ctrl-C.")
+@price_option
 @output_option
 def top(
-    *, namespace: str, all_namespaces: bool, context: str | None, every: float, count: int | None, output: str
+    *,
+    namespace: str,
+    all_namespaces: bool,
+    context: str | None,
+    every: float,
+    count: int | None,
+    price: float | None,
+    output: str,
 ) -> None:
     """Show all releases of chartgen's charts, one row each, and refresh them until Ctrl-C.
 
@@ -48,7 +65,7 @@ def top(
         where = "" if all_namespaces else place.namespace
         try:
             for look in forever(1):
-                _show(_read(cluster, where), where, screen if output == "text" else None)
+                _show(_read(cluster, where), where, price, screen if output == "text" else None)
                 if look == count:
                     return
                 time.sleep(every)
@@ -71,12 +88,15 @@ def _read(cluster: Cluster, namespace: str) -> list[Readout] | None:
         return None
 
 
-def _show(readouts: list[Readout] | None, namespace: str, screen: Screen | None) -> None:
+def _show(readouts: list[Readout] | None, namespace: str, price: float | None, screen: Screen | None) -> None:
+    from chartgen.releases.status.overview import glance
+
     if readouts is None:
         return
     now = datetime.now(timezone.utc)
+    found = [glance(each, now, price) for each in readouts]
     if screen is None:
-        show_answer("releases/v1", {"at": now, "releases": readouts}, stream=True)
+        show_answer("releases/v1", {"at": now, "releases": found}, stream=True)
         return
-    head = f"{len(readouts)} releases in {namespace or 'all namespaces'}, {now:%H:%M:%S} UTC"
-    screen.draw("\n".join([head, *overview(readouts, namespace, shutil.get_terminal_size().columns - 1)]))
+    head = f"{counted(len(readouts), 'release')} in {namespace or 'all namespaces'}, {now:%H:%M:%S} UTC"
+    screen.draw("\n".join([head, *overview(found, namespace, shutil.get_terminal_size().columns - 1)]))

@@ -22,6 +22,7 @@ from chartgen.files import replace_file
 from chartgen.kube.pod_inputs import config_maps, expand, find_volume, read_files, read_variables
 from chartgen.kube.run_kinds import STARTERS
 from chartgen.kube.workloads import Workers, find_workers, program_of
+from chartgen.visible import counted
 
 # This variable identifies the processes of a container, like its control group.
 _MARK = "CHARTGEN_CONTAINER"
@@ -222,7 +223,7 @@ def _workers(objects: list[dict[str, Any]], rank: int) -> Workers:
             f"{starter} starts the processes of a {workers.kind} from another pod; only other kinds run here"
         )
     if not 0 <= rank < workers.count:
-        raise UsageError(f"no rank {rank}; the run has {workers.count} pods, counted from 0")
+        raise UsageError(f"no rank {rank}; the run has {counted(workers.count, 'pod')}, counted from 0")
     return workers
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from chartgen.kube.workloads import find_pods, find_workers
 from chartgen.releases.survival import Survival, survival
+from chartgen.visible import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -119,15 +120,11 @@ def _kept(old: Survival, *, is_moved: bool) -> str:
 
 def _one_sided(was: Workers | None, will: Workers | None, stands: Standing) -> str:
     if will:
-        return f"{will.kind} {will.name} starts with {_pods(will.count)}"
+        return f"{will.kind} {will.name} starts with {counted(will.count, 'pod')}"
     return f"{was.kind} {was.name} is removed: {_end(stands)}" if was else ""
 
 
 def _end(stands: Standing) -> str:
     if stands.outcome:
         return f"it has {stands.outcome} and is removed"
-    return "it is gone already" if stands.pods is None else f"{_pods(stands.pods)} stop"
-
-
-def _pods(count: int) -> str:
-    return f"{count} pods" if count != 1 else "1 pod"
+    return "it is gone already" if stands.pods is None else f"{counted(stands.pods, 'pod')} stop"

@@ -26,6 +26,8 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.chart import Chart
 from chartgen.kube import CLUSTER_QUEUE, JOB, LEASE, NAMESPACE, POD, SECRET, Object, connect, wait_for
 from chartgen.kube.workloads import find_runs
+from chartgen.metrics.figures.cost import Cost, cost_of
+from chartgen.metrics.figures.facts import Facts
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases import helm_release
@@ -36,7 +38,7 @@ from chartgen.releases.lock import Lock
 from chartgen.releases.state import State
 from chartgen.releases.status.failure import Failure
 from chartgen.releases.status.messages import refused
-from chartgen.releases.status.overview import HEADS, gpu_hours, lay_out, table
+from chartgen.releases.status.overview import HEADS, glance, lay_out, table
 from chartgen.releases.status.placement import unplaced
 from chartgen.releases.status.readout import Readout, look, read
 from chartgen.releases.status.release_record import Revision
@@ -737,6 +739,15 @@ def test_all_releases_at_a_glance(machines: ControlPlane, monkeypatch: pytest.Mo
         assert head.split()[:3] == ["release", "chart", "phase"]
         assert [row.split()[:3] for row in rows] == [["two", "tiny-0.1.0", "running"]]
         assert len(chartgen("status", "-A").stdout.splitlines()) == 3
+        commands = (("status",), ("top", "--count", "1"), ("list", "releases"))
+        ran = [chartgen(*argv, "-A", "--price", "9", "--output", "json").stdout for argv in commands]
+        first, *others = (answer(text)["releases"] for text in ran)
+        assert {"gpuHours", "cost"} <= first[0].keys()
+        grown = {"gpuHours": 0, "cost": 0}  # since the last look
+        for each in others:
+            assert [one | grown for one in each] == [one | grown for one in first]
+        tables = [chartgen(*argv, "-A").stdout.splitlines()[0] for argv in (("status",), ("list", "releases"))]
+        assert tables[0] == tables[1]
         looks = chartgen("top", "-A", "--every", "0s", "--count", "2", "--output", "json").stdout.splitlines()
         assert [[each["release"] for each in json.loads(look)["releases"]] for look in looks] == [["one", "two"]] * 2
     finally:
@@ -748,7 +759,7 @@ def test_all_releases_at_a_glance(machines: ControlPlane, monkeypatch: pytest.Mo
 
 
 def test_a_narrow_screen_shows_fewer_columns() -> None:
-    row = ("team-b", "my-long-release", "gke-a3mega-0.1.0", "running", "3 h 2 min", "32", "256", "776.5", "x" * 90)
+    row = ("team-b", "my-long-release", "gke-a3mega-0.1.0", "running", "3 h 2 min", "32", "256", "776.5", "", "x" * 90)
     wide, narrow, whole = (lay_out([row], columns=columns) for columns in (200, 80, None))
     assert wide == whole
     heads = ["namespace", "release", "phase", "for", "GPUs", "progress,", "or", "why", "it", "waits"]
@@ -757,13 +768,20 @@ def test_a_narrow_screen_shows_fewer_columns() -> None:
     assert lay_out([row], HEADS[1:], 80)[0].startswith("release  ")
 
 
-def test_gpu_hours_count_while_a_run_runs() -> None:
+def test_gpu_hours_and_cost_count_while_a_run_runs() -> None:
     start = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    now = start + timedelta(minutes=90)
     run = Readout("r", "default", "running", since=start, gpus=256, machines=32)
-    (row,) = table([run], now=start + timedelta(minutes=90))
-    assert dict(zip(HEADS, row, strict=True))["GPU-hours"] == "384.0"
+    found = glance(run, now, 98.0)
+    (row,) = table([found], now=now)
+    shown = dict(zip(HEADS, row, strict=True))
+    assert (shown["GPU-hours"], shown["cost"]) == ("384.0", "4,704.00")
+    cost = cost_of(98.0, Facts({"machines": 32}), 90 * 60.0, None)
+    assert isinstance(cost, Cost)
+    assert cost.total == found.cost, "as `chartgen metrics --price` has it"
+    assert glance(run, now).cost is None
     for other in (replace(run, phase="finished"), replace(run, gpus=0), replace(run, since=None)):
-        assert gpu_hours(other, start + timedelta(hours=1)) is None
+        assert (glance(other, now, 98.0).gpu_hours, glance(other, now, 98.0).cost) == (None, None)
 
 
 def test_a_leftover_of_another_revision(installed: Callable[..., Record], machines: ControlPlane) -> None:

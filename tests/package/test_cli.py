@@ -273,6 +273,26 @@ def test_completion_of_the_keys_of_a_chart() -> None:
         assert process(COMP_WORDS=f"chartgen check gke-a3mega --set {word}", **completing).stdout.strip() == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "known"),
+    [
+        ("metrics run.log --gpu b200", "b200-180gb"),
+        ("metrics run.log --model llama2-70", "llama2-70b"),
+        ("diff my-run --target eks-p", "eks-p5"),
+        ("check gke-a3mega --workload mpi", "mpijob"),
+    ],
+)
+def test_completion_of_names(words: str, known: str) -> None:
+    variables = {"_CHARTGEN_COMPLETE": "bash_complete", "COMP_WORDS": f"chartgen {words}"}
+    ran = process(**variables, COMP_CWORD=str(len(words.split())))
+    assert f"plain,{known}" in ran.stdout.splitlines()
+
+
+def test_a_value_in_other_letters_is_recognized() -> None:
+    ran = chartgen("check", "gke-a3mega", "--set", "precision=FP8")
+    assert "did you mean fp8?" in ran.stdout
+
+
 def test_a_command_that_does_not_exist_is_answered_with_the_one_that_was_meant() -> None:
     refused = chartgen("chek")
     assert refused.exit_code == 2

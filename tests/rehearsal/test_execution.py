@@ -234,7 +234,7 @@ def test_dry_run_makes_nothing_and_can_be_read_by_programs(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("onprem-p8000", "--rank", "1"), "no rank 1; the run has 1 pods, counted from 0"),
+        (("onprem-p8000", "--rank", "1"), "no rank 1; the run has 1 pod, counted from 0"),
         (("onprem-p8000", "--env", "A"), "--env A: give it as NAME=VALUE"),
         (
             ("oke-h100",),

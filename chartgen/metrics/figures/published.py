@@ -59,8 +59,14 @@ def find_model(name: str) -> tuple[str, dict[str, Any]]:
     for model, facts in models.items():
         if name in (model, *facts.get("aliases", ())):
             return model, {key: value for key, value in facts.items() if key != "aliases"}
-    known = [*models, *(alias for facts in models.values() for alias in facts.get("aliases", ()))]
-    raise UsageError(Problem(f"the model {name!r} is not known", hint=did_you_mean(name, known) or "give -f values"))
+    hint = did_you_mean(name, model_names()) or "give -f values"
+    raise UsageError(Problem(f"the model {name!r} is not known", hint=hint))
+
+
+def model_names() -> list[str]:
+    """Return the names of all models, and their other names."""
+    models: Mapping[str, dict[str, Any]] = published_data()["models"]
+    return [*models, *(alias for facts in models.values() for alias in facts.get("aliases", ()))]
 
 
 def find_figure(model: str, wanted: Mapping[str, Any]) -> Figure:

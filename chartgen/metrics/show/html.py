@@ -25,12 +25,13 @@ h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margi
 .cards { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1rem 0; }
 .card { border: 1px solid var(--grid); border-radius: .5rem; padding: .5rem .9rem; min-width: 7rem; }
 .card b { display: block; font-size: 1.5rem; font-variant-numeric: tabular-nums; } .card span { color: var(--soft); }
-.picture { overflow-x: auto; } .picture > svg { display: block; width: 100%; min-width: 42rem; height: auto;
+.picture { overflow-x: auto; } .picture > svg { display: block; width: 100%; min-width: 52rem; height: auto;
   margin: .5rem 0; }
 .hover { fill: var(--ink); opacity: 0; } .hover:hover { opacity: .08; } .far { fill: var(--c); }
 table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .25rem .5rem;
   border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
 th { font-weight: 600; white-space: nowrap; width: 12rem; }
+@media (max-width: 40rem) { th { white-space: normal; width: 6rem; } }
 .notice { border-left: 4px solid var(--ink); padding-left: .75rem; } .soft { color: var(--soft); }
 .grid { stroke: var(--grid); stroke-width: 1; } .tick { fill: var(--soft); font-size: 11px; } .end { text-anchor: end; }
 .middle { text-anchor: middle; } .title { fill: var(--ink); font-size: 13px; font-weight: 600; }

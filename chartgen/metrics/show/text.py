@@ -9,6 +9,7 @@ from chartgen.metrics.figures.summary import quantile
 from chartgen.metrics.read.readers import FAMILIES
 from chartgen.metrics.report_data import Readout
 from chartgen.metrics.show.series import sparkline
+from chartgen.visible import counted
 
 _NAMES = {"loss": "the loss", "seconds": "the step time", "gradient": "the gradient norm", "tflops": "TFLOPS"}
 
@@ -22,11 +23,17 @@ def rows(found: Readout) -> Iterator[tuple[str, str]]:
     yield from _time(found)
 
 
-def lines(found: Readout) -> Iterator[str]:
-    """Yield the figures as lines, with sparklines of step time and loss."""
+def lines(found: Readout, *, drawn: bool = True) -> Iterator[str]:
+    """Yield the figures as lines.
+
+    Args:
+        found: The run.
+        drawn: Whether sparklines of step time and loss follow theirs.
+    """
     for label, text in rows(found):
         yield f"{label:<11} {text}"
-        if label in ("step time", "loss") and (line := sparkline(found, "seconds" if label == "step time" else "loss")):
+        name = {"step time": "seconds", "loss": "loss"}.get(label)
+        if drawn and name and (line := sparkline(found, name)):
             yield f"{'':<11} {line}"
 
 
@@ -123,8 +130,8 @@ def _slope(found: Readout) -> str:
 def _time(found: Readout) -> Iterator[tuple[str, str]]:
     line = found.timeline
     if line.goodput is not None and line.wall_seconds:
-        counted = f"{line.steps:,} steps that count, in {duration(line.wall_seconds)}"
-        yield "goodput", f"{line.goodput * 100:.1f} %: {counted}"
+        what = f"{line.steps:,} steps that count, in {duration(line.wall_seconds)}"
+        yield "goodput", f"{line.goodput * 100:.1f} %: {what}"
     if line.first_step_seconds is not None:
         yield "first step", f"done after {duration(line.first_step_seconds)}"
     if found.left is not None:
@@ -146,7 +153,10 @@ def _time(found: Readout) -> Iterator[tuple[str, str]]:
     if cost := found.cost:
         parts = [f"{cost.total:,.2f} for the wall time"] if cost.total is not None else []
         parts += [f"{cost.per_billion_tokens:,.2f} for a billion tokens"] if cost.per_billion_tokens is not None else []
-        yield "cost", f"{', '.join(parts) or 'not known'}; {cost.machines} machines at {cost.price:,g} an hour"
+        yield (
+            "cost",
+            f"{', '.join(parts) or 'not known'}; {counted(cost.machines, 'machine')} at {cost.price:,g} an hour",
+        )
 
 
 def _evaluations(found: Readout) -> str:

@@ -160,7 +160,7 @@ def _alive(context: PreflightContext, controller: Controller) -> Diagnosis:
         return passed(" ".join(filter(None, (controller.name, version, "runs"))))
     if any(controller.name.lower() in name for name in _hooks(context)):
         # `admission` reports webhooks that do not answer
-        return passed(f"{controller.name} has webhooks, and no Deployment in {controller.namespace}")
+        return passed(f"{controller.name} runs outside namespace {controller.namespace}: its webhooks are there")
     if deployments is None:
         text = f"not checked whether {controller.name} runs: no permission to list deployments"
         return warned(text, f"kubectl --namespace {controller.namespace} get deployments")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from chartgen.kube import Cluster
@@ -11,9 +12,12 @@ from chartgen.releases.status.readout import Readout, read
 from chartgen.releases.status.text import since
 from chartgen.visible import one_line
 
-HEADS = ("namespace", "release", "chart", "phase", "for", "machines", "GPUs", "GPU-hours", "progress, or why it waits")
+HEADS = (
+    *("namespace", "release", "chart", "phase", "for", "machines", "GPUs", "GPU-hours", "cost"),
+    "progress, or why it waits",
+)
 _LEAST = 24  # columns for the progress, without which a table says little
-_FIRST_TO_GO = ("chart", "GPU-hours", "machines", "namespace", "for")
+_FIRST_TO_GO = ("chart", "GPU-hours", "machines", "cost", "namespace", "for")
 
 
 def read_all(cluster: Cluster, namespace: str = "") -> Iterator[Readout]:
@@ -33,22 +37,46 @@ def read_all(cluster: Cluster, namespace: str = "") -> Iterator[Readout]:
             yield read(cluster, record.name, record.namespace)
 
 
-def gpu_hours(readout: Readout, now: datetime) -> float | None:
-    """Return the GPU-hours of the present phase; None unless the run is running with GPUs since a known time."""
-    if readout.phase != "running" or readout.since is None or not readout.gpus:
-        return None
-    return readout.gpus * (now - readout.since).total_seconds() / 3600
-
-
-def table(readouts: Sequence[Readout], *, now: datetime | None = None) -> list[tuple[str, ...]]:
-    """Return a row of texts for each readout, in the order of `HEADS`.
+@dataclass(frozen=True)
+class Glance(Readout):
+    """State of a release among others, with what its run has used so far.
 
     Args:
-        readouts: The readouts.
+        gpu_hours: GPU-hours since the present phase began; None unless the run is running with GPUs since a known time.
+        cost: Cost of its machines in that time, in the currency of the price; None without a price or that time.
+    """
+
+    gpu_hours: float | None = None
+    cost: float | None = None
+
+
+def glance(readout: Readout, now: datetime, price: float | None = None) -> Glance:
+    """Return a readout with what its run has used so far.
+
+    Args:
+        readout: The readout.
+        now: The current time.
+        price: Price of one machine for an hour; None = unknown.
+    """
+    hours = None
+    if readout.phase == "running" and readout.since is not None and readout.gpus:
+        hours = (now - readout.since).total_seconds() / 3600
+    return Glance(
+        **vars(readout),
+        gpu_hours=None if hours is None else readout.gpus * hours,
+        cost=None if hours is None or price is None else readout.machines * hours * price,
+    )
+
+
+def table(found: Sequence[Glance], *, now: datetime | None = None) -> list[tuple[str, ...]]:
+    """Return a row of texts for each release, in the order of `HEADS`.
+
+    Args:
+        found: The releases.
         now: The current time; default the clock's.
     """
     now = now or datetime.now(timezone.utc)
-    return [_row(readout, now) for readout in readouts]
+    return [_row(each, now) for each in found]
 
 
 def lay_out(rows: Sequence[tuple[str, ...]], heads: Sequence[str] = HEADS, columns: int | None = None) -> list[str]:
@@ -73,8 +101,7 @@ def lay_out(rows: Sequence[tuple[str, ...]], heads: Sequence[str] = HEADS, colum
     return [text.rstrip()[:columns] for text in texts]
 
 
-def _row(readout: Readout, now: datetime) -> tuple[str, ...]:
-    hours = gpu_hours(readout, now)
+def _row(readout: Glance, now: datetime) -> tuple[str, ...]:
     causes = [cause.message for cause in readout.causes]
     why = [readout.failure.what] if readout.failure else []
     return (
@@ -85,6 +112,7 @@ def _row(readout: Readout, now: datetime) -> tuple[str, ...]:
         since(readout.since, now) if readout.since else "",
         str(readout.machines or ""),
         str(readout.gpus or ""),
-        "" if hours is None else f"{hours:.1f}",
+        "" if readout.gpu_hours is None else f"{readout.gpu_hours:.1f}",
+        "" if readout.cost is None else f"{readout.cost:,.2f}",
         one_line("; ".join([*([readout.progress] if readout.progress else []), *causes, *why])),
     )

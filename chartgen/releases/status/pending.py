@@ -14,6 +14,7 @@ from chartgen.releases.status.events import Event, events_of, pod_warnings, run_
 from chartgen.releases.status.messages import LONGEST, refused, unique
 from chartgen.releases.status.placement import taints_of_machines, unplaced
 from chartgen.releases.status.pod_summary import PodSummary
+from chartgen.visible import counted
 
 _SETTLE = timedelta(seconds=5)  # time for every controller to write a first status of a new object
 # Messages of controllers that restart a run or give it up; the failure already reports that.
@@ -48,7 +49,7 @@ def why_not_started(
         warned = pod_warnings(cluster, summary.names, namespace)
         causes += [Problem(f"a pod does not start: {event}", hint=_MOUNT_HINT) for event in warned]
     if summary.silent and not causes:
-        causes.append(Problem(f"{summary.silent} pods wait for the scheduler, which has not reported on them yet"))
+        causes.append(Problem(f"the scheduler has not reported on {counted(summary.silent, 'pod')} yet"))
     return unique(causes)
 
 

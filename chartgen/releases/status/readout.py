@@ -23,6 +23,7 @@ from chartgen.releases.status.queue_reasons import why_queued
 from chartgen.releases.status.release_record import Revision, record_causes, revision_of, why_absent
 from chartgen.releases.status.repeats import with_repeats
 from chartgen.releases.status.training_log import progress_of
+from chartgen.visible import counted
 
 Phase: TypeAlias = Literal["absent", "queued", "starting", "running", "finished", "failed"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -119,7 +120,9 @@ class Verdict:
         if not self.admitted:
             return f"queued: {'; '.join(self.reasons)}"
         pods = f"{self.pods} of {self.pods_expected} pods, {self.running} running"
-        return "; ".join([f"admitted, {pods}, {self.machines} machines, {self.gpus} GPUs", *self.reasons])
+        return "; ".join(
+            [f"admitted, {pods}, {counted(self.machines, 'machine')}, {counted(self.gpus, 'GPU')}", *self.reasons]
+        )
 
 
 def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 
 from chartgen.releases.status.failure import Failure
 from chartgen.releases.status.readout import Readout
-from chartgen.visible import one_line
+from chartgen.visible import counted, one_line
 
 _WIDTH = 12
 
@@ -83,8 +83,8 @@ def _details(readout: Readout) -> Iterator[str]:
 
 
 def _pods(readout: Readout) -> str:
-    machines = f", on {readout.machines} machine{'s' if readout.machines > 1 else ''}" if readout.machines else ""
-    gpus = f", {readout.gpus} GPUs" if readout.gpus else ""
+    machines = f", on {counted(readout.machines, 'machine')}" if readout.machines else ""
+    gpus = f", {counted(readout.gpus, 'GPU')}" if readout.gpus else ""
     return f"{readout.ready} of {readout.pods_expected} ready{machines}{gpus}"
 
 
