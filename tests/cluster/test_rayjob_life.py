@@ -15,6 +15,7 @@ from click.testing import Result
 from userlib import chartgen
 
 from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import load_target
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
@@ -22,7 +23,7 @@ from chartgen.kube import NAMESPACE, POD, Kind, Object, wait_for
 from chartgen.kube.run_kinds import kind_of
 from chartgen.kube.workloads import find_pods, find_runs, outcome
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.rehearse import assumptions, node_pool, rehearse
+from chartgen.rehearsal.rehearse import assumptions, rehearse
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases.helm_release import Place, install, uninstall, upgrade
 from chartgen.releases.plan import plan_release
