@@ -122,8 +122,8 @@ def test_an_unknown_field_is_refused(plane: ControlPlane) -> None:
 
 
 def test_a_kind_without_crd_is_named(plane: ControlPlane) -> None:
-    item = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "x"}}
-    with pytest.raises(ClusterError, match="has no RayJob"):
+    item = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": "x"}}
+    with pytest.raises(ClusterError, match="has no LeaderWorkerSet"):
         plane.cluster.apply([item])
 
 

@@ -85,9 +85,9 @@ def test_a_helm_that_is_missing(cluster: Cluster, monkeypatch: pytest.MonkeyPatc
 
 @engines
 def test_kinds_that_the_cluster_does_not_serve(cluster: Cluster) -> None:
-    train = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {"name": "x"}}
+    train = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": "x"}}
     assert found(cluster, "api-versions", train) == [
-        ("fail", has("cluster RayJob ray.io/v1"), "install the CRD of RayJob")
+        ("fail", has("cluster LeaderWorkerSet leaderworkerset.x-k8s.io/v1"), "install the CRD of LeaderWorkerSet")
     ]
     older = {"apiVersion": "kueue.x-k8s.io/v1alpha9", "kind": "LocalQueue", "metadata": {"name": "x"}}
     assert found(cluster, "api-versions", older)[0][1:] == (
@@ -116,7 +116,7 @@ def deployment(name: str, image: str, pool: str) -> Object:
 @engines
 def test_a_controller_whose_deployment_is_not_ready(cluster: Cluster) -> None:
     name, image, space = "jobset-controller-manager", "registry.k8s.io/jobset/jobset:v0.12.0", "jobset-system"
-    assert found(cluster, "controllers")[0][:2] == ("pass", has("JobSet webhooks Deployment jobset-system"))
+    assert found(cluster, "controllers")[0][:2] == ("pass", has("JobSet outside namespace jobset-system webhooks"))
     cluster.apply([deployment(name, image, "nowhere")], namespace=space)
     try:
         assert found(cluster, "controllers")[0] == (
@@ -533,8 +533,7 @@ def test_a_machine_type_for_a_newer_kubernetes(plane: ControlPlane) -> None:
     ]
 
 
-# It has no webhook, and here it is a process without a Deployment: only its kind of object is in the cluster.
-# Those that have no webhooks, and run outside of the cluster here.
+# They have no webhooks, and are processes without a Deployment here: only their kinds of objects are in the cluster.
 MPI_OPERATOR = "mpi-operator is not installed: no Deployment in mpi-operator, no webhook"
 KUBERAY = "kuberay is not installed: no Deployment in default, no webhook"
 
@@ -543,7 +542,7 @@ KUBERAY = "kuberay is not installed: no Deployment in default, no webhook"
 def test_a_cluster_without_a_target(cluster: Cluster) -> None:
     rows = examine_cluster(cluster, SPACE)
     assert [each.text for each in rows if each.name == "gpu-machines"] == [has("4 4 machines type usable 32 GPUs")]
-    assert [each.text.partition(" has")[0] for each in rows if each.name == "controllers"] == [
+    assert [each.text.partition(" runs outside")[0] for each in rows if each.name == "controllers"] == [
         "JobSet",
         "Kueue",
         "Volcano",
