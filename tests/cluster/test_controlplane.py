@@ -70,7 +70,7 @@ def test_two_planes_run_side_by_side(plane: ControlPlane) -> None:
             job = other.cluster.get(JOB, "short") or {}
             return bool(job.get("status", {}).get("succeeded") == 2)
 
-        wait_for(finished, what="that the simulated pods succeed", timeout=30)
+        wait_for(finished, what="that the simulated pods succeed", timeout=180)
         assert {node["metadata"]["name"] for node in other.cluster.list(NODE)} == {"side-0", "side-1"}
         assert plane.cluster.get(NODE, "side-0") is None
         folder, pids = other.folder, list(other.processes.pids.values())
@@ -139,7 +139,7 @@ def test_a_simulated_container_has_a_log(plane: ControlPlane) -> None:
         pods = plane.cluster.list(POD, namespace="default", labels={"app.kubernetes.io/instance": "talks"})
         return [pod["metadata"]["name"] for pod in pods if pod.get("status", {}).get("phase") == "Running"]
 
-    [pod] = wait_for(running, what="that the pod runs", timeout=60)
+    [pod] = wait_for(running, what="that the pod runs", timeout=180)
 
     def log(idle: float = 60.0, **params: str) -> list[str]:
         return [*plane.cluster.stream(POD, pod, "default", subresource="log", params=params, idle=idle)]
@@ -162,7 +162,7 @@ def test_nothing_outlives_its_owner(
     process, folder, supervisor, children = owner
     assert all(map(alive, [supervisor, *children]))
     process.send_signal(way)
-    process.wait(timeout=30)
+    process.wait(timeout=180)
     assert gone([supervisor, *children])
     assert wait_until(lambda: not folder.exists())
 
@@ -174,7 +174,7 @@ def test_when_the_supervisor_is_killed_too_the_next_start_sweeps(
     process, folder, supervisor, children = owner
     os.kill(supervisor, signal.SIGKILL)
     process.kill()
-    process.wait(timeout=30)
+    process.wait(timeout=180)
     assert gone([supervisor, *children])
     assert folder.exists()
     sweep()

@@ -64,7 +64,7 @@ def claiming(name: str, device_class: str, count: int) -> list[Object]:
 
 def test_a_run_with_claims_goes_through_its_queue_and_gets_its_devices(machines: ControlPlane) -> None:
     machines.cluster.apply(claiming("domain", ADAPTERS, 8))
-    verdict = wait_for_verdict(machines.cluster, "domain", timeout=60)
+    verdict = wait_for_verdict(machines.cluster, "domain", timeout=180)
     assert verdict.ok, verdict.reasons
     found = machines.cluster.list(CLAIM, namespace="default")
     given = [each["status"]["allocation"]["devices"]["results"] for each in found]
@@ -79,5 +79,5 @@ def test_a_device_class_that_kueue_does_not_map_is_why_a_run_waits(machines: Con
     def told() -> bool:
         return any("nic.example.com" in reason for reason in look(machines.cluster, "unmapped").reasons)
 
-    wait_for(told, what="the reason", timeout=30)
+    wait_for(told, what="the reason", timeout=180)
     machines.cluster.delete(JOBSET, "unmapped")

@@ -125,7 +125,7 @@ def test_a_controller_whose_deployment_is_not_ready(cluster: Cluster) -> None:
             f"kubectl --namespace {space} describe deployment {name}",
         )
         cluster.apply([deployment(name, image, "ward")], namespace=space)
-        wait_for(lambda: status(cluster, "controllers") == ["pass", "pass"], what="that it is ready", timeout=30)
+        wait_for(lambda: status(cluster, "controllers") == ["pass", "pass"], what="that it is ready", timeout=180)
         assert found(cluster, "controllers")[0][1] == "JobSet v0.12.0 runs"
     finally:
         cluster.delete(DEPLOYMENT, name, space, foreground=True)
@@ -142,14 +142,14 @@ def test_a_webhook_without_a_service(cluster: Cluster) -> None:
         [{"apiVersion": HOOKS.api_version, "kind": HOOKS.name, "metadata": {"name": "deaf"}, "webhooks": [hook]}]
     )
     try:
-        wait_for(lambda: status(cluster, "admission") == ["fail"], what="that the webhook counts", timeout=20)
+        wait_for(lambda: status(cluster, "admission") == ["fail"], what="that the webhook counts", timeout=180)
         ((_, text, fix),) = found(cluster, "admission")
     finally:
         cluster.delete(HOOKS, "deaf")
     assert 'JobSet visit: Internal error occurred: failed calling webhook "deaf.example.com"' in text
     assert 'service "jobset-webhook-service" not found' in text
     assert fix == "kubectl --namespace jobset-system get pods,endpointslices"
-    wait_for(lambda: status(cluster, "admission") == ["pass"], what="that it is gone", timeout=20)
+    wait_for(lambda: status(cluster, "admission") == ["pass"], what="that it is gone", timeout=180)
 
 
 @engines
@@ -172,7 +172,7 @@ def test_a_kind_that_kueue_does_not_hold_back(cluster: Cluster) -> None:
     cluster.patch(MUTATING, name, {"webhooks": others})
     try:
         step = "add jobset.x-k8s.io/jobset to integrations.frameworks in ConfigMap kueue-manager-config"
-        wait_for(lambda: status(cluster, "queue-integration") == ["fail"], what="that it is off", timeout=20)
+        wait_for(lambda: status(cluster, "queue-integration") == ["fail"], what="that it is off", timeout=180)
         assert found(cluster, "queue-integration") == [
             (
                 "fail",
@@ -182,7 +182,7 @@ def test_a_kind_that_kueue_does_not_hold_back(cluster: Cluster) -> None:
         ]
     finally:
         cluster.patch(MUTATING, name, {"webhooks": whole["webhooks"]})
-    wait_for(lambda: status(cluster, "queue-integration") == ["pass"], what="that it is on", timeout=20)
+    wait_for(lambda: status(cluster, "queue-integration") == ["pass"], what="that it is on", timeout=180)
     assert found(cluster, "queue-integration", run(queue="")) == []
 
 
@@ -314,7 +314,7 @@ def test_limits_of_the_namespace(cluster: Cluster) -> None:
     apply(cluster, {**limits, "spec": {"limits": [{"type": "Container", "max": {"cpu": "4"}}]}})
     apply(cluster, {**quota, "spec": {"hard": {"requests.nvidia.com/gpu": "16", "pods": "100"}}})
     try:
-        wait_for(lambda: status(cluster, "pod-admission") == ["fail"], what="that the limit counts", timeout=20)
+        wait_for(lambda: status(cluster, "pod-admission") == ["fail"], what="that the limit counts", timeout=180)
         ((_, text, fix),) = found(cluster, "pod-admission")
         assert "maximum cpu usage per Container is 4, but limit is 8" in text
         assert fix == "kubectl --namespace doctor describe limitrange,resourcequota"
@@ -330,7 +330,7 @@ def test_limits_of_the_namespace(cluster: Cluster) -> None:
     finally:
         cluster.delete_object(limits, namespace=SPACE)
         cluster.delete_object(quota, namespace=SPACE)
-    wait_for(lambda: status(cluster, "pod-admission") == ["pass"], what="that they are gone", timeout=20)
+    wait_for(lambda: status(cluster, "pod-admission") == ["pass"], what="that they are gone", timeout=180)
 
 
 @pytest.fixture
@@ -352,7 +352,7 @@ def guest(plane: ControlPlane, cluster: Cluster, tmp_path: Path) -> Iterator[Clu
         return base64.b64decode(data.get("token", "")).decode()
 
     config: Any = require_map(load(plane.kubeconfig.read_text(), "kubeconfig"), "kubeconfig")
-    config["users"][0]["user"] = {"token": wait_for(token, what="its token", timeout=20)}
+    config["users"][0]["user"] = {"token": wait_for(token, what="its token", timeout=180)}
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps(config))
     with connect(kubeconfig=path) as connection:
@@ -412,7 +412,7 @@ def test_what_helm_left_behind(plane: ControlPlane, cluster: Cluster) -> None:
         cure = "kubectl --namespace doctor delete jobsets.jobset.x-k8s.io visit-a --cascade=foreground"
         assert found(cluster, "orphans") == [("warn", has("JobSet visit-a Helm machines"), cure)]
         cluster.delete(JOBSET, "visit-a", SPACE, foreground=True)
-    wait_for(lambda: not found(cluster, "orphans"), what="that it is gone", timeout=20)
+    wait_for(lambda: not found(cluster, "orphans"), what="that it is gone", timeout=180)
 
 
 def saving(name: str, volume: Object, directory: str = "/outputs/same/checkpoints") -> Object:
@@ -515,7 +515,7 @@ def test_a_target_is_well_once_its_setup_chart_is_there(plane: ControlPlane, clu
         assert {each.name for each in rows(made)} & {"queue", "volcano-queue", "claims"}
         assert rows(setup) == []
         helm_release.install(setup, "setup", values.data, place)
-        wait_for(lambda: not rows(made), what="that all is well", timeout=30)
+        wait_for(lambda: not rows(made), what="that all is well", timeout=180)
     finally:
         helm_release.uninstall("setup", place)
         delete_machines(cluster, names)

@@ -70,7 +70,7 @@ def admitted(cluster: Cluster, plane: ControlPlane, space: str) -> None:
     values = load_values([ROOT / name for name in FILES], set_values=SETS)
     place = Place(space, plane.kubeconfig)
     helm_release.install(chart(), "cured-run", values.data, place)
-    wait_for(lambda: look(cluster, "cured-run", namespace=space).admitted, what="that it is admitted", timeout=60)
+    wait_for(lambda: look(cluster, "cured-run", namespace=space).admitted, what="that it is admitted", timeout=180)
     helm_release.uninstall("cured-run", place)
 
 
@@ -86,13 +86,13 @@ def test_queue_of_two_teams(plane: ControlPlane, teams: tuple[str, str]) -> None
     (group,) = held["spec"]["resourceGroups"]
     gpus = next(each for each in group["flavors"][0]["resources"] if each["name"] == "nvidia.com/gpu")
     assert int(gpus["nominalQuota"]) == 32, "of the run's machines, not of one"
-    wait_for(lambda: signs(one)["queue"][0] == "pass" or None, what="that the queue is active", timeout=30)
+    wait_for(lambda: signs(one)["queue"][0] == "pass" or None, what="that the queue is active", timeout=180)
     admitted(cluster, plane, one)
 
     status, fix = signs(two)["queue"]
     assert status == "fail"
     assert "setup.cluster=false" in follow(fix)
-    wait_for(lambda: signs(two)["queue"][0] == "pass" or None, what="that the queue is active", timeout=30)
+    wait_for(lambda: signs(two)["queue"][0] == "pass" or None, what="that the queue is active", timeout=180)
     admitted(cluster, plane, two)
 
     # a second queue would take the place of the first: the release of this name holds one

@@ -60,7 +60,7 @@ def test_a_stopped_queue(cluster: Cluster) -> None:
         expected = ("fail", f"{name} ward is stopped (Hold)", f"kubectl {flag}patch {name} ward {change}")
         assert found(cluster, "queue") == [expected]
         stop(kind, "None")
-        wait_for(lambda: status(cluster, "queue") == ["pass"], what="that it is open again", timeout=20)
+        wait_for(lambda: status(cluster, "queue") == ["pass"], what="that it is open again", timeout=180)
 
 
 @engines
@@ -68,7 +68,7 @@ def test_a_queue_without_its_flavor(cluster: Cluster) -> None:
     _, _, held, local = manifests.queue("bare", 8, SPACE)
     apply(cluster, held, local)
     reason = "Can't admit new workloads: references missing ResourceFlavor(s): bare."
-    wait_for(lambda: found(cluster, "queue", run(queue="bare"))[0][1].endswith(reason), what="the reason", timeout=20)
+    wait_for(lambda: found(cluster, "queue", run(queue="bare"))[0][1].endswith(reason), what="the reason", timeout=180)
     ((word, _, fix),) = found(cluster, "queue", run(queue="bare"))
     assert (word, fix) == ("fail", "kubectl describe clusterqueue bare")
 
@@ -132,7 +132,7 @@ def test_a_quota_that_others_use(cluster: Cluster) -> None:
     other = manifests.jobset("other", 2, namespace=SPACE, queue="ward", pool="ward", topology=True)
     apply(cluster, other)
     try:
-        wait_for(lambda: status(cluster, "machines-free") == ["warn"], what="that it runs", timeout=20)
+        wait_for(lambda: status(cluster, "machines-free") == ["warn"], what="that it runs", timeout=180)
         assert found(cluster, "queue-quota") == [
             (
                 "warn",
@@ -143,20 +143,20 @@ def test_a_quota_that_others_use(cluster: Cluster) -> None:
         assert found(cluster, "machines-free")[0][1] == (has("room 2 4 pods 8 nvidia.com/gpu 4 pods"))
     finally:
         cluster.delete(JOBSET, "other", SPACE, foreground=True)
-    wait_for(lambda: status(cluster, "machines-free") == ["pass"], what="that they are free", timeout=30)
+    wait_for(lambda: status(cluster, "machines-free") == ["pass"], what="that they are free", timeout=180)
 
 
 @engines
 def test_the_releases_own_pods_make_room(cluster: Cluster) -> None:
     apply(cluster, run())
     try:
-        wait_for(lambda: len(placed(cluster)) == 4, what="that it runs", timeout=20)
+        wait_for(lambda: len(placed(cluster)) == 4, what="that it runs", timeout=180)
         assert status(cluster, "machines-free") == ["pass"]
         assert status(cluster, "queue-quota") == ["pass"]
         assert found(cluster, "admission")[0][1] == has("JobSet visit effect")
     finally:
         cluster.delete(JOBSET, "visit", SPACE, foreground=True)
-    wait_for(lambda: not placed(cluster), what="that it is gone", timeout=30)
+    wait_for(lambda: not placed(cluster), what="that it is gone", timeout=180)
 
 
 @engines
@@ -213,7 +213,7 @@ def test_a_volcano_queue(cluster: Cluster) -> None:
     name = "volcano-queue"
     assert found(cluster, name, gang("closed"))[0][:2] == ("fail", has("Volcano closed"))
     cluster.apply([manifests.volcano_queue("closed", 16)])
-    wait_for(lambda: "asks" in found(cluster, name, gang("closed"))[0][1], what="the open queue", timeout=20)
+    wait_for(lambda: "asks" in found(cluster, name, gang("closed"))[0][1], what="the open queue", timeout=180)
     assert found(cluster, name, gang("closed")) == [
         (
             "fail",
@@ -236,7 +236,7 @@ def test_a_volcano_queue(cluster: Cluster) -> None:
             "target": about,
         },
     )
-    wait_for(lambda: status(cluster, name, gang("closed")) == ["fail"], what="that it is closed", timeout=20)
+    wait_for(lambda: status(cluster, name, gang("closed")) == ["fail"], what="that it is closed", timeout=180)
     ((_, text, fix),) = found(cluster, name, gang("closed"))
     assert (text, fix) == ("Volcano queue closed is Closed", has("--action open --name closed"))
     cluster.delete(VOLCANO_QUEUE, "closed")
@@ -370,7 +370,7 @@ def test_claims(cluster: Cluster) -> None:
 
     def state(modes: str, storage: str) -> tuple[str, str]:
         cluster.delete(CLAIM, "data", SPACE)
-        wait_for(lambda: cluster.get(CLAIM, "data", SPACE) is None, what="its end", timeout=20)
+        wait_for(lambda: cluster.get(CLAIM, "data", SPACE) is None, what="its end", timeout=180)
         apply(cluster, {**claim, "spec": {**spec, "accessModes": [modes], "storageClassName": storage}})
         return found(cluster, "claims", with_claim)[0][:2]
 
@@ -387,7 +387,7 @@ def test_claims(cluster: Cluster) -> None:
     assert state("ReadWriteMany", "") == ("fail", has("Pending volume"))
     assert state("ReadWriteMany", "doctor-late") == ("pass", has("volume first"))
     state("ReadWriteMany", "doctor-now")
-    wait_for(lambda: status(cluster, "claims", with_claim) == ["pass"], what="its volume", timeout=20)
+    wait_for(lambda: status(cluster, "claims", with_claim) == ["pass"], what="its volume", timeout=180)
     assert found(cluster, "claims", with_claim) == [("pass", "claim data is bound", "")]
 
 

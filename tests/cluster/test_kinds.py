@@ -61,7 +61,7 @@ class Release:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         if chart:
-            verdict = wait_for_verdict(self.plane.cluster, "my-run", namespace=self.namespace, timeout=60)
+            verdict = wait_for_verdict(self.plane.cluster, "my-run", namespace=self.namespace, timeout=180)
             assert verdict.ok, verdict.reasons
 
     def run(self) -> Object:
@@ -113,7 +113,7 @@ def release(
     yield open_release
     for each in opened:
         each.do("uninstall")
-        wait_for(lambda each=each: not each.pods(), what="that all pods are gone", timeout=60)  # type: ignore[misc]
+        wait_for(lambda each=each: not each.pods(), what="that all pods are gone", timeout=180)  # type: ignore[misc]
     delete_machines(plane.cluster, machines)
 
 
@@ -134,8 +134,8 @@ def test_a_machine_that_fails_fails_the_run_and_frees_the_others(release: Callab
         victims += found.masters()
     for victim in victims:
         found.end(victim, "Failed")
-    wait_for(lambda: final_state(found.run()) == "Failed", what="that the run has failed", timeout=30)
-    wait_for(lambda: not found.pods(), what="that no pod holds GPUs", timeout=30)
+    wait_for(lambda: final_state(found.run()) == "Failed", what="that the run has failed", timeout=180)
+    wait_for(lambda: not found.pods(), what="that no pod holds GPUs", timeout=180)
     verdict = look(found.plane.cluster, "my-run", namespace=found.namespace)
     assert not verdict.ok
     assert "failed" in " ".join(verdict.reasons).lower()
@@ -153,8 +153,8 @@ def test_a_run_that_did_not_get_its_network_is_not_started_again(release: Callab
     before = found.run()["metadata"]["uid"]
     found.end(victim, "Failed", containerStatuses=[{**status, "state": {"terminated": ended}}])
     ends = {"Failed", "Terminated"}  # Volcano's word for a run that a policy ended
-    wait_for(lambda: final_state(found.run()) in ends, what="that the run has ended", timeout=30)
-    wait_for(lambda: not found.pods(), what="that no pod holds GPUs", timeout=30)
+    wait_for(lambda: final_state(found.run()) in ends, what="that the run has ended", timeout=180)
+    wait_for(lambda: not found.pods(), what="that no pod holds GPUs", timeout=180)
     run = {"kind": KINDS[target].name, "apiVersion": KINDS[target].api_version, **found.run()}
     assert run["metadata"]["uid"] == before
     assert restarts_of(run) == 0
@@ -176,6 +176,6 @@ def test_an_unchanged_upgrade_does_nothing_and_a_changed_one_replaces_the_run(
     assert (after["uid"], after["generation"]) == (before["uid"], before["generation"])
     assert {pod["metadata"]["uid"] for pod in found.pods()} == pods
     found.do("upgrade", "--set", "steps=60")
-    wait_for(lambda: len(found.pods()) == 2, what="that the old run is gone", timeout=60)
+    wait_for(lambda: len(found.pods()) == 2, what="that the old run is gone", timeout=180)
     assert found.run()["metadata"]["name"] != before["name"]
     assert {pod["metadata"]["labels"]["run"] for pod in found.pods()} == {found.run()["metadata"]["name"]}

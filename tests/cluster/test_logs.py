@@ -63,7 +63,7 @@ def started(machines: ControlPlane) -> Iterator[Any]:
     def start(run: Object) -> list[str]:
         runs.append(run)
         machines.cluster.apply([run])
-        verdict = wait_for_verdict(machines.cluster, run["metadata"]["name"], timeout=30)
+        verdict = wait_for_verdict(machines.cluster, run["metadata"]["name"], timeout=180)
         assert verdict.ok, verdict.reasons
         return pod_names(machines.cluster, run["metadata"]["name"])
 
@@ -71,7 +71,7 @@ def started(machines: ControlPlane) -> Iterator[Any]:
     for run in runs:
         machines.cluster.delete_object(run, namespace="default", foreground=True)
         left = {"app.kubernetes.io/instance": run["metadata"]["name"]}
-        wait_for(lambda: not machines.cluster.list(POD, labels=left), what="that the pods are gone", timeout=30)  # noqa: B023
+        wait_for(lambda: not machines.cluster.list(POD, labels=left), what="that the pods are gone", timeout=180)  # noqa: B023
 
 
 def shown(cluster: Cluster, release: str, *, rank: str = "", machine: str = "", **options: Any) -> list[str]:
@@ -175,7 +175,7 @@ class Following:
             self.lines.append(line)
 
     def has(self, *lines: str) -> None:
-        wait_for(lambda: self.lines == [*lines], what=f"{[*lines]}, not {self.lines}", timeout=60)
+        wait_for(lambda: self.lines == [*lines], what=f"{[*lines]}, not {self.lines}", timeout=180)
 
     def ends(self) -> None:
         self._thread.join(20)
@@ -230,8 +230,8 @@ def test_a_restarted_run_is_followed_in_its_new_pod(kubelet: Kubelet, started: A
     following.has("first life", "last words")
     end_container(plane.cluster, old)
     kubelet.end(old)
-    wait_for(lambda: restarts(plane.cluster, "again") == 1, what="a restart", timeout=20)
-    wait_for(lambda: len(pod_names(plane.cluster, "again")) == 2, what="the new pods", timeout=20)
+    wait_for(lambda: restarts(plane.cluster, "again") == 1, what="a restart", timeout=180)
+    wait_for(lambda: len(pod_names(plane.cluster, "again")) == 2, what="the new pods", timeout=180)
     new = pod_names(plane.cluster, "again")[0]
     kubelet.write(new, "second life")
     following.has("first life", "last words", "second life")
@@ -276,7 +276,7 @@ def test_ctrl_c_ends_it_quietly(kubelet: Kubelet, started: Any, plane: ControlPl
         assert running.stdout is not None
         assert running.stdout.readline() == "line\n"
         running.send_signal(signal.SIGINT)
-        _, errors = running.communicate(timeout=20)
+        _, errors = running.communicate(timeout=180)
     assert (running.returncode, errors) == (130, "")
 
 
@@ -335,7 +335,7 @@ def test_closing_it_early_leaves_no_thread(
         assert next(stream).endswith("line 0")
         assert len(threads()) == 4
         if lines > 1:
-            wait_for(backlogs[0].full, what="that nobody can hand over more", timeout=20)
+            wait_for(backlogs[0].full, what="that nobody can hand over more", timeout=180)
     assert threads() == set()
 
 

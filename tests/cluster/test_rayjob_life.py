@@ -76,7 +76,7 @@ def test_a_rayjob_is_queued_admitted_placed_and_removed(plane: ControlPlane, que
     cluster = plane.cluster
     release(plane, install)
     # Kueue's webhook suspends it, and without machines its topology does not fit
-    wait_for(lambda: cluster.list(WORKLOADS, namespace=NS), what="Kueue's workload", timeout=60)
+    wait_for(lambda: cluster.list(WORKLOADS, namespace=NS), what="Kueue's workload", timeout=180)
     assert run_of(plane)["spec"]["suspend"] is True
     (workload,) = cluster.list(WORKLOADS, namespace=NS)
     sets = {each["name"]: each["count"] for each in workload["spec"]["podSets"]}
@@ -148,7 +148,7 @@ def test_a_head_that_fails_is_made_again(plane: ControlPlane, queue: list[Object
             heads = [member for member, _ in each_member(cluster, "my-run", NS) if member.container == "head"]
             return [each.uid for each in heads if each.uid != victim.uid and each.started] != []
 
-        wait_for(replaced, what="another head", timeout=60)
+        wait_for(replaced, what="another head", timeout=180)
         assert outcome(run_of(plane)) == ""
         uninstall("my-run", Place(NS, plane.kubeconfig))
         wait_for(lambda: not cluster.list(POD, namespace=NS), what="that all pods are gone", timeout=90)
@@ -196,7 +196,7 @@ def test_a_submitter_that_ends_without_a_job_is_a_failure_with_restarts(
         assert outcome(run_of(plane)) == ""
         end_submitter()
         wait_for(lambda: outcome(run_of(plane)) == "failed", what="that the run has failed", timeout=90)
-        wait_for(lambda: not cluster.list(RAYCLUSTER, namespace=NS), what="that the machines are free", timeout=60)
+        wait_for(lambda: not cluster.list(RAYCLUSTER, namespace=NS), what="that the machines are free", timeout=180)
         found = read(cluster, "my-run", NS)
         assert (found.phase, found.restarts) == ("failed", 1)
         assert found.failure

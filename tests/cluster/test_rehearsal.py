@@ -181,8 +181,8 @@ def test_an_existing_cluster_is_left_as_it_was(plane: ControlPlane, monkeypatch:
     assert result.verdict.ok, result.verdict.reasons
     assert result.plan.namespace != "default"
     assert names(plane, NODE) == before["Node"]
-    wait_for(lambda: names(plane, NAMESPACE) == before["Namespace"], what="that the namespace is gone", timeout=60)
-    wait_for(lambda: "borrowed" not in names(plane, CLUSTER_QUEUE), what="that the queue is gone", timeout=60)
+    wait_for(lambda: names(plane, NAMESPACE) == before["Namespace"], what="that the namespace is gone", timeout=180)
+    wait_for(lambda: "borrowed" not in names(plane, CLUSTER_QUEUE), what="that the queue is gone", timeout=180)
 
 
 def names(plane: ControlPlane, kind: object) -> set[str]:
@@ -250,7 +250,7 @@ def test_an_interrupted_rehearsal_leaves_nothing(tmp_path: Path, number: signal.
             if "installing release" in line:
                 break
         process.send_signal(number)
-        process.communicate(timeout=30)
+        process.communicate(timeout=180)
     assert process.returncode != 0
     deadline = time.monotonic() + 20
     while left := [*process_helpers.mentioning(str(tmp_path)), *map(str, tmp_path.glob("chartgen-plane-*"))]:

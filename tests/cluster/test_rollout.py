@@ -49,7 +49,7 @@ def test_two_writers(here: Site) -> None:
     here.plain("install", RELEASE, chart=small(), values={"run": {"steps": 1}})
     here.running()
     here.plain("upgrade", RELEASE, chart=small(), values={"run": {"steps": 2}})
-    wait_for(lambda: len({pod["metadata"]["labels"]["run"] for pod in _all_pods(here)}) > 1, what="two", timeout=30)
+    wait_for(lambda: len({pod["metadata"]["labels"]["run"] for pod in _all_pods(here)}) > 1, what="two", timeout=180)
     here.running()
     before = {pod["metadata"]["uid"] for pod in _all_pods(here)}
     here.roll("upgrade", small(), {"run": {"steps": 3}})
@@ -74,7 +74,7 @@ def test_orphaned_run_after_a_denied_upgrade(here: Site) -> None:
         here.roll("upgrade", refused, {"run": {"steps": 4}})
     assert here.runs() == [third]
     here.uninstall()
-    wait_for(lambda: here.left() == [] or None, what="that nothing is left", timeout=20)
+    wait_for(lambda: here.left() == [] or None, what="that nothing is left", timeout=180)
 
 
 def test_evicted_bystander(here: Site, machines: ControlPlane) -> None:
@@ -102,7 +102,7 @@ def test_evicted_bystander(here: Site, machines: ControlPlane) -> None:
     here.running(4)
     assert not _evicted(here)
     here.plain("upgrade", RELEASE, chart=chart, values={"run": {"steps": 3}})
-    wait_for(lambda: _evicted(here) or None, what="that Helm's upgrade evicts the bystander", timeout=20)
+    wait_for(lambda: _evicted(here) or None, what="that Helm's upgrade evicts the bystander", timeout=180)
 
 
 def test_run_again_after_its_time_to_live(here: Site) -> None:
@@ -111,7 +111,7 @@ def test_run_again_after_its_time_to_live(here: Site) -> None:
     here.plain("install", RELEASE, chart=chart, values={"run": {"steps": 1}})
     (first,) = here.runs()
     here.cluster.delete(JOB, first, here.namespace, foreground=True)
-    wait_for(lambda: here.cluster.get(JOB, first, here.namespace) is None, what="that the job is gone", timeout=20)
+    wait_for(lambda: here.cluster.get(JOB, first, here.namespace) is None, what="that the job is gone", timeout=180)
     message = f"^run {first} has ended and was removed, .*; to run it once more, add --set run.again=<word>$"
     with pytest.raises(ChartgenError, match=message):
         here.roll("upgrade", chart, {"run": {"steps": 1}})
@@ -126,7 +126,7 @@ def test_finished_run_is_not_started_again(here: Site) -> None:
     chart = run_chart(_quick(manifests.jobset("x", 2, pool="roll")))
     here.roll("install", chart, {"run": {"steps": 1}})
     (first,) = here.runs()
-    wait_for(lambda: _outcome(here, first) == "finished" or None, what="that the run has finished", timeout=40)
+    wait_for(lambda: _outcome(here, first) == "finished" or None, what="that the run has finished", timeout=180)
     uid = _uid(here, first)
     here.roll("upgrade", chart, {"run": {"steps": 1}, "note": "x"})
     assert _uid(here, first) == uid
@@ -190,7 +190,7 @@ def _wait_until_gone(here: Site, uids: set[str]) -> None:
     def gone() -> bool:
         return not uids & {pod["metadata"]["uid"] for pod in here.pods()}
 
-    wait_for(gone, what="that the pods are gone", timeout=20)
+    wait_for(gone, what="that the pods are gone", timeout=180)
 
 
 def _evicted(here: Site) -> bool:

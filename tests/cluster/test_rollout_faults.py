@@ -96,7 +96,7 @@ def test_install_killed_at_any_change(here: Site, folder: Path) -> None:
         here.roll(action, small(), {"run": {"steps": 2}})
         whole(here, 2)
         here.uninstall()
-        wait_for(lambda: here.left() == [] or None, what="that nothing is left", timeout=20)
+        wait_for(lambda: here.left() == [] or None, what="that nothing is left", timeout=180)
         change += 1
     assert change > 3
 
@@ -108,7 +108,7 @@ def test_uninstall_killed_at_any_change(here: Site, folder: Path) -> None:
         died = die(here, folder, "uninstall", {}, change=change, delay=0.3 * (change % 2))
         if died:
             here.uninstall()
-        wait_for(lambda: here.left() == [] or None, what="that nothing is left", timeout=20)
+        wait_for(lambda: here.left() == [] or None, what="that nothing is left", timeout=180)
         assert here.cluster.get(LEASE, lease_name(RELEASE), here.namespace) is None
         change += 1
     assert change > 3
@@ -238,7 +238,7 @@ def test_a_run_that_goes_after_the_plan_is_a_change_unless_it_was_going_already(
         here.carry_out(before)
     going = plan()
     held()
-    wait_for(lambda: not here.cluster.get(JOBSET, name, here.namespace), what="that the run is gone", timeout=30)
+    wait_for(lambda: not here.cluster.get(JOBSET, name, here.namespace), what="that the run is gone", timeout=180)
     here.carry_out(going)
     whole(here, 2)
 
@@ -279,7 +279,7 @@ def test_api_server_away_in_the_middle(built_engines: None, tmp_path: Path) -> N
                 timer.cancel()
                 os.kill(server, signal.SIGCONT)
             assert len(str(caught.value).splitlines()) <= 2
-            wait_for(lambda: answers(here), what="that the server is back", timeout=30)
+            wait_for(lambda: answers(here), what="that the server is back", timeout=180)
             change = {"spec": {"leaseDurationSeconds": 1}}
             here.cluster.patch(LEASE, lease_name(RELEASE), change, namespace=here.namespace)
             here.roll("upgrade", small("job"), {"run": {"steps": 2}})

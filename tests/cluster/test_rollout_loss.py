@@ -161,7 +161,7 @@ def test_run_whose_checkpoints_are_off_keeps_none(here: Site, tmp_path: Path, sa
 def test_run_that_has_not_started_loses_nothing(here: Site, tmp_path: Path) -> None:
     chart = written(run_chart(manifests.job("x", 2, pool="nowhere"), outputs=MEMORY), tmp_path / "waits")
     assert call(here, "install", chart, RELEASE, "--force").exit_code == 0
-    wait_for(lambda: len(here.pods()) == 2 or None, what="that the pods exist", timeout=20)
+    wait_for(lambda: len(here.pods()) == 2 or None, what="that the pods exist", timeout=180)
     gone = call(here, "uninstall", RELEASE)
     assert gone.exit_code == 0, gone.stderr
 
@@ -178,13 +178,13 @@ def test_claim_that_goes_with_the_release_is_not_kept(here: Site, tmp_path: Path
     assert call(here, "install", chart, RELEASE, "--force").exit_code == 0
     gone = json.loads(call(here, "uninstall", RELEASE, "--output", "json").stdout)
     assert gone["kept"] == []
-    wait_for(lambda: here.cluster.get(CLAIM, "own", here.namespace) is None, what="that it is gone", timeout=20)
+    wait_for(lambda: here.cluster.get(CLAIM, "own", here.namespace) is None, what="that it is gone", timeout=180)
 
 
 def test_run_that_is_gone_stops_no_pods(here: Site, staying: Path) -> None:
     first = start(here, staying)
     here.cluster.delete(JOB, first, here.namespace, foreground=True)
-    wait_for(lambda: here.cluster.get(JOB, first, here.namespace) is None, what="that it is gone", timeout=20)
+    wait_for(lambda: here.cluster.get(JOB, first, here.namespace) is None, what="that it is gone", timeout=180)
     made = call(here, "upgrade", staying, RELEASE, "--set", "run.steps=2", "--yes")
     assert made.exit_code == 0, made.stderr
     assert "pods stop" not in made.stderr
@@ -227,7 +227,7 @@ def test_interrupted_at_any_change(here: Site, staying: Path, action: str) -> No
             here.running()
             assert here.statuses()[-1] == "deployed"
             here.uninstall()
-        wait_for(lambda: here.left() == [] or None, what="that nothing is left", timeout=20)
+        wait_for(lambda: here.left() == [] or None, what="that nothing is left", timeout=180)
         change += 1
     assert change > 3
 

@@ -59,11 +59,11 @@ def test_setup_then_a_run_on_its_queue_and_claim(plane: ControlPlane) -> None:
     names = create_machines(cluster, [machines, others])
     try:
         helm_release.install(setup_chart("gke-a3high"), "a3", values, place)
-        wait_for(lambda: bound(cluster, namespace) == ["training"], what="the bound claim", timeout=60)
+        wait_for(lambda: bound(cluster, namespace) == ["training"], what="the bound claim", timeout=180)
         helm_release.install(chart(name="gke-a3high"), "gpt3", values, place)
-        verdict = wait_for_verdict(cluster, "gpt3", namespace=namespace, timeout=60)
+        verdict = wait_for_verdict(cluster, "gpt3", namespace=namespace, timeout=180)
         assert (verdict.ok, verdict.running, verdict.gpus) == (True, 2, 16), verdict.reasons
-        wait_for(lambda: placed(cluster, namespace) == ["a3high-cpu-0"], what="TensorBoard's place", timeout=30)
+        wait_for(lambda: placed(cluster, namespace) == ["a3high-cpu-0"], what="TensorBoard's place", timeout=180)
     finally:
         for name in ("gpt3", "a3"):
             helm_release.uninstall(name, place)

@@ -50,12 +50,12 @@ def pods(plane: ControlPlane, tmp_path: Path) -> Iterator[list[str]]:
     ]  # fmt: skip
     run = manifests.jobset("shell", 2, pool="shell")
     with (tmp_path / "kwok.log").open("w") as log, subprocess.Popen(argv, stderr=log) as kwok:
-        wait_for(lambda: listens(port), what="that kwok serves", timeout=60)
+        wait_for(lambda: listens(port), what="that kwok serves", timeout=180)
         for name in names:
             status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
             plane.cluster.patch(NODE, name, {"status": status}, subresource="status")
         plane.cluster.apply([run])
-        assert wait_for_verdict(plane.cluster, "shell", timeout=30).ok
+        assert wait_for_verdict(plane.cluster, "shell", timeout=180).ok
         yield pod_names(plane.cluster, "shell")
         plane.cluster.delete_object(run, namespace="default", foreground=True)
         kwok.terminate()

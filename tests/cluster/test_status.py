@@ -80,7 +80,7 @@ def run(machines: ControlPlane) -> Iterator[Callable[[Object], str]]:
         wait_for(
             lambda: not machines.cluster.list(POD, namespace=namespace, labels=left),  # noqa: B023 - used at once
             what="that the pods are gone",
-            timeout=30,
+            timeout=180,
         )
 
 
@@ -564,7 +564,7 @@ def lose_a_machine(plane: ControlPlane, release: str) -> tuple[str, str]:
         found = plane.cluster.get(POD, pod)
         return found is None or found["metadata"]["uid"] != before
 
-    wait_for(gone, what="that its pod goes", timeout=30)
+    wait_for(gone, what="that its pod goes", timeout=180)
     create_machines(plane.cluster, [manifests.pool(POOL, 4)])
     return pod, machine
 
@@ -703,7 +703,7 @@ def installed(machines: ControlPlane) -> Iterator[Callable[..., Record]]:
 
     yield install
     helm_release.uninstall("kept", place)
-    wait_for(lambda: not find_runs(machines.cluster, "kept", "default"), what="that it is gone", timeout=20)
+    wait_for(lambda: not find_runs(machines.cluster, "kept", "default"), what="that it is gone", timeout=180)
 
 
 def test_all_releases_at_a_glance(machines: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:

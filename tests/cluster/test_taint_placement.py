@@ -71,7 +71,7 @@ def test_drawn_pods_are_placed_where_chartgen_says(plane: ControlPlane, machines
 
 
 def _decided(cluster: Cluster, name: str) -> str:
-    return wait_for(lambda: _decision(cluster, name), what=f"a word on pod {name}", timeout=60)
+    return wait_for(lambda: _decision(cluster, name), what=f"a word on pod {name}", timeout=180)
 
 
 def _decision(cluster: Cluster, name: str) -> str:

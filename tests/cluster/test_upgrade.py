@@ -58,7 +58,7 @@ class Shell:
         return self.plane.cluster.list(POD, namespace=self.namespace, labels=INSTANCE)
 
     def wait_until_running(self) -> None:
-        verdict = wait_for_verdict(self.plane.cluster, "my-run", namespace=self.namespace, timeout=60)
+        verdict = wait_for_verdict(self.plane.cluster, "my-run", namespace=self.namespace, timeout=180)
         assert verdict.ok, verdict.reasons
 
 
@@ -92,7 +92,7 @@ def shell(request: pytest.FixtureRequest, machines: ControlPlane, charts: Path) 
     found.run("install", "setup", "gke-a3mega-setup", "--set", "setup.cluster=false")
     yield found
     found.run("uninstall", "my-run")
-    wait_for(lambda: not found.pods(), what="that all pods are gone", timeout=60)
+    wait_for(lambda: not found.pods(), what="that all pods are gone", timeout=180)
     found.run("uninstall", "setup")
     machines.cluster.delete_object(body)
 
@@ -137,8 +137,8 @@ def test_finished_run_is_not_started_again_by_an_unchanged_upgrade(shell: Shell)
     delay = "podAnnotations.pod-complete\\.stage\\.kwok\\.x-k8s\\.io/delay=1s"
     quick = ("--set", delay, "--set", "run.ttlSecondsAfterFinished=1")
     shell.run("install", "my-run", "gke-a3mega", *quick)
-    wait_for(lambda: _finished(shell) or None, what="that the run has finished", timeout=60)
-    wait_for(lambda: not shell.pods() or None, what="that its pods are removed", timeout=60)
+    wait_for(lambda: _finished(shell) or None, what="that the run has finished", timeout=180)
+    wait_for(lambda: not shell.pods() or None, what="that its pods are removed", timeout=180)
     before = shell.only(JOBSET)["metadata"]
     shell.run("upgrade", "my-run", "gke-a3mega", *quick)
     time.sleep(2)

@@ -62,12 +62,12 @@ def brief(name: str, seconds: int) -> Object:
 
 def chartgen(plane: ControlPlane, *arguments: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
-    return subprocess.run([*CHARTGEN, *arguments], env=env, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run([*CHARTGEN, *arguments], env=env, capture_output=True, text=True, check=False, timeout=180)
 
 
 def test_waiting_ends_when_the_run_has_finished(run: Any, machines: ControlPlane) -> None:
     lines: list[str] = []
-    readout = wait_for_phase(machines.cluster, run(brief("soon", 2)), "finished", timeout=30, progress=lines.append)
+    readout = wait_for_phase(machines.cluster, run(brief("soon", 2)), "finished", timeout=180, progress=lines.append)
     assert readout.phase == "finished"
     assert lines[-1] == "finished"
     assert "running; 1 of 1 pods ready" in lines
@@ -75,13 +75,13 @@ def test_waiting_ends_when_the_run_has_finished(run: Any, machines: ControlPlane
 
 def test_what_is_further_counts_too(run: Any, machines: ControlPlane) -> None:
     run(manifests.job("steady", 1, pool="wait"))
-    assert wait_for_phase(machines.cluster, "steady", "running", timeout=30).phase == "running"
-    assert wait_for_phase(machines.cluster, "steady", "queued", timeout=30).phase == "running"
+    assert wait_for_phase(machines.cluster, "steady", "running", timeout=180).phase == "running"
+    assert wait_for_phase(machines.cluster, "steady", "queued", timeout=180).phase == "running"
 
 
 def test_a_failed_run_ends_the_wait_with_its_readout(run: Any, machines: ControlPlane) -> None:
     run(manifests.job("breaks", 1, pool="wait"))
-    wait_for_phase(machines.cluster, "breaks", "running", timeout=30)
+    wait_for_phase(machines.cluster, "breaks", "running", timeout=180)
     (pod,) = pod_names(machines.cluster, "breaks")
     end_container(machines.cluster, pod, message="boom")
     done = chartgen(machines, "wait", "breaks", "--for", "finished", "--timeout", "30s")
@@ -114,7 +114,7 @@ def test_waits_chain_in_a_shell(run: Any, machines: ControlPlane) -> None:
     wait = " ".join([*CHARTGEN, "wait", "prep", "--timeout", "30s"])
     env = {**os.environ, "KUBECONFIG": str(machines.kubeconfig)}
     done = subprocess.run(
-        ["bash", "-c", f"{wait} && echo next"], env=env, capture_output=True, text=True, check=False, timeout=60
+        ["bash", "-c", f"{wait} && echo next"], env=env, capture_output=True, text=True, check=False, timeout=180
     )
     assert done.stdout.splitlines()[-1] == "next"
 
@@ -139,7 +139,7 @@ def test_waiting_survives_a_cluster_that_goes_away(run: Any, proxy: Proxy, machi
         timer = threading.Timer(3, proxy.cut)
         timer.start()
         threading.Timer(8, proxy.mend).start()
-        readout = wait_for_phase(cluster, "context", "finished", timeout=60, progress=lines.append)
+        readout = wait_for_phase(cluster, "context", "finished", timeout=180, progress=lines.append)
     assert readout.phase == "finished"
     assert lines.count("the cluster does not answer, trying again") == 1
     assert lines.count("the cluster answers again") == 1
@@ -165,7 +165,7 @@ def test_following_prints_changes_and_ends_with_the_run(run: Any, proxy: Proxy) 
         proxy.cut()
         time.sleep(4)
         proxy.mend()
-        rest, errors = running.communicate(timeout=60)
+        rest, errors = running.communicate(timeout=180)
     output = before + rest
     assert running.returncode == 0
     plain = [line.partition(" ")[2] for line in output.splitlines() if re.match(r"\d\d:\d\d:\d\d ", line)]
@@ -178,12 +178,12 @@ def test_following_prints_changes_and_ends_with_the_run(run: Any, proxy: Proxy) 
 
 def test_following_a_failure_ends_with_1(run: Any, machines: ControlPlane) -> None:
     run(manifests.job("falls", 1, pool="wait"))
-    wait_for_phase(machines.cluster, "falls", "running", timeout=30)
+    wait_for_phase(machines.cluster, "falls", "running", timeout=180)
     with followed(machines.kubeconfig, "falls", "--output", "json", stdout=subprocess.PIPE) as running:
         assert running.stdout is not None
         assert answer(running.stdout.readline())["phase"] == "running"
         end_container(machines.cluster, pod_names(machines.cluster, "falls")[0])
-        output, _ = running.communicate(timeout=60)
+        output, _ = running.communicate(timeout=180)
     assert running.returncode == 1
     assert answers(output)[-1]["phase"] == "failed"
 
@@ -194,7 +194,7 @@ def test_ctrl_c_ends_following_quietly(run: Any, machines: ControlPlane) -> None
         assert running.stdout is not None
         assert running.stdout.readline()
         running.send_signal(signal.SIGINT)
-        _, errors = running.communicate(timeout=20)
+        _, errors = running.communicate(timeout=180)
     assert (running.returncode, errors) == (130, "")
 
 
@@ -209,7 +209,7 @@ def test_on_a_terminal_it_is_drawn_over_itself(run: Any, machines: ControlPlane)
                 screen += os.read(leader, 65536)
             except OSError:  # the other side was closed
                 break
-        running.wait(timeout=60)
+        running.wait(timeout=180)
     os.close(leader)
     text = screen.decode()
     assert running.returncode == 0
@@ -223,7 +223,7 @@ def test_pages_are_put_together(machines: ControlPlane, monkeypatch: pytest.Monk
     machines.cluster.apply([run])
     labels = {"app.kubernetes.io/instance": "pages"}
     wait_for(
-        lambda: len(machines.cluster.list(POD, namespace="default", labels=labels)) == 5, what="5 pods", timeout=20
+        lambda: len(machines.cluster.list(POD, namespace="default", labels=labels)) == 5, what="5 pods", timeout=180
     )
     found = [pod["metadata"]["name"] for pod in machines.cluster.each(POD, namespace="default", labels=labels)]
     assert len(set(found)) == 5

@@ -43,7 +43,7 @@ def registry(folder: Path, *, login: bool = False) -> Iterator[str]:
     argv = [str(engine_build.build(["registry"])["registry"]), "serve", str(folder / "config.yaml")]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
-            wait_for(lambda: _answers(address), what="that the registry answers", timeout=30)
+            wait_for(lambda: _answers(address), what="that the registry answers", timeout=180)
             yield address
         finally:
             process.terminate()

@@ -153,7 +153,7 @@ class Machine:
         """Run the container's command to its end, with more variables; give exit code and log."""
         with self.start(found, variables, rank=rank) as process:
             try:
-                log, _ = process.communicate(timeout=60)
+                log, _ = process.communicate(timeout=180)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise

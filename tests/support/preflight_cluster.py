@@ -26,11 +26,11 @@ def opened(plane: ControlPlane) -> Iterator[Cluster]:
     names = create_machines(plane.cluster, [manifests.pool("ward", 4)])
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE}}
     plane.cluster.apply([space, *manifests.queue("ward", 32, SPACE)])
-    wait_for(lambda: status(plane.cluster, "queue") == ["pass"], what="the queue", timeout=20)
+    wait_for(lambda: status(plane.cluster, "queue") == ["pass"], what="the queue", timeout=180)
     yield plane.cluster
     delete_machines(plane.cluster, names)
     plane.cluster.delete_object(space)
-    wait_for(lambda: plane.cluster.get(NAMESPACE, SPACE) is None, what="that its namespace is gone", timeout=60)
+    wait_for(lambda: plane.cluster.get(NAMESPACE, SPACE) is None, what="that its namespace is gone", timeout=180)
 
 
 def run(**pod: Any) -> Object:

@@ -143,7 +143,7 @@ class Site:
             found = [pod for pod in self.pods() if pod.get("status", {}).get("phase") == "Running"]
             return [pod["metadata"]["uid"] for pod in found] if len(found) == count else None
 
-        return wait_for(uids, what=f"that {count} pods run", timeout=40)
+        return wait_for(uids, what=f"that {count} pods run", timeout=180)
 
     def left(self) -> list[str]:
         """Return what is left in the namespace of all kinds that a release makes."""
