@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from chartgen.kube import CLAIM, CSI_DRIVER, STORAGE_CLASS, Object
+from chartgen.kube.manifest_walk import maps
 
 # Name of the replacement for the cluster's default class; no claim names it.
 DEFAULT_CLASS = "default"
@@ -66,16 +66,11 @@ def foreign_claims(objects: Iterable[Object], namespace: str) -> dict[str, list[
     }
 
 
-def _mounted(data: Any) -> Iterator[str]:
+def _mounted(data: object) -> Iterator[str]:
     """Yield the claim of each volume at any depth."""
-    if isinstance(data, dict):
-        if isinstance(source := data.get("persistentVolumeClaim"), dict):
+    for _, each in maps(data):
+        if isinstance(source := each.get("persistentVolumeClaim"), dict):
             yield source["claimName"]
-        for value in data.values():
-            yield from _mounted(value)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _mounted(value)
 
 
 def foreign_drivers(objects: Iterable[Object]) -> dict[str, Object]:
@@ -104,16 +99,11 @@ def _driver(name: str) -> Object:
     return {**head, "spec": {"attachRequired": False, "volumeLifecycleModes": ["Persistent", "Ephemeral"]}}
 
 
-def _drivers(data: Any) -> Iterator[str]:
+def _drivers(data: object) -> Iterator[str]:
     """Yield the driver of each CSI volume at any depth."""
-    if isinstance(data, dict):
-        if isinstance(source := data.get("csi"), dict) and isinstance(source.get("driver"), str):
+    for _, each in maps(data):
+        if isinstance(source := each.get("csi"), dict) and isinstance(source.get("driver"), str):
             yield source["driver"]
-        for value in data.values():
-            yield from _drivers(value)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _drivers(value)
 
 
 def foreign_runtimes(objects: Iterable[Object]) -> dict[str, Object]:
@@ -133,28 +123,14 @@ def foreign_runtimes(objects: Iterable[Object]) -> dict[str, Object]:
     return {name: {**head, "metadata": {"name": name}, "handler": "runc"} for name in sorted({*_runtimes(found)} - own)}
 
 
-def _runtimes(data: Any) -> Iterator[str]:
+def _runtimes(data: object) -> Iterator[str]:
     """Yield the runtime class of each pod spec at any depth."""
-    if isinstance(data, dict):
-        if "containers" in data and data.get("runtimeClassName"):
-            yield data["runtimeClassName"]
-        for value in data.values():
-            yield from _runtimes(value)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _runtimes(value)
+    return (each["runtimeClassName"] for _, each in maps(data) if "containers" in each and each.get("runtimeClassName"))
 
 
-def _claims(data: Any) -> Iterator[dict[str, Any]]:
+def _claims(data: object) -> Iterator[Object]:
     """Yield the specs of claims at any depth: only they have both of these fields."""
-    if isinstance(data, dict):
-        if "accessModes" in data and "resources" in data:
-            yield data
-        for value in data.values():
-            yield from _claims(value)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _claims(value)
+    return (each for _, each in maps(data) if "accessModes" in each and "resources" in each)
 
 
 def _stand_in(name: str, *, default: bool) -> Object:
