@@ -41,12 +41,29 @@ settings.register_profile(
 settings.load_profile("same")
 
 
-def pytest_configure() -> None:
-    """Make the tests' processes as a developer's shell would.
+class Failures:
+    """Says at once which test has failed, and why: a run that is ended before its last test prints no summary."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._terminal.write(
+                f"\nFAILED {report.nodeid} ({report.when})\n{report.longreprtext[-2000:]}\n", flush=True
+            )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the tests' processes as a developer's shell would, and tell failures as they come.
 
     A shell that runs CI in the background ignores Ctrl-C, and what ignores it hands that on. Programs of the
     development tools, such as shellcheck, stand beside the interpreter.
     """
+    if terminal := config.pluginmanager.get_plugin("terminalreporter"):
+        config.pluginmanager.register(Failures(terminal))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 

@@ -79,7 +79,7 @@ def prepared(image: Image, found: Objects) -> tuple[list[str], dict[str, str]]:
 
 def start(image: Image, found: Objects) -> subprocess.CompletedProcess[str]:
     command, variables = prepared(image, found)
-    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=30)
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=180)
 
 
 # -- the pod
@@ -382,7 +382,7 @@ def test_pods_on_one_machine_copy_one_after_the_other(image: Image) -> None:
     image.program("cp", slow)
     command, variables = prepared(image, rendered())
     pods = [subprocess.Popen(command, env=variables, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    printed = [one_pod.communicate(timeout=30)[0] for one_pod in pods]
+    printed = [one_pod.communicate(timeout=180)[0] for one_pod in pods]
     assert [one_pod.returncode for one_pod in pods] == [0, 0]
     assert "".join(printed).count("copying") == 2
     assert contents(copy) == ["tokens.bin", "tokens.idx"]

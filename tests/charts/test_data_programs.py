@@ -550,7 +550,7 @@ def test_a_pod_that_is_ended_ends_its_workers(pile: Pile) -> None:
     pile.site.instead["/train/00.jsonl.zst"] = [hold]
     source = f"data.source={pile.site.address}/train/"
     with pile.machine.start(run(PILE, "data.shards=1", source)) as process:
-        assert waiting.wait(10)
+        assert waiting.wait(180)
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=15)
+        process.communicate(timeout=180)
         assert process.returncode == 143

@@ -180,7 +180,7 @@ def test_memory_is_bounded() -> None:
 
 def ask(port: int, path: str, method: str = "GET") -> tuple[int, str]:
     """Return status and text of an answer, once the server is there."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 180
     while True:
         with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
             try:
@@ -247,7 +247,7 @@ def test_readers_that_stay_or_send_rubbish_do_not_stop_it(tmp_path: Path) -> Non
 @pytest.mark.parametrize("settings", [{"find": ["("]}, {"also": ["("]}, {"port": "x"}])
 def test_an_exporter_that_cannot_start_says_why(tmp_path: Path, settings: dict[str, Any]) -> None:
     with exporter(tmp_path, **settings) as (process, _):
-        text = process.communicate(timeout=30)[0]
+        text = process.communicate(timeout=180)[0]
     assert text.startswith("chartgen: no metrics of this machine: ")
     assert text.count("\n") == 1
 
@@ -300,7 +300,7 @@ class Pod:
         """Let the program end, and return the exit code."""
         self.sign("begin")
         self.sign("end")
-        self._process.communicate(timeout=60)
+        self._process.communicate(timeout=180)
         return self._process.returncode
 
 

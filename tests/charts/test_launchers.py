@@ -540,7 +540,7 @@ def test_sigterm_reaches_the_trial(machine: Machine) -> None:
         while not ready.exists():
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        log, _ = process.communicate(timeout=15)
+        log, _ = process.communicate(timeout=180)
         assert process.returncode == 41, log
     assert "trial 1 of 3 failed with exit code 41" in log
 

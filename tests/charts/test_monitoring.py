@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from doc_runner import REPOSITORY, blocks
 from exporters import exporter, exporter_module, free_port, send
+from process_helpers import running
 from promtool import check_expressions, program
 from rendered import Objects, one, rendered, rendered_setup, setup_chart
 
@@ -211,16 +212,13 @@ def prometheus(folder: Path, target: int) -> Iterator[int]:
         program("prometheus"), f"--config.file={config}", f"--storage.tsdb.path={folder}/tsdb",
         f"--web.listen-address=127.0.0.1:{port}", "--log.level=error",
     ]  # fmt: skip
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            yield port
-        finally:
-            process.kill()
+    with running(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        yield port
 
 
 def query(port: int, expression: str) -> list[float]:
     """Values of an expression, once there are some."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     address = f"http://127.0.0.1:{port}/api/v1/query?{urllib.parse.urlencode({'query': expression})}"
     while time.monotonic() < deadline:
         try:

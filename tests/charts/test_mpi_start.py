@@ -177,7 +177,7 @@ class Cluster:
             for index in range(len(self.hosts)):
                 stack.callback(_end, self.worker(index))
             master = self.master()
-            out, err = master.communicate(timeout=30)
+            out, err = master.communicate(timeout=180)
         return subprocess.CompletedProcess([], master.returncode, out, err)
 
     def ranks(self) -> list[dict[str, Any]]:
@@ -191,7 +191,7 @@ class Cluster:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.terminate()
-    assert process.wait(timeout=20) == 143
+    assert process.wait(timeout=180) == 143
 
 
 @pytest.fixture
@@ -298,7 +298,7 @@ def test_a_machine_that_never_answers_is_named(make: Any) -> None:
     with ExitStack() as stack:
         stack.callback(_end, cluster.worker(0))
         master = cluster.master()
-        out, err = master.communicate(timeout=30)
+        out, err = master.communicate(timeout=180)
     assert master.returncode == 1
     (line,) = err.splitlines()
     assert cluster.hosts[1] in line
@@ -313,7 +313,7 @@ def test_an_image_without_a_server_says_so(make: Any) -> None:
     if shutil.which("sshd", path="/usr/sbin:/usr/bin"):
         pytest.skip("this machine has a server of its own")
     process = cluster.worker(0)
-    assert process.wait(timeout=20) == 1
+    assert process.wait(timeout=180) == 1
 
 
 def test_sigterm_lets_every_rank_save_and_the_run_is_not_completed(make: Any, program: Path) -> None:
@@ -339,10 +339,10 @@ def test_sigterm_lets_every_rank_save_and_the_run_is_not_completed(make: Any, pr
     master = cluster.master()
     _wait(lambda: len(list(outputs.glob("*-ready"))) == 4)
     master.send_signal(signal.SIGTERM)
-    master.communicate(timeout=20)
+    master.communicate(timeout=180)
     assert master.returncode == 143
     assert len(list(outputs.glob("*-saved"))) == 4
-    assert [worker.wait(timeout=20) for worker in workers] == [143, 143]
+    assert [worker.wait(timeout=180) for worker in workers] == [143, 143]
 
 
 # The run of this chart has 10 steps.

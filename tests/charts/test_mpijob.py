@@ -121,7 +121,7 @@ def test_the_master_starts_the_processes_again(
     tmp_path: Path, restarts: int, codes: list[int], end: int, count: int
 ) -> None:
     run = master(tmp_path, restarts, [str(code) for code in codes])
-    _, err = run.communicate(timeout=60)
+    _, err = run.communicate(timeout=180)
     assert (run.returncode, len(starts(tmp_path))) == (end, count), err
     assert err.count("the machines start again") == count - 1
     assert (tmp_path / "run" / "hosts").read_text() == "a-0.a.ml.svc slots=8\na-1.a.ml.svc slots=8\n"
@@ -133,5 +133,5 @@ def test_a_run_that_is_stopped_does_not_start_again(tmp_path: Path) -> None:
     while not (tmp_path / "pid").exists():
         time.sleep(0.05)
     run.send_signal(signal.SIGTERM)
-    run.communicate(timeout=60)
+    run.communicate(timeout=180)
     assert (run.returncode, len(starts(tmp_path))) == (143, 1)

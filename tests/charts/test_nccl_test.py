@@ -320,7 +320,7 @@ def classic(folder: Path, *argv: str, rank: int = 0, code: int = 0) -> subproces
     options = ("--operations", "all_reduce", "--sizes", "8", "2Gi", "--binary", str(binary), *argv)
     variables = {"PATH": "/usr/bin:/bin", "RANK": str(rank), "RUN_DIRECTORY": str(folder), "CODE": str(code)}
     command = [sys.executable, str(FOLDER / "program.py"), *options]
-    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=60)
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=180)
 
 
 def test_a_program_of_nccl_tests_measures_and_its_rows_are_kept(tmp_path: Path) -> None:

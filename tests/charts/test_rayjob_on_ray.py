@@ -50,7 +50,7 @@ def running(argv: list[str], env: dict[str, str], log: Path) -> Iterator[None]:
             yield
         finally:
             process.send_signal(signal.SIGTERM)
-            process.wait(30)
+            process.wait(180)
 
 
 @pytest.mark.parametrize("code", [0, 3])
@@ -86,7 +86,7 @@ def test_ray_starts_the_program_with_the_machines_libraries(tmp_path: Path, code
             ask = [f"{RAY}/ray", "health-check", "--address", f"127.0.0.1:{port}"]
             return subprocess.run(ask, env=base, capture_output=True, check=False).returncode == 0
 
-        wait_for(healthy, what="that the head answers", timeout=90)
+        wait_for(healthy, what="that the head answers", timeout=180)
         start = (
             f"ray start --address=127.0.0.1:{port} --num-gpus=8 --num-cpus=2 --block --object-store-memory=100000000"
         )
@@ -95,7 +95,7 @@ def test_ray_starts_the_program_with_the_machines_libraries(tmp_path: Path, code
         stack.enter_context(running(["bash", str(tmp_path / "start.sh")], env, tmp_path / "machine.log"))
         joined = tmp_path / "machine.log"
         # KubeRay submits when every pod is ready
-        wait_for(lambda: "will now block" in joined.read_text(), what="that the machine has joined", timeout=90)
+        wait_for(lambda: "will now block" in joined.read_text(), what="that the machine has joined", timeout=180)
         submit = [f"{RAY}/ray", "job", "submit", "--address", f"http://127.0.0.1:{dashboard}", "--"]
         entrypoint = one("RayJob", found)["spec"]["entrypoint"].replace("/etc/chartgen", str(tmp_path)).split()
         done = subprocess.run(

@@ -37,7 +37,7 @@ SERVE = "import http.server, sys; http.server.HTTPServer(('127.0.0.1', int(sys.a
 pytestmark = pytest.mark.engines
 
 
-def wait_until(check: Callable[[], bool], seconds: float = 10.0) -> bool:
+def wait_until(check: Callable[[], bool], seconds: float = 180) -> bool:
     deadline = time.monotonic() + seconds
     while not check() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -17,6 +17,7 @@ from typing import Any
 import manifests
 import pytest
 from kubelet import Kubelet, end_container, kubelet_of, pod_names
+from process_helpers import running
 from rendered import rendered
 
 from chartgen.errors import ChartgenError, UsageError
@@ -178,7 +179,7 @@ class Following:
         wait_for(lambda: self.lines == [*lines], what=f"{[*lines]}, not {self.lines}", timeout=180)
 
     def ends(self) -> None:
-        self._thread.join(20)
+        self._thread.join(180)
         assert not self._thread.is_alive()
 
 
@@ -272,12 +273,12 @@ def test_ctrl_c_ends_it_quietly(kubelet: Kubelet, started: Any, plane: ControlPl
     kubelet.write(pod, "line")
     argv = [sys.executable, "-m", "chartgen", "logs", "stopped", "--follow", "--rank", "0"]
     env = {**os.environ, "KUBECONFIG": str(plane.kubeconfig)}
-    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        assert running.stdout.readline() == "line\n"
-        running.send_signal(signal.SIGINT)
-        _, errors = running.communicate(timeout=180)
-    assert (running.returncode, errors) == (130, "")
+    with running(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "line\n"
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=180)
+    assert (process.returncode, errors) == (130, "")
 
 
 class Broken(Source):
@@ -308,7 +309,7 @@ def test_an_unforeseen_error_ends_it(kubelet: Kubelet, started: Any, plane: Cont
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
-    reader.join(20)
+    reader.join(180)
     assert [str(error) for error in told] == ["a line"]
     assert threads() == set()
 

@@ -86,7 +86,7 @@ def test_a_rayjob_is_queued_admitted_placed_and_removed(plane: ControlPlane, que
 
     machines = create_machines(cluster, [node_pool(load_target("onprem-p8000").default_machine, 2)])
     try:
-        wait_for(lambda: look(cluster, "my-run", namespace=NS).ok, what="that all pods run", timeout=90)
+        wait_for(lambda: look(cluster, "my-run", namespace=NS).ok, what="that all pods run", timeout=180)
         verdict = look(cluster, "my-run", namespace=NS)
         assert (verdict.pods, verdict.gpus, verdict.machines) == (4, 16, 2)
         pods = {
@@ -128,7 +128,7 @@ def test_a_rayjob_is_queued_admitted_placed_and_removed(plane: ControlPlane, que
 
         wait_for(replaced, what="that the other run has taken its place", timeout=120)
         uninstall("my-run", Place(NS, plane.kubeconfig))
-        wait_for(lambda: not cluster.list(POD, namespace=NS), what="that all pods are gone", timeout=90)
+        wait_for(lambda: not cluster.list(POD, namespace=NS), what="that all pods are gone", timeout=180)
         assert cluster.list(RAYCLUSTER, namespace=NS) == cluster.list(JOB, namespace=NS) == []
     finally:
         delete_machines(cluster, machines)
@@ -140,7 +140,7 @@ def test_a_head_that_fails_is_made_again(plane: ControlPlane, queue: list[Object
     machines = create_machines(cluster, [node_pool(load_target("onprem-p8000").default_machine, 2)])
     try:
         release(plane, install)
-        wait_for(lambda: look(cluster, "my-run", namespace=NS).ok, what="that all pods run", timeout=90)
+        wait_for(lambda: look(cluster, "my-run", namespace=NS).ok, what="that all pods run", timeout=180)
         (victim,) = [member for member, _ in each_member(cluster, "my-run", NS) if member.container == "head"]
         cluster.patch(POD, victim.name, {"status": {"phase": "Failed"}}, namespace=NS, subresource="status")
 
@@ -151,7 +151,7 @@ def test_a_head_that_fails_is_made_again(plane: ControlPlane, queue: list[Object
         wait_for(replaced, what="another head", timeout=180)
         assert outcome(run_of(plane)) == ""
         uninstall("my-run", Place(NS, plane.kubeconfig))
-        wait_for(lambda: not cluster.list(POD, namespace=NS), what="that all pods are gone", timeout=90)
+        wait_for(lambda: not cluster.list(POD, namespace=NS), what="that all pods are gone", timeout=180)
     finally:
         delete_machines(cluster, machines)
 
@@ -183,19 +183,19 @@ def test_a_submitter_that_ends_without_a_job_is_a_failure_with_restarts(
 
     try:
         release(plane, install)
-        wait_for(lambda: look(cluster, "my-run", namespace=NS).ok, what="that all pods run", timeout=90)
+        wait_for(lambda: look(cluster, "my-run", namespace=NS).ok, what="that all pods run", timeout=180)
         first = end_submitter()
         kind = kind_of(run_of(plane))
-        wait_for(lambda: kind.status.restarts(run_of(plane)) == 1, what="another attempt", timeout=90)
+        wait_for(lambda: kind.status.restarts(run_of(plane)) == 1, what="another attempt", timeout=180)
 
         def again() -> bool:
             uids = {member.uid for member, _ in each_member(cluster, "my-run", NS) if member.drives}
             return look(cluster, "my-run", namespace=NS).ok and uids != {first}
 
-        wait_for(again, what="that all pods run again", timeout=90)
+        wait_for(again, what="that all pods run again", timeout=180)
         assert outcome(run_of(plane)) == ""
         end_submitter()
-        wait_for(lambda: outcome(run_of(plane)) == "failed", what="that the run has failed", timeout=90)
+        wait_for(lambda: outcome(run_of(plane)) == "failed", what="that the run has failed", timeout=180)
         wait_for(lambda: not cluster.list(RAYCLUSTER, namespace=NS), what="that the machines are free", timeout=180)
         found = read(cluster, "my-run", NS)
         assert (found.phase, found.restarts) == ("failed", 1)
@@ -206,7 +206,7 @@ def test_a_submitter_that_ends_without_a_job_is_a_failure_with_restarts(
             "its log is kept"
         )
         uninstall("my-run", Place(NS, plane.kubeconfig))
-        wait_for(lambda: not cluster.list(POD, namespace=NS), what="that all pods are gone", timeout=90)
+        wait_for(lambda: not cluster.list(POD, namespace=NS), what="that all pods are gone", timeout=180)
     finally:
         delete_machines(cluster, machines)
 

@@ -9,12 +9,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 
 import manifests
 import pytest
 from answers import answer
 from kubelet import pod_names
+from process_helpers import running
 from userlib import chartgen
 
 from chartgen.kube import NODE, wait_for
@@ -33,14 +33,15 @@ EXEC = {
 }
 
 
-@pytest.fixture
-def pods(plane: ControlPlane, tmp_path: Path) -> Iterator[list[str]]:
+@pytest.fixture(scope="module")
+def pods(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     """The pods of a run on two machines that kwok runs commands for."""
     names = create_machines(plane.cluster, [manifests.pool("shell", 2)])
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    config, server = tmp_path / "exec.json", plane.folder / "apiserver"
+    folder, server = tmp_path_factory.mktemp("shell"), plane.folder / "apiserver"
+    config = folder / "exec.json"
     config.write_text("\n---\n".join(map(json.dumps, [*engines.documents("kwok", "stages.json"), EXEC])))
     argv = [
         str(engines.require("kwok")), f"--kubeconfig={plane.kubeconfig}", f"--config={config}",
@@ -49,7 +50,7 @@ def pods(plane: ControlPlane, tmp_path: Path) -> Iterator[list[str]]:
         f"--tls-cert-file={server}/apiserver.crt", f"--tls-private-key-file={server}/apiserver.key",
     ]  # fmt: skip
     run = manifests.jobset("shell", 2, pool="shell")
-    with (tmp_path / "kwok.log").open("w") as log, subprocess.Popen(argv, stderr=log) as kwok:
+    with (folder / "kwok.log").open("w") as log, running(argv, stderr=log):
         wait_for(lambda: listens(port), what="that kwok serves", timeout=180)
         for name in names:
             status = {"daemonEndpoints": {"kubeletEndpoint": {"Port": port}}}
@@ -58,7 +59,6 @@ def pods(plane: ControlPlane, tmp_path: Path) -> Iterator[list[str]]:
         assert wait_for_verdict(plane.cluster, "shell", timeout=180).ok
         yield pod_names(plane.cluster, "shell")
         plane.cluster.delete_object(run, namespace="default", foreground=True)
-        kwok.terminate()
     delete_machines(plane.cluster, names)
 
 
@@ -85,11 +85,9 @@ def test_the_rank_that_has_not_reached_the_others_is_found_by_the_real_py_spy(pl
             program = f"import sys\ndef {place}():\n    print(flush=True)\n    sys.stdin.read()\n{place}()"
             env = {**os.environ, "RANK": str(rank), "LOCAL_RANK": str(rank - RANKS)}
             argv = [sys.executable, "-c", program]
-            process = subprocess.Popen(argv, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            stack.enter_context(process)
-            assert process.stdin
+            streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+            process = stack.enter_context(running(argv, env=env, text=True, **streams))
             assert process.stdout
-            stack.callback(process.stdin.close)
             process.stdout.readline()
         done = chartgen("stacks", "shell", "--output", "json", env={"KUBECONFIG": str(plane.kubeconfig)})
     found = [each for each in answer(done.stdout)["groups"] if not {RANKS, RANKS + 1}.isdisjoint(each["ranks"])]

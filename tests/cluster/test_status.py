@@ -93,7 +93,7 @@ def until(plane: ControlPlane, release: str, check: Callable[[Readout], Any], na
         return bool(check(found[0]))
 
     try:
-        wait_for(holds, what="it", timeout=25, interval=0.3)
+        wait_for(holds, what="it", timeout=180, interval=0.3)
     except ChartgenError:
         raise AssertionError(describe(found[0])) from None
     return found[0]

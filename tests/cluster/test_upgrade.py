@@ -120,7 +120,7 @@ def test_unchanged_upgrade_does_nothing_and_a_changed_one_replaces_the_run(shell
 def watch_overlap(shell: Shell, old: str) -> list[str]:
     """Follow the replacement until the new run runs; give the new pods that were placed beside old ones."""
     overlap: list[str] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180
     while time.monotonic() < deadline:
         pods = shell.pods()
         new = [pod for pod in pods if pod["metadata"]["labels"]["run"] != old]

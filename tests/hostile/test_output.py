@@ -16,6 +16,7 @@ import manifests
 import pytest
 from click.testing import CliRunner
 from kubelet import Kubelet, end_container, kubelet_of
+from process_helpers import running
 from steering import FORBIDDEN, faults
 from trainlogs import megatron, steps
 
@@ -38,7 +39,7 @@ def on_a_terminal(argv: list[str], cwd: Path, env: dict[str, str] | None = None)
     """Run the command line with a terminal as its streams; give all that it would draw."""
     near, far = pty.openpty()
     command = [sys.executable, "-m", "chartgen", *argv]
-    with subprocess.Popen(command, cwd=cwd, env=env, stdin=far, stdout=far, stderr=far) as process:
+    with running(command, cwd=cwd, env=env, stdin=far, stdout=far, stderr=far) as process:
         os.close(far)
         drawn = b""
         while True:
@@ -189,7 +190,7 @@ def test_a_cluster_steers_no_terminal(plane: ControlPlane, kubelet: Kubelet, tmp
 
     run = manifests.jobset("evil", 2, pool="evil")
     plane.cluster.apply([run])
-    assert wait_for_verdict(plane.cluster, "evil", timeout=60).ok
+    assert wait_for_verdict(plane.cluster, "evil", timeout=180).ok
     found = plane.cluster.list(POD, namespace="default", labels={"app.kubernetes.io/instance": "evil"})
     pods = sorted(pod["metadata"]["name"] for pod in found)
     kubelet.write(pods[0], f"RuntimeError: {EVIL}", "::stop-commands::x", "##[error]x")

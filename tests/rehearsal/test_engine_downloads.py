@@ -246,14 +246,14 @@ def test_a_killed_download_leaves_no_engine(mirror: Files) -> None:
         to.begin(10_000_000)
         to.wfile.write(PROGRAM)
         begun.set()
-        mirror.released.wait(60)
+        mirror.released.wait(180)
 
     kwok = engines.engine("kwok")
     assert kwok.download
     file = f"/{kwok.download.url.partition('://')[2]}"
     mirror.files[file] = half
     process = subprocess.Popen([sys.executable, "-c", GET, "kwok"])
-    assert begun.wait(60)
+    assert begun.wait(180)
     process.kill()
     assert process.wait() == -signal.SIGKILL
     assert engines.find("kwok") is None
@@ -320,13 +320,13 @@ def test_builds_run_beside_downloads(mirror: Files, monkeypatch: pytest.MonkeyPa
 
     def wait_for_build(to: Handler) -> None:
         asked.set()
-        assert mirror.released.wait(30)
+        assert mirror.released.wait(180)
         to.begin(len(GOOD))
         to.wfile.write(GOOD)
 
     def build(names: list[str], **_: object) -> None:
         if names:
-            assert asked.wait(30)
+            assert asked.wait(180)
             mirror.released.set()
             own = engines.engine("own").program
             own.parent.mkdir(parents=True)

@@ -12,6 +12,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from process_helpers import running
+
 from chartgen.composer.library import BUILTIN
 
 FILES = BUILTIN / "workloads/common/files"
@@ -40,11 +42,8 @@ def exporter(folder: Path, **settings: Any) -> Iterator[tuple[subprocess.Popen[s
     (folder / "exporter.py").write_text((FILES / "exporter.py").read_text())
     (folder / "exporter.json").write_text(json.dumps({"port": port, "find": LINE, "also": [], "gpus": 2, **settings}))
     argv = [sys.executable, str(folder / "exporter.py"), str(folder / "socket")]
-    with subprocess.Popen(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
-        try:
-            yield process, port
-        finally:
-            process.kill()
+    with running(argv, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        yield process, port
 
 
 def send(folder: Path, text: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import profiles
 from nccllogs import TCPXO
+from process_helpers import running
 from rendered import Objects, arguments, env, one
 
 # Stands on PATH for the programs of the training image.
@@ -74,12 +75,12 @@ class Image:
 
 def ended(command: list[str], ready: Path, variables: dict[str, str] | None = None) -> int:
     """Start a command, send SIGTERM once a file says that it is ready, and give its exit code."""
-    with subprocess.Popen(command, env=variables) as process:
+    with running(command, env=variables) as process:
         while not ready.exists():
             assert process.poll() is None, "ended before it was ready"
             time.sleep(0.02)
         process.send_signal(signal.SIGTERM)
-        return process.wait(timeout=120)
+        return int(process.wait(timeout=120))
 
 
 def patient(folder: Path) -> dict[str, str]:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from process_helpers import running
+
 from chartgen.kube import wait_for
 from chartgen.rehearsal import engine_build
 
@@ -41,12 +43,9 @@ def registry(folder: Path, *, login: bool = False) -> Iterator[str]:
         settings += f"auth:\n  htpasswd: {{realm: charts, path: {folder / 'users'}}}\n"
     (folder / "config.yaml").write_text(settings)
     argv = [str(engine_build.build(["registry"])["registry"]), "serve", str(folder / "config.yaml")]
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        try:
-            wait_for(lambda: _answers(address), what="that the registry answers", timeout=180)
-            yield address
-        finally:
-            process.terminate()
+    with running(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        wait_for(lambda: _answers(address), what="that the registry answers", timeout=180)
+        yield address
 
 
 def _answers(address: str) -> bool:

@@ -1,11 +1,23 @@
-"""Whether processes live, for tests."""
+"""Processes of tests: those that must not outlive them, and whether others live."""
 
 from __future__ import annotations
 
+import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def running(argv: Sequence[str], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """Start a process that is killed when the block is left; Popen alone waits for it after a failed assertion."""
+    with subprocess.Popen(argv, **options) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def alive(pid: int) -> bool:
@@ -17,7 +29,7 @@ def alive(pid: int) -> bool:
     return state != "Z"
 
 
-def gone(pids: Sequence[int], seconds: float = 10.0) -> bool:
+def gone(pids: Sequence[int], seconds: float = 180) -> bool:
     """Report whether all processes end within some seconds."""
     deadline = time.monotonic() + seconds
     while any(map(alive, pids)) and time.monotonic() < deadline:

@@ -171,7 +171,7 @@ class Cluster:
         """What the machines have printed so far."""
         return [(machine.folder / "log").read_text() for machine in self.machines]
 
-    def wait_for(self, condition: Callable[[], object], seconds: float = 60) -> None:
+    def wait_for(self, condition: Callable[[], object], seconds: float = 180) -> None:
         """Wait until something has happened; no machine may end before."""
         deadline = time.monotonic() + seconds
         while not condition():
@@ -184,7 +184,7 @@ class Cluster:
         for rank in ranks:
             self.running[rank].terminate()
 
-    def finish(self, seconds: float = 120) -> tuple[list[int], list[str]]:
+    def finish(self, seconds: float = 180) -> tuple[list[int], list[str]]:
         """Wait for all machines; give their exit codes and logs."""
         deadline = time.monotonic() + seconds
         while any(process.poll() is None for process in self.running):
