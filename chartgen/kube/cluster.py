@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 FIELD_MANAGER = "chartgen"
 _PAGE = 500  # objects per answer, like kubectl's --chunk-size, to limit memory
-_CRD_SECONDS = 10.0  # how long a kind may stay unknown after the creation of its CRD
+_CRD_SECONDS = 60.0  # how long a kind may stay unknown after the creation of its CRD, on a busy server
+_UNSEEN_CRD_SECONDS = 10.0  # the same where nobody may look for the CRD
 _FIRST = {"Namespace": 0, "CustomResourceDefinition": 1}  # other objects of one `apply` may need these
 
 
@@ -191,12 +192,14 @@ class Cluster(Transport):
         Raises:
             ClusterError: The server does not know the kind, even after the time that a new CRD may take.
         """
-        deadline = time.monotonic() + _CRD_SECONDS
+        deadline: float | None = None
         while (api_version, name) not in self._kinds:
             for found in self._discover(api_version):
                 self._kinds[api_version, found.name] = found
             if (api_version, name) not in self._kinds:
-                if time.monotonic() > deadline or not self._expects(api_version):
+                if deadline is None:
+                    deadline = time.monotonic() + self._patience(api_version, name)
+                if time.monotonic() >= deadline:
                     raise ClusterError(Problem(f"{self} has no {name} ({api_version})", hint="install its CRD"), 404)
                 time.sleep(0.1)
         return self._kinds[api_version, name]
@@ -221,17 +224,23 @@ class Cluster(Transport):
             if "/" not in entry["name"]
         ]
 
-    def _expects(self, api_version: str) -> bool:
-        """Report whether a CRD of this group exists, or may exist, so that the server will soon know its kinds."""
-        if "/" not in api_version:
-            return False  # the core group has no CRDs
+    def _patience(self, api_version: str, name: str) -> float:
+        """Return for how many seconds the server may still come to know a kind: while its CRD is new."""
+        group, _, version = api_version.rpartition("/")
+        if not group:
+            return 0.0  # the core group has no CRDs
         try:
-            crds = self.list(CRD)
+            specs = [crd["spec"] for crd in self.list(CRD)]
         except ClusterError as error:
             if error.status == 403:  # most users of a namespace may not list CRDs: wait as if it exists
-                return True
+                return _UNSEEN_CRD_SECONDS
             raise
-        return any(crd["spec"]["group"] == api_version.partition("/")[0] for crd in crds)
+        defined = any(
+            (spec["group"], spec["names"]["kind"]) == (group, name)
+            and any(each["name"] == version and each["served"] for each in spec["versions"])
+            for spec in specs
+        )
+        return _CRD_SECONDS if defined else 0.0
 
     def _scope(self, kind: Kind, namespace: str) -> str:
         return (namespace or self.namespace) if kind.namespaced else ""

@@ -192,8 +192,13 @@ def test_a_new_kind_is_found_by_who_may_not_list_crds(
     with faults_of(plane, tmp_path, fault) as (config, seen), connect(kubeconfig=config) as cluster:
         assert cluster.kind("late.example.com/v1", "Cog") == Kind("late.example.com/v1", "Cog", "cogs")
         assert any(CRD.plural in each for each in seen)
-        monkeypatch.setattr("chartgen.kube.cluster._CRD_SECONDS", 0.0)
+        monkeypatch.setattr("chartgen.kube.cluster._UNSEEN_CRD_SECONDS", 0.0)
         with pytest.raises(ClusterError, match="has no Wheel") as caught:
             cluster.kind("none.example.com/v1", "Wheel")
         assert caught.value.status == 404
+    # whoever may list CRDs waits for a kind that one of them defines, and for no other
+    monkeypatch.setattr("chartgen.kube.cluster._CRD_SECONDS", 1e9)
+    for kind in (("late.example.com/v1", "Wheel"), ("late.example.com/v2", "Cog")):
+        with pytest.raises(ClusterError, match=f"has no {kind[1]}"):
+            plane.cluster.kind(*kind)
     plane.cluster.delete(CRD, crd["metadata"]["name"])
