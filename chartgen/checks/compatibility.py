@@ -127,7 +127,7 @@ def image_of_the_gpu(job: Job) -> Iterator[Claim]:
             continue
         if version(release) < version(row["from"]):
             message = f"{job.image} is older than CUDA {row['cuda']}, the first with code for {gpu.model}"
-            hint = "use nvcr.io/nvidia/nemo:25.07 or newer"
+            hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
             yield Claim(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
 
 

@@ -7,9 +7,12 @@ import re
 from chartgen.checks.job import Job
 from chartgen.data.compatibility import lock, version
 
+# How an image names its releases, where that is not by year.month.
+_TAGS = {"nvidia/nemo-rl": r"v\d+\.\d+\.\d+"}
+
 
 def release_of(job: Job, image: str) -> str:
-    """Return the release, year.month, of a job's image; empty for another image, or with the user's own program.
+    """Return the release of a job's image; empty for another image, or with the user's own program.
 
     Args:
         job: The job.
@@ -21,8 +24,9 @@ def release_of(job: Job, image: str) -> str:
 
 
 def release_in(reference: str, image: str) -> str:
-    """Return the release, year.month, of an image; empty when the reference names another image."""
-    release = re.search(rf"(?:^|/){image}:(\d\d\.\d\d)(?:\D|$)", reference)
+    """Return the release of an image, such as 25.07 or v0.6.0; empty when the reference names another image."""
+    tag = _TAGS.get(image, r"\d\d\.\d\d")
+    release = re.search(rf"(?:^|/){image}:({tag})(?:\D|$)", reference)
     return release[1] if release else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -21,23 +22,34 @@ from chartgen.cli.options import (
 @target_argument
 @click.option("--to", default="site.yaml", show_default=True, type=click.Path(path_type=Path), help="File to write.")
 @click.option("--from-cluster", is_flag=True, help="Name the queue, machines and claim that the cluster has.")
+@click.option("--ask/--no-ask", default=None, help="Ask for each name.  [default: on a terminal]")
 @namespace_option
 @context_option
 @path_option
 def init(
-    target: str, *, to: Path, from_cluster: bool, namespace: str, context: str | None, path: tuple[Path, ...]
+    target: str,
+    *,
+    to: Path,
+    from_cluster: bool,
+    ask: bool | None,
+    namespace: str,
+    context: str | None,
+    path: tuple[Path, ...],
 ) -> None:
-    """Write a site file for a target: the names in your cluster, such as queue, buckets and secrets, to fill in.
+    """Write a site file for a target: the names in your cluster, such as queue, buckets and secrets.
 
-    An existing file is never overwritten. --from-cluster only reads from the cluster; where it has several queues or
-    claims, they are listed in a comment.
+    On a terminal it asks for each name: Enter keeps the one in brackets, a hyphen (-) leaves it out. Elsewhere, and
+    with --no-ask, it writes the example to fill in. An existing file is never overwritten. --from-cluster only reads
+    from the cluster; where it has several queues or claims, they are listed in a comment.
 
     \b
     Examples:
       chartgen init gke-a3mega
       chartgen init eks-p5 --from-cluster --namespace ml
+      chartgen init gke-a3mega --no-ask
     """
     from chartgen.composer.presets import site_example
+    from chartgen.composer.site_names import replace_names
     from chartgen.composer.target import load_target
     from chartgen.errors import ChartgenError, Problem, UsageError
     from chartgen.files import write_whole
@@ -60,5 +72,22 @@ def init(
 
         with open_place(context, namespace) as (cluster, place):
             text = site_file(text, survey(cluster, loaded, place.namespace), loaded)
+    asks = sys.stdin.isatty() and sys.stderr.isatty() if ask is None else ask
+    if asks:
+        text = replace_names(text, _ask)
     write_whole(to, text)
-    say(f"wrote {to}: enter the names of your cluster, then run `chartgen check {name} --preset NAME -f {to}`")
+    first = "" if asks else "enter the names of your cluster, then "
+    say(f"wrote {to}: {first}run `chartgen check {name} --preset NAME -f {to}`")
+
+
+def _ask(key: str, default: str | int) -> str | int | None:
+    """Ask for the value of a key."""
+    while True:
+        answer = click.prompt(key, default=str(default), err=True).strip()
+        if answer == "-":
+            return None
+        if isinstance(default, str):
+            return str(answer)
+        if answer.isascii() and answer.isdecimal():
+            return int(answer)
+        click.echo(f"{key} is a number, such as {default}", err=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from chartgen.composer.site_names import edit
 from chartgen.composer.target import Target
 from chartgen.kube import CLAIM, NODE, STORAGE_CLASS, Cluster, Kind, Object
 from chartgen.kube.scheduling import why_unusable
@@ -64,25 +64,20 @@ def site_file(example: str, found: Survey, target: Target) -> str:
         found: What the cluster has.
         target: The target.
     """
-    from ruamel.yaml import YAML  # keeps comments
-
-    editor = YAML()
-    editor.width, editor.preserve_quotes = 4096, True
-    editor.indent(mapping=2, sequence=4, offset=2)
-    values = editor.load(example) or {}
     has_queues = any(each.name == "kueue" for each in target.fragments)
-    if has_queues and found.queues and len(found.queues) == 1:
-        values.setdefault("queue", {})["name"] = found.queues[0]
-    if found.machines:
-        kind, count = next(iter(found.machines.items()))
-        values["machineType"] = kind
-        if has_queues:
-            values.setdefault("setup", {}).setdefault("quota", {})["nodes"] = count
-    if found.claims and len(found.claims) == 1:
-        _use_claim(values, found.claims[0])
-    text = io.StringIO()
-    editor.dump(values, text)
-    lines = text.getvalue().splitlines(keepends=True)
+
+    def name(values: Object) -> None:
+        if has_queues and found.queues and len(found.queues) == 1:
+            values.setdefault("queue", {})["name"] = found.queues[0]
+        if found.machines:
+            kind, count = next(iter(found.machines.items()))
+            values["machineType"] = kind
+            if has_queues:
+                values.setdefault("setup", {}).setdefault("quota", {})["nodes"] = count
+        if found.claims and len(found.claims) == 1:
+            _use_claim(values, found.claims[0])
+
+    lines = edit(example, name).splitlines(keepends=True)
     start = int(lines[0].startswith("#"))  # editors read the schema's name from the first line
     lines[start:start] = _comments(found, has_queues=has_queues)
     return "".join(lines)

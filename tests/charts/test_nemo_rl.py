@@ -1,17 +1,19 @@
 """Launcher nemo-rl: portable values become the YAML that NeMo RL merges over its own recipes.
 
-With `CHARTGEN_UPSTREAM`, a folder of git directories, the recipes of each release have all of its keys.
+With `CHARTGEN_UPSTREAM`, a folder of git directories, the own loader of each release reads it, over its own recipes.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from omegaconf import OmegaConf
 from rendered import Objects, chart, one, rendered
 
 from chartgen.checks import check
@@ -33,6 +35,7 @@ ALL = (
     "wandb.project=rl,wandb.entity=us,mlflow.experiment=rl,mlflow.uri=http://mlflow:5000",
     f"{OWN}.model=/data/llama",
 )
+OLD = "nvcr.io/nvidia/nemo-rl:v0.5.0"
 RELEASES = ("v0.5.0", "v0.6.0", "v0.7.0")
 
 
@@ -182,6 +185,7 @@ def test_a_run_without_deadline_or_checkpoints_saves_as_ever() -> None:
         (("precision=fp8",), "precision-of-the-launcher", "precision"),
         ((SAVES, "run.deadlineSeconds=600"), "time-to-save", "saveSeconds"),
         ((f"{OWN}.config.policy.model_name=x",), "options-are-set-once", "config"),
+        ((MEGATRON, f"{OWN}.image={OLD}"), "recipes-of-nemo-rl", "backend"),
     ],
 )
 def test_what_would_not_reach_it_is_refused(sets: tuple[str, ...], rule: str, key: str) -> None:
@@ -202,35 +206,56 @@ def test_a_program_of_another_algorithm_is_refused() -> None:
         run(f"{OWN}.program=/opt/nemo-rl/examples/run_dpo.py")
 
 
-def leaves(tree: dict[str, Any], prefix: str = "") -> Iterator[str]:
+def leaves(tree: Any, prefix: str = "") -> dict[str, Any]:
+    """Values of a tree by their paths; a branch is among them, without its value."""
+    found: dict[str, Any] = {}
     for key, value in tree.items():
-        yield prefix + key
-        if isinstance(value, dict):
-            yield from leaves(value, f"{prefix}{key}.")
+        inner = isinstance(value, dict)
+        found[prefix + key] = None if inner else value
+        found |= leaves(value, f"{prefix}{key}.") if inner else {}
+    return found
 
 
-def recipe(release: str, path: str) -> dict[str, Any]:
-    """A genuine recipe over those that it inherits from."""
-    argv = ["git", "-C", str(UPSTREAM), "show", f"{release}:{path}"]
-    text = subprocess.run(argv, capture_output=True, text=True, check=True).stdout
-    own = require_map(load(text, path), path)
-    below = own.pop("defaults", None)
-    base = recipe(release, f"{path.rpartition('/')[0]}/{below}") if isinstance(below, str) else {}
-    return merged(base, own)
-
-
-def merged(base: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
-    deep = [key for key in own if isinstance(own[key], dict) and isinstance(base.get(key), dict)]
-    both = {key: merged(base[key], own[key]) for key in deep}
-    return {**base, **own, **both}
+@pytest.fixture(scope="module", params=RELEASES)
+def genuine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Any]:
+    """A release, its recipes, and its own module that reads them."""
+    folder = tmp_path_factory.mktemp("nemo-rl")
+    argv = ["git", "-C", str(UPSTREAM), "archive", request.param, "examples", "nemo_rl/utils/config.py"]
+    packed = subprocess.run(argv, capture_output=True, check=True).stdout
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=packed, check=True)
+    spec = importlib.util.spec_from_file_location("nemo_rl_config", folder / "nemo_rl" / "utils" / "config.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return request.param, folder, module
 
 
 @pytest.mark.skipif(not UPSTREAM.is_dir(), reason="CHARTGEN_UPSTREAM has no NVIDIA-NeMo+RL")
-@pytest.mark.parametrize("release", RELEASES)
 @pytest.mark.parametrize("sets", [(), (SFT,), (MEGATRON,), (SFT, MEGATRON)], ids=["grpo", "sft", "grpo-m", "sft-m"])
-def test_the_recipes_of_each_release_have_every_key(release: str, sets: tuple[str, ...]) -> None:
+def test_each_release_reads_our_settings_over_its_recipes(
+    genuine: tuple[str, Path, Any], sets: tuple[str, ...], tmp_path: Path
+) -> None:
+    release, folder, module = genuine
     ours = settings(*ALL, *sets, *(() if SFT in sets else (f"{OWN}.prompts=32,{OWN}.generations=16",)))
-    path = ours.pop("defaults").removeprefix("/opt/nemo-rl/")
-    known = set(leaves(recipe(release, path)))
-    # W&B's and MLflow's own arguments, which NeMo RL hands on as they are
+    base = folder / ours["defaults"].removeprefix("/opt/nemo-rl/")
+    known = set(leaves(OmegaConf.to_container(module.load_config(base))))
+    (tmp_path / "ours.yaml").write_text(json.dumps({**ours, "defaults": str(base)}))
+    del ours["defaults"]
+    if hasattr(module, "register_omegaconf_resolvers"):
+        module.register_omegaconf_resolvers()
+    else:  # up to 0.6 each program registers its own
+        OmegaConf.register_new_resolver("mul", lambda a, b: a * b, replace=True)
+        OmegaConf.register_new_resolver("max", max, replace=True)
+    if release == "v0.5.0" and MEGATRON in sets:  # rule recipes-of-nemo-rl
+        with pytest.raises(FileNotFoundError):
+            module.load_config(tmp_path / "ours.yaml")
+        return
+    override = "++checkpointing.checkpoint_must_save_by='00:01:50:00'"  # as driver.sh passes it
+    read = OmegaConf.to_container(
+        module.parse_hydra_overrides(module.load_config(tmp_path / "ours.yaml"), [override]), resolve=True
+    )
+    ours["checkpointing"]["checkpoint_must_save_by"] = "00:01:50:00"
+    assert {path: value for path, value in leaves(ours).items() if leaves(read).get(path) != value} == {}
+    # W&B's and MLflow's own arguments, which NeMo RL passes on as they are
     assert set(leaves(ours)) - {"logger.wandb.entity", "logger.mlflow.tracking_uri"} - known == set()

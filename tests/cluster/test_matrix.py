@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from pairs import PRESETS, TARGETS, WIRINGS, Run, chart_of, presets_of, runs_of
+from rendered import VALUES
 
 from chartgen.checks import validate
 from chartgen.composer.assembly import compose, compose_setup
@@ -19,6 +20,7 @@ from chartgen.composer.node_pools import node_pool
 from chartgen.composer.target import Target, load_target
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import load_values
 from chartgen.kube import NAMESPACE, Object, wait_for
 from chartgen.kube.node_pool import NodePool
 from chartgen.rehearsal.controlplane import ControlPlane
@@ -27,7 +29,7 @@ from chartgen.rehearsal.storage import foreign_classes, foreign_runtimes
 from chartgen.releases.status.readout import look
 
 # Kinds besides a target's own, on a target of each kind and of each way to the adapters: they share the pod itself.
-OTHER_KINDS = ("mpijob", "trainjob")
+OTHER_KINDS = ("mpijob", "rayjob", "trainjob")
 WITH_OTHER_KINDS = ("crusoe", "eks-p5", "gke-a3high", "gke-a4x", "onprem-p8000")
 pytestmark = [pytest.mark.engines]
 
@@ -95,10 +97,14 @@ def test_every_preset_is_accepted_and_placed(plane: ControlPlane, name: str) -> 
 
 
 def of_other_kinds(target: Target, runs: list[Run]) -> Iterator[tuple[Run, Chart]]:
-    """Yield the smallest run of a target as an MPIJob and as a TrainJob."""
+    """Yield the smallest run of a target as each of the other kinds; on Ray it is NeMo RL's, on the same machines."""
     least = min(runs, key=lambda run: (run.nodes < 2, run.nodes))
+    ray = ("launcher=nemo-rl", f"nodes={least.nodes}", "network.transportCheck=off")
     for kind in OTHER_KINDS if target.name in WITH_OTHER_KINDS else ():
-        yield replace(least, release=f"{least.release}-{kind}"), compose(target, kind)
+        run = replace(least, release=f"{least.release}-{kind}")
+        if kind == "rayjob":
+            run = replace(run, values=load_values([VALUES / f"site.{target.name}.example.yaml"], set_values=ray))
+        yield run, compose(target, kind)
 
 
 def classes_of(found: list[Object]) -> list[Object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from answers import answer, findings
@@ -11,6 +12,7 @@ from userlib import chartgen, library, write
 
 from chartgen.composer.library import open_library
 from chartgen.composer.presets import preset_layers, presets
+from chartgen.helm.values import load_values
 
 
 def test_a_preset_is_its_file_and_the_overlay_of_the_target() -> None:
@@ -33,6 +35,33 @@ def test_the_first_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert chartgen("build", "gke-a3mega").exit_code == 0
     assert written.splitlines()[0].endswith(f"$schema={chart}/values.schema.json")
     assert chartgen("check", chart, "--preset", "gpt3-175b", "-f", "site.yaml").exit_code == 0
+
+
+def test_a_user_is_asked_for_each_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    # queue, data, its options, outputs, scratch, networks
+    done = chartgen("init", "gke-a3mega", "--ask", input="on\n\n\ngs://ours\n\n-\n")
+    assert done.exit_code == 0
+    assert "storage.data.from [gs://cloud-samples-data/third-party]: " in done.stderr
+    found: dict[str, Any] = load_values([Path("site.yaml")]).data
+    assert (found["queue"], found["storage"]["outputs"]) == ({"name": "on"}, {"from": "gs://ours"})
+    assert "setup" not in found
+    assert found["storage"]["data"]["readOnly"] is True
+    assert "# In the region of the cluster" in Path("site.yaml").read_text()
+    assert chartgen("check", "gke-a3mega", "--preset", "gpt3-175b", "-f", "site.yaml").exit_code == 0
+
+
+def test_a_number_is_asked_for_until_it_is_one_and_an_end_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ours = library(tmp_path, {})
+    write(ours, {"values/site.box.example.yaml": "nodes: 2\nnodeSelector: {a: b}\n"})
+    assert chartgen("init", "box", "--path", ours, "--ask", input="4x\n").exit_code == 1
+    assert not Path("site.yaml").exists()
+    done = chartgen("init", "box", "--path", ours, "--ask", input="4x\n4\n\n")
+    assert "nodes is a number, such as 2" in done.stderr
+    assert Path("site.yaml").read_text() == "nodes: 4\nnodeSelector: {a: b}\n"
 
 
 def test_later_layers_win_over_presets() -> None:
