@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -180,6 +182,52 @@ def test_names_that_lead_out_of_the_directory_are_refused(site: Site, machine: M
     assert code == 1
     assert "its name leads out of " in log
     assert files(machine.folder / "data") == []
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+READS = """
+import sys
+from huggingface_hub import constants, hf_hub_download, snapshot_download
+assert constants.HF_HUB_OFFLINE
+for file in ("config.json", "nested/code.py"):
+    print(open(hf_hub_download("org/model", file)).read())
+print(snapshot_download("org/model"))
+"""
+
+
+def test_the_hubs_own_library_reads_the_cache_without_the_hub(site: Site, machine: Machine) -> None:
+    described = {"config.json": b"{}", "nested/code.py": b"pass", "model.safetensors": b"large"}
+    hub(site, "", "org/model", COMMIT, described)
+    site.files["/api/models/org/model/revision/main"] = json.dumps({"sha": COMMIT}).encode()
+    found = download("launchers.download.models={org/model}")
+    site.token = TOKEN
+    code, log = machine.finish(found, {"HF_ENDPOINT": site.address, "HF_TOKEN": TOKEN})
+    assert code == 0, log
+    assert not any("safetensors" in path for path in site.paths())
+    asked = len(site.asked)
+    cache = machine.folder / "data/huggingface"
+    env = {**os.environ, "HF_HOME": str(cache), "HF_HUB_OFFLINE": "1", "HF_ENDPOINT": site.address}
+    done = subprocess.run([sys.executable, "-c", READS], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["{}", "pass", str(cache / "hub/models--org--model/snapshots" / COMMIT)]
+    assert len(site.asked) == asked
+
+
+@pytest.mark.parametrize("told", [b"[]", b"{}", b'{"sha": "../../x"}', b'{"sha": 7}'])
+def test_a_model_without_a_commit_is_an_error(told: bytes, site: Site, machine: Machine) -> None:
+    site.files["/api/models/org/model/revision/main"] = told
+    code, log = machine.finish(download("launchers.download.models={org/model}"), {"HF_ENDPOINT": site.address})
+    assert (code, "org/model: the answer of the server names no commit" in log) == (1, True)
+    assert files(machine.folder / "data") == []
+
+
+def test_a_model_of_which_a_file_is_missing_is_not_in_the_cache(site: Site, machine: Machine) -> None:
+    hub(site, "", "org/model", COMMIT, {"config.json": b"{}", "tokenizer.json": b"{}"})
+    site.files["/api/models/org/model/revision/main"] = json.dumps({"sha": COMMIT}).encode()
+    del site.files[f"/org/model/resolve/{COMMIT}/config.json"]
+    code, _ = machine.finish(download("launchers.download.models={org/model}"), {"HF_ENDPOINT": site.address})
+    assert code == 1
+    assert not list(machine.folder.rglob("refs"))
 
 
 def test_data_set_of_a_revision_comes_with_the_benchmarks_preset(site: Site, machine: Machine) -> None:

@@ -13,6 +13,14 @@
 - {{ toJson $.Values.tokenizer.path }}
 - {{ toJson $.Values.tokenizer.kind }}
 {{- end }}
+{{- with (get .Values.launchers "download").models }}
+- --cache
+- {{ toJson (get $.Values.launchers "download").cache }}
+{{- range . }}
+- --model
+- {{ toJson . }}
+{{- end }}
+{{- end }}
 {{- with .Values.checkpoint.source }}
 - --checkpoint
 - {{ toJson . }}

@@ -1,4 +1,4 @@
-"""Fetches data, a tokenizer and base weights: complete files stay, incomplete ones continue.
+"""Fetches data, a tokenizer, base weights, and models' descriptions: complete files stay, incomplete ones continue.
 
 Needs only Python's standard library. Addresses:
     https://host/file                       a file
@@ -44,6 +44,7 @@ TOKENIZERS = {
         **dict.fromkeys(("tokenizer.json", "tokenizer.model", "special_tokens_map.json", "config.json"), ("", False)),
     },
 }
+WEIGHTS = (".safetensors", ".bin", ".pt", ".pth", ".ckpt", ".gguf", ".onnx", ".h5", ".msgpack", ".ot")
 HINTS = {401: "set secretEnv.HF_TOKEN, or renew the token", 403: "ask for access with the account of the token"}
 
 
@@ -161,6 +162,24 @@ def tokenizer(source: str, kind: str) -> list[Item]:
     if lacking := [name for name, (_, needed) in wanted if needed and not items[name]]:
         raise FetchError(f"{source}: has no {' and no '.join(lacking)}; is tokenizer.kind right?")
     return [replace(item, path=name) for name, item in items.items() if item]
+
+
+def described(name: str, cache: Path) -> tuple[list[Item], Path, str]:
+    """List what describes a model of the hub: all of its files but the weights.
+
+    Returns:
+        The files, where they lie in a cache of Hugging Face's libraries, and the commit.
+    """
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    token = os.environ.get("HF_TOKEN", "").strip()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    answer, _ = listing(name, f"{endpoint}/api/models/{name}/revision/main", headers)
+    commit = answer.get("sha", "") if isinstance(answer, dict) else ""
+    if not isinstance(commit, str) or not re.fullmatch(r"[0-9a-f]{40}", commit):
+        raise FetchError(f"{name}: the answer of the server names no commit")
+    folder = cache / "hub" / f"models--{name.replace('/', '--')}"
+    found = [item for item in listed(f"hf://{name}@{commit}") if not item.path.endswith(WEIGHTS)]
+    return found, folder, commit
 
 
 def planned(work: list[tuple[Item, Path]]) -> list[tuple[Item, Path]]:
@@ -287,16 +306,23 @@ def main() -> None:
     parser.add_argument("--data", nargs=2, default=[])
     parser.add_argument("--tokenizer", nargs=3, default=[])
     parser.add_argument("--checkpoint", nargs=2, default=[])
+    parser.add_argument("--cache", type=Path)
+    parser.add_argument("--model", action="append", default=[])
     given = parser.parse_args()
     problems: list[BaseException] = []
     try:
         work = [(item, Path(pair[1])) for pair in (given.data, given.checkpoint) if pair for item in listed(pair[0])]
         if given.tokenizer:
             work += [(item, Path(given.tokenizer[1])) for item in tokenizer(given.tokenizer[0], given.tokenizer[2])]
+        models = [described(name, given.cache) for name in given.model]
+        work += [(item, folder / "snapshots" / commit) for found, folder, commit in models for item in found]
         plan = planned(work)
         with ThreadPoolExecutor(given.parallel) as pool:
             done = [pool.submit(fetch, item, target) for item, target in plan]
         problems = [problem for future in done if (problem := future.exception())]
+        for _, folder, commit in [] if problems else models:
+            (folder / "refs").mkdir(exist_ok=True)
+            (folder / "refs" / "main").write_text(commit)
     except (FetchError, OSError) as error:
         problems = [error]
     for problem in problems:
