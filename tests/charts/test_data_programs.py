@@ -213,7 +213,7 @@ def test_the_hubs_own_library_reads_the_cache_without_the_hub(site: Site, machin
     assert len(site.asked) == asked
 
 
-@pytest.mark.parametrize("told", [b"[]", b"{}", b'{"sha": "../../x"}', b'{"sha": 7}'])
+@pytest.mark.parametrize("told", [b"<html>", b"[]", b"{}", b'{"sha": "../../x"}', b'{"sha": 7}'])
 def test_a_model_without_a_commit_is_an_error(told: bytes, site: Site, machine: Machine) -> None:
     site.files["/api/models/org/model/revision/main"] = told
     code, log = machine.finish(download("launchers.download.models={org/model}"), {"HF_ENDPOINT": site.address})

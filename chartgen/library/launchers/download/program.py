@@ -173,8 +173,10 @@ def described(name: str, cache: Path) -> tuple[list[Item], Path, str]:
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
     token = os.environ.get("HF_TOKEN", "").strip()
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    answer, _ = listing(name, f"{endpoint}/api/models/{name}/revision/main", headers)
-    commit = answer.get("sha", "") if isinstance(answer, dict) else ""
+    try:
+        commit = listing(name, f"{endpoint}/api/models/{name}/revision/main", headers)[0]["sha"]
+    except (ValueError, LookupError, TypeError, RecursionError, HTTPException):
+        commit = ""
     if not isinstance(commit, str) or not re.fullmatch(r"[0-9a-f]{40}", commit):
         raise FetchError(f"{name}: the answer of the server names no commit")
     folder = cache / "hub" / f"models--{name.replace('/', '--')}"
