@@ -19,7 +19,7 @@ def rounds(machines: int) -> Iterator[list[Pair]]:
 
 
 def levels(reached: dict[Pair, float], machines: int) -> list[float]:
-    """Give what each machine reaches with the best quarter of its partners: a slow partner must not count against it.
+    """Return what each machine reaches with the best quarter of its partners: a slow partner must not count against it.
 
     Args:
         reached: Bus bandwidth of each pair.

@@ -65,7 +65,7 @@ def arguments() -> argparse.Namespace:
 
 
 def sizes(given: argparse.Namespace) -> Iterator[int]:
-    """Give the sizes from the smallest to the largest."""
+    """Return the sizes from the smallest to the largest."""
     size, largest = given.sizes
     while size <= largest:
         yield size
@@ -92,7 +92,7 @@ class Record:
             self.note(asdict(row))
 
     def judged(self, floor: Floor) -> list[Row]:
-        """Give the rows that a floor is for."""
+        """Return the rows that a floor is for."""
         return [row for row in self.rows if row.operation == floor.operation and row.bytes >= floor.bytes]
 
     def problems(self, floors: list[Floor]) -> Iterator[str]:

@@ -65,7 +65,7 @@ class Group:
 
 
 def numbers(rank: int, ranks: int, limit: int) -> list[int]:
-    """Give what a rank sends, over and over: so small that sums of several ranks are exact, however they are made."""
+    """Return what a rank sends, over and over: so small that sums of several ranks are exact, however they are made."""
     apart = -(-4 * ranks // limit)
     most = min(limit // -(-ranks // apart), 63)
     told = (1 + (place * (2 * rank + 1) + rank) % most for place in range(PERIOD))

@@ -81,7 +81,7 @@ def read(line: str, operation: str) -> list[Row]:
 
 
 def bytes_of(text: str) -> int:
-    """Give the number of a size such as 16Gi."""
+    """Return the number of a size such as 16Gi."""
     number = text.rstrip("KMGi")
     return int(number) << UNITS[text.removeprefix(number)]
 
