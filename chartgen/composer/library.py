@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,6 +52,15 @@ class Library:
             _refuse_links_out(found[0], found[0].parent.parent)
         return found[0]
 
+    def similar(self, name: str, known: Collection[str]) -> str:
+        """Return a hint for an unknown name: similar ones, and the flag for a folder where none was given."""
+        from difflib import get_close_matches
+
+        near = did_you_mean(name, known)
+        if self.roots[1:] or get_close_matches(name, known, n=1, cutoff=0.8):
+            return near
+        return f"{near}; one of your own folder needs --path FOLDER, or CHARTGEN_PATH".lstrip("; ").replace("?;", "?")
+
     def names(self, kind: str) -> list[str]:
         """List the names of all definitions of a kind, sorted."""
         folders = [root / KINDS[kind] for root in _installed(self.roots).roots]
@@ -84,7 +93,8 @@ class Library:
                 return ChartgenError(Problem(f"{kind} {name!r} has no {kind}.yaml", folder, hint="add that file"))
             if (file := folder.with_name(f"{name}.yml")).is_file():
                 return ChartgenError(Problem("is not read", file, hint=f"rename it to {name}.yaml"))
-        return UsageError(Problem(f"unknown {kind} {name!r}", hint=did_you_mean(name, self.names(kind))))
+        similar = self.similar if kind == "target" else did_you_mean
+        return UsageError(Problem(f"unknown {kind} {name!r}", hint=similar(name, self.names(kind))))
 
 
 def open_library(paths: Sequence[Path] = ()) -> Library:

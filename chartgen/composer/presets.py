@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from chartgen.composer.library import BUILTIN, Library
-from chartgen.errors import Problem, UsageError, did_you_mean
+from chartgen.errors import Problem, UsageError
 
 # A package carries the repository's `values/` inside; a working copy reads it in place.
 _PACKAGED = BUILTIN.parent / "presets"
@@ -32,7 +32,7 @@ def preset_layers(name: str, target: str, library: Library) -> list[Path]:
     """
     known = presets(library)
     if name not in known:
-        raise UsageError(Problem(f"unknown preset {name!r}", hint=did_you_mean(name, known)))
+        raise UsageError(Problem(f"unknown preset {name!r}", hint=library.similar(name, known)))
     overlays = [folder / target / f"{name}.yaml" for folder in _folders(library)]
     return [known[name], *[overlay for overlay in overlays if overlay.is_file()][-1:]]
 

@@ -45,7 +45,7 @@ def _check_schemes(parts: Iterable[tuple[str, dict[str, Any]]]) -> None:
     """Reject a storage scheme that is not an alternative: it would exclude the schemes of all other fragments."""
     for path, schema in parts:
         address = schema.get("definitions", {}).get("store", {}).get("properties", {}).get("from", {})
-        if address.keys() - {"anyOf", "type"}:
+        if address.keys() - {"anyOf", "type", "not", "title"}:
             message = "definitions.store.properties.from excludes the storage schemes of other fragments"
             hint = 'write {"anyOf": [{"pattern": ..., "title": ...}]}, which adds one'
             raise ChartgenError(Problem(message, path, hint=hint))

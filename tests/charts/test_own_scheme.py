@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from userlib import composed, library
 
+from chartgen.errors import ChartgenError
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.yaml import Plain
 
@@ -27,15 +28,15 @@ SCHEME = {"anyOf": [{"pattern": "^s3x://", "title": "s3x://volume/path"}]}
 
 
 @pytest.mark.helm
-def test_paths_are_sub_paths_of_a_shared_volume(tmp_path: Path) -> None:
+def test_paths_are_sub_paths_of_a_volume_that_roles_with_equal_options_share(tmp_path: Path) -> None:
     schema = json.dumps({"definitions": {"store": {"properties": {"from": SCHEME}}}})
     ours = library(tmp_path, {"mine/volumes.yaml": VOLUMES, "mine/values.schema.json": schema})
     fragment = ours / "fragments/mine/fragment.yaml"
     fragment.write_text(f"{fragment.read_text()}provides: [store]\nsubPaths: [s3x]\n")
-    data: dict[str, Plain] = {"from": "s3x://big/data/sets", "mountOptions": "-o attr_timeout=120 -o ro"}
-    values: dict[str, Plain] = {
-        "storage": {"data": data, "outputs": {"from": "s3x://big/out"}, "scratch": {"from": "s3x://small"}}
-    }
+    options = "-o attr_timeout=120"
+    data: dict[str, Plain] = {"from": "s3x://big/data/sets", "mountOptions": options}
+    outputs: dict[str, Plain] = {"from": "s3x://big/out", "mountOptions": options}
+    values: dict[str, Plain] = {"storage": {"data": data, "outputs": outputs, "scratch": {"from": "s3x://big/tmp"}}}
     (pod,) = (
         job["template"]["spec"]["template"]["spec"]
         for found in objects(render(composed(ours), "my-run", "default", values))
@@ -44,12 +45,14 @@ def test_paths_are_sub_paths_of_a_shared_volume(tmp_path: Path) -> None:
     )
     volumes = {each["name"]: each["csi"]["volumeAttributes"] for each in pod["volumes"] if "csi" in each}
     assert volumes == {
-        "data": {"volume": "big", "mountOptions": "-o attr_timeout=120 -o ro"},
-        "scratch": {"volume": "small", "mountOptions": ""},
+        "data": {"volume": "big", "mountOptions": options},
+        "scratch": {"volume": "big", "mountOptions": ""},
     }
     mounts = {each["mountPath"]: each for each in pod["containers"][0]["volumeMounts"]}
     found = {path: (mounts[path]["name"], mounts[path].get("subPath")) for path in ("/data", "/outputs", "/scratch")}
-    assert found == {"/data": ("data", "data/sets"), "/outputs": ("data", "out"), "/scratch": ("scratch", None)}
+    assert found == {"/data": ("data", "data/sets"), "/outputs": ("data", "out"), "/scratch": ("scratch", "tmp")}
+    with pytest.raises(ChartgenError, match="storage.data.from"):
+        render(composed(ours), "my-run", "default", {"storage": {"data": {"from": "s3x://big/../x"}}})
 
 
 @pytest.mark.helm

@@ -19,14 +19,14 @@
 {{- end }}
 {{- end }}
 
-{{/* Volume of a role; roles on one claim or volume share that of the first. Takes (list context role). */}}
+{{/* Volume of a role; roles on one claim or volume with the same mount options share that of the first. Takes (list context role). */}}
 {{- define "eks-p5.storeVolume" -}}
 {{- $role := index . 1 }}
-{{- $from := (get (index . 0).Values.storage $role).from }}
-{{- $name := regexFind "^(pvc)://[^/]*" $from }}
+{{- $own := get (index . 0).Values.storage $role }}
+{{- $name := regexFind "^(pvc)://[^/]*" $own.from }}
 {{- $volume := "" }}
 {{- range $other, $store := (index . 0).Values.storage }}
-{{- $shared := and $name (eq $name (regexFind "^(pvc)://[^/]*" $store.from)) }}
+{{- $shared := and $name (eq $name (regexFind "^(pvc)://[^/]*" $store.from)) (eq ($own.mountOptions | default "") ($store.mountOptions | default "")) }}
 {{- if and $shared (not $volume) }}{{ $volume = $other }}{{ end }}
 {{- end }}
 {{- $volume | default $role }}
