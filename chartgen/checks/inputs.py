@@ -59,6 +59,8 @@ def _paths(job: Job) -> dict[str, str]:
     }
     paths = {"data.directory": data["directory"], "tokenizer.path": tokenizer["path"]}
     paths["checkpoint.from"] = checkpoint["from"]
+    if fetches and job.own["models"]:
+        used["launchers.download.cache"], paths["launchers.download.cache"] = True, job.own["cache"]
     return {key: path for key, path in paths.items() if used[key] and path}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import PurePosixPath
 
 from chartgen.checks.checkpoint_time import GRACE
 from chartgen.checks.claim import Claim
@@ -28,19 +29,17 @@ def room_for_staged_data(job: Job) -> Iterator[Claim]:
 
 def data_outlives_its_program(job: Job) -> Iterator[Claim]:
     """What another program puts into memory:// is gone when training starts: its data sets must be in real storage."""
-    mounted = [each["mountPath"] for each in job.values["extraVolumeMounts"]]
-    inside = job.values["data"]["directory"].startswith("/data") and not any(
-        path.startswith("/data") for path in mounted
+    data, store = job.values["data"], PurePosixPath("/data")
+    mounted = (PurePosixPath(each["mountPath"]) for each in job.values["extraVolumeMounts"])
+    prefixes = [each["path"] if isinstance(each, dict) else each for each in data["prefixes"]]
+    read = [PurePosixPath(data["directory"], each) for each in [*prefixes, *filter(None, [data["name"]])]]
+    inside = any(each.is_relative_to(store) for each in read) and not any(
+        each.is_relative_to(store) for each in mounted
     )
-    if _data(job) and inside and job.values["storage"]["data"]["from"] == "memory://":
+    if inside and job.values["storage"]["data"]["from"] == "memory://":
         yield Claim(
             "storage.data.from", "memory:// is empty when the run starts", "use storage such as pvc://", ("data",)
         )
-
-
-def _data(job: Job) -> bool:
-    """Report whether the run reads data sets; one on mock data learns nothing worth keeping."""
-    return bool(job.values["data"]["name"] or job.values["data"]["prefixes"])
 
 
 def expressions_for_the_log(job: Job) -> Iterator[Claim]:

@@ -88,22 +88,43 @@ def test_before_its_first_step_a_program_may_take_its_time(tmp_path: Path) -> No
     assert "no step for" not in log
 
 
+def watch(folder: Path, own: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a program below the watch, which waits a fifth of a second for its next step."""
+    program = folder / "watch.py"
+    program.write_text(one("ConfigMap", made())["data"]["watch.py"])
+    variables = {**os.environ, "HANG_SECONDS": "0.2", "STEP_LINE": "", "GRACE_SECONDS": "30"}
+    (folder / "ranks").mkdir()
+    argv = [sys.executable, str(program), f"{folder}/ranks", sys.executable, "-c", own, *arguments]
+    return subprocess.run(argv, env=variables, capture_output=True, check=False, timeout=180)
+
+
 @pytest.mark.parametrize("name", ["megatron-seconds.log", "nemo-bars.log", "nemo-2-speed.log", "torchtitan.log"])
 def test_steps_of_genuine_logs_are_seen(tmp_path: Path, name: str) -> None:
     """A log without its last line is a run that hangs, and one without its steps is not watched."""
     text = (LOGS / name).read_bytes()
-    program = tmp_path / "watch.py"
-    program.write_text(one("ConfigMap", made())["data"]["watch.py"])
-    variables = {**os.environ, "HANG_SECONDS": "0.2", "STEP_LINE": "", "GRACE_SECONDS": "30"}
-    (tmp_path / "ranks").mkdir()
     (tmp_path / "log").write_bytes(text)
     copy = "shutil.copyfileobj(open(sys.argv[1], 'rb'), sys.stdout.buffer)"
     own = f"import shutil, sys, time; {copy}; sys.stdout.flush(); time.sleep(600)"
-    argv = [sys.executable, str(program), f"{tmp_path}/ranks", sys.executable, "-c", own, f"{tmp_path}/log"]
-    done = subprocess.run(argv, env=variables, capture_output=True, check=False, timeout=180)
+    done = watch(tmp_path, own, f"{tmp_path}/log")
     assert done.returncode == 75
     assert done.stdout.startswith(text)
     assert b"Current thread" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "saving checkpoint at iteration    1000 to /checkpoints in torch_dist format",
+        "successfully saved checkpoint from iteration    1000 to /checkpoints [ t 1/8, p 1/4 ]",
+        "successfully loaded checkpoint from /checkpoints [ t 1/8, p 1/4 ] at iteration 1000",
+        "Loading the checkpoint at step 30.",
+        "Resuming from step 30",
+    ],
+)
+def test_a_rank_that_only_saves_or_loads_is_not_watched(tmp_path: Path, line: str) -> None:
+    """With Megatron-LM the first rank prints no step: its silence is no hang."""
+    done = watch(tmp_path, f"import time; print({line!r}, flush=True); time.sleep(2)")
+    assert done.returncode == 0, done.stdout
 
 
 def test_processes_of_mpirun_are_watched_too() -> None:

@@ -51,7 +51,7 @@ def test_paths_are_sub_paths_of_a_volume_that_roles_with_equal_options_share(tmp
     mounts = {each["mountPath"]: each for each in pod["containers"][0]["volumeMounts"]}
     found = {path: (mounts[path]["name"], mounts[path].get("subPath")) for path in ("/data", "/outputs", "/scratch")}
     assert found == {"/data": ("data", "data/sets"), "/outputs": ("data", "out"), "/scratch": ("scratch", "tmp")}
-    with pytest.raises(ChartgenError, match="storage.data.from"):
+    with pytest.raises(ChartgenError, match=r"storage\.data\.from"):
         render(composed(ours), "my-run", "default", {"storage": {"data": {"from": "s3x://big/../x"}}})
 
 

@@ -200,13 +200,20 @@ def test_the_grace_period_that_is_hinted_at_is_enough() -> None:
     assert judge(TRAINING, job("oke-h100", *BIG, f"run.gracePeriodSeconds={seconds}")) == []
 
 
-def test_torchrun_does_not_wait_for_a_long_grace_period() -> None:
-    long = "run.gracePeriodSeconds=9999"
-    (said,) = judge(TRAINING, job("gke-a3mega", *BIG, long))
+def test_the_whole_grace_period_counts_with_torchrun_too() -> None:
+    (said,) = judge(TRAINING, job("gke-a3mega", *BIG))
     assert (said.id, said.key) == ("grace-for-a-checkpoint", "run.gracePeriodSeconds")
-    assert "9999 s, of which torchrun leaves 30, is less than the 489 s" in said.message
-    machines = said.hint.removeprefix("use ").partition(" ")[0]
-    assert judge(TRAINING, job("gke-a3mega", *BIG, long, f"nodes={machines}")) == []
+    assert judge(TRAINING, job("gke-a3mega", *BIG, "run.gracePeriodSeconds=9999")) == []
+
+
+@pytest.mark.parametrize(
+    ("prefix", "directory", "count"),
+    [("/outputs/set", "/data", 0), ("set", "/data", 1), ("set", "/database", 0), ("/data/set", "/scratch", 1)],
+)
+def test_only_data_sets_below_the_store_are_in_its_memory(prefix: str, directory: str, count: int) -> None:
+    flags = ("storage.data.from=memory://", f"data.prefixes={{{prefix}}}", f"data.directory={directory}", "data.name=")
+    said = judge(TRAINING, job("gke-a3mega", *REAL, *flags))
+    assert [each.id for each in said].count("data-outlives-its-program") == count
 
 
 def test_only_what_stops_a_run_is_an_error() -> None:

@@ -9,9 +9,9 @@ name: -workload-0-<four digits>-<five letters>.
 */}}
 {{- define "coreweave-setup.fullname" -}}
 {{- if contains .Chart.Name .Release.Name }}
-{{- .Release.Name | trunc 32 | trimSuffix "-" }}
+{{- .Release.Name | replace "." "-" | trunc 32 | trimSuffix "-" }}
 {{- else }}
-{{- printf "%s-%s" .Release.Name .Chart.Name | trunc 32 | trimSuffix "-" }}
+{{- printf "%s-%s" .Release.Name .Chart.Name | replace "." "-" | trunc 32 | trimSuffix "-" }}
 {{- end }}
 {{- end }}
 

@@ -43,6 +43,8 @@ whose files keep their owners. Buckets and what a pod has to itself belong to wh
 {{- if or (ne .Values.launcher "download") .Values.data.source }}{{ $folders = append $folders .Values.data.directory }}{{ end }}
 {{- if .Values.tokenizer.source }}{{ $folders = append $folders .Values.tokenizer.path }}{{ end }}
 {{- if .Values.checkpoint.source }}{{ $folders = append $folders .Values.checkpoint.from }}{{ end }}
+{{- $download := .Values.launchers.download }}
+{{- if and (eq .Values.launcher "download") $download.models }}{{ $folders = append $folders $download.cache }}{{ end }}
 {{- range uniq $folders }}
 {{- $store := get $.Values.storage (splitList "/" . | rest | first) }}
 {{- if and $store (regexMatch "^(pvc|nfs)://" ($store.from | default "")) (not $store.readOnly) }}

@@ -13,7 +13,7 @@
 apiVersion: v1
 kind: PersistentVolume
 metadata:
-  name: {{ include "eks-p6e-gb200-setup.claimStorage" . }}
+  name: {{ include "eks-p6e-gb200-setup.claimStorage" . | quote }}
   labels:
     {{- include "eks-p6e-gb200-setup.labels" (index . 0) | nindent 4 }}
   annotations:
@@ -25,8 +25,8 @@ spec:
   persistentVolumeReclaimPolicy: Retain
   storageClassName: ""
   claimRef:
-    namespace: {{ (index . 0).Release.Namespace }}
-    name: {{ index . 1 }}
+    namespace: {{ (index . 0).Release.Namespace | quote }}
+    name: {{ index . 1 | quote }}
 {{- end }}
 
 {{/* A class of one claim's own, but for who makes its volume. Takes (list context claim). */}}
@@ -34,7 +34,7 @@ spec:
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
 metadata:
-  name: {{ include "eks-p6e-gb200-setup.claimStorage" . }}
+  name: {{ include "eks-p6e-gb200-setup.claimStorage" . | quote }}
   labels:
     {{- include "eks-p6e-gb200-setup.labels" (index . 0) | nindent 4 }}
 # The volume takes minutes to create: now, instead of when the first pod already occupies its GPUs.

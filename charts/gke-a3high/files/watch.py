@@ -36,7 +36,9 @@ DYING = 20  # seconds after which SIGKILL follows SIGABRT
 LONGEST = 4096  # bytes of a line
 # Megatron-LM, Megatron-Bridge, NeMo 2: "iteration 5/ 100"; torchtitan, Automodel: "step: 5"; bars of NeMo 1 and Hugging
 # Face: "5/100 [00:07<".
-STEP = rb"(?i)\b(iteration|(global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d"
+# "saving checkpoint at iteration 1000" and "loaded at step 5" are no steps: ranks print them that never print a step.
+OTHER = rb"checkpoint|\bsav(e|ed|ing)\b|\bload(ed|ing)?\b|\bresum"
+STEP = rb"(?i)^(?!.*(%s)).*(\b(iteration|(global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d)" % OTHER
 
 
 class Watch:

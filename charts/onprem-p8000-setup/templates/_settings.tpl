@@ -48,7 +48,7 @@ of a machine type only to that type.
 {{- end }}
 {{- end }}
 {{- range $name, $quantity := $each }}
-{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9.]+" (toString $quantity) | float64 | ceil)) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
+{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9.]+([eE][-+]?[0-9]+)?" (toString $quantity) | float64 | ceil)) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
 {{- end }}
 {{- end }}
 
