@@ -9,8 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from chartgen.findings import Complaint, Rule
+from chartgen.kube import quantities
 from chartgen.kube.manifest_walk import (
     LINT_NAMESPACE,
     Object,
@@ -102,12 +104,13 @@ def unique_containers(thing: Object) -> Iterator[Complaint]:
 
 
 def unique_ports(thing: Object) -> Iterator[Complaint]:
-    """No two containers of a pod listen on the same port: they share a network. A container's port names are unique."""
+    """No two containers that run together have the same port. A container's port names are unique."""
     for pod in pods(thing):
         numbers = []
         for container in containers(pod):
             ports = [((*container.at, "ports", index), port) for index, port in items(container.spec, "ports")]
-            numbers += [(at, (port.get("containerPort"), port.get("protocol", "TCP"))) for at, port in ports]
+            if container.at[-2] == "containers" or container.spec.get("restartPolicy") == "Always":
+                numbers += [(at, (port.get("containerPort"), port.get("protocol", "TCP"))) for at, port in ports]
             for at, name in repeated((at, port["name"]) for at, port in ports if "name" in port):
                 yield Complaint(f"two ports of container {container.name} are named {name!r}", "rename one", at)
         for at, (number, _) in repeated(numbers):
@@ -175,9 +178,17 @@ def gpu_requests_equal_limits(thing: Object) -> Iterator[Complaint]:
         resources = container.spec.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
         for name, request in requests.items():
-            if "/" in name and limits.get(name) != request:
+            if "/" in name and _amount(limits.get(name)) != _amount(request):
                 message = f"container {container.name} requests {name}: {request}, its limit is {limits.get(name)}"
                 yield Complaint(message, at=(*container.at, "resources", "requests", name))
+
+
+def _amount(text: Any) -> Any:
+    """Return a quantity as a number, and what is no quantity as it is."""
+    try:
+        return quantities.read(text)
+    except (TypeError, ValueError):
+        return text
 
 
 def gpu_pods_tolerate(thing: Object) -> Iterator[Complaint]:

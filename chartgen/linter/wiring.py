@@ -18,7 +18,13 @@ class Wired(NamedTuple):
 
 def unique_objects(things: Sequence[Object]) -> Iterator[Wired]:
     """No two objects of a release have the same kind and name: the second replaces the first, or the install fails."""
-    names = [(thing.get("kind"), metadata(thing).get("namespace"), metadata(thing).get("name")) for thing in things]
+    names = [
+        (
+            str(thing.get("apiVersion")).rpartition("/")[0],
+            *(thing.get("kind"), metadata(thing).get("namespace"), metadata(thing).get("name")),
+        )
+        for thing in things
+    ]
     for (index, *_), _name in repeated(((index,), name) for index, name in enumerate(names)):
         message = "is in the release twice"
         yield Wired(int(index), Complaint(message, at=("metadata", "name")))
@@ -29,7 +35,9 @@ def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
     templates = [template for thing in things for template in _templates(thing)]
     for index, thing in enumerate(things):
         at, wanted = _selector(thing)
-        own = list(_templates(thing)) if thing.get("kind") != "Service" else templates
+        own = list(_templates(thing))
+        if thing.get("kind") == "Service":  # one whose keys no template has may select pods that an operator makes
+            own = templates if any(wanted.keys() & labels.keys() for labels, _ in templates) else []
         if wanted and own and not any(_meets(labels, wanted) for labels, _ in own):
             told = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))
             yield Wired(index, Complaint(f"selects pods with {told}, which no pod of the release has", _LABELS, at))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rendered import chart, container, one, rendered, rendered_setup, setup_chart
 
+from chartgen.checks import check
 from chartgen.errors import ChartgenError
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
@@ -37,10 +38,9 @@ def test_the_downloads_cache_belongs_to_its_user() -> None:
     found = rendered(*sets, "launchers.download.models={org/model}", files=(), name="eks-p5")
     (owner,) = one("Job", found)["spec"]["template"]["spec"]["initContainers"]
     assert (owner["name"], "/data/huggingface" in str(owner)) == ("own-folders", True)
-    with pytest.raises(ChartgenError, match=r"launchers\.download\.cache"):
-        rendered(
-            *sets, "launchers.download.models={o/m}", "launchers.download.cache=/cache/hf", files=(), name="eks-p5"
-        )
+    flags = [*sets, "launchers.download.models={o/m}", "launchers.download.cache=/cache/hf"]
+    told = check(chart(name="eks-p5"), load_values(set_values=flags))
+    assert [each.key for each in told if each.rule == "written-paths-are-mounted"] == ["launchers.download.cache"]
 
 
 def test_a_run_stays_below_its_folder() -> None:

@@ -23,7 +23,8 @@ from chartgen.releases.plan import plan_release
 PROGRAM = """\
 import os, sys
 from pathlib import Path
-print("rank", os.environ["RANK"], sys.argv[1:], os.getcwd(), os.environ["RESUME"], flush=True)
+# one write, for torchrun makes the ranks' output unbuffered, and print() writes each word by itself
+sys.stdout.write(f"rank {os.environ['RANK']} {sys.argv[1:]} {os.getcwd()} {os.environ['RESUME']}\\n")
 Path(os.environ["CHECKPOINT_DIRECTORY"], os.environ["RANK"]).touch()
 sys.exit(int(os.environ.get("CODE", "0")))
 """
