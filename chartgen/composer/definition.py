@@ -33,7 +33,7 @@ class Field:
         description: Its purpose, shown by editors.
         required: Whether the file must have it; a required list or map must not be empty.
         enum: The allowed words, if they are few.
-        pattern: A regular expression that a text must match as a whole, and what it allows.
+        pattern: A regular expression that a text must match as a whole, and what it allows; with `of` for each text.
         of: Type name of a list's items or a map's values; empty = anything.
         items: The keys of each value of an object whose keys are free, such as the machines of a target.
         keys: The keys of an object.
@@ -80,14 +80,15 @@ def _field_schema(field: Field) -> dict[str, object]:
     schema: dict[str, object] = {"type": field.type, "description": field.description}
     if field.enum:
         schema["enum"] = list(field.enum)
-    if field.pattern:
-        schema["pattern"] = f"^{field.pattern[0]}$"
+    text = {"pattern": f"^{field.pattern[0]}$"} if field.pattern else {}
     if field.items:
         schema["additionalProperties"] = _object_schema(field.items)
     if field.keys:
         schema |= _object_schema(field.keys)
     if field.of:
-        schema["items" if field.type == "array" else "additionalProperties"] = {"type": field.of}
+        schema["items" if field.type == "array" else "additionalProperties"] = {"type": field.of, **text}
+    else:
+        schema |= text
     if field.required and field.type in ("array", "object"):
         schema["minItems" if field.type == "array" else "minProperties"] = 1
     return schema
@@ -114,8 +115,8 @@ def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> It
         yield document.problem(message, at)
     elif field.enum and value not in field.enum:
         yield document.problem(f"unknown {dotted(at)} {value!r}", at, did_you_mean(str(value), field.enum))
-    elif field.pattern and not re.fullmatch(field.pattern[0], str(value)):
-        yield document.problem(f"{dotted(at)} {value!r} must be {field.pattern[1]}", at)
+    elif not field.of and (problem := _mismatch(document, value, field, at)):
+        yield problem
     elif field.required and value in ("", [], {}):
         yield document.problem(f"{dotted(at)} must not be empty", at)
     children: list[tuple[str | int, Plain]] = []
@@ -138,6 +139,15 @@ def _check_child(document: Document, child: Plain, field: Field, at: Keys) -> It
     elif field.of and not _is(child, field.of):
         hint = "put it in quotes" if field.of == "string" and isinstance(child, bool | int | float) else ""
         yield document.problem(f"{dotted(at)} must be {_TYPES[field.of][1]}, not {type_name(child)}", at, hint)
+    elif problem := _mismatch(document, child, field, at):
+        yield problem
+
+
+def _mismatch(document: Document, value: Plain, field: Field, at: Keys) -> Problem | None:
+    """Return the problem of a text that does not match the pattern of its field."""
+    if field.pattern is None or re.fullmatch(field.pattern[0], str(value)):
+        return None
+    return document.problem(f"{dotted(at)} {value!r} must be {field.pattern[1]}", at)
 
 
 def _is(value: Plain, name: str) -> bool:

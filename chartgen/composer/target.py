@@ -14,6 +14,7 @@ from chartgen.composer.library import Library, open_library
 from chartgen.composer.workload import load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.helm.yaml import Document
+from chartgen.kube.node_pool import INDEX
 
 if TYPE_CHECKING:
     from chartgen.data.gpus import Gpu
@@ -30,8 +31,9 @@ MACHINE_FIELDS = {
     "labels": Field(
         "object",
         "labels of such a node beyond the instance type, for rehearsals; `{index}` in a value is the machine's"
-        " number, `kubernetes.io/arch: arm64` replaces amd64",
+        " number, `{index//4}` the number of its group of 4, `kubernetes.io/arch: arm64` replaces amd64",
         of="string",
+        pattern=(rf"([^{{}}]|{INDEX})*", "text with no braces but {index} and {index//N}, N a number from 1"),
     ),
     "taints": Field(
         "array",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,15 @@ def type_definitions(kubernetes: str) -> dict[str, Any]:
 @lru_cache(maxsize=8)
 def served_groups(kubernetes: str) -> frozenset[str]:
     """Return the API groups with schemas; Kubernetes' core group is the empty text."""
-    kinds = [*_read(f"{_KUBERNETES}{kubernetes}")["kinds"], *custom_kinds()]
+    return kubernetes_groups(kubernetes) | _groups(custom_kinds())
+
+
+def kubernetes_groups(kubernetes: str) -> frozenset[str]:
+    """Return the API groups of Kubernetes itself; its core group is the empty text."""
+    return _groups(_read(f"{_KUBERNETES}{kubernetes}")["kinds"])
+
+
+def _groups(kinds: Iterable[str]) -> frozenset[str]:
     return frozenset(name.rpartition("/")[0].rpartition("/")[0] for name in kinds)
 
 

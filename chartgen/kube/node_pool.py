@@ -10,6 +10,8 @@ from chartgen.kube.kinds import NODE, Object
 
 # The label of every simulated machine.
 OWNER = {"app.kubernetes.io/managed-by": "chartgen"}
+# What stands for numbers in the values of labels: the machine's own, and that of its group of N machines.
+INDEX = r"\{index(?://([1-9][0-9]*))?\}"
 _LONGEST_NAME = 63  # of a label's value, because kubernetes.io/hostname contains the node's name
 
 
@@ -21,7 +23,8 @@ class NodePool:
         name: Prefix of their names, <name>-0, <name>-1, ...; characters invalid in a node name become dashes.
         count: Number of machines.
         capacity: Quantities by resource, such as {"nvidia.com/gpu": "8", "cpu": "208", "pods": "110"}.
-        labels: Node labels beside hostname, os and arch; `{index}` in a value is the machine's number.
+        labels: Node labels beside hostname, os and arch; in a value, `{index}` is the machine's number, and
+            `{index//N}` that number divided by N and rounded down, equal for N machines.
         taints: Node taints, each {"key", "value", "effect"}.
         counted: Whether reports count them as machines of the run.
     """
@@ -49,7 +52,10 @@ class NodePool:
 
     def _node(self, number: int, name: str) -> Object:
         labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
-        own = {key: value.replace("{index}", str(number)) for key, value in self.labels.items()}
+        own = {
+            key: re.sub(INDEX, lambda match: str(number // int(match[1] or 1)), value)
+            for key, value in self.labels.items()
+        }
         return {
             "apiVersion": NODE.api_version,
             "kind": NODE.name,

@@ -18,24 +18,26 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.program_errors import HelmError
 from chartgen.helm.values import Values
-from chartgen.kube import RAYJOB, Cluster, Object, connect
+from chartgen.kube import CRD, RAYJOB, Cluster, Object, connect
 from chartgen.kube.controllers import INSTALLED, group_of
 from chartgen.kube.node_pool import NodePool
 from chartgen.kube.workloads import api_versions
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.controllers import start_controllers
+from chartgen.rehearsal.controllers import crds_of, start_controllers
+from chartgen.rehearsal.controllers.cloud import KINDS
 from chartgen.rehearsal.controllers.devices import claimed_classes
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.engine_get import get
+from chartgen.rehearsal.foreign_kinds import foreign_kinds, register
 from chartgen.rehearsal.judging import judge, patience
+from chartgen.rehearsal.references import foreign_inputs, foreign_priorities, foreign_runtimes
 from chartgen.rehearsal.sandbox import Sandbox, up
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.storage import (
     foreign_claims,
     foreign_classes,
     foreign_drivers,
-    foreign_runtimes,
     simulated_driver,
 )
 from chartgen.releases import helm_release as releases
@@ -83,7 +85,8 @@ class Stage:
         controllers: Names of the controllers.
         setup: The setup chart; None without a setup.
         values: The user's layers, also for the setup chart.
-        stand_ins: Replacements for claims, classes and drivers of the cluster: kind and name -> manifests.
+        stand_ins: Replacements for claims, classes, drivers and kinds of the cluster: kind and name -> manifests; none
+            for what simulated pods start without.
         device_classes: Classes of the devices that the run claims.
     """
 
@@ -211,10 +214,14 @@ def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, m
     stand_ins = {f"claim {name}": [simulated_driver(), *each] for name, each in claims.items()}
     stand_ins |= {f"storage class {name}": [simulated_driver(), each] for name, each in classes.items()}
     stand_ins |= {f"runtime class {name}": [each] for name, each in foreign_runtimes(every).items()}
+    stand_ins |= {f"priority class {name}": [each] for name, each in foreign_priorities(every).items()}
     versions = planned.apis | api_versions([*made, *chain.from_iterable(stand_ins.values())])
     apis = versions | {group_of(each) for each in versions}
     stand_ins |= {f"CSI driver {name}": [each] for name, each in foreign_drivers(every).items()}
+    stand_ins |= {name: [] for name in foreign_inputs(every)}
     controllers = tuple(dict.fromkeys(name for api, name in CONTROLLERS if api in apis))
+    kinds = foreign_kinds(every, crds_of(controllers), KINDS)
+    stand_ins |= {name: [each] for name, each in kinds.items()}
     others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
     machine = target.machines[planned.machine]
     offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
@@ -267,7 +274,9 @@ def _stand_in(cluster: Cluster, stage: Stage, progress: Progress | None) -> None
     """Make replacements for objects of a real cluster; an existing cluster has its own."""
     if progress and stage.simulated:
         progress(f"simulating {', '.join(stage.simulated)}")
-    cluster.apply(chain.from_iterable(stage.stand_ins.values()))
+    every = list(chain.from_iterable(stage.stand_ins.values()))
+    register(cluster, [each for each in every if each["kind"] == CRD.name])
+    cluster.apply(each for each in every if each["kind"] != CRD.name)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Replacements for what a cluster has already: claims, storage and runtime classes, drivers of volumes."""
+"""Replacements for the storage that a cluster has already: claims, storage classes, drivers of volumes."""
 
 from __future__ import annotations
 
@@ -104,28 +104,6 @@ def _drivers(data: object) -> Iterator[str]:
     for _, each in maps(data):
         if isinstance(source := each.get("csi"), dict) and isinstance(source.get("driver"), str):
             yield source["driver"]
-
-
-def foreign_runtimes(objects: Iterable[Object]) -> dict[str, Object]:
-    """Return a replacement for each runtime class that pods in objects use and that is not among the objects.
-
-    The API server rejects a pod of an unknown runtime class.
-
-    Args:
-        objects: Rendered objects.
-
-    Returns:
-        Name of the class -> its manifest.
-    """
-    found = list(objects)
-    own = {item["metadata"]["name"] for item in found if item["kind"] == "RuntimeClass"}
-    head = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
-    return {name: {**head, "metadata": {"name": name}, "handler": "runc"} for name in sorted({*_runtimes(found)} - own)}
-
-
-def _runtimes(data: object) -> Iterator[str]:
-    """Yield the runtime class of each pod spec at any depth."""
-    return (each["runtimeClassName"] for _, each in maps(data) if "containers" in each and each.get("runtimeClassName"))
 
 
 def _claims(data: object) -> Iterator[Object]:

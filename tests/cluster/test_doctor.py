@@ -301,7 +301,9 @@ def test_pod_security(cluster: Cluster) -> None:
         assert found(cluster, "pod-admission", item) == [], "said once"
         assert found(cluster, "pod-security")[0][:2] == ("pass", has("doctor baseline"))
         cluster.patch(NAMESPACE, SPACE, {"metadata": {"labels": {label: "restricted"}}})
-        assert 'violates PodSecurity "restricted:latest"' in found(cluster, "pod-admission")[0][1]
+        ((_, text, fix),) = found(cluster, "pod-admission")
+        assert 'violates PodSecurity "restricted:latest"' in text
+        assert "limitrange" not in fix
     finally:
         cluster.patch(NAMESPACE, SPACE, {"metadata": {"labels": {label: None}}})
     assert status(cluster, "pod-security", item) == status(cluster, "pod-admission", item) == ["pass"]

@@ -443,10 +443,29 @@ def test_service_account_and_priorities(cluster: Cluster) -> None:
 
 
 @engines
+def test_a_priority_class_of_the_pods_that_is_missing_is_one_failure(cluster: Cluster) -> None:
+    item = run()
+    pod_spec(item)["priorityClassName"] = "boreal"
+    assert found(cluster, "priority-classes", item)[0][:2] == ("fail", has("no PriorityClass boreal"))
+    assert found(cluster, "pod-admission", item) == []
+
+
+@engines
+def test_pods_that_are_not_valid_are_no_matter_of_the_namespaces_limits(cluster: Cluster) -> None:
+    item = run()
+    pod_spec(item)["containers"][0]["resources"] = {"limits": {"hugepages-2Mi": "4Gi"}}
+    ((_, text, fix),) = found(cluster, "pod-admission", item)
+    assert "HugePages require cpu or memory" in text
+    assert "correct the value" in fix
+    assert "limitrange" not in fix
+
+
+@engines
 def test_the_runtime_class_of_the_pods(cluster: Cluster) -> None:
     item = run()
     pod_spec(item)["runtimeClassName"] = "nvidia"
     assert found(cluster, "runtime-classes", item)[0][:2] == ("fail", has("no RuntimeClass nvidia"))
+    assert found(cluster, "pod-admission", item) == []
     made = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "nvidia"}, "handler": "runc"}
     cluster.apply([made])
     assert status(cluster, "runtime-classes", item) == ["pass"]

@@ -22,11 +22,13 @@ from chartgen.composer.library import open_library
 from chartgen.composer.target import load_target
 from chartgen.errors import ChartgenError
 from chartgen.helm.values import Values, load_values
-from chartgen.kube import CLUSTER_QUEUE, NAMESPACE, NODE, wait_for
+from chartgen.kube import CLUSTER_QUEUE, CRD, NAMESPACE, NODE, Kind, wait_for
 from chartgen.rehearsal import rehearse as rehearsing
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.foreign_kinds import foreign_kinds
+from chartgen.rehearsal.references import foreign_inputs, foreign_priorities, foreign_runtimes
 from chartgen.rehearsal.rehearse import Rehearsal, assumptions, rehearse
-from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_drivers, foreign_runtimes
+from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_drivers
 from chartgen.releases.plan import Plan, plan_release
 from chartgen.releases.status.readout import Verdict
 
@@ -122,6 +124,48 @@ def test_a_cloud_of_ones_own_is_rehearsed(tmp_path: Path) -> None:
     assert "simulating claim fast, storage class azurefile-premium, storage class default" in lines
 
 
+# Kinds of a cloud: one whose CRD chartgen has, one that it does not know, and a group that Kubernetes reserves.
+OTHER_KINDS = """\
+---
+apiVersion: k8s.cni.cncf.io/v1
+kind: NetworkAttachmentDefinition
+metadata: {name: rail-0}
+spec: {config: '{"type": "ib-sriov"}'}
+---
+apiVersion: fabric.example.com/v1alpha1
+kind: Rail
+metadata: {name: rail-0, namespace: {{ .Release.Namespace }}}
+spec: {anything: [1]}
+---
+apiVersion: snapshot.storage.k8s.io/v1
+kind: VolumeSnapshotClass
+metadata: {name: daily}
+driver: example.com
+"""
+
+
+def test_what_pods_name_and_a_cloud_has_is_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A priority class, a secret, and custom resources of the setup chart, on a queue of Kueue."""
+    reference = "{valueFrom: {secretKeyRef: {name: hub, key: token}}, name: HUB}"
+    files = {
+        "mine/setup/others.yaml": OTHER_KINDS,
+        "mine/podSpec.yaml": "priorityClassName: train\n",
+        "mine/env.yaml": f"- {reference}\n",
+    }
+    monkeypatch.setattr(userlib, "TARGET", userlib.TARGET.replace("FRAGMENTS", "FRAGMENTS, instance-type, kueue"))
+    box = load_target("box", open_library([userlib.library(tmp_path, files)]))
+    sets = ["queue.name=q"]
+    result = rehearse(box, load_values(set_values=sets))
+    assert result.verdict.ok, result.verdict.reasons
+    assert result.simulated == (
+        "priority class train",
+        "Secret hub",
+        "Rail of fabric.example.com",
+        "NetworkAttachmentDefinition of k8s.cni.cncf.io",
+        "VolumeSnapshotClass of snapshot.storage.k8s.io",
+    )
+
+
 @pytest.mark.parametrize(
     ("spec", "classes"),
     [
@@ -154,6 +198,65 @@ def test_runtime_classes_that_the_charts_do_not_make_are_simulated() -> None:
     own = {"kind": "RuntimeClass", "metadata": {"name": "own"}}
     pods = [{"kind": "Pod", "spec": {"containers": [], "runtimeClassName": name}} for name in ("nvidia", "own")]
     assert list(foreign_runtimes([own, {"kind": "JobSet", "spec": {"templates": pods}}])) == ["nvidia"]
+
+
+def test_priority_classes_that_the_charts_do_not_make_are_simulated() -> None:
+    own = {"kind": "PriorityClass", "metadata": {"name": "own"}}
+    names = ("theirs", "own", "system-node-critical", "")
+    pods = [{"kind": "Pod", "spec": {"containers": [], "priorityClassName": name}} for name in names]
+    found = foreign_priorities([own, {"kind": "JobSet", "spec": {"templates": pods}}])
+    assert {name: each["value"] for name, each in found.items()} == {"theirs": 0}
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_inputs_of_pods_that_the_charts_do_not_make_are_listed(needed: bool) -> None:
+    optional = {} if needed else {"optional": True}
+    own = [{"kind": kind, "metadata": {"name": "own"}} for kind in ("ConfigMap", "Secret")]
+
+    def refer(key: str, name: str, *, at: str = "name") -> dict[str, object]:
+        return {key: {at: name, **optional}}
+
+    container = {
+        "env": [
+            {"name": "A", "valueFrom": refer("secretKeyRef", "env")},
+            {"name": "B", "valueFrom": refer("configMapKeyRef", "env")},
+        ],
+        "envFrom": [refer("secretRef", "whole"), refer("configMapRef", "whole"), refer("configMapRef", "own")],
+    }
+    volumes = [
+        refer("secret", "files", at="secretName"),
+        refer("configMap", "files"),
+        refer("secret", "own", at="secretName"),
+        refer("configMap", "kube-root-ca.crt"),
+        {"projected": {"sources": [refer("secret", "part"), refer("configMap", "part")]}},
+        {"csi": {"driver": "fs", **refer("nodePublishSecretRef", "driver")}},
+    ]
+    pod = {"kind": "Pod", "metadata": {"name": "pod"}, "spec": {"containers": [container], "volumes": volumes}}
+    store = {"kind": "Store", "metadata": {"name": "s"}, "spec": {"secretRef": {"name": "no-pod-reads-it"}}}
+    maps = [f"ConfigMap {name}" for name in ("env", "files", "part", "whole")]
+    secrets = [f"Secret {name}" for name in ("driver", "env", "files", "part", "whole")]
+    assert foreign_inputs([*own, store, pod]) == ([*maps, *secrets] if needed else [])
+
+
+def test_kinds_that_nothing_serves_are_simulated() -> None:
+    def item(api_version: str, kind: str) -> dict[str, object]:
+        return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}}
+
+    def crd(kind: str) -> dict[str, object]:
+        return {**item(CRD.api_version, CRD.name), "spec": {"group": "a.example", "names": {"kind": kind}}}
+
+    served = [item("v1", "Pod"), item("apps/v1beta1", "Deployment"), item("flat/v1", "Thing")]
+    known = [item("a.example/v1", kind) for kind in ("Own", "Controlled", "Served")]
+    theirs = [
+        item("a.example/v2", "Theirs"),
+        item("a.example/v1", "Theirs"),
+        item("snapshot.storage.k8s.io/v1", "Snap"),
+    ]
+    found = foreign_kinds(
+        [crd("Own"), *served, *known, *theirs], [crd("Controlled")], [Kind("a.example/v2", "Served", "s")]
+    )
+    versions = {name: [each["name"] for each in made["spec"]["versions"]] for name, made in found.items()}
+    assert versions == {"Theirs of a.example": ["v1", "v2"], "Snap of snapshot.storage.k8s.io": ["v1"]}
 
 
 def test_drivers_that_the_charts_do_not_make_are_simulated() -> None:

@@ -21,7 +21,7 @@ from chartgen.rehearsal.controllers import (
 )
 from chartgen.rehearsal.controlplane import ControlPlane
 
-__all__ = ["start_controllers"]
+__all__ = ["crds_of", "start_controllers"]
 
 _START: dict[str, Callable[[ControlPlane], None]] = {
     "cloud-kinds": cloud.start_kinds,
@@ -62,10 +62,15 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Pr
             start(plane)
 
 
+def crds_of(names: Iterable[str]) -> list[Any]:
+    """Return the CRDs of controllers."""
+    parts = [part for name in names for part in engines.parts(name) if "crds.json" in engines.engine(part).data]
+    return [crd for part in parts for crd in engines.documents(part, "crds.json")]
+
+
 def _install_crds(plane: ControlPlane, names: Iterable[str]) -> None:
     """Create all CRDs before any controller starts: controllers and the garbage collector read them at their start."""
-    parts = [part for name in names for part in engines.parts(name) if "crds.json" in engines.engine(part).data]
-    crds = [_without_descriptions(crd) for part in parts for crd in engines.documents(part, "crds.json")]
+    crds = [_without_descriptions(crd) for crd in crds_of(names)]
     plane.cluster.apply(crds)
     for crd in crds:
         served = next(version["name"] for version in crd["spec"]["versions"] if version["storage"])

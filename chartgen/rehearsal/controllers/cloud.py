@@ -1,6 +1,6 @@
 """Additions of clouds to Kubernetes that charts need: their own kinds, and volumes for claims.
 
-The kinds accept any content and have no effect. Simulated machines mount nothing, so a volume exists by name only.
+The kinds have no effect. Simulated machines mount nothing, so a volume exists by name only.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from chartgen.kube import CLAIM, STORAGE_CLASS, Cluster, ClusterError, Kind, Object, connect
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.foreign_kinds import definition, register
 
 KINDS = (
     Kind("networking.gke.io/v1", "Network", "networks", namespaced=False),
@@ -22,9 +23,7 @@ _INTERVAL = 0.5
 
 def start_kinds(plane: ControlPlane) -> None:
     """Register the clouds' own kinds with the API server."""
-    plane.cluster.apply([_definition(kind) for kind in KINDS])
-    for kind in KINDS:
-        plane.cluster.kind(kind.api_version, kind.name)
+    register(plane.cluster, [definition([kind]) for kind in KINDS])
 
 
 def start_storage(plane: ControlPlane) -> None:
@@ -39,24 +38,6 @@ def provision(cluster: Cluster) -> None:
         driver = drivers.get(claim["spec"].get("storageClassName"))
         if driver and not claim["spec"].get("volumeName"):
             cluster.apply([_volume(claim, driver)])
-
-
-def _definition(kind: Kind) -> Object:
-    group, _, version = kind.api_version.partition("/")
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"kind": kind.name, "plural": kind.plural, "singular": kind.name.lower(), "listKind": f"{kind.name}List"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{kind.plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced" if kind.namespaced else "Cluster",
-            "names": names,
-            "versions": [served],
-        },
-    }
 
 
 def _volume(claim: Object, driver: str) -> Object:

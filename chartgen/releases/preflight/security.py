@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -30,6 +31,10 @@ _BASELINE = {
     "SETUID",
     "SYS_CHROOT",
 }
+# Refusals by the admission plugins ResourceQuota and LimitRanger (Kubernetes 1.36, plugin/pkg/admission).
+_LIMITED = re.compile(r"quota|usage per |ratio per ")
+# Refusals by the plugins Priority and RuntimeClass, whose objects have checks of their own.
+_CHECKED = re.compile(r'no PriorityClass with name|RuntimeClass ".*" not found')
 
 
 def namespace(context: PreflightContext) -> Iterator[Diagnosis]:
@@ -61,8 +66,7 @@ def pod_admission(context: PreflightContext) -> Iterator[Diagnosis]:
         if not isinstance(answer, ClusterError):
             yield passed(f"one of {pods} is taken (tried without effect)")
         elif answer.status != 404 and not _is_told(context, answer):
-            step = f"kubectl --namespace {context.namespace} describe limitrange,resourcequota"
-            yield failed(f"one of {pods} is refused: {said(answer)}", step)
+            yield failed(f"one of {pods} is refused: {said(answer)}", _step(context, answer))
 
 
 def namespace_quota(context: PreflightContext) -> Iterator[Diagnosis]:
@@ -108,8 +112,19 @@ def _show(table: Quantities, key: str) -> str:
     return show(table[key], key)
 
 
+def _step(context: PreflightContext, answer: ClusterError) -> str:
+    """Return what to do about a pod that the API server refuses."""
+    if answer.status == 422:  # Unprocessable Entity: the pod is not valid in any namespace
+        return "correct the value that sets this field, or the fragment that writes it"
+    if _LIMITED.search(str(answer)):
+        return f"kubectl --namespace {context.namespace} describe limitrange,resourcequota"
+    return "change the values to what the message allows, or ask the platform team"
+
+
 def _is_told(context: PreflightContext, answer: ClusterError) -> bool:
-    """Report whether `pod_security` has already reported this from the namespace's label."""
+    """Report whether another check has already reported this, such as `pod_security` from the namespace's label."""
+    if _CHECKED.search(str(answer)):
+        return True
     namespace = read_if_allowed(lambda: context.get(NAMESPACE, context.namespace))
     refused = "violates PodSecurity" in str(answer) and _level(namespace) != "privileged"
     return refused and bool(_asked(context))
