@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -31,7 +31,8 @@ class Complaint:
         at: Key path of the fault inside the thing; empty for the thing itself.
         privilege: The privilege that a stated reason can allow, with its folder and container; empty if no reason can.
         line: 1-based line in the text at `at`, for a script; 0 for the whole text.
-        holds: Whether the complaint counts, given the text of the template that made the thing; None for always.
+        holds: Whether the complaint counts, given the chart's files and the path of the template that made the thing;
+            None for always.
     """
 
     message: str
@@ -39,7 +40,7 @@ class Complaint:
     at: tuple[str | int, ...] = ()
     privilege: str = ""
     line: int = 0
-    holds: Callable[[str], bool] | None = None
+    holds: Callable[[Mapping[str, str], str], bool] | None = None
 
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"

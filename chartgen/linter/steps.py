@@ -29,7 +29,7 @@ from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
 from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
-from chartgen.linter.placement import fitting, placed_pods, selected, tolerated
+from chartgen.linter.placement import fitting, labelled, placed_pods, selected, tolerated
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import Preset, Refusal, Renderer, Rendering, told
@@ -213,6 +213,7 @@ def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator
 def _machines(done: Examination) -> Iterator[Finding]:
     chart = done.subject.chart
     with suppress(ChartgenError, *MISSHAPEN):  # other steps report broken YAML and fields of a wrong type
+        yield from labelled(chart)
         pods = placed_pods(chart, done.renderings)
         yield from (each for rule in (tolerated, selected, fitting) for each in rule(chart, pods))
 
