@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -31,8 +31,8 @@ class Complaint:
         at: Key path of the fault inside the thing; empty for the thing itself.
         privilege: The privilege that a stated reason can allow, with its folder and container; empty if no reason can.
         line: 1-based line in the text at `at`, for a script; 0 for the whole text.
-        holds: Whether the complaint counts, given the chart's files and the path of the template that made the thing;
-            None for always.
+        holds: Whether the complaint counts, given the text of the template that made the thing; None for always.
+        quote: A text of the thing; the complaint does not count if a file of the chart contains it. Empty for always.
     """
 
     message: str
@@ -40,7 +40,8 @@ class Complaint:
     at: tuple[str | int, ...] = ()
     privilege: str = ""
     line: int = 0
-    holds: Callable[[Mapping[str, str], str], bool] | None = None
+    holds: Callable[[str], bool] | None = None
+    quote: str = ""
 
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"

@@ -48,7 +48,7 @@ def kinds_are_served(thing: Object, kubernetes: str) -> Iterator[Complaint]:
         yield Complaint(
             f"{thing.get('apiVersion')} {thing.get('kind')} is not served",
             at=("apiVersion",),
-            holds=lambda files, template: _states(files.get(template, ""), str(thing.get("apiVersion"))),
+            holds=lambda text: _states(text, str(thing.get("apiVersion"))),
         )
 
 

@@ -104,7 +104,9 @@ class Inspection:
         for name, manifest, complaint in _complaints(rule, release):
             if complaint.privilege in release.allowed or rule.id in self._ignored(manifest, complaint):
                 continue
-            if complaint.holds and not complaint.holds(self.chart.files, manifest.template):
+            if complaint.holds and not complaint.holds(self.chart.files.get(manifest.template, "")):
+                continue
+            if complaint.quote and any(complaint.quote in text for text in self.chart.files.values()):
                 continue
             problem = self._problem(manifest, complaint, rule.hint)
             # The same template with another preset differs only in the object's name; report `unchecked` findings once.

@@ -50,16 +50,20 @@ def values_are_printed(thing: Object) -> Iterator[Complaint]:
     A line that a file of the chart contains as it is was written so, such as one of a dashboard.
     """
     for at, text in texts(thing):
-        for number, line in enumerate(text.split("\n"), 1):
-            if found := _MISPRINT.search(line):
-                yield Complaint(
-                    f"{spelled(at)} contains {found[0]}, which Go prints in place of a value",
-                    at=at,
-                    line=number if "\n" in text else 0,
-                    holds=lambda files, _, line=line.strip(), mark=found[0]: line == mark
-                    or not any(line in each for each in files.values()),
-                )
-                break
+        lines = text.split("\n")
+        found = next(
+            ((number, match[0]) for number, line in enumerate(lines, 1) if (match := _MISPRINT.search(line))), None
+        )
+        if found:
+            number, mark = found
+            field = spelled(at[-2:] if isinstance(at[-1], int) else at[-1:])
+            line = lines[number - 1].strip()
+            yield Complaint(
+                f"{field} contains {mark}, which Go prints in place of a value that is missing or of another type",
+                at=at,
+                line=number if lines[1:] else 0,
+                quote=line if line != mark else "",
+            )
 
 
 def names_are_set(thing: Object) -> Iterator[Complaint]:

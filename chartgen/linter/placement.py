@@ -116,7 +116,9 @@ def labelled(chart: Chart) -> Iterator[Finding]:
 
 def _is_given(name: str, pods: Pods, given: frozenset[str]) -> bool:
     """Report whether values name a resource, or the amount of one without a domain, such as huge pages."""
-    tables = [(each.get("resources") or {}).get(kind) or {} for each in pods.containers for kind in ("requests", "limits")]
+    tables = [
+        (each.get("resources") or {}).get(kind) or {} for each in pods.containers for kind in ("requests", "limits")
+    ]
     amounts = {str(table[name]) for table in tables if name in table}
     return name in given or ("/" not in name and not given.isdisjoint(amounts))
 

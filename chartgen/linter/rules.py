@@ -12,7 +12,16 @@ from chartgen.linter.machines import EACH_TYPE, EACH_TYPE_HINT
 from chartgen.linter.machines import HINT as ONE_MACHINE_HINT
 from chartgen.linter.machines import RULE as ONE_MACHINE
 from chartgen.linter.names import names_are_set, values_are_printed
-from chartgen.linter.placement import LABELS, LABELS_HINT, LEVELS, LEVELS_HINT, RESOURCES, RESOURCES_HINT, TAINTS, TAINTS_HINT
+from chartgen.linter.placement import (
+    LABELS,
+    LABELS_HINT,
+    LEVELS,
+    LEVELS_HINT,
+    RESOURCES,
+    RESOURCES_HINT,
+    TAINTS,
+    TAINTS_HINT,
+)
 from chartgen.linter.policy import POLICY
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.scripts import scripts_are_sound, scripts_parse

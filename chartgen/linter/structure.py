@@ -141,7 +141,7 @@ def no_literal_namespace(thing: Object) -> Iterator[Complaint]:
     yield Complaint(
         f"names the namespace {namespace!r}",
         at=("metadata", "namespace"),
-        holds=lambda files, template: bool(literal.search(files.get(template, ""))),
+        holds=lambda text: bool(literal.search(text)),
     )
 
 

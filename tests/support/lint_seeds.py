@@ -53,7 +53,10 @@ def plant(seed: dict[str, Any], folder: Path) -> None:
     """Write the sound chart, or a target's, with the seed's defect."""
     if "row" in seed:
         (_library(folder) / "targets").mkdir(parents=True, exist_ok=True)
-        (_library(folder) / f"targets/{seed['rule']}.yaml").write_text(TARGET.replace("ROW", seed["row"]))
+        text = TARGET.replace("ROW", seed["row"])
+        for old, new in seed.get("target-edits", {}).items():
+            text = text.replace(old, new)
+        (_library(folder) / f"targets/{seed['rule']}.yaml").write_text(text)
         compose(load_target(seed["rule"], open_library([_library(folder)]))).write(folder)
     elif "target" in seed:
         compose(load_target(seed["target"])).write(folder)
