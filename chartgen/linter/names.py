@@ -47,7 +47,7 @@ _MISPRINT = re.compile(
 def values_are_printed(thing: Object) -> Iterator[Complaint]:
     """No key or text contains what Go prints for a missing value, such as `%!s(<nil>)` or `<nil>`.
 
-    A line that a file of the chart contains as it is was written so, such as one of a dashboard.
+    A line that a file of the chart contains unchanged is the text of its author, such as one of a dashboard.
     """
     for at, text in texts(thing):
         lines = text.split("\n")

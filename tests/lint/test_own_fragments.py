@@ -13,7 +13,7 @@ VALUES = {
     "mine/values.schema.json": '{"properties": {"mine": {"properties": {"prefix": {"type": "string"}}}}}',
 }
 HUGE = {"mine/resourceLimits.yaml": "# Of the driver\nhugepages-2Mi: 4Gi\n"}
-OF_GPUS = {"gpu_only": ("mine",)}
+OF_GPUS = ("mine",)
 MEMORY = "launchers.nemo-1.resources.requests.memory=1Gi"
 
 
@@ -62,7 +62,7 @@ def test_a_value_is_read_by_the_setup_chart_or_with_its_map(file: dict[str, str]
 @pytest.mark.helm
 def test_huge_pages_that_a_machine_type_does_not_have(tmp_path: Path) -> None:
     """Not with an amount that the values name, which is the site's."""
-    ours = library(tmp_path, HUGE, **OF_GPUS)
+    ours = library(tmp_path, HUGE, gpu_only=OF_GPUS)
     assert findings(ours, "--set", MEMORY) == [("pods-fit-their-machines", "targets/box.yaml", 8)]
     target = ours / "targets/box.yaml"
     target.write_text(target.read_text().replace("memory: 1Ti", "memory: 1Ti, hugepages-2Mi: 4Gi"))
@@ -71,7 +71,7 @@ def test_huge_pages_that_a_machine_type_does_not_have(tmp_path: Path) -> None:
 
 @pytest.mark.helm
 def test_huge_pages_without_memory_are_reported_at_the_slot(tmp_path: Path) -> None:
-    ours = library(tmp_path, HUGE, **OF_GPUS)
+    ours = library(tmp_path, HUGE, gpu_only=OF_GPUS)
     assert ("huge-pages-come-with-memory", "fragments/mine/resourceLimits.yaml", 2) in findings(ours)
 
 
