@@ -98,7 +98,7 @@ def _flow_list(lines: Sequence[str], line: int, files: Mapping[str, str]) -> Lin
     """Find the first flow list, such as `add: [IPC_LOCK]`, that contains the item of a rendered line."""
     text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
     item = text.removeprefix("- ") if text.startswith("- ") else ""
-    wanted = re.compile(rf"\[(?:[^\]\n]*[\s,])?{re.escape(item)}\s*[,\]]")
+    wanted = re.compile(rf"\[(?:[^][\n]*[\s,])?{re.escape(item)}\s*[,\]]")
     texts = ((path, number, text) for path, all_ in files.items() for number, text in enumerate(all_.split("\n"), 1))
     return next((Line(path, number) for path, number, text in texts if item and wanted.search(text)), None)
 
