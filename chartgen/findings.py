@@ -32,6 +32,7 @@ class Complaint:
         privilege: The privilege that a stated reason can allow, with its folder and container; empty if no reason can.
         line: 1-based line in the text at `at`, for a script; 0 for the whole text.
         holds: Whether the complaint counts, given the text of the template that made the thing; None for always.
+        quote: A text of the thing; the complaint does not count if a file of the chart contains it. Empty for always.
     """
 
     message: str
@@ -40,6 +41,7 @@ class Complaint:
     privilege: str = ""
     line: int = 0
     holds: Callable[[str], bool] | None = None
+    quote: str = ""
 
 
 ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"

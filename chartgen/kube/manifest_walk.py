@@ -54,6 +54,19 @@ def maps(node: object, at: Keys = ()) -> Iterator[tuple[Keys, Object]]:
             yield from maps(child, (*at, index))
 
 
+def texts(node: object, at: Keys = ()) -> Iterator[tuple[Keys, str]]:
+    """Yield all texts of an object, keys of maps included, each with its place."""
+    if isinstance(node, str):
+        yield at, node
+    elif isinstance(node, dict):
+        for key, child in node.items():
+            yield (*at, key), str(key)
+            yield from texts(child, (*at, key))
+    elif isinstance(node, list):
+        for index, child in enumerate(node):
+            yield from texts(child, (*at, index))
+
+
 def pods(thing: Object) -> Iterator[Pod]:
     """Yield all pod specs in an object of any kind: maps with a list of containers."""
     if thing.get("kind") == "CustomResourceDefinition":

@@ -52,7 +52,7 @@ def add(tables: Iterable[Mapping[str, Fraction]]) -> Quantities:
 
 def show(amount: Fraction, resource: str) -> str:
     """Format an amount of a resource: bytes in Gi or Mi, anything else as a number."""
-    if resource.endswith(("memory", "storage")) and amount:
+    if (resource.endswith(("memory", "storage")) or resource.startswith("hugepages-")) and amount:
         unit, name = (2**30, "Gi") if abs(amount) >= 2**30 else (2**20, "Mi")
         return f"{float(amount / unit):.10g}{name}" if amount % unit == 0 else f"{float(amount / unit):.1f}{name}"
     return f"{float(amount):.10g}"

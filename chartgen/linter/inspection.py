@@ -106,6 +106,8 @@ class Inspection:
                 continue
             if complaint.holds and not complaint.holds(self.chart.files.get(manifest.template, "")):
                 continue
+            if complaint.quote and any(complaint.quote in text for text in self.chart.files.values()):
+                continue
             problem = self._problem(manifest, complaint, rule.hint)
             # The same template with another preset differs only in the object's name; report `unchecked` findings once.
             place = () if rule.severity == "unchecked" else (problem.path, problem.line)

@@ -1,11 +1,13 @@
-"""Names and paths that a template leaves empty: the API server accepts the object, but its pods never start."""
+"""What a template leaves empty or misprints: the API server accepts the object, but its pods never start, or fail."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from chartgen.findings import Complaint
-from chartgen.kube.manifest_walk import Keys, Object, items, maps, metadata, pods
+from chartgen.kube.manifest_walk import Keys, Object, items, maps, metadata, pods, texts
+from chartgen.kube.validation import spelled
 
 _FILL = "give the value that the template fills in, or refuse an empty one there with `required`"
 # Fields that must be set in each item of a list, and in each map (kubernetes.io, API reference, Pod: "Required value").
@@ -32,6 +34,36 @@ _MAPS = {
     # cloud.google.com, Mount Cloud Storage buckets as CSI ephemeral volumes
     "volumeAttributes": ("bucketName",),
 }
+
+# What Go prints in place of a missing value, or of one with another type (pkg.go.dev/fmt, Format errors; pkg.go.dev/
+# text/template, Option missingkey). Helm drops `<no value>`, but not where a template has made JSON of it.
+_NIL = r"(?:<|\\u003c)(?:nil|no value)(?:>|\\u003e)"
+_MISPRINT = re.compile(
+    rf"%![A-Za-z]\((?:{_NIL}|MISSING|BADINDEX|[\w.*\[\]{{}} ]{{1,60}}=[^)\n]{{0,60}})\)?"
+    rf"|%!\((?:EXTRA |NOVERB|BADWIDTH|BADPREC|BADINDEX)[^)\n]{{0,60}}\)?|{_NIL}"
+)
+
+
+def values_are_printed(thing: Object) -> Iterator[Complaint]:
+    """No key or text contains what Go prints for a missing value, such as `%!s(<nil>)` or `<nil>`.
+
+    A line that a file of the chart contains unchanged is the text of its author, such as one of a dashboard.
+    """
+    for at, text in texts(thing):
+        lines = text.split("\n")
+        found = next(
+            ((number, match[0]) for number, line in enumerate(lines, 1) if (match := _MISPRINT.search(line))), None
+        )
+        if found:
+            number, mark = found
+            field = spelled(at[-2:] if isinstance(at[-1], int) else at[-1:])
+            line = lines[number - 1].strip()
+            yield Complaint(
+                f"{field} contains {mark}, which Go prints in place of a value that is missing or of another type",
+                at=at,
+                line=number if lines[1:] else 0,
+                quote=line if line != mark else "",
+            )
 
 
 def names_are_set(thing: Object) -> Iterator[Complaint]:

@@ -28,6 +28,10 @@ LABELS = "pods-select-their-machines"
 LABELS_HINT = "write the label into the row, or correct nodeSelector.yaml or affinity.yaml of a fragment"
 RESOURCES = "pods-fit-their-machines"
 RESOURCES_HINT = "correct capacity of the row, or what fragments and containers request"
+LEVELS = "topology-levels-are-labels"
+LEVELS_HINT = "write the label into the rows, or correct the level"
+# Machines have these, whether or not a row lists them.
+_COMMON = ("cpu", "memory", "ephemeral-storage")
 # Values that lint itself sets.
 _CHOSEN = ("machineType", "nodes")
 
@@ -89,11 +93,34 @@ def fitting(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
     for pods, machine, node, given in placed:
         offered = offers(node)
         for name, asked in pods.requests.items():
-            has = offered.get(name, Fraction(0) if "/" in name and name not in given else asked)
+            has = offered.get(name, asked if name in _COMMON or _is_given(name, pods, given) else Fraction(0))
             if asked > has:
                 offer = f"has {show(has, name)}" if name in offered else "has none"
                 message = f"a pod requests {show(asked, name)} {name}, of which {machine.name} {offer}"
                 yield Finding(RESOURCES, Problem(message, *row(chart, machine.name, "capacity"), RESOURCES_HINT))
+
+
+def labelled(chart: Chart) -> Iterator[Finding]:
+    """Report the topology levels of a run chart's target that are a label of none of its machine types."""
+    origin = origin_of(chart)
+    if not isinstance(origin, Composed):
+        return
+    target, at = origin.target, ("values", "setup", "topologyLevels")
+    pools = [node_pool(machine, 1) for machine in target.machines.values()]
+    known = {label for pool in pools for node in pool.nodes() for label in node["metadata"]["labels"]}
+    for index, level in enumerate((target.values.get("setup") or {}).get("topologyLevels") or ()):
+        if level not in known:
+            message = f"no machine type has the label {level}, a level of setup.topologyLevels"
+            yield Finding(LEVELS, target.document.problem(message, (*at, index), LEVELS_HINT))
+
+
+def _is_given(name: str, pods: Pods, given: frozenset[str]) -> bool:
+    """Report whether values name a resource, or the amount of one without a domain, such as huge pages."""
+    tables = [
+        (each.get("resources") or {}).get(kind) or {} for each in pods.containers for kind in ("requests", "limits")
+    ]
+    amounts = {str(table[name]) for table in tables if name in table}
+    return name in given or ("/" not in name and not given.isdisjoint(amounts))
 
 
 def _uses_gpus(pods: Pods) -> bool:

@@ -11,8 +11,17 @@ from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.machines import EACH_TYPE, EACH_TYPE_HINT
 from chartgen.linter.machines import HINT as ONE_MACHINE_HINT
 from chartgen.linter.machines import RULE as ONE_MACHINE
-from chartgen.linter.names import names_are_set
-from chartgen.linter.placement import LABELS, LABELS_HINT, RESOURCES, RESOURCES_HINT, TAINTS, TAINTS_HINT
+from chartgen.linter.names import names_are_set, values_are_printed
+from chartgen.linter.placement import (
+    LABELS,
+    LABELS_HINT,
+    LEVELS,
+    LEVELS_HINT,
+    RESOURCES,
+    RESOURCES_HINT,
+    TAINTS,
+    TAINTS_HINT,
+)
 from chartgen.linter.policy import POLICY
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.scripts import scripts_are_sound, scripts_parse
@@ -37,6 +46,12 @@ _SCHEMAS = "chartgen/data/schemas.yaml"
 RULES = (
     *STRUCTURE,
     Rule.of(names_are_set, "kubernetes.io, API reference, Pod", step="structure"),
+    Rule.of(
+        values_are_printed,
+        "pkg.go.dev/fmt, Format errors",
+        step="structure",
+        remedy="correct the name of the value in the template, or give the value",
+    ),
     *WIRING,
     Rule.of(environment_is_not_printed, step="wiring"),
     *POLICY,
@@ -100,9 +115,17 @@ STEP_RULES = (
     ),
     Rule(
         RESOURCES,
-        "A pod of a target requests more of a resource, such as GPUs, adapters or memory, than its machine type has.",
+        "A pod of a target requests more of a resource, such as GPUs, adapters, huge pages or memory, than its machine "
+        "type has.",
         RESOURCES_HINT,
         "kubernetes.io, Resource Management for Pods and Containers",
+    ),
+    Rule(
+        LEVELS,
+        "A level of a target's setup.topologyLevels is a label that none of its machine types has: Kueue places no run "
+        "on machines without the labels of its topology.",
+        LEVELS_HINT,
+        "kueue.sigs.k8s.io, Topology Aware Scheduling",
     ),
     Rule(
         FOREIGN,

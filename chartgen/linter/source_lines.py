@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
@@ -45,7 +45,10 @@ def template_line(chart: Chart, source: str, lines: Sequence[str], line: int, at
     """
     order = [source, *(path for path in chart.files if path.endswith(".tpl") and path != source)]
     files = {path: chart.files[path] for path in order if path in chart.files}
-    return _likest(lines, line, files, _slot(at)) or Line(source, _first_line(chart.files.get(source, "")))
+    found = _likest(lines, line, files, _slot(at)) or _flow_list(lines, line, files)
+    # templates that merge maps, such as resources, quote the texts again
+    found = found or _likest(_unquoted(lines), line, dict(zip(files, _unquoted(files.values()), strict=True)))
+    return found or Line(source, _first_line(chart.files.get(source, "")))
 
 
 def script_line(chart: Chart, source: str, lines: Sequence[str], line: int, inner: int) -> Line | None:
@@ -89,6 +92,19 @@ def _likest(lines: Sequence[str], line: int, files: Mapping[str, str], slot: str
         for number, letters in _alike(lines[line - 1].strip(), _patterns(text))
     ]
     return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def _flow_list(lines: Sequence[str], line: int, files: Mapping[str, str]) -> Line | None:
+    """Find the first flow list, such as `add: [IPC_LOCK]`, that contains the item of a rendered line."""
+    text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+    item = text.removeprefix("- ") if text.startswith("- ") else ""
+    wanted = re.compile(rf"\[(?:[^][\n]*[\s,])?{re.escape(item)}\s*[,\]]")
+    texts = ((path, number, text) for path, all_ in files.items() for number, text in enumerate(all_.split("\n"), 1))
+    return next((Line(path, number) for path, number, text in texts if item and wanted.search(text)), None)
+
+
+def _unquoted(texts: Iterable[str]) -> list[str]:
+    return [text.replace('"', "") for text in texts]
 
 
 def _is_in(slot: str, text: str, number: int) -> bool:

@@ -29,7 +29,7 @@ from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
 from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
-from chartgen.linter.placement import fitting, placed_pods, selected, tolerated
+from chartgen.linter.placement import fitting, labelled, placed_pods, selected, tolerated
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import Preset, Refusal, Renderer, Rendering, told
@@ -148,7 +148,7 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
     done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
     done.add("secrets", lambda: [*rendered_tokens(chart), *printing_files(chart)])
-    done.add("README and schema", lambda: [] if _is_ours(chart) else documents(chart))
+    done.add("README and schema", lambda: documents(chart))
     done.add("helm lint", work.linted)
     done.add("helm template", work.rendered)
     done.renderings = work.renderings
@@ -213,6 +213,7 @@ def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator
 def _machines(done: Examination) -> Iterator[Finding]:
     chart = done.subject.chart
     with suppress(ChartgenError, *MISSHAPEN):  # other steps report broken YAML and fields of a wrong type
+        yield from labelled(chart)
         pods = placed_pods(chart, done.renderings)
         yield from (each for rule in (tolerated, selected, fitting) for each in rule(chart, pods))
 
@@ -324,7 +325,7 @@ def _wanted(chart: Chart) -> str:
 
 
 def _is_ours(chart: Chart) -> bool:
-    """Report whether README and schema are generated, so that the comparison with a new build covers them."""
+    """Report whether chartgen composed the chart, of a known target or not."""
     return TARGET in annotations_of(chart)
 
 

@@ -29,6 +29,7 @@ from chartgen.kube.manifest_walk import (
 )
 
 GPU = "nvidia.com/gpu"
+_HUGE_PAGES = "hugepages-"
 # The longest name that a pod, a Job or a label value may have (Kubernetes: RFC 1123 label).
 NAME_LIMIT = 63
 # https://helm.sh/docs/chart_best_practices/labels/: those marked REC.
@@ -173,12 +174,13 @@ def quantities_are_text(thing: Object) -> Iterator[Complaint]:
 
 
 def gpu_requests_equal_limits(thing: Object) -> Iterator[Complaint]:
-    """Extended resources (GPUs, fabric devices) cannot be overcommitted: a request equals its limit."""
+    """Extended resources (GPUs, fabric devices) and huge pages cannot be overcommitted: a request equals its limit."""
     for container in all_containers(thing):
         resources = container.spec.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
         for name, request in requests.items():
-            if "/" in name and _amount(limits.get(name)) != _amount(request):
+            extended = "/" in name or name.startswith(_HUGE_PAGES)
+            if extended and _amount(limits.get(name)) != _amount(request):
                 message = f"container {container.name} requests {name}: {request}, its limit is {limits.get(name)}"
                 yield Complaint(message, at=(*container.at, "resources", "requests", name))
 
@@ -189,6 +191,17 @@ def _amount(text: Any) -> Any:
         return quantities.read(text)
     except (TypeError, ValueError):
         return text
+
+
+def huge_pages_come_with_memory(thing: Object) -> Iterator[Complaint]:
+    """A container that asks for huge pages also asks for cpu or memory; the API server rejects its pod otherwise."""
+    for container in all_containers(thing):
+        resources = container.spec.get("resources") or {}
+        asked = {name: kind for kind in ("limits", "requests") for name in resources.get(kind) or {}}
+        for name, kind in asked.items():
+            if name.startswith(_HUGE_PAGES) and asked.keys().isdisjoint(("cpu", "memory")):
+                message = f"container {container.name} asks for {name}, and for neither cpu nor memory"
+                yield Complaint(message, at=(*container.at, "resources", kind, name))
 
 
 def gpu_pods_tolerate(thing: Object) -> Iterator[Complaint]:
@@ -222,6 +235,12 @@ RULES = (
     Rule.of(standard_labels, step="structure", remedy="include the chart's labels helper"),
     Rule.of(quantities_are_text, step="structure", remedy="pipe it through quote"),
     Rule.of(gpu_requests_equal_limits, step="structure", remedy="make the two equal"),
+    Rule.of(
+        huge_pages_come_with_memory,
+        "kubernetes v1.36.3, pkg/apis/core/validation/validation.go",
+        step="structure",
+        remedy="request memory or cpu too",
+    ),
     Rule.of(gpu_pods_tolerate, step="structure", remedy="add the toleration"),
     Rule.of(security_context_is_explicit, step="structure", remedy="state it, even when restricted"),
 )

@@ -6,15 +6,17 @@ import json
 import re
 from collections.abc import Iterator
 
-from chartgen.composer.origin import Composed
+from chartgen.composer.origin import Composed, Foreign, origin_of
 from chartgen.composer.value_docs import rows
 from chartgen.errors import ChartgenError
 from chartgen.findings import Finding
+from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.yaml import Document, Keys, load
+from chartgen.helm.yaml import Document, Keys, load, read_text
 from chartgen.linter.dependencies import dependencies
 from chartgen.linter.rules import UNIQUE
+from chartgen.linter.sources import is_users
 
 _INCLUDED = re.compile(r"\b(?:include|template)\s+[\"`]([^\"`]+)[\"`]")
 _DEFINED = re.compile(r"\bdefine\s+[\"`]([^\"`]+)[\"`]")
@@ -23,7 +25,14 @@ _ALL_VALUES = re.compile(r"\.Values(?![\w.])|\.AsMap|index\s+\.Values")
 
 
 def documents(chart: Chart) -> Iterator[Finding]:
-    """Check the keys of values.yaml: no duplicates; templates use the top-level keys, README and schema name them."""
+    """Check the keys of values.yaml: no duplicates; templates use the top-level keys, README and schema name them.
+
+    README and schema of a target's chart are generated: there the values of the user's own fragments are checked.
+    """
+    origin = origin_of(chart)
+    if not isinstance(origin, Foreign):
+        yield from _own_values(chart, origin) if isinstance(origin, Composed) and not origin.setup else ()
+        return
     try:
         values = load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True)
     except ChartgenError:
@@ -42,26 +51,35 @@ def documents(chart: Chart) -> Iterator[Finding]:
             yield _about("readme-names-values", values, key, "the README does not name it", "describe it there")
         if key not in _described(chart, key):
             yield _about("schema-describes-values", values, key, "the schema does not describe it", "add it there")
-    if isinstance(chart.origin, Composed) and not chart.origin.setup:
-        yield from _own_values(chart, values, templates)
 
 
-def _own_values(chart: Chart, values: Document, templates: str) -> Iterator[Finding]:
-    """Check the values of a composed chart: a comment describes each in the README, and templates use each of a map."""
+def _own_values(chart: Chart, origin: Composed) -> Iterator[Finding]:
+    """Check the values of the user's fragments: a comment describes each, and a template or a rule reads it."""
+    texts = [text for path, text in chart.files.items() if "templates/" in path]
+    # what only other workload kinds or the setup chart read
+    paths = [path for each in origin.target.listed for path in sorted(each.path.rglob("*")) if path.is_file()]
+    listed = [path for path in paths if path.suffix in (".yaml", ".tpl", ".sh")]
+    read = "\n".join(texts + [read_text(path) for path in listed if path.name != "values.yaml"])
+    own = [
+        load(gotemplate.mask(read_text(path)), path) for path in listed if path.name == "values.yaml" and is_users(path)
+    ]
+    values = load(chart.files["values.yaml"], "values.yaml")
     for row in rows(chart.files["values.yaml"], values):
-        if not row.meaning:
-            hint = "write the line '# -- PURPOSE' above it"
-            yield _about("readme-names-values", values, row.key, "has no description", hint, row.keys)
-        name, below = str(row.keys[0]), row.keys[1:2]
-        # the setup chart uses `setup`, and launchers use their own
-        if (
-            not below
-            or name in ("setup", "launchers")
-            or re.search(rf"\.Values\.{re.escape(name)}(?![\w.])", templates)
-        ):
-            continue
-        if not re.search(rf"\b{re.escape(str(below[0]))}\b", templates):
-            yield _about("values-are-used", values, row.key, "no template uses it", "remove it", row.keys)
+        for file in [each for each in own if each.span(row.keys)]:
+            if not row.meaning:
+                hint = "write the line '# -- PURPOSE' above it"
+                yield _about("readme-names-values", file, row.key, "has no description", hint, row.keys)
+            if not _is_read(row.keys, read):
+                yield _about("values-are-used", file, row.key, "no template uses it", "remove it", row.keys)
+
+
+def _is_read(keys: Keys, text: str) -> bool:
+    """Report whether a text names the last of the keys, or reads a map that contains it as a whole."""
+    names = [re.escape(str(key)) for key in keys]
+    maps = (r"\.".join(names[:depth]) for depth in range(1, len(names)))
+    return bool(re.search(rf"[.\"'`]{names[-1]}\b", text)) or any(
+        re.search(rf"\.Values\.{each}(?![\w.])", text) for each in maps
+    )
 
 
 def _includes_others(templates: str) -> bool:

@@ -118,6 +118,7 @@ STEPS = {
     "pods-tolerate-their-machines": "tolerated",
     "pods-select-their-machines": "selected",
     "pods-fit-their-machines": "fitting",
+    "topology-levels-are-labels": "labelled",
     "helm-template": "_Work.rendered",
     "keys-are-unique": "Inspection._overwritten",
     "renders-are-identical": "_Work._compared",

@@ -53,7 +53,7 @@ def plant(seed: dict[str, Any], folder: Path) -> None:
     """Write the sound chart, or a target's, with the seed's defect."""
     if "row" in seed:
         (_library(folder) / "targets").mkdir(parents=True, exist_ok=True)
-        (_library(folder) / f"targets/{seed['rule']}.yaml").write_text(TARGET.replace("ROW", seed["row"]))
+        (_library(folder) / f"targets/{seed['rule']}.yaml").write_text(_target(seed))
         compose(load_target(seed["rule"], open_library([_library(folder)]))).write(folder)
     elif "target" in seed:
         compose(load_target(seed["target"])).write(folder)
@@ -81,6 +81,13 @@ def plant(seed: dict[str, Any], folder: Path) -> None:
     if "pod" in seed:
         spec = f"spec: {{automountServiceAccountToken: false, containers: {seed['pod']['containers']}}}\n"
         file.write_text(f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: other\n{LABELS}{spec}")
+
+
+def _target(seed: dict[str, Any]) -> str:
+    text = TARGET.replace("ROW", seed["row"])
+    for old, new in seed.get("target-edits", {}).items():
+        text = text.replace(old, new)
+    return text
 
 
 def _library(folder: Path) -> Path:
