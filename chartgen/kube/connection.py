@@ -80,6 +80,9 @@ def _select(merged: Merged, context: str | None, file: Path) -> SingleConfig:
         problem = f"no context named {wanted!r}" if wanted else "no context is named, and none is current"
         raise UsageError(Problem(problem, file, hint=hint))
     chosen = merged.contexts[wanted]
+    entries = [(kind, str(chosen.get(kind))) for kind in ("cluster", "user")]
+    if unsupported := [problem for entry in entries for problem in merged.unsupported.get(entry, ())]:
+        raise MissingToolError(unsupported)
     data: dict[str, Any] = {"current-context": wanted, "contexts": [{"name": wanted, "context": chosen}]}
     for kind, table in (("cluster", merged.clusters), ("user", merged.users)):
         name = chosen.get(kind)

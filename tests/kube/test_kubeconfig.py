@@ -107,6 +107,36 @@ def test_what_is_not_asked_for_may_be_broken(tmp_path: Path) -> None:
         connect(kubeconfig=tmp_path / "config", context="lost")
 
 
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        ("user", "as", "ci-bot"),
+        ("user", "as-uid", "7"),
+        ("user", "as-groups", ["system:masters"]),
+        ("user", "as-user-extra", {"reason": ["x"]}),
+        ("cluster", "proxy-url", "http://127.0.0.1:9"),
+        ("cluster", "tls-server-name", "kube.example"),
+    ],
+)
+def test_what_kubectl_and_helm_would_honour_is_never_ignored(tmp_path: Path, kind: str, field: str, value: Any) -> None:
+    """Without the field chartgen would act as another identity, or talk to another server, than Helm."""
+    config = json.loads(kubeconfig(tmp_path / "config", "prod", "http://127.0.0.1:9").read_text())
+    first = config[f"{kind}s"][0]
+    config[f"{kind}s"].append({"name": "other", kind: {**first[kind], field: value}})
+    config["contexts"].append({"name": "plain", "context": {"cluster": "c", "user": "u"}})
+    config["contexts"][0]["context"][kind] = "other"
+    (tmp_path / "config").write_text(json.dumps(config, indent=1))
+    with pytest.raises(MissingToolError) as caught:
+        connect(kubeconfig=f"{tmp_path / 'nowhere'}:{tmp_path / 'config'}")
+    (problem,) = caught.value.problems
+    line = next(n for n, text in enumerate((tmp_path / "config").read_text().splitlines(), 1) if f'"{field}"' in text)
+    assert (problem.path, problem.line) == (tmp_path / "config", line)
+    assert f"{kind} 'other'" in problem.message
+    assert field in problem.message.split()
+    with pytest.raises(MissingToolError, match="does not answer"):
+        connect(kubeconfig=tmp_path / "config", context="plain")
+
+
 @pytest.mark.parametrize("data", [{"contexts": {}}, {"users": ["u"]}, {"clusters": [{"name": "c", "cluster": 5}]}, []])
 def test_what_is_no_kubeconfig_is_said(tmp_path: Path, data: Any) -> None:
     (tmp_path / "config").write_text(json.dumps(data or [1]))
