@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from website import Site, answer, serving
 
 from chartgen.errors import MissingToolError, UsageError
 from chartgen.kube import connect
@@ -153,3 +154,21 @@ def test_without_the_client_library_it_names_the_extra() -> None:
 def test_importing_the_module_does_not_import_the_library() -> None:
     code = "import sys, chartgen.kube; sys.exit('lightkube' in sys.modules or 'httpx2' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("body", [b"<html>Sign in</html>", b'{"hello": 1}', b"[1]", b"", b"\xff"])
+def test_another_server_than_kubernetes_is_named(tmp_path: Path, body: bytes) -> None:
+    with serving(Site(files={"/version": body})) as site:
+        config = kubeconfig(tmp_path / "config", "prod", site.address)
+        with pytest.raises(
+            MissingToolError, match=f"'prod' at {site.address} is not a Kubernetes API server"
+        ) as caught:
+            connect(kubeconfig=config)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_redirection_is_no_answer_of_kubernetes(tmp_path: Path) -> None:
+    site = Site(instead={"/version": [lambda handler: answer(handler, 302, b"{}", Location="https://sso.example")]})
+    with serving(site), pytest.raises(MissingToolError, match="is not a Kubernetes API server"):
+        connect(kubeconfig=kubeconfig(tmp_path / "config", "prod", site.address))
+    assert site.paths() == ["/version"]
