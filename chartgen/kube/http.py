@@ -127,7 +127,6 @@ class Transport:
 
     def _request(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
         import httpx2
-        from lightkube.core.exceptions import ConfigError
 
         for tries_left in reversed(range(_RETRIES if method == "GET" and self._answered else 1)):
             try:
@@ -136,8 +135,6 @@ class Transport:
                 if tries_left == 0:
                     raise self._unreachable(error) from None
                 time.sleep(_PAUSE)
-            except (ConfigError, OSError) as error:  # a credential plugin is missing or fails
-                raise self._unreachable(error) from None
         raise AssertionError("unreachable")
 
     def _stream(self, path: str, params: Mapping[str, str], idle: float, streams: Streams) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from website import Site, answer, serving
 
-from chartgen.errors import MissingToolError, UsageError
+from chartgen.errors import ChartgenError, MissingToolError, UsageError
 from chartgen.kube import connect
 
 
@@ -172,3 +172,38 @@ def test_a_redirection_is_no_answer_of_kubernetes(tmp_path: Path) -> None:
     with serving(site), pytest.raises(MissingToolError, match="is not a Kubernetes API server"):
         connect(kubeconfig=kubeconfig(tmp_path / "config", "prod", site.address))
     assert site.paths() == ["/version"]
+
+
+def plugin(folder: Path, version: str, output: str) -> dict[str, str]:
+    """A credential plugin that prints something."""
+    (folder / "output").write_text(output)
+    (folder / "plugin").write_text('#!/bin/sh\ncat "$(dirname "$0")/output"\n')
+    (folder / "plugin").chmod(0o755)
+    return {"apiVersion": f"client.authentication.k8s.io/{version}", "command": str(folder / "plugin")}
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_the_token_of_a_credential_plugin_is_sent(tmp_path: Path, version: str) -> None:
+    """The web server is no Kubernetes: what counts is the request."""
+    printed = {"kind": "ExecCredential", "status": {"token": "from-plugin"}}
+    asked = plugin(tmp_path, version, json.dumps(printed))
+    with serving(Site()) as site, pytest.raises(ChartgenError):
+        connect(kubeconfig=kubeconfig(tmp_path / "config", "gke", site.address, exec=asked))
+    ((path, headers),) = site.asked
+    assert (path, headers["Authorization"]) == ("/version", "Bearer from-plugin")
+
+
+@pytest.mark.parametrize("output", ["Please log in", "{}", '{"status": {}}', '{"status": null}', "[]"])
+def test_a_credential_plugin_without_a_token_is_one_clear_line(tmp_path: Path, output: str) -> None:
+    asked = plugin(tmp_path, "v1", output)
+    with serving(Site()) as site, pytest.raises(MissingToolError, match="cluster 'gke'") as caught:
+        connect(kubeconfig=kubeconfig(tmp_path / "config", "gke", site.address, exec=asked))
+    assert asked["command"] in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert not site.asked
+
+
+def test_an_unknown_version_of_credential_plugins_is_one_clear_line(tmp_path: Path) -> None:
+    asked = plugin(tmp_path, "v9", "{}")
+    with pytest.raises(MissingToolError, match=r"cluster 'gke' .*k8s\.io/v9"):
+        connect(kubeconfig=kubeconfig(tmp_path / "config", "gke", "http://127.0.0.1:9", exec=asked))
