@@ -180,7 +180,7 @@ def run(execution: Execution, image: Mapping[str, str]) -> int:
 
     with start(execution, image) as process:
         numbers = [signal.SIGTERM, signal.SIGINT]
-        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # else under nohup
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
             numbers.append(signal.SIGHUP)
         before = {number: signal.signal(number, stop) for number in numbers}
         try:
