@@ -85,7 +85,7 @@ def _add(merged: Merged, file: Path) -> None:
             table[title] = _absolute(dict(entry), paths, file.absolute().parent)
             merged.unsupported[key, title] = [
                 document.problem(
-                    f"chartgen does not support {what} of {key} {title!r}", (name, index, key, what), _HINT
+                    f"chartgen does not support field {what!r} of {key} {title!r}", (name, index, key, what), _HINT
                 )
                 for what in unsupported
                 if entry.get(what)
