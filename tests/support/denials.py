@@ -52,3 +52,4 @@ def denied(
     finally:
         for item in objects:
             cluster.delete_object(item)
+        wait_for(lambda: not refused(), what="that the policy is gone", timeout=120)
