@@ -38,7 +38,10 @@ class Cluster(Transport):
         super().__init__(client, config)
         self._kinds: dict[tuple[str, str], Kind] = {}
         self.namespace: str = config.namespace
-        self.version: str = self._send("GET", "version")["gitVersion"]
+        version = self._send("GET", "version").get("gitVersion")
+        if not isinstance(version, str):
+            raise self._stranger("GET version is answered without gitVersion")
+        self.version: str = version
 
     def __enter__(self) -> Self:
         return self

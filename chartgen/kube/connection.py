@@ -1,4 +1,4 @@
-"""From a kubeconfig file to a connection; only this module and client.py use the Kubernetes client library."""
+"""From a kubeconfig file to a connection; only this module and credentials.py use the Kubernetes client library."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from chartgen.kube.kubeconfig import Merged, merge
 if TYPE_CHECKING:
     from lightkube.config.kubeconfig import SingleConfig
 
+_EXEC = "client.authentication.k8s.io"  # the API group of credential plugins
+
 
 def connect(*, kubeconfig: Path | str | None = None, context: str | None = None, timeout: float = 10.0) -> Cluster:
     """Connect to a cluster and query its version.
@@ -26,7 +28,8 @@ def connect(*, kubeconfig: Path | str | None = None, context: str | None = None,
 
     Raises:
         UsageError: The context does not exist.
-        MissingToolError: lightkube or the configuration is missing, or the cluster does not answer.
+        MissingToolError: lightkube, the configuration or a credential is missing, the configuration has a field that
+            chartgen does not support, or no Kubernetes API server answers.
     """
     try:
         from lightkube.config import client_adapter
@@ -36,6 +39,8 @@ def connect(*, kubeconfig: Path | str | None = None, context: str | None = None,
         raise MissingToolError(Problem("the Kubernetes client library is missing", hint=hint)) from None
     import httpx2
 
+    from chartgen.kube.credentials import Credentials
+
     config = _load_config(kubeconfig, context)
     # A proxy from the environment must not see the traffic of a control plane on this machine.
     local = urlsplit(config.cluster.server).hostname in {"127.0.0.1", "localhost", "::1"}
@@ -44,6 +49,8 @@ def connect(*, kubeconfig: Path | str | None = None, context: str | None = None,
         client = client_adapter.Client(config, parameters)
     except (ConfigError, AssertionError, OSError, ValueError) as error:
         raise MissingToolError(f"context {config.context_name!r} cannot be used: {error}") from None
+    if client.auth:
+        client.auth = Credentials(client.auth, config)
     try:
         return Cluster(client, config)
     except BaseException:
@@ -80,6 +87,9 @@ def _select(merged: Merged, context: str | None, file: Path) -> SingleConfig:
         problem = f"no context named {wanted!r}" if wanted else "no context is named, and none is current"
         raise UsageError(Problem(problem, file, hint=hint))
     chosen = merged.contexts[wanted]
+    entries = [(kind, str(chosen.get(kind))) for kind in ("cluster", "user")]
+    if unsupported := [problem for entry in entries for problem in merged.unsupported.get(entry, ())]:
+        raise MissingToolError(unsupported)
     data: dict[str, Any] = {"current-context": wanted, "contexts": [{"name": wanted, "context": chosen}]}
     for kind, table in (("cluster", merged.clusters), ("user", merged.users)):
         name = chosen.get(kind)
@@ -92,4 +102,8 @@ def _select(merged: Merged, context: str | None, file: Path) -> SingleConfig:
         problem = f"context {wanted!r} cannot be used: {' '.join(str(error).split())}"
         raise MissingToolError(Problem(problem, file)) from None
     assert found is not None  # noqa: S101 - the context is in the data
+    # lightkube rejects v1, whose output has the same token (client-go, pkg/apis/clientauthentication), and does not
+    # name the version to the plugin
+    if found.user and found.user.exec and found.user.exec.apiVersion == f"{_EXEC}/v1":
+        found.user.exec.apiVersion = f"{_EXEC}/v1beta1"
     return found

@@ -104,10 +104,16 @@ class Transport:
         content = None if body is None else to_json(body)
         headers = {"Accept": "application/json", **({"Content-Type": content_type} if content else {})}
         reply = self._patiently(method, path, params=params, content=content, headers=headers)
-        if reply.status_code < 400:
-            self._answered = True
-            return reply.json()
-        raise self._refusal(method, path, reply)
+        if not reply.is_success:
+            raise self._refusal(method, path, reply)
+        try:
+            answer = reply.json()
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):  # every answer of an API server is an object
+            raise self._stranger(f"{method} {path} is answered without an object in JSON")
+        self._answered = True
+        return answer
 
     def _patiently(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
         """Send a request; repeat it while the server is too busy and reports when to retry."""
@@ -121,7 +127,6 @@ class Transport:
 
     def _request(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
         import httpx2
-        from lightkube.core.exceptions import ConfigError
 
         for tries_left in reversed(range(_RETRIES if method == "GET" and self._answered else 1)):
             try:
@@ -130,8 +135,6 @@ class Transport:
                 if tries_left == 0:
                     raise self._unreachable(error) from None
                 time.sleep(_PAUSE)
-            except (ConfigError, OSError) as error:  # a credential plugin is missing or fails
-                raise self._unreachable(error) from None
         raise AssertionError("unreachable")
 
     def _stream(self, path: str, params: Mapping[str, str], idle: float, streams: Streams) -> Iterator[str]:
@@ -145,7 +148,7 @@ class Transport:
             limits = {**self._client.timeout.as_dict(), "read": idle}
             timeout = httpx2.Timeout(**limits)
             with self._client.stream("GET", path, params=params, timeout=timeout) as reply:
-                if reply.status_code >= 400:
+                if not reply.is_success:
                     reply.read()
                     raise self._refusal("GET", path, reply)
                 with streams.holding(reply):
@@ -160,7 +163,15 @@ class Transport:
         hint = f"check that it runs and that `kubectl --context {self.context} version` answers"
         return MissingToolError(Problem(f"{self} at {self.server} does not answer ({reason})", hint=hint))
 
-    def _refusal(self, method: str, path: str, reply: httpx2.Response) -> ClusterError:
+    def _stranger(self, reason: str) -> MissingToolError:
+        hint = "check the server of its context: a login page or a proxy may answer instead"
+        return MissingToolError(
+            Problem(f"{self} at {self.server} is not a Kubernetes API server ({reason})", hint=hint)
+        )
+
+    def _refusal(self, method: str, path: str, reply: httpx2.Response) -> ChartgenError:
+        if reply.status_code < 400:
+            return self._stranger(f"{method} {path} is redirected")
         resume = ""
         try:
             status = reply.json()

@@ -12,13 +12,20 @@ from chartgen.helm.yaml import load_file, require_map, type_name
 
 Entry = dict[str, Any]
 
-# Lists of a kubeconfig, with the key of their entries, and the fields with files relative to the kubeconfig's folder
-# (k8s.io/client-go, tools/clientcmd/loader.go: GetClusterFileReferences, GetAuthInfoFileReferences).
+# Lists of a kubeconfig, with the key of their entries; the fields with files relative to the kubeconfig's folder
+# (k8s.io/client-go, tools/clientcmd/loader.go: GetClusterFileReferences, GetAuthInfoFileReferences); and the fields
+# that kubectl and Helm honour and lightkube ignores (tools/clientcmd/api/v1/types.go of client-go 0.37.1): without them
+# a request has another identity than Helm's, or goes another way.
 _LISTS = {
-    "clusters": ("cluster", ("certificate-authority",)),
-    "contexts": ("context", ()),
-    "users": ("user", ("client-certificate", "client-key", "tokenFile")),
+    "clusters": ("cluster", ("certificate-authority",), ("proxy-url", "tls-server-name")),
+    "contexts": ("context", (), ()),
+    "users": (
+        "user",
+        ("client-certificate", "client-key", "tokenFile"),
+        ("as", "as-uid", "as-groups", "as-user-extra"),
+    ),
 }
+_HINT = "name a context without it with --context, or in current-context"
 
 
 @dataclass
@@ -30,12 +37,14 @@ class Merged:
         clusters: Clusters by name.
         contexts: Contexts by name.
         users: Users by name.
+        unsupported: Kind and name of an entry, such as `("user", "ci")` -> its fields that chartgen does not support.
     """
 
     current: str = ""
     clusters: dict[str, Entry] = field(default_factory=dict)
     contexts: dict[str, Entry] = field(default_factory=dict)
     users: dict[str, Entry] = field(default_factory=dict)
+    unsupported: dict[tuple[str, str], list[Problem]] = field(default_factory=dict)
 
 
 def merge(files: Iterable[Path]) -> Merged:
@@ -61,7 +70,7 @@ def _add(merged: Merged, file: Path) -> None:
     document = load_file(file)
     data = require_map(document, "it")
     merged.current = merged.current or str(data.get("current-context") or "")
-    for name, (key, paths) in _LISTS.items():
+    for name, (key, paths, unsupported) in _LISTS.items():
         table: dict[str, Entry] = getattr(merged, name)
         listed = data.get(name) or []
         if not isinstance(listed, list):
@@ -70,7 +79,17 @@ def _add(merged: Merged, file: Path) -> None:
             entry = each.get(key) or {} if isinstance(each, dict) and "name" in each else None
             if not isinstance(each, dict) or not isinstance(entry, dict):
                 raise ChartgenError(document.problem(f"this needs a name and a map {key}", (name, index)))
-            table.setdefault(str(each["name"]), _absolute(dict(entry), paths, file.absolute().parent))
+            title = str(each["name"])
+            if title in table:
+                continue
+            table[title] = _absolute(dict(entry), paths, file.absolute().parent)
+            merged.unsupported[key, title] = [
+                document.problem(
+                    f"chartgen does not support field {what!r} of {key} {title!r}", (name, index, key, what), _HINT
+                )
+                for what in unsupported
+                if entry.get(what)
+            ]
 
 
 def _absolute(entry: Entry, paths: Iterable[str], folder: Path) -> Entry:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import time
+from contextlib import suppress
 from dataclasses import replace
 
 from chartgen.errors import ChartgenError
-from chartgen.kube import JOB, POD, Cluster, Object, wait_for
+from chartgen.kube import JOB, POD, Cluster, ClusterError, Object, is_passing, wait_for
 from chartgen.kube.node_pool import OWNER
 from chartgen.programs import Progress
 from chartgen.releases.status.readout import Verdict, look
@@ -37,7 +38,7 @@ def judge(
 
     A run that does not start may only be late. So a Job of one pod follows it through the same controllers: if that
     Job starts and the run has made no progress, the run does not start; if the Job does not start either, the verdict
-    is `overloaded`.
+    is `overloaded`. If the cluster refuses the Job, the verdict has that as a further reason.
 
     Args:
         cluster: The cluster of the release, with simulated machines.
@@ -54,17 +55,25 @@ def judge(
             break
         if progress:
             progress("checking the speed of the simulation")
-        keeps_up = _starts(cluster, namespace, canary)
+        try:
+            keeps_up, unchecked = _starts(cluster, namespace, canary), []
+        except ClusterError as error:
+            keeps_up, unchecked = True, [f"it is not checked whether the simulation is only slow: {error}"]
         after = look(cluster, release, namespace=namespace)
         if after.reach > verdict.reach:
             continue  # it was only late
-        verdict = verdict if keeps_up else _overloaded(after, canary)
+        known = replace(verdict, reasons=[*verdict.reasons, *unchecked])
+        verdict = known if keeps_up else _overloaded(after, canary)
         break
     return replace(verdict, seconds=time.monotonic() - started)
 
 
 def _starts(cluster: Cluster, namespace: str, seconds: float) -> bool:
-    """Report whether a Job of one pod starts within some seconds."""
+    """Report whether a Job of one pod starts within some seconds.
+
+    Raises:
+        ClusterError: The cluster refuses the Job, such as by a webhook or a quota, so nothing is known of its speed.
+    """
     job = _canary(namespace)
     name = job["metadata"]["name"]
 
@@ -75,10 +84,13 @@ def _starts(cluster: Cluster, namespace: str, seconds: float) -> bool:
     try:
         cluster.create(JOB, job)
         wait_for(runs, what="that a Job of one pod starts", timeout=seconds, interval=0.5)
-    except ChartgenError:
+    except ChartgenError as error:
+        if not is_passing(error):
+            raise
         return False
     finally:
-        cluster.delete(JOB, name, namespace)
+        with suppress(ClusterError):  # it may be refused too, and the Job goes with the namespace or the cluster
+            cluster.delete(JOB, name, namespace)
     return True
 
 

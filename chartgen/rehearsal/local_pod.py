@@ -161,8 +161,8 @@ def _missing(execution: Execution, image: Mapping[str, str]) -> Iterator[Problem
 def run(execution: Execution, image: Mapping[str, str]) -> int:
     """Run the container to its end, with the output of this process; call it from the main thread.
 
-    SIGTERM and Ctrl-C send it SIGTERM. Processes that remain after the grace period, or that outlive the first
-    process, are killed.
+    SIGTERM, Ctrl-C and the end of the terminal send it SIGTERM; the last not under `nohup`. Processes that remain after
+    the grace period, or that outlive the first process, are killed.
 
     Returns:
         Its exit code; 128 plus the number of the signal that ended it.
@@ -179,7 +179,10 @@ def run(execution: Execution, image: Mapping[str, str]) -> int:
         timers[-1].start()
 
     with start(execution, image) as process:
-        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        numbers = [signal.SIGTERM, signal.SIGINT]
+        if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
+            numbers.append(signal.SIGHUP)
+        before = {number: signal.signal(number, stop) for number in numbers}
         try:
             code = process.wait()
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -285,18 +285,17 @@ def _borrowed(stage: Stage, place: releases.Place, say: Progress) -> Iterator[tu
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}}
     # machine names contain the namespace, so that they differ from the cluster's own machines
     pools = [replace(pool, name=f"{place.namespace}-{pool.name}") for pool in stage.pools]
-    with connect(context=place.context) as cluster:
+    with connect(context=place.context) as cluster, ExitStack() as cleanup:
         cluster.apply([namespace])
-        try:
-            create_machines(cluster, pools, progress=say)
-            install_setup(stage, place, say)
-            yield cluster, place
-        finally:
-            say("removing the objects of the rehearsal")
-            if stage.setup:
-                _uninstall_setup(place)
-            delete_machines(cluster, [name for pool in pools for name in pool.names])
-            cluster.delete_object(namespace)
+        # one callback each: a cleanup that fails prevents no other
+        cleanup.callback(cluster.delete_object, namespace)
+        cleanup.callback(delete_machines, cluster, [name for pool in pools for name in pool.names])
+        if stage.setup:
+            cleanup.callback(_uninstall_setup, place)
+        cleanup.callback(say, "removing the objects of the rehearsal")
+        create_machines(cluster, pools, progress=say)
+        install_setup(stage, place, say)
+        yield cluster, place
 
 
 def _uninstall_setup(place: releases.Place) -> None:

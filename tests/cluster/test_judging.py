@@ -10,6 +10,7 @@ from pathlib import Path
 
 import manifests
 import pytest
+from denials import denied
 
 from chartgen.kube import JOB, LEASE
 from chartgen.rehearsal.controlplane import ControlPlane
@@ -59,6 +60,20 @@ def test_a_run_that_does_not_fit_is_judged(machines: ControlPlane) -> None:
     assert (verdict.ok, verdict.overloaded) == (False, False)
     assert "Insufficient nvidia.com/gpu" in " ".join(verdict.reasons)
     machines.cluster.delete(JOB, "unfit")
+
+
+def test_a_refused_canary_leaves_the_verdict(machines: ControlPlane) -> None:
+    """A cluster with webhooks or quotas may refuse the Job of one pod, which is no sign of slowness."""
+    cluster = machines.cluster
+    probe = {**manifests.job("chartgen-canary-probe", 1), "apiVersion": JOB.api_version}
+    allowed = "!object.metadata.name.startsWith('chartgen-canary-')"
+    cluster.apply([manifests.job("unfit-too", 1, gpus=9, pool="judged")])
+    with denied(cluster, "batch", "jobs", "CREATE", allowed, lambda: cluster.create(JOB, probe, dry_run=True)) as why:
+        verdict = judged(machines, "unfit-too")
+    assert (verdict.ok, verdict.overloaded) == (False, False)
+    assert "Insufficient nvidia.com/gpu" in verdict.reasons[0]
+    assert why in verdict.reasons[-1]
+    cluster.delete(JOB, "unfit-too")
 
 
 def test_a_run_that_is_only_late_is_waited_for(machines: ControlPlane) -> None:

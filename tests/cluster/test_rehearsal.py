@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import process_helpers
 import pytest
 import userlib
 from answers import answer
+from denials import denied
 from process_helpers import running
 from rendered import GPT3, target
 from userlib import chartgen
@@ -27,7 +29,7 @@ from chartgen.rehearsal import rehearse as rehearsing
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.foreign_kinds import foreign_kinds
 from chartgen.rehearsal.references import foreign_inputs, foreign_priorities, foreign_runtimes
-from chartgen.rehearsal.rehearse import Rehearsal, assumptions, rehearse
+from chartgen.rehearsal.rehearse import SETUP_RELEASE, Rehearsal, assumptions, rehearse
 from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_drivers
 from chartgen.releases.plan import Plan, plan_release
 from chartgen.releases.status.readout import Verdict
@@ -287,6 +289,29 @@ def test_an_existing_cluster_is_left_as_it_was(plane: ControlPlane, monkeypatch:
     assert names(plane, NODE) == before["Node"]
     wait_for(lambda: names(plane, NAMESPACE) == before["Namespace"], what="that the namespace is gone", timeout=180)
     wait_for(lambda: "borrowed" not in names(plane, CLUSTER_QUEUE), what="that the queue is gone", timeout=180)
+
+
+def test_a_cleanup_that_fails_prevents_no_other(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helm may not delete the record of the setup chart, so its uninstall fails."""
+    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
+    cluster = plane.cluster
+    before = {kind.name: names(plane, kind) for kind in (NODE, NAMESPACE)}
+    record = f"sh.helm.release.v1.{SETUP_RELEASE}."
+    probe = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{record}probe", "namespace": "default"}}
+
+    def attempt() -> None:
+        cluster.apply([probe])
+        cluster.delete_object(probe)
+
+    allowed = f"!request.name.startsWith('{record}')"
+    values = gpt3("nodes=4", "model.layers=48", "queue.name=kept")
+    with denied(cluster, "", "secrets", "DELETE", allowed, attempt) as why:
+        with pytest.raises(ChartgenError, match=re.escape(why)):
+            rehearse(target(), values, context=cluster.context)
+        assert names(plane, NODE) == before["Node"]
+        made = [item for item in cluster.list(NAMESPACE) if item["metadata"]["name"] not in before["Namespace"]]
+        assert all("deletionTimestamp" in item["metadata"] for item in made)
+    wait_for(lambda: names(plane, NAMESPACE) == before["Namespace"], what="that the namespace is gone", timeout=180)
 
 
 def names(plane: ControlPlane, kind: object) -> set[str]:

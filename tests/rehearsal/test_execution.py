@@ -164,6 +164,24 @@ def test_after_the_grace_period_nothing_is_left(two: Run) -> None:
 
 
 @pytest.mark.helm
+@pytest.mark.parametrize("nohup", [False, True])
+def test_the_end_of_the_terminal_stops_the_program_unless_it_is_ignored(two: Run, *, nohup: bool) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN if nohup else signal.SIG_DFL)  # programs inherit it
+    try:
+        machine = two.start(0, "steps=100000", "nodes=1")
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    machine.wait_for(*trains(0, 1))
+    ignored = re.search(r"SigIgn:\s*(\w+)", Path(f"/proc/{machine.process.pid}/status").read_text())
+    assert ignored
+    assert bool(int(ignored[1], 16) & 1 << signal.SIGHUP - 1) is nohup
+    machine.process.send_signal(signal.SIGTERM if nohup else signal.SIGHUP)
+    assert machine.end() == 143
+    assert "rank 1 saved" in machine.log
+    assert mentioning(str(two.trainer)) == []
+
+
+@pytest.mark.helm
 def test_a_killed_rank_ends_the_run_and_is_named_last(two: Run) -> None:
     machine = two.start(0, "steps=100000", "nodes=1")
     machine.wait_for(*trains(0, 1))
