@@ -20,15 +20,17 @@ from kubelet import Kubelet, end_container, kubelet_of, pod_names
 from process_helpers import running
 from rendered import rendered
 
-from chartgen.errors import ChartgenError, UsageError
+from chartgen.errors import ChartgenError, MissingToolError, UsageError
 from chartgen.kube import JOBSET, POD, Cluster, Object, wait_for
 from chartgen.kube.workloads import gpus, program_of
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.status import members
 from chartgen.releases.status.follow import Seen
 from chartgen.releases.status.logs import find_sources, follow_logs, read_logs
 from chartgen.releases.status.members import member
 from chartgen.releases.status.ranks import Source
+from chartgen.releases.status.readout import read
 from chartgen.releases.status.watch import wait_for_verdict
 
 MACHINES = 4
@@ -158,6 +160,32 @@ def test_a_log_that_cannot_be_read_does_not_hide_the_others(
     assert f'container "train" in pod "{second}" is waiting to start: ContainerCreating' in text
     with pytest.raises(ChartgenError, match="is waiting to start"):
         shown(plane.cluster, "half", rank="last")
+
+
+@pytest.mark.engines
+def test_a_log_that_stalls_is_not_taken_for_whole(
+    kubelet: Kubelet, started: Any, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members, "IDLE", 2.0)
+    first, second = started(manifests.jobset("stalled", 2, pool="talk"))
+    kubelet.write(first, "here")
+    kubelet.write(second, "cut")
+    kubelet.stalled.add(second)
+    said: list[str] = []
+    sources = find_sources(plane.cluster, "stalled", "default")
+    lines = read_logs(plane.cluster, sources, "default", progress=said.append)
+    assert next(lines) == "[ranks 0-7] here"
+    assert {*lines} <= {"[ranks 8-15] cut"}, "the API server may hold back what is short"
+    (text,) = said
+    assert f"the log of pod {second} " in text
+    with pytest.raises(MissingToolError):
+        shown(plane.cluster, "stalled", rank="last")
+    assert read(plane.cluster, "stalled").progress.startswith(f"unknown, the log of pod {second} cannot be read: ")
+    end_container(plane.cluster, second)
+    wait_for(lambda: read(plane.cluster, "stalled").failure, what="that the run has failed", timeout=180)
+    failure = read(plane.cluster, "stalled").failure
+    assert failure
+    assert failure.lines[0].startswith("(the log cannot be read: ")
 
 
 class Following:

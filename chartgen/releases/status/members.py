@@ -24,7 +24,8 @@ _COMPONENT = "app.kubernetes.io/component"
 _DRIVERS = ("mpimaster", "submitter")  # library/workloads, mpi and rayjob
 # Waiting reasons of containers that resolve without action.
 _PASSING = {"ContainerCreating", "PodInitializing"}
-IDLE = 30.0  # seconds of silence after which a followed log is requested again: the machine may be gone
+# Seconds of silence after which a followed log is requested again, and any other fails: the machine may be gone.
+IDLE = 30.0
 
 
 @dataclass(frozen=True)

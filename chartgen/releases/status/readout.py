@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
-from chartgen.errors import Problem
+from chartgen.errors import MissingToolError, Problem
 from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Object
 from chartgen.kube.run_kinds import kind_of
 from chartgen.kube.workloads import expected_pods, find_runs, outcome, why_failed
@@ -289,7 +289,8 @@ def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: 
     for member in summary.speakers:
         try:
             found = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)
-        except ClusterError as error:  # report a machine that does not answer, and complete the readout
+        except (ClusterError, MissingToolError) as error:
+            # report a machine that does not answer, and complete the readout
             return f"unknown, the log of pod {member.name} cannot be read: {error}"
         if found:
             return found
