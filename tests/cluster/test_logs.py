@@ -250,6 +250,17 @@ def test_a_machine_that_does_not_answer_is_said_once(kubelet: Kubelet, started: 
 
 
 @pytest.mark.engines
+def test_the_unreadable_log_of_an_ended_pod_ends_it(kubelet: Kubelet, started: Any, plane: ControlPlane) -> None:
+    (pod, _) = started(manifests.jobset("evicted", 2, pool="talk"))
+    kubelet.waiting.add(pod)
+    following = Following(plane.cluster, "evicted")
+    end_container(plane.cluster, pod)
+    following.ends()
+    (text,) = following.said
+    assert text.startswith(f"the log of pod {pod} cannot be read: ")
+
+
+@pytest.mark.engines
 def test_a_restarted_run_is_followed_in_its_new_pod(kubelet: Kubelet, started: Any, plane: ControlPlane) -> None:
     run = manifests.jobset("again", 2, pool="talk")
     run["spec"]["failurePolicy"] = {"maxRestarts": 1}
