@@ -21,7 +21,7 @@ from process_helpers import running
 from rendered import rendered
 
 from chartgen.errors import ChartgenError, MissingToolError, UsageError
-from chartgen.kube import JOBSET, POD, Cluster, Object, wait_for
+from chartgen.kube import JOB, JOBSET, POD, Cluster, Object, wait_for
 from chartgen.kube.workloads import gpus, program_of
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
@@ -258,6 +258,41 @@ def test_the_unreadable_log_of_an_ended_pod_ends_it(kubelet: Kubelet, started: A
     following.ends()
     (text,) = following.said
     assert text.startswith(f"the log of pod {pod} cannot be read: ")
+
+
+@pytest.mark.engines
+def test_a_pod_of_another_task_is_no_replacement(kubelet: Kubelet, started: Any, plane: ControlPlane) -> None:
+    """As for a RayJob, whose pods have no numbers: its head still runs after the submitter has ended."""
+    started(task("ray", "submitter"))
+    (submitter,) = running_pods(plane.cluster, "ray")
+    made = plane.cluster.get(JOB, "ray", "default") or {}
+    head = task("ray-head", "head", release="ray")
+    head["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "ray", "uid": made["metadata"]["uid"]}
+    ]
+    plane.cluster.apply([head])
+    wait_for(lambda: len(running_pods(plane.cluster, "ray")) == 2, what="both pods", timeout=180)
+    kubelet.write(submitter, "output")
+    following = Following(plane.cluster, "ray", rank="")
+    following.has("output")
+    kubelet.end(submitter)
+    end_container(plane.cluster, submitter, code=0)
+    following.ends()
+    assert following.said == []
+
+
+def task(name: str, component: str, *, release: str = "") -> Object:
+    """A Job of one pod without a number, with a task of chartgen's charts."""
+    made = manifests.job(release or name, 1, pool="talk")
+    made["metadata"]["name"] = name
+    made["spec"]["completionMode"] = "NonIndexed"
+    made["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"] = component
+    return made
+
+
+def running_pods(cluster: Cluster, release: str) -> list[str]:
+    found = cluster.list(POD, namespace="default", labels={"app.kubernetes.io/instance": release})
+    return [pod["metadata"]["name"] for pod in found if pod["status"].get("phase") == "Running"]
 
 
 @pytest.mark.engines
