@@ -62,8 +62,8 @@ def read_logs(
             failures.append((source.member.name, error))
     if len(failures) == len(sources):
         raise failures[0][1]
-    for pod, error in failures:
-        progress(f"the log of pod {pod} cannot be read to its end: {error}")
+    for pod, failure in failures:
+        progress(f"the log of pod {pod} cannot be read to its end: {failure}")
 
 
 def follow_logs(
