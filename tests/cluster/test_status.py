@@ -828,7 +828,7 @@ def test_a_run_that_is_gone_and_a_chart_without_one(installed: Callable[..., Rec
     installed()
     running(machines, "kept")
     machines.cluster.delete(JOB, "kept-1a2b", "default", foreground=True)
-    found = until(machines, "kept", lambda it: it.phase == "absent")
+    found = until(machines, "kept", lambda it: it.gone)
     assert found.causes == (
         Problem(
             "its run is not in the cluster: it was deleted, or its time to live has passed",
