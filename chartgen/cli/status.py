@@ -116,13 +116,16 @@ def _follow(cluster: Cluster, release: str, namespace: str, output: str) -> None
     from chartgen.releases.status.watch import watch
 
     view = Screen() if output == "text" and sys.stdout.isatty() else _Lines(output)
-    phase = ""
+    last: Readout | None = None
     for readout in watch(cluster, release, namespace, progress=view.note):
-        view.show(readout)
-        phase = readout.phase
-        if readout.ended or phase == "absent":
+        last = readout
+        if not readout.gone:  # for a moment, an upgrade leaves no run
+            view.show(readout)
+        if readout.ended:
             break
-    sys.exit(0 if phase == "finished" else 1)
+    if last and last.gone:
+        view.show(last)
+    sys.exit(0 if last and last.phase == "finished" else 1)
 
 
 class Screen:

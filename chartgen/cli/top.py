@@ -25,7 +25,6 @@ from chartgen.cli.status import Screen, overview
 from chartgen.visible import counted
 
 if TYPE_CHECKING:
-    from chartgen.kube import Cluster
     from chartgen.releases.status.readout import Readout
 
 
@@ -60,12 +59,24 @@ def top(
     """
     if output == "text" and not sys.stdout.isatty():
         raise click.UsageError("stdout is not a terminal; use --output json, or `chartgen status` for one table")
-    screen = Screen()
+    from chartgen.errors import ChartgenError
+    from chartgen.kube.http import is_passing
+    from chartgen.releases.status.overview import read_all
+
+    screen, answered = Screen(), False
     with open_place(context, namespace) as (cluster, place):
         where = "" if all_namespaces else place.namespace
         try:
             for look in forever(1):
-                _show(_read(cluster, where), where, price, screen if output == "text" else None)
+                try:
+                    readouts = list(read_all(cluster, where))
+                except ChartgenError as error:
+                    if not is_passing(error) or (look == count and not answered):
+                        raise
+                    say(str(error))
+                else:
+                    answered = True
+                    _show(readouts, where, price, screen if output == "text" else None)
                 if look == count:
                     return
                 time.sleep(every)
@@ -73,26 +84,9 @@ def top(
             return  # the usual end
 
 
-def _read(cluster: Cluster, namespace: str) -> list[Readout] | None:
-    """Return the releases; None, with a line on stderr, while the cluster does not answer."""
-    from chartgen.errors import ChartgenError
-    from chartgen.kube.http import is_passing
-    from chartgen.releases.status.overview import read_all
-
-    try:
-        return list(read_all(cluster, namespace))
-    except ChartgenError as error:
-        if not is_passing(error):
-            raise
-        say(str(error))
-        return None
-
-
-def _show(readouts: list[Readout] | None, namespace: str, price: float | None, screen: Screen | None) -> None:
+def _show(readouts: list[Readout], namespace: str, price: float | None, screen: Screen | None) -> None:
     from chartgen.releases.status.overview import glance
 
-    if readouts is None:
-        return
     now = datetime.now(timezone.utc)
     found = [glance(each, now, price) for each in readouts]
     if screen is None:

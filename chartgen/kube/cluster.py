@@ -107,7 +107,7 @@ class Cluster(Transport):
         idle: float,
         streams: Streams | None = None,
     ) -> Iterator[str]:
-        """Yield the lines of a subresource, such as a pod's log, as they arrive, until it ends or is silent.
+        """Yield the lines of a subresource, such as a pod's log, as they arrive, until it ends.
 
         Args:
             kind: Kind of the object.
@@ -115,12 +115,13 @@ class Cluster(Transport):
             namespace: Its namespace; default the context's.
             subresource: Its name, such as log.
             params: Query parameters.
-            idle: Seconds without a byte after which to stop: the other end may have disappeared.
+            idle: Seconds without a byte after which to stop, since the other end may have disappeared: a followed
+                stream ends, any other fails.
             streams: Ends the stream from another thread.
 
         Raises:
             ClusterError: The server rejects the request.
-            MissingToolError: The connection is lost.
+            MissingToolError: The connection is lost, or the answer stops before its end.
         """
         return self._stream(
             kind.path(self._scope(kind, namespace), name, subresource), params, idle, streams or Streams()

@@ -138,7 +138,7 @@ class Transport:
         raise AssertionError("unreachable")
 
     def _stream(self, path: str, params: Mapping[str, str], idle: float, streams: Streams) -> Iterator[str]:
-        """Yield the lines of an endless answer as they arrive, until it ends or is silent for `idle` seconds.
+        """Yield the lines of an answer as they arrive, until it ends or, if followed, is silent for `idle` seconds.
 
         Only LF ends a line, since programs also print CR.
         """
@@ -153,10 +153,10 @@ class Transport:
                     raise self._refusal("GET", path, reply)
                 with streams.holding(reply):
                     yield from _lines(reply.iter_bytes())
-        except httpx2.ReadTimeout:
-            return  # silence is not a fault: a program may print nothing
         except (httpx2.TransportError, httpx2.StreamError) as error:
-            raise self._unreachable(error) from None
+            # only what is followed may be silent: a program may print nothing
+            if not isinstance(error, httpx2.ReadTimeout) or params.get("follow") != "true":
+                raise self._unreachable(error) from None
 
     def _unreachable(self, error: Exception) -> MissingToolError:
         reason = " ".join(str(error).split()) or type(error).__name__

@@ -142,7 +142,7 @@ def prepare_rollback(
         again: A word that makes a new run when the revision's run has finished.
 
     Raises:
-        ChartgenError: The revision does not exist, or its run has finished and `again` is empty.
+        ChartgenError: The revision does not exist, or its run has finished and `again` is empty; or as `prepare`.
     """
     state = survey(cluster, release, place.namespace)
     record = _earlier(state, revision)
@@ -150,10 +150,6 @@ def prepare_rollback(
     if again:
         values["run"] = {**values.get("run", {}), "again": again}
     found = prepare(cluster, place, restore_chart(record), release, values, action="rollback")
-    if found.state.outcome(found.run) == "finished" and found.run != run_of(state.base):
-        hint = "run it once more with --again WORD"
-        message = f"the run of revision {record.revision}, {found.run}, has finished already"
-        raise ChartgenError(Problem(message, hint=hint))
     return replace(found, description=f"Rollback to {record.revision}")
 
 
@@ -205,14 +201,19 @@ def check_existence(state: State, action: str) -> None:
 
 
 def _check_not_over(rollout: Rollout) -> None:
-    """Reject a restart of a run that ended and whose object was deleted, by its time to live or by hand."""
+    """Reject a restart of a run that ended and whose object was deleted: by an upgrade, its time to live or by hand."""
     state, run = rollout.state, rollout.run
-    installed = state.base is not None and run and run == run_of(state.base) and state.base is state.last
-    live = any(_name(item) == run and "deletionTimestamp" not in item["metadata"] for item in state.runs)
-    if installed and not live and run not in state.notes.get(REPLACING, ()):
-        hint = "to run it once more, add --set run.again=<word>"
+    if not run or any(_name(item) == run and "deletionTimestamp" not in item["metadata"] for item in state.runs):
+        return
+    installed = state.base is not None and run == run_of(state.base) and state.base is state.last
+    if state.outcome(run) == "finished":
+        problem = f"run {run} has finished already, and these values would start it again"
+    elif installed and run not in state.notes.get(REPLACING, ()):
         problem = f"run {run} has ended and was removed, and these values change nothing in it"
-        raise ChartgenError(Problem(problem, hint=hint))
+    else:
+        return
+    option = "--again WORD" if rollout.action == "rollback" else "--set run.again=<word>"
+    raise ChartgenError(Problem(problem, hint=f"to run it once more, add {option}"))
 
 
 def _earlier(state: State, revision: int | None) -> Record:

@@ -20,15 +20,17 @@ from kubelet import Kubelet, end_container, kubelet_of, pod_names
 from process_helpers import running
 from rendered import rendered
 
-from chartgen.errors import ChartgenError, UsageError
-from chartgen.kube import JOBSET, POD, Cluster, Object, wait_for
+from chartgen.errors import ChartgenError, MissingToolError, UsageError
+from chartgen.kube import JOB, JOBSET, POD, Cluster, Object, wait_for
 from chartgen.kube.workloads import gpus, program_of
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.releases.status import members
 from chartgen.releases.status.follow import Seen
 from chartgen.releases.status.logs import find_sources, follow_logs, read_logs
 from chartgen.releases.status.members import member
 from chartgen.releases.status.ranks import Source
+from chartgen.releases.status.readout import read
 from chartgen.releases.status.watch import wait_for_verdict
 
 MACHINES = 4
@@ -160,6 +162,32 @@ def test_a_log_that_cannot_be_read_does_not_hide_the_others(
         shown(plane.cluster, "half", rank="last")
 
 
+@pytest.mark.engines
+def test_a_log_that_stalls_is_not_taken_for_whole(
+    kubelet: Kubelet, started: Any, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(members, "IDLE", 2.0)
+    first, second = started(manifests.jobset("stalled", 2, pool="talk"))
+    kubelet.write(first, "here")
+    kubelet.write(second, "cut")
+    kubelet.stalled.add(second)
+    said: list[str] = []
+    sources = find_sources(plane.cluster, "stalled", "default")
+    lines = read_logs(plane.cluster, sources, "default", progress=said.append)
+    assert next(lines) == "[ranks 0-7] here"
+    assert {*lines} <= {"[ranks 8-15] cut"}, "the API server may hold back what is short"
+    (text,) = said
+    assert f"the log of pod {second} " in text
+    with pytest.raises(MissingToolError):
+        shown(plane.cluster, "stalled", rank="last")
+    assert read(plane.cluster, "stalled").progress.startswith(f"unknown, the log of pod {second} cannot be read: ")
+    end_container(plane.cluster, second)
+    wait_for(lambda: read(plane.cluster, "stalled").failure, what="that the run has failed", timeout=180)
+    failure = read(plane.cluster, "stalled").failure
+    assert failure
+    assert failure.lines[0].startswith("(the log cannot be read: ")
+
+
 class Following:
     """`logs --follow` in a thread, and what it has printed."""
 
@@ -219,6 +247,52 @@ def test_a_machine_that_does_not_answer_is_said_once(kubelet: Kubelet, started: 
     end_container(plane.cluster, pod)
     kubelet.end(pod)
     following.ends()
+
+
+@pytest.mark.engines
+def test_the_unreadable_log_of_an_ended_pod_ends_it(kubelet: Kubelet, started: Any, plane: ControlPlane) -> None:
+    (pod, _) = started(manifests.jobset("evicted", 2, pool="talk"))
+    kubelet.waiting.add(pod)
+    following = Following(plane.cluster, "evicted")
+    end_container(plane.cluster, pod)
+    following.ends()
+    (text,) = following.said
+    assert text.startswith(f"the log of pod {pod} cannot be read: ")
+
+
+@pytest.mark.engines
+def test_a_pod_of_another_task_is_no_replacement(kubelet: Kubelet, started: Any, plane: ControlPlane) -> None:
+    """As for a RayJob, whose pods have no numbers: its head still runs after the submitter has ended."""
+    started(task("ray", "submitter"))
+    (submitter,) = running_pods(plane.cluster, "ray")
+    made = plane.cluster.get(JOB, "ray", "default") or {}
+    head = task("ray-head", "head", release="ray")
+    head["metadata"]["ownerReferences"] = [
+        {"apiVersion": "batch/v1", "kind": "Job", "name": "ray", "uid": made["metadata"]["uid"]}
+    ]
+    plane.cluster.apply([head])
+    wait_for(lambda: len(running_pods(plane.cluster, "ray")) == 2, what="both pods", timeout=180)
+    kubelet.write(submitter, "output")
+    following = Following(plane.cluster, "ray", rank="")
+    following.has("output")
+    kubelet.end(submitter)
+    end_container(plane.cluster, submitter, code=0)
+    following.ends()
+    assert following.said == []
+
+
+def task(name: str, component: str, *, release: str = "") -> Object:
+    """A Job of one pod without a number, with a task of chartgen's charts."""
+    made = manifests.job(release or name, 1, pool="talk")
+    made["metadata"]["name"] = name
+    made["spec"]["completionMode"] = "NonIndexed"
+    made["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"] = component
+    return made
+
+
+def running_pods(cluster: Cluster, release: str) -> list[str]:
+    found = cluster.list(POD, namespace="default", labels={"app.kubernetes.io/instance": release})
+    return [pod["metadata"]["name"] for pod in found if pod["status"].get("phase") == "Running"]
 
 
 @pytest.mark.engines

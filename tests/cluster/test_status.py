@@ -20,6 +20,7 @@ from answers import answer
 from facts import has
 from kubelet import Kubelet, end_container, kubelet_of, lose_machine, pod_names
 from mini_charts import CHART_YAML
+from proxy import Answer, faults_of
 from userlib import chartgen
 
 from chartgen.errors import ChartgenError, Problem
@@ -758,6 +759,28 @@ def test_all_releases_at_a_glance(machines: ControlPlane, monkeypatch: pytest.Mo
     assert chartgen("status", "--follow").exit_code == chartgen("status", "one", "-A").exit_code == 2
 
 
+def test_a_cluster_that_never_answers_fails_the_live_table(
+    machines: ControlPlane, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One look that succeeds makes a good end, also when the last one fails."""
+    broken: list[str] = []
+
+    def fault(method: str, path: str) -> Answer | None:  # noqa: ARG001
+        if "/secrets" not in path:
+            return None
+        broken.append(path)
+        return Answer(503, {"message": "etcd leader changed"}) if len(broken) in (1, 2, 4) else None
+
+    with faults_of(machines, tmp_path, fault) as (kubeconfig, _):
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        argv = ("top", "-n", "kube-public", "--every", "0s", "--count", "2", "--output", "json")
+        never, once = chartgen(*argv), chartgen(*argv)
+    assert (never.exit_code, never.stdout) == (1, "")
+    assert "etcd leader changed" in never.stderr.splitlines()[-1]
+    assert (once.exit_code, len(once.stdout.splitlines())) == (0, 1)
+    assert "etcd leader changed" in once.stderr
+
+
 def test_a_narrow_screen_shows_fewer_columns() -> None:
     row = ("team-b", "my-long-release", "gke-a3mega-0.1.0", "running", "3 h 2 min", "32", "256", "776.5", "", "x" * 90)
     wide, narrow, whole = (lay_out([row], columns=columns) for columns in (200, 80, None))
@@ -780,7 +803,8 @@ def test_gpu_hours_and_cost_count_while_a_run_runs() -> None:
     assert isinstance(cost, Cost)
     assert cost.total == found.cost, "as `chartgen metrics --price` has it"
     assert glance(run, now).cost is None
-    for other in (replace(run, phase="finished"), replace(run, gpus=0), replace(run, since=None)):
+    ahead = replace(run, since=now + timedelta(minutes=30))  # by the clock of the cluster
+    for other in (replace(run, phase="finished"), replace(run, gpus=0), replace(run, since=None), ahead):
         assert (glance(other, now, 98.0).gpu_hours, glance(other, now, 98.0).cost) == (None, None)
 
 
@@ -804,7 +828,7 @@ def test_a_run_that_is_gone_and_a_chart_without_one(installed: Callable[..., Rec
     installed()
     running(machines, "kept")
     machines.cluster.delete(JOB, "kept-1a2b", "default", foreground=True)
-    found = until(machines, "kept", lambda it: it.phase == "absent")
+    found = until(machines, "kept", lambda it: it.gone)
     assert found.causes == (
         Problem(
             "its run is not in the cluster: it was deleted, or its time to live has passed",

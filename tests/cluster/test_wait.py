@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from kubelet import end_container, pod_names
 from proxy import Proxy, proxy_to
 
 from chartgen.errors import ChartgenError
-from chartgen.kube import POD, Object, connect, wait_for
+from chartgen.kube import JOB, POD, Object, connect, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases.status.watch import wait_for_phase
@@ -174,6 +175,35 @@ def test_following_prints_changes_and_ends_with_the_run(run: Any, proxy: Proxy) 
     assert len(plain) == len(set(plain))
     assert re.search(r"^walk: finished \d+ s ago$", output, re.MULTILINE)
     assert errors == "> the cluster does not answer, trying again\n> the cluster answers again\n"
+
+
+def test_a_run_that_is_being_replaced_does_not_end_the_wait(run: Any, machines: ControlPlane) -> None:
+    old = manifests.job("swap", 1, pool="wait")
+    old["metadata"]["finalizers"] = ["chartgen.test/terminating"]  # as pods with a long grace period hold it
+    run(old)
+    wait_for_phase(machines.cluster, "swap", "running", timeout=180)
+    new = brief("swap", 1)
+    new["metadata"]["name"] = "swap-2"
+    lines: list[str] = []
+    with (
+        followed(machines.kubeconfig, "swap", "--output", "json", stdout=subprocess.PIPE) as following,
+        ThreadPoolExecutor() as pool,
+    ):
+        assert following.stdout is not None
+        assert answer(following.stdout.readline())["phase"] == "running"
+        machines.cluster.delete(JOB, "swap", "default")
+        waiting = pool.submit(wait_for_phase, machines.cluster, "swap", "finished", timeout=180, progress=lines.append)
+        try:
+            leaving = answer(following.stdout.readline())
+            wait_for(lambda: lines or waiting.done(), what="that it waits", timeout=180)
+            run(new)
+        finally:
+            machines.cluster.patch(JOB, "swap", {"metadata": {"finalizers": None}}, namespace="default")
+        assert waiting.result().runs == ("Job swap-2",)
+        following.communicate(timeout=180)
+    assert (leaving["phase"], leaving["runs"]) == ("absent", ["Job swap"])
+    assert "Job swap is being deleted" in lines[0]
+    assert following.returncode == 0
 
 
 def test_following_a_failure_ends_with_1(run: Any, machines: ControlPlane) -> None:

@@ -33,6 +33,7 @@ class Kubelet:
         self._ended: set[str] = set()
         self._dropped = 0
         self.waiting: set[str] = set()  # pods whose container has not started
+        self.stalled: set[str] = set()  # pods whose log never ends, as of a machine that dies while it is read
         self._start()
 
     def write(self, pod: str, *lines: str, second: float = 0.0, count: bool = True) -> None:
@@ -134,7 +135,7 @@ class Kubelet:
         while True:
             with self._changed:
                 found = self._lines.get(pod, [])[position:]
-                finished = options.get("follow") != "true" or pod in self._ended
+                finished = (options.get("follow") != "true" and pod not in self.stalled) or pod in self._ended
                 if not found and not finished and dropped == self._dropped:
                     self._changed.wait(1.0)
                     continue

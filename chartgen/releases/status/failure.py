@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
+from chartgen.errors import MissingToolError
 from chartgen.kube import Cluster, ClusterError, Object
 from chartgen.kube.run_kinds import kind_of
 from chartgen.kube.workloads import why_failed
@@ -147,7 +148,8 @@ def _of_pod(
 def _log(cluster: Cluster, member: Member, namespace: str) -> list[str]:
     try:
         return last_lines(cluster, member, namespace, _READ)
-    except ClusterError as error:  # the machine may be gone with the pod's log; still report the rest
+    except (ClusterError, MissingToolError) as error:
+        # the machine may be gone with the pod's log; still report the rest
         return [f"(the log cannot be read: {error})"]
 
 

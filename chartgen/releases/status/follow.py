@@ -85,6 +85,7 @@ class Follower:
         self._pod, self._progress, self._stop, self._streams = pod, progress, stop, streams
         self._seen = Seen()
         self._lost = self._complete = False
+        self._unreadable = ""  # why the pod has no log, now or ever
         self._done = ""  # uid of the pod whose log is complete
 
     def lines(self, *, since: int, tail: int, shows: Callable[[str], bool]) -> Iterator[str]:
@@ -124,8 +125,10 @@ class Follower:
         self._pod = pod
         yield from self._read({"follow": "true"})
         # only a log read after the end of the container is complete: a lost connection also ends it
-        if pod.phase in {"Succeeded", "Failed"} and self._complete:
+        if pod.phase in {"Succeeded", "Failed"} and (self._complete or self._unreadable):
             self._done = pod.uid
+            if self._unreadable:  # it was evicted, or failed before its container started
+                self._progress(f"the log of pod {pod.name} cannot be read: {self._unreadable}")
 
     def _current(self) -> Member | None:
         """Return the pod to read: the same pod until its log is complete, then its replacement."""
@@ -142,7 +145,7 @@ class Follower:
 
     def _read(self, options: dict[str, str | int]) -> Iterator[str]:
         """Yield the new lines of the current pod's log."""
-        self._complete = False
+        self._complete, self._unreadable = False, ""
         options = {"timestamps": "true", **self._seen.options(), **options}
         try:
             for line in pod_log(self._cluster, self._pod, self._namespace, self._streams, **options):
@@ -150,6 +153,8 @@ class Follower:
                 if text is not None:
                     yield text
         except (ClusterError, MissingToolError) as error:
+            if isinstance(error, ClusterError) and error.status in _NOT_YET:
+                self._unreadable = str(error)
             self._fail(error)
         else:
             self._complete, self._lost = True, False

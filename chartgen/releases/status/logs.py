@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.kube import Cluster, ClusterError, Streams
 from chartgen.programs import Progress
 from chartgen.releases.status.follow import Follower
@@ -46,24 +46,24 @@ def read_logs(
         namespace: Their namespace.
         since: Only the last seconds; 0 for all.
         tail: Only the last lines of each pod; negative for all.
-        progress: Receives a line for each unreadable log, when others are readable.
+        progress: Receives a line for each log that is unreadable or ends early, when others are readable.
 
     Raises:
-        ChartgenError: No log can be read.
+        ChartgenError: No log can be read to its end.
     """
-    failures: list[ClusterError] = []
+    failures: list[tuple[str, ClusterError | MissingToolError]] = []
     for source in sources:
         try:
             lines = pod_log(cluster, source.member, namespace, **since_option(since))
             shown = (line for line in lines if source.shows(line))
             for line in shown if tail < 0 else deque(shown, maxlen=tail):
                 yield prefixed(source, line, sources)
-        except ClusterError as error:
-            failures.append(error)
+        except (ClusterError, MissingToolError) as error:
+            failures.append((source.member.name, error))
     if len(failures) == len(sources):
-        raise failures[0]
-    for failure in failures:
-        progress(str(failure))
+        raise failures[0][1]
+    for pod, failure in failures:
+        progress(f"the log of pod {pod} cannot be read to its end: {failure}")
 
 
 def follow_logs(

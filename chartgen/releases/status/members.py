@@ -24,7 +24,8 @@ _COMPONENT = "app.kubernetes.io/component"
 _DRIVERS = ("mpimaster", "submitter")  # library/workloads, mpi and rayjob
 # Waiting reasons of containers that resolve without action.
 _PASSING = {"ContainerCreating", "PodInitializing"}
-IDLE = 30.0  # seconds of silence after which a followed log is requested again: the machine may be gone
+# Seconds of silence after which a followed log is requested again, and any other fails: the machine may be gone.
+IDLE = 30.0
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Member:
         name: Its name.
         uid: Distinguishes it from a replacement pod of the same name.
         index: Its number among the pods of its task; None without a number.
-        place: Labels that a replacement pod shares: its number and its task.
+        place: Labels that a replacement pod shares: its number, its task and its component.
         gpus: Its GPUs.
         ranks: Global ranks of its processes; empty without a GPU, as for the master of an MPI job, and without a
             number, as for the workers of a Ray job.
@@ -174,7 +175,7 @@ def _index(pod: Object) -> int | None:
 
 def _place(pod: Object) -> tuple[tuple[str, str], ...]:
     labels = pod["metadata"].get("labels", {})
-    return tuple((name, labels[name]) for name in (*_INDEX_LABELS, *_TASK_LABELS) if name in labels)
+    return tuple((name, labels[name]) for name in (*_INDEX_LABELS, *_TASK_LABELS, _COMPONENT) if name in labels)
 
 
 def _processes(program: dict[str, Any], gpus_of_pod: int) -> int:

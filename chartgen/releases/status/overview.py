@@ -58,9 +58,10 @@ def glance(readout: Readout, now: datetime, price: float | None = None) -> Glanc
         now: The current time.
         price: Price of one machine for an hour; None = unknown.
     """
-    hours = None
+    hours: float | None = None
     if readout.phase == "running" and readout.since is not None and readout.gpus:
-        hours = (now - readout.since).total_seconds() / 3600
+        passed = (now - readout.since).total_seconds() / 3600
+        hours = passed if passed >= 0 else None  # the clock here is behind the cluster's
     return Glance(
         **vars(readout),
         gpu_hours=None if hours is None else readout.gpus * hours,

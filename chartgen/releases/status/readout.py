@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 
-from chartgen.errors import Problem
+from chartgen.errors import MissingToolError, Problem
 from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Object
 from chartgen.kube.run_kinds import kind_of
 from chartgen.kube.workloads import expected_pods, find_runs, outcome, why_failed
@@ -20,7 +20,7 @@ from chartgen.releases.status.placement import unschedulable
 from chartgen.releases.status.pod_summary import PodSummary, summarize_pods
 from chartgen.releases.status.queue import why_not_admitted
 from chartgen.releases.status.queue_reasons import why_queued
-from chartgen.releases.status.release_record import Revision, record_causes, revision_of, why_absent
+from chartgen.releases.status.release_record import Revision, record_causes, revision_of, why_absent, why_leaving
 from chartgen.releases.status.repeats import with_repeats
 from chartgen.releases.status.training_log import progress_of
 from chartgen.visible import counted
@@ -40,7 +40,7 @@ class Readout:
         phase: Its phase.
         since: Start time of this phase, if the cluster reports it.
         revision: Helm's last record; None when Helm does not know the release.
-        runs: Kind and name of its runs.
+        runs: Kind and name of its runs; of an absent one, those that are being deleted.
         pods_expected: Pods that the runs request.
         pods: Pods that exist.
         ready: Pods that are ready, or have succeeded.
@@ -77,6 +77,11 @@ class Readout:
     def ended(self) -> bool:
         """Report whether its run has ended for good."""
         return self.phase in {"finished", "failed"}
+
+    @property
+    def gone(self) -> bool:
+        """Report whether it has no run, and none is being deleted, as an upgrade does before it creates the next."""
+        return self.phase == "absent" and not self.runs
 
 
 @dataclass(frozen=True)
@@ -140,12 +145,13 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
     namespace = namespace or cluster.namespace
     records = read_records(cluster, release, namespace)
     record = records[-1] if records else None
-    runs = find_runs(cluster, release, namespace)
+    found = find_runs(cluster, release, namespace, deleting=True)
+    runs = [run for run in found if "deletionTimestamp" not in run["metadata"]]
     revision = revision_of(record) if record else None
     odd = record_causes(record, runs) if record else ()
     if not runs:
-        causes = (*odd, why_absent(release, namespace, record))
-        return Readout(release, namespace, "absent", revision=revision, causes=causes)
+        causes = (*odd, why_leaving(found) if found else why_absent(release, namespace, record))
+        return Readout(release, namespace, "absent", revision=revision, runs=_names(found), causes=causes)
     summary = summarize_pods(cluster, release, namespace)
     expected = sum(map(expected_pods, runs))
     phase, reasons = _judge(cluster, runs, summary, expected, namespace)
@@ -163,7 +169,7 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
         phase,
         since=_since(phase, runs, summary),
         revision=revision,
-        runs=tuple(f"{run['kind']} {run['metadata']['name']}" for run in runs),
+        runs=_names(runs),
         pods_expected=expected,
         pods=summary.pods,
         ready=summary.ready,
@@ -223,6 +229,10 @@ def _how_failed(member: Member) -> str:
     if end.container:
         return f"pod {member.name} failed: container {end.container} ended with exit code {end.exit_code}"
     return f"pod {member.name} failed: {end.message or end.reason or 'no reason given'}"
+
+
+def _names(runs: Sequence[Object]) -> tuple[str, ...]:
+    return tuple(f"{run['kind']} {run['metadata']['name']}" for run in runs)
 
 
 def _judge(
@@ -289,7 +299,8 @@ def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: 
     for member in summary.speakers:
         try:
             found = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)
-        except ClusterError as error:  # report a machine that does not answer, and complete the readout
+        except (ClusterError, MissingToolError) as error:
+            # report a machine that does not answer, and complete the readout
             return f"unknown, the log of pod {member.name} cannot be read: {error}"
         if found:
             return found

@@ -72,3 +72,9 @@ def why_absent(release: str, namespace: str, record: Record | None) -> Problem:
         "its run is not in the cluster: it was deleted, or its time to live has passed",
         hint="`chartgen upgrade` with another `run.again` starts it once more",
     )
+
+
+def why_leaving(runs: Sequence[Object]) -> Problem:
+    """Return why the release has no run while its last ones are being deleted."""
+    names = ", ".join(f"{run['kind']} {run['metadata']['name']}" for run in runs)
+    return Problem(f"{names} is being deleted: an upgrade replaces it, or an uninstall removes it")

@@ -66,7 +66,7 @@ def _details(readout: Readout) -> Iterator[str]:
         yield _row("release", f"revision {revision.number} of {revision.chart}, {revision.status} {when}")
     for run in readout.runs:
         yield _row("run", run)
-    if readout.runs and not readout.ended:
+    if readout.phase != "absent" and not readout.ended:
         yield _row("pods", _pods(readout))
     if readout.restarts or readout.container_restarts:
         text = f"of the whole run {readout.restarts}, of single containers {readout.container_restarts}"

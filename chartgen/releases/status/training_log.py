@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError
 from chartgen.metrics.figures.facts import Facts, agree
@@ -35,6 +35,7 @@ def read_release(
 
     Raises:
         ChartgenError: The release does not exist, has no pods, or they have not logged a step.
+        MissingToolError: A log stops before its end.
     """
     from chartgen.metrics.read.log import read_streams
     from chartgen.releases.status.logs import find_sources
@@ -55,11 +56,15 @@ def _text(cluster: Cluster, member: Member, namespace: str, progress: Progress) 
     if times > 1:
         progress(f"{member.name} was restarted {times} times: of the earlier starts, only the last has a log")
     for previous in ("true", "false") if times else ("false",):
+        cut = False
         try:
             for line in pod_log(cluster, member, namespace, timestamps="true", previous=previous):
+                cut = True
                 yield f"{line}\n".encode()
-        except ClusterError as error:
-            progress(str(error))
+        except (ClusterError, MissingToolError) as error:
+            if cut:  # a part of a log gives wrong figures
+                raise
+            progress(f"the log of pod {member.name} cannot be read: {error}")
 
 
 def progress_of(lines: Sequence[str], record: Record | None) -> str:

@@ -21,7 +21,7 @@ _REACHED = {
 }
 _INTERVAL, _LONGEST = 1.0, 30.0  # seconds between two readouts
 _SHARE = 5  # a readout that takes a second is made every five, to limit the load
-_GONE = 10.0  # seconds until a missing run ends the wait: an upgrade replaces it at once
+_GONE = 10.0  # seconds until a missing run ends the watch: an upgrade replaces it at once
 # Of a verdict: seconds between two reads; then a multiple of the duration of a read, and a maximum in seconds, because
 # thousands of pods keep the API server busy.
 _TURN, _REST, _PAUSE = 0.25, 3.0, 10.0
@@ -61,19 +61,20 @@ def wait_for_phase(
         ChartgenError: The phase is not reached in time, or the run does not exist.
         MissingToolError: The cluster does not answer the first request; later requests are repeated.
     """
-    started, shown, missed = time.monotonic(), "", 0.0
+    started, shown, gone = time.monotonic(), "", None
     say = progress or (lambda _: None)
     for readout in watch(cluster, release, namespace, progress=say, until=started + timeout):
-        now = time.monotonic()
-        missed = missed or now if readout.phase == "absent" else 0.0
-        if missed and (readout.revision is None or now - missed > _GONE):
-            raise ChartgenError(Problem(readout.causes[-1].message, hint=readout.causes[-1].hint))
+        gone = readout.causes[-1] if readout.gone else None
+        if gone:
+            continue
         line = summarize(readout)
         if line != shown:
             shown = line
             say(line)
         if readout.phase in _REACHED[phase] or readout.phase == "failed":
             return readout
+    if gone:
+        raise ChartgenError(gone)
     state = shown or "the cluster does not answer"
     raise ChartgenError(Problem(f"release {release} is not {phase} after {timeout:.0f} s: {state}"))
 
@@ -81,7 +82,7 @@ def wait_for_phase(
 def watch(
     cluster: Cluster, release: str, namespace: str = "", *, progress: Progress, until: float = float("inf")
 ) -> Iterator[Readout]:
-    """Yield readouts of a release repeatedly.
+    """Yield readouts of a release repeatedly, until it has had no run for some seconds.
 
     Args:
         cluster: The cluster of the release.
@@ -95,6 +96,7 @@ def watch(
         ClusterError: The cluster denies read access.
     """
     answered = lost = False
+    missed = 0.0
     while True:
         looked = time.monotonic()
         try:
@@ -110,6 +112,9 @@ def watch(
                 progress("the cluster answers again")
             answered, lost = True, False
             yield readout
+            missed = missed or looked if readout.gone else 0.0
+            if missed and (readout.revision is None or looked - missed > _GONE):
+                return
         taken = time.monotonic() - looked
         if time.monotonic() > until:
             return
