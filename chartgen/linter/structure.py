@@ -186,7 +186,7 @@ def gpu_requests_equal_limits(thing: Object) -> Iterator[Complaint]:
 
 
 def _amount(text: Any) -> Any:
-    """Return a quantity as a number, and what is no quantity as it is."""
+    """Return a quantity as a number, and any other text unchanged."""
     try:
         return quantities.read(text)
     except (TypeError, ValueError):
