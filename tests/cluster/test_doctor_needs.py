@@ -535,9 +535,10 @@ def test_networks_of_gke(cluster: Cluster) -> None:
     listed = [{"interfaceName": "eth0", "network": "default"}, {"interfaceName": "eth1", "network": "doctor-net"}]
     template["metadata"]["annotations"] = {"networking.gke.io/interfaces": json.dumps(listed)}
     kind = {"apiVersion": "networking.gke.io/v1", "metadata": {"name": "doctor-net"}}
-    reference = {"parametersRef": {"group": "networking.gke.io", "kind": "GKENetworkParamSet", "name": "doctor-net"}}
+    parameters = {"group": "networking.gke.io", "kind": "GKENetworkParamSet", "name": "doctor-net"}
+    reference = {"type": "Device", "parametersRef": parameters}
     assert found(cluster, "networks", item)[0][:2] == ("fail", has("network doctor-net"))
     apply(cluster, {**kind, "kind": "Network", "spec": reference})
     assert found(cluster, "networks", item)[0][:2] == ("fail", "network doctor-net has no GKENetworkParamSet")
-    apply(cluster, {**kind, "kind": "GKENetworkParamSet"})
+    apply(cluster, {**kind, "kind": "GKENetworkParamSet", "spec": {"vpc": "v", "vpcSubnet": "s"}})
     assert found(cluster, "networks", item) == [("pass", "1 networks exist", "")]
