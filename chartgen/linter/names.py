@@ -45,7 +45,7 @@ _MISPRINT = re.compile(
 
 
 def values_are_printed(thing: Object) -> Iterator[Complaint]:
-    """No key or text contains what Go prints for a missing value, such as `%!s(<nil>)` or `<nil>`.
+    """No key or text contains what Go prints for a missing value, such as `%!s(` or `no value` in angle brackets.
 
     A line that a file of the chart contains unchanged is the text of its author, such as one of a dashboard.
     """

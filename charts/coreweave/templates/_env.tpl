@@ -37,7 +37,7 @@
 {{- $_ := set $env $name (dict "valueFrom" (dict "secretKeyRef" (dict "name" $key.secretName "key" $key.key))) }}
 {{- end }}
 {{- range $name, $entry := $env }}
-- name: {{ $name | quote }}
+- name: {{ regexMatch "(?i)^(y|n|yes|no|on|off|true|false|null)$" $name | ternary (quote $name) $name }}
 {{- if hasKey $entry "value" }}
   value: {{ include "coreweave.literal" $entry.value }}
 {{- else }}
