@@ -35,9 +35,7 @@ def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
     templates = [template for thing in things for template in _templates(thing)]
     for index, thing in enumerate(things):
         at, wanted = _selector(thing)
-        own = list(_templates(thing))
-        if thing.get("kind") == "Service":  # one whose keys no template has may select pods that an operator makes
-            own = templates if any(wanted.keys() & labels.keys() for labels, _ in templates) else []
+        own = list(_templates(thing)) if thing.get("kind") != "Service" else templates
         if wanted and own and not any(_meets(labels, wanted) for labels, _ in own):
             told = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))
             yield Wired(index, Complaint(f"selects pods with {told}, which no pod of the release has", _LABELS, at))
