@@ -98,7 +98,7 @@ _WORDS = (
         "1Gi",
         "1Mi",
     ),
-    *("nvcr.io/nvidia/nemo:25.11", "26.08", "llama3_8b_sft_config", "llm-finetune"),
+    *("nvcr.io/nvidia/nemo:25.11", "nvcr.io/nvidia/nemo-rl:v0.5.0", "26.08", "llama3_8b_sft_config", "llm-finetune"),
     *("/opt/all_reduce_perf", "/usr/local/bin/alltoall_perf_mpi", "registry.example.com/own:1", "nvidia.com/hostdev"),
 )
 _DECIMALS = (1.0e-6, 1.0e-3, 0.5, "2.5e-4")
