@@ -56,11 +56,10 @@ def _paths(job: Job) -> dict[str, str]:
         "data.directory": bool(data["source"] if fetches else data["name"] or data["prefixes"]),
         "tokenizer.path": bool(tokenizer["source"]) if fetches else not prepares and tokenizer["kind"] != "none",
         "checkpoint.from": bool(checkpoint["source"]) if fetches else not prepares,
+        "launchers.download.cache": fetches and bool(job.own["models"]),
     }
     paths = {"data.directory": data["directory"], "tokenizer.path": tokenizer["path"]}
-    paths["checkpoint.from"] = checkpoint["from"]
-    if fetches and job.own["models"]:
-        used["launchers.download.cache"], paths["launchers.download.cache"] = True, job.own["cache"]
+    paths |= {"checkpoint.from": checkpoint["from"], "launchers.download.cache": job.own.get("cache", "")}
     return {key: path for key, path in paths.items() if used[key] and path}
 
 

@@ -59,7 +59,8 @@ class Library:
         near = did_you_mean(name, known)
         if self.roots[1:] or get_close_matches(name, known, n=1, cutoff=0.8):
             return near
-        return f"{near}; one of your own folder needs --path FOLDER, or CHARTGEN_PATH".lstrip("; ").replace("?;", "?")
+        own = "one of your own folder needs --path FOLDER, or CHARTGEN_PATH"
+        return f"{near} {own}" if near.endswith("?") else "; ".join(filter(None, (near, own)))
 
     def names(self, kind: str) -> list[str]:
         """List the names of all definitions of a kind, sorted."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chartgen.findings import Complaint, Rule
+from chartgen.kube.controllers import group_of
 from chartgen.kube.manifest_walk import Keys, Object, Pod, containers, items, maps, metadata, pods, repeated
 
 
@@ -20,8 +21,10 @@ def unique_objects(things: Sequence[Object]) -> Iterator[Wired]:
     """No two objects of a release have the same kind and name: the second replaces the first, or the install fails."""
     names = [
         (
-            str(thing.get("apiVersion")).rpartition("/")[0],
-            *(thing.get("kind"), metadata(thing).get("namespace"), metadata(thing).get("name")),
+            group_of(str(thing.get("apiVersion"))),
+            thing.get("kind"),
+            metadata(thing).get("namespace"),
+            metadata(thing).get("name"),
         )
         for thing in things
     ]

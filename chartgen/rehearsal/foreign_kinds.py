@@ -52,11 +52,11 @@ def foreign_kinds(objects: Iterable[Object], crds: Iterable[Object], kinds: Iter
 
 
 def register(cluster: Cluster, crds: Iterable[Object]) -> None:
-    """Create CRDs and wait until the API server serves their kinds."""
+    """Create CRDs and wait until the API server serves their kinds, in each served version."""
     made = list(crds)
     cluster.apply(made)
     for spec in (crd["spec"] for crd in made):
-        for version in spec["versions"]:
+        for version in (each for each in spec["versions"] if each["served"]):
             cluster.kind(f"{spec['group']}/{version['name']}", spec["names"]["kind"])
 
 

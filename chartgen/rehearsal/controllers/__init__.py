@@ -20,6 +20,7 @@ from chartgen.rehearsal.controllers import (
     volcano,
 )
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.foreign_kinds import register
 
 __all__ = ["crds_of", "start_controllers"]
 
@@ -70,11 +71,7 @@ def crds_of(names: Iterable[str]) -> list[Any]:
 
 def _install_crds(plane: ControlPlane, names: Iterable[str]) -> None:
     """Create all CRDs before any controller starts: controllers and the garbage collector read them at their start."""
-    crds = [_without_descriptions(crd) for crd in crds_of(names)]
-    plane.cluster.apply(crds)
-    for crd in crds:
-        served = next(version["name"] for version in crd["spec"]["versions"] if version["storage"])
-        plane.cluster.kind(f"{crd['spec']['group']}/{served}", crd["spec"]["names"]["kind"])
+    register(plane.cluster, map(_without_descriptions, crds_of(names)))
     plane.restart_controller_manager()
 
 

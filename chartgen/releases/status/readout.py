@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from chartgen.errors import MissingToolError, Problem
 from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Object
+from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import kind_of
 from chartgen.kube.workloads import expected_pods, find_runs, outcome, why_failed
 from chartgen.releases.history import Record, read_records, read_time
@@ -151,7 +152,7 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
     odd = record_causes(record, runs) if record else ()
     if not runs:
         causes = (*odd, why_leaving(found) if found else why_absent(release, namespace, record))
-        return Readout(release, namespace, "absent", revision=revision, runs=_names(found), causes=causes)
+        return Readout(release, namespace, "absent", revision=revision, runs=tuple(map(title, found)), causes=causes)
     summary = summarize_pods(cluster, release, namespace)
     expected = sum(map(expected_pods, runs))
     phase, reasons = _judge(cluster, runs, summary, expected, namespace)
@@ -169,7 +170,7 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
         phase,
         since=_since(phase, runs, summary),
         revision=revision,
-        runs=_names(runs),
+        runs=tuple(map(title, runs)),
         pods_expected=expected,
         pods=summary.pods,
         ready=summary.ready,
@@ -229,10 +230,6 @@ def _how_failed(member: Member) -> str:
     if end.container:
         return f"pod {member.name} failed: container {end.container} ended with exit code {end.exit_code}"
     return f"pod {member.name} failed: {end.message or end.reason or 'no reason given'}"
-
-
-def _names(runs: Sequence[Object]) -> tuple[str, ...]:
-    return tuple(f"{run['kind']} {run['metadata']['name']}" for run in runs)
 
 
 def _judge(

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from chartgen.errors import Problem
 from chartgen.kube import Object
+from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import RUN_NAMES
 from chartgen.releases.history import Record
 
@@ -76,5 +77,5 @@ def why_absent(release: str, namespace: str, record: Record | None) -> Problem:
 
 def why_leaving(runs: Sequence[Object]) -> Problem:
     """Return why the release has no run while its last ones are being deleted."""
-    names = ", ".join(f"{run['kind']} {run['metadata']['name']}" for run in runs)
+    names = ", ".join(map(title, runs))
     return Problem(f"{names} is being deleted: an upgrade replaces it, or an uninstall removes it")

@@ -74,15 +74,21 @@ def listing(source: str, url: str, headers: dict[str, str]) -> tuple[Any, Any]:
         return json.loads(text), answer.headers
 
 
+def hub_access() -> tuple[str, dict[str, str]]:
+    """Return the address of the Hugging Face hub, and the headers of a request with the user's token, if any."""
+    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    token = os.environ.get("HF_TOKEN", "").strip()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    return endpoint, headers
+
+
 def hub(source: str) -> Iterator[Item]:
     """List what a Hugging Face address names."""
     match = re.fullmatch(r"hf://(datasets/)?([^/@]+/[^/@]+)(?:@([^/]+))?(?:/(.*))?", source)
     if not match:
         raise FetchError(f"{source}: must be hf://[datasets/]org/name[@revision][/path]")
     kind, name, revision, path = match[1] or "", match[2], quote(match[3] or "main"), match[4] or ""
-    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-    token = os.environ.get("HF_TOKEN", "").strip()
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    endpoint, headers = hub_access()
     files = f"{endpoint}/{kind}{name}/resolve/{revision}/"
     if path and not path.endswith("/"):
         yield Item(files + quote(path), Path(path).name, None, headers)
@@ -170,9 +176,7 @@ def described(name: str, cache: Path) -> tuple[list[Item], Path, str]:
     Returns:
         The files, where they lie in a cache of Hugging Face's libraries, and the commit.
     """
-    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
-    token = os.environ.get("HF_TOKEN", "").strip()
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    endpoint, headers = hub_access()
     try:
         commit = listing(name, f"{endpoint}/api/models/{name}/revision/main", headers)[0]["sha"]
     except (ValueError, LookupError, TypeError, RecursionError, HTTPException):
