@@ -117,7 +117,7 @@ class Helm:
     def pull(self, arguments: Sequence[str], limit: float, largest: int) -> None:
         """Run `helm pull` with the user's environment, and so with the user's registry logins.
 
-        Call it in a separate process: it limits the size of files that the process and its children can write.
+        While Helm runs, the size limit of files holds for this process, too.
 
         Args:
             arguments: Flags, `--`, and the chart's address.
@@ -131,13 +131,16 @@ class Helm:
         import resource
         import subprocess
 
-        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest if hard < 0 else min(largest, hard), hard))
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        bound = min(each for each in (largest, *before) if each != resource.RLIM_INFINITY)
         argv = [str(self.executable), "pull", *arguments]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (bound, before[1]))
         try:
             ran = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
         except subprocess.TimeoutExpired:
             raise HelmError(f"{arguments[-1]} was not fetched within {limit:g} s") from None
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
         stderr = bounded(ran.stderr).decode(errors="replace")
         if ran.returncode and UNREACHABLE.search(stderr):
             raise MissingToolError(f"{arguments[-1]} cannot be reached: {' '.join(PREFIX.sub('', stderr).split())}")

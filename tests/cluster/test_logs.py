@@ -25,7 +25,6 @@ from chartgen.kube import JOB, JOBSET, POD, Cluster, Object, wait_for
 from chartgen.kube.workloads import gpus, program_of
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.releases.status import members
 from chartgen.releases.status.follow import Seen
 from chartgen.releases.status.logs import find_sources, follow_logs, read_logs
 from chartgen.releases.status.members import member
@@ -166,11 +165,10 @@ def test_a_log_that_cannot_be_read_does_not_hide_the_others(
 def test_a_log_that_stalls_is_not_taken_for_whole(
     kubelet: Kubelet, started: Any, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(members, "IDLE", 2.0)
     first, second = started(manifests.jobset("stalled", 2, pool="talk"))
     kubelet.write(first, "here")
     kubelet.write(second, "cut")
-    kubelet.stalled.add(second)
+    kubelet.stall(second, monkeypatch)
     said: list[str] = []
     sources = find_sources(plane.cluster, "stalled", "default")
     lines = read_logs(plane.cluster, sources, "default", progress=said.append)

@@ -18,7 +18,6 @@ from chartgen.metrics.figures.published import find_model
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.releases.status import members
 
 pytestmark = pytest.mark.engines
 
@@ -106,17 +105,16 @@ def test_what_a_container_logged_before_it_was_restarted_counts_too(here: Site, 
 
 
 def test_a_part_of_a_log_gives_no_figures(here: Site, kubelet: Kubelet, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(members, "IDLE", 2.0)
     here.roll("install", small(), VALUES)
     here.running()
     first, last = sorted(pod["metadata"]["name"] for pod in here.pods())
     kubelet.write(last, *["much" * 250] * 200)  # so that the API server passes on what it has
     kubelet.write(last, *(f"[default7]:{line}" for line in logs.megatron(RUN).splitlines()))
-    kubelet.stalled.add(first)
+    kubelet.stall(first, monkeypatch)
     other = metrics(here, "--gpu", "h100")
     assert "speed       145,889 tokens/s" in other.stdout
     assert f"> the log of pod {first} cannot be read: " in other.stderr
-    kubelet.stalled.add(last)
+    kubelet.stall(last, monkeypatch)
     cut = metrics(here, "--gpu", "h100")
     assert (cut.exit_code, cut.stdout) == (3, "")
 

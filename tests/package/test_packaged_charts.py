@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 from pathlib import Path
 
@@ -23,6 +24,7 @@ def test_a_packaged_chart_is_as_its_folder(tmp_path: Path) -> None:
     assert helm
     subprocess.run([helm, "package", CHART, "--destination", tmp_path], check=True, capture_output=True)
     (archive,) = tmp_path.iterdir()
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
     with registry(tmp_path) as address:
         places = (CHART, archive, f"oci://{address}/charts/{CHART.name}")
         push = [str(helm), "push", str(archive), f"oci://{address}/charts", "--plain-http"]
@@ -37,6 +39,7 @@ def test_a_packaged_chart_is_as_its_folder(tmp_path: Path) -> None:
     assert rendered[0].exit_code == 0, rendered[0].stderr
     assert linted.exit_code == 0, linted.stderr
     assert {each["severity"] for each in findings(linted.stdout)} == {"unchecked"}
+    assert resource.getrlimit(resource.RLIMIT_FSIZE) == before, "the limit is for Helm alone"
 
 
 @pytest.mark.usefixtures("built_helm")

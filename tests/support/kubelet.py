@@ -11,7 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from chartgen.kube import NODE, POD, Cluster
+import pytest
+
+from chartgen.kube import NODE, POD, Cluster, Kind
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.releases.status.members import member
 
@@ -33,7 +35,7 @@ class Kubelet:
         self._ended: set[str] = set()
         self._dropped = 0
         self.waiting: set[str] = set()  # pods whose container has not started
-        self.stalled: set[str] = set()  # pods whose log never ends, as of a machine that dies while it is read
+        self._stalled: set[str] = set()
         self._start()
 
     def write(self, pod: str, *lines: str, second: float = 0.0, count: bool = True) -> None:
@@ -45,6 +47,16 @@ class Kubelet:
                 stamp = f"{when:%Y-%m-%dT%H:%M:%S}.{len(kept) if count else 0:09d}Z"
                 kept.append((stamp, line))
             self._changed.notify_all()
+
+    def stall(self, pod: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the log of a pod never end, as when its machine dies; chartgen waits two seconds for this one."""
+        self._stalled.add(pod)
+        stream = Cluster.stream
+
+        def impatient(cluster: Cluster, kind: Kind, name: str, *rest: Any, idle: float, **more: Any) -> Iterator[str]:
+            return stream(cluster, kind, name, *rest, idle=2.0 if name == pod else idle, **more)
+
+        monkeypatch.setattr(Cluster, "stream", impatient)
 
     def end(self, pod: str) -> None:
         """Let a container end, so that followed logs end too."""
@@ -135,7 +147,7 @@ class Kubelet:
         while True:
             with self._changed:
                 found = self._lines.get(pod, [])[position:]
-                finished = (options.get("follow") != "true" and pod not in self.stalled) or pod in self._ended
+                finished = (options.get("follow") != "true" and pod not in self._stalled) or pod in self._ended
                 if not found and not finished and dropped == self._dropped:
                     self._changed.wait(1.0)
                     continue
