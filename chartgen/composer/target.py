@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -81,8 +82,15 @@ FIELDS = {
     ),
     "kubernetes": Field("string", "the first version of Kubernetes that its defaults work with, such as '1.34'"),
     "values": Field("object", "default values that differ from the fragments' own, as in a values file"),
-    "sources": Field("array", "the vendor documents that its values come from", required=True, of="string"),
+    "sources": Field(
+        "array",
+        "the vendor documents that its values come from; Chart.yaml lists those that begin with an address, or with "
+        "'owner/name @ commit' of GitHub",
+        required=True,
+        of="string",
+    ),
 }
+_LINK = re.compile(r"(?P<link>https://[^\s,]+)|(?P<repository>[\w-]+/[\w.-]+) @ (?P<commit>[0-9a-f]{7,40})\b")
 # The launchers of a target that names none.
 LAUNCHERS = (
     *("megatron-lm", "megatron-bridge", "nemo-1", "automodel", "torchtitan", "torchrun", "mlperf-llama2-lora"),
@@ -156,6 +164,15 @@ class Target:
     def default_machine(self) -> Machine:
         """Return the first machine type of the file."""
         return next(iter(self.machines.values()))
+
+    @property
+    def links(self) -> list[str]:
+        """Return the addresses in its sources: those written out, and the repositories of `owner/name @ commit`."""
+        found = (_LINK.match(each) for each in self.sources)
+        links = (
+            each["link"] or f"https://github.com/{each['repository']}/tree/{each['commit']}" for each in found if each
+        )
+        return list(dict.fromkeys(links))
 
 
 def load_target(name: str, library: Library | None = None) -> Target:

@@ -447,3 +447,4 @@ def test_strict_lint_of_both_helms(tmp_path: Path, helm: str, made: Chart) -> No
         command = [str(engines.require(helm)), "lint", "--strict", str(tmp_path / made.name), *more]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
+        assert "[" not in done.stdout, "both have nothing to recommend either"

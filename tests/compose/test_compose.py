@@ -382,6 +382,17 @@ def test_a_target_needs_no_values(tmp_path: Path) -> None:
     assert composed(library(tmp_path, {})).files["values.yaml"]
 
 
+def test_addresses_among_a_targets_sources_are_the_charts(tmp_path: Path) -> None:
+    sources = ["our handbook", "https://example.com/machines, page 3", "some/where @ 1047080, a.yaml (labels)"]
+    sources += ["some/where @ 1047080, b.yaml", "https://example.com/machines", "docs.example.com, @ 1047080"]
+    folder = library(tmp_path, {})
+    target = folder / "targets" / "box.yaml"
+    target.write_text(re.sub("(?m)^sources:.*$", f"sources: {json.dumps(sources)}", target.read_text()))
+    head = require_map(load(composed(folder).files["Chart.yaml"], "Chart.yaml"), "Chart.yaml")
+    assert head["sources"] == ["https://example.com/machines", "https://github.com/some/where/tree/1047080"]
+    assert "sources" not in composed(library(tmp_path / "other", {})).files["Chart.yaml"]
+
+
 def test_places_in_a_values_file_with_tags_are_the_files_own(tmp_path: Path) -> None:
     tagged = "<% if target.name %>\n" + VALUES + "<% endif %>\nnodes: 5\n"
     folder = library(tmp_path, {"mine/values.yaml": tagged, "mine/values.schema.json": SCHEMA})
