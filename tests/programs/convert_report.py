@@ -57,6 +57,8 @@ SILENT = {
     "model.normalization": "layernorm",
     "model.position_embedding_type": "learned_absolute",
     "model.share_embeddings_and_output_weights": True,
+    # nemo/utils/exp_manager.py, ExpManagerConfig
+    "exp_manager.create_wandb_logger": False,
     # Lightning: without a limit where max_steps has one
     "trainer.max_epochs": -1,
     "model.rotary_base": 10000,
