@@ -77,7 +77,7 @@ def _misspelled(values: object, read: Read) -> tuple[tuple[str, ...], str]:
             break
         if key not in node:
             others = [each for each in node if isinstance(each, str) and _is_almost(key, each)]
-            return (read.keys[:depth], others[0]) if len(others) == 1 else ((), "")
+            return (read.keys[:depth], others[0]) if others else ((), "")
         node = node[key]
     return (), ""
 

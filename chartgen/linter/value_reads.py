@@ -27,11 +27,11 @@ _MAKE = frozenset(("dict", "list", "tuple", "fromYaml", "fromJson", "fromToml"))
 _COPY = frozenset(("deepCopy", "mustDeepCopy", "omit", "pick"))
 # Functions that ask for a value, or replace a missing one.
 _GUARDS = frozenset(
-    ("default", "hasKey", "dig", "coalesce", "ternary", "empty", "not", "and", "or", "eq", "ne", "kindIs", "required")
+    ("default", "hasKey", "dig", "coalesce", "ternary", "empty", "not", "and", "or", "kindIs", "required")
 )
 _FORMAT = re.compile(r"%[a-z]")
 _ROUNDS = 30
-_DEEPEST = 5
+_DEEPEST = 3  # of the maps that a template makes; a map that contains itself twice would grow without end
 
 
 class Read(NamedTuple):
@@ -183,15 +183,17 @@ def _reaches_values(thing: Thing) -> bool:
     return thing is not None and thing[:1] in ((), (_VALUES,))
 
 
-def _joined(things: Iterable[Thing], depth: int = 0) -> Thing:
+def _joined(things: Iterable[Thing]) -> Thing:
     """Return what is known of a thing that may be any of these."""
     found = list(things)
-    if depth < _DEEPEST and all(each == found[0] for each in found):
+    if all(each == found[0] for each in found):
         return found[0]
     maps = [each for each in found if isinstance(each, dict)]
-    if depth >= _DEEPEST or len(maps) < len(found):
-        return None
-    return {key: _joined((each.get(key) for each in maps), depth + 1) for key in maps[0]}
+    return {key: _joined(each.get(key) for each in maps) for key in maps[0]} if len(maps) == len(found) else None
+
+
+def _depth(thing: Thing) -> int:
+    return 1 + max(map(_depth, thing.values()), default=0) if isinstance(thing, dict) else 0
 
 
 class _Walk:
@@ -269,6 +271,8 @@ class _Walk:
 
     def _result(self, name: str, things: list[Thing], literals: list[str | None]) -> Thing:
         """Return the result of a function, and note the values whose keys it gets as text."""
+        if name in _MAKE:
+            things = [thing if _depth(thing) < _DEEPEST else None for thing in things]
         if name == "dict":
             return {key: thing for key, thing in zip(literals[::2], things[1::2], strict=False) if key is not None}
         if name in _MAKE:
