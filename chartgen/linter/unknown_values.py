@@ -33,7 +33,7 @@ def unknown_values(chart: Chart) -> Iterator[Finding]:
 
     Values may have any key without a schema that excludes others. Then only a value counts that no template asks for
     and that neither values.yaml nor the README name. A target's fragments may ask for values of another target, so
-    there a value that they ask for has to be one letter off too.
+    there a value that they ask for must be one letter off too.
     """
     free = {"global", *subchart_keys(chart)}
     reads = [

@@ -184,7 +184,7 @@ def _reaches_values(thing: Thing) -> bool:
 
 
 def _joined(things: Iterable[Thing]) -> Thing:
-    """Return what is known of a thing that may be any of these."""
+    """Return what several things have in common; None if nothing."""
     found = list(things)
     if all(each == found[0] for each in found):
         return found[0]
