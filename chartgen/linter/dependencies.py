@@ -32,6 +32,13 @@ def dependencies(chart: Chart) -> list[Plain]:
     return found if isinstance(found, list) else []
 
 
+def subchart_keys(chart: Chart) -> set[str]:
+    """Return the keys of the subcharts' values."""
+    named = [each for each in dependencies(chart) if isinstance(each, dict)]
+    folders = {path.split("/")[1] for path in chart.files if path.startswith("charts/")}
+    return folders | {str(each.get("alias") or each.get("name")) for each in named}
+
+
 def missing_dependencies(chart: Chart, folder: Path | None) -> list[str]:
     """Return the names of missing dependencies, in the order of Chart.yaml.
 

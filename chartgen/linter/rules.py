@@ -28,6 +28,8 @@ from chartgen.linter.scripts import scripts_are_sound, scripts_parse
 from chartgen.linter.size import configmaps_fit
 from chartgen.linter.structure import RULES as STRUCTURE
 from chartgen.linter.tokens import RULE as TOKENS
+from chartgen.linter.unknown_values import HINT as UNKNOWN_HINT
+from chartgen.linter.unknown_values import RULE as UNKNOWN_VALUES
 from chartgen.linter.wiring import WIRING
 
 # Good practice: a chart without it still installs, upgrades and runs. All other rules report what breaks.
@@ -192,6 +194,14 @@ STEP_RULES = (
         "The chart and its manifests do not fit into the Secret in which Helm keeps a release.",
         "move data out of the chart, to a volume or an image",
         "helm.sh, Advanced Helm Techniques, Storage backends",
+    ),
+    Rule(
+        UNKNOWN_VALUES,
+        "A template reads a value that values.schema.json excludes, or whose name is one letter off one in "
+        "values.yaml. Such a value is null, and functions such as `quote` print nothing for it. It is a warning if a "
+        "template asks for the value, such as with `if`, or if values.yaml alone lacks it.",
+        UNKNOWN_HINT,
+        "json-schema.org, additionalProperties",
     ),
     Rule(
         "values-are-used",

@@ -39,6 +39,7 @@ from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.size import release_fits
 from chartgen.linter.sources import Sources
 from chartgen.linter.tokens import rendered_tokens
+from chartgen.linter.unknown_values import unknown_values
 from chartgen.linter.unrendered import refusals
 from chartgen.linter.values_coverage import documents
 
@@ -148,7 +149,7 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
     done.add("determinism", lambda: [*banned_functions(chart), *builds_differ(chart)])
     done.add("secrets", lambda: [*rendered_tokens(chart), *printing_files(chart)])
-    done.add("README and schema", lambda: documents(chart))
+    done.add("README and schema", lambda: [*documents(chart), *unknown_values(chart)])
     done.add("helm lint", work.linted)
     done.add("helm template", work.rendered)
     done.renderings = work.renderings

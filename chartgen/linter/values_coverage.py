@@ -14,7 +14,7 @@ from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys, load, read_text
-from chartgen.linter.dependencies import dependencies
+from chartgen.linter.dependencies import subchart_keys
 from chartgen.linter.rules import UNIQUE
 from chartgen.linter.sources import is_users
 
@@ -41,7 +41,7 @@ def documents(chart: Chart) -> Iterator[Finding]:
     if not isinstance(values.data, dict):
         return
     templates = "\n".join(text for path, text in chart.files.items() if "templates/" in path)
-    free = {"global", *_dependencies(chart)}
+    free = {"global", *subchart_keys(chart)}
     all_used = bool(_ALL_VALUES.search(templates)) or _includes_others(templates)
     for key in values.data.keys() - free:
         used = all_used or re.search(rf"\.Values\.{re.escape(key)}\b|\"{re.escape(key)}\"", templates)
@@ -98,13 +98,6 @@ def _described(chart: Chart, key: str) -> set[str]:
         return {key}  # Helm reports it
     found = schema.get("properties") if isinstance(schema, dict) else None
     return set(found) if isinstance(found, dict) else {key}
-
-
-def _dependencies(chart: Chart) -> set[str]:
-    """Return the keys of the subcharts' values."""
-    named = [each for each in dependencies(chart) if isinstance(each, dict)]
-    folders = {path.split("/")[1] for path in chart.files if path.startswith("charts/")}
-    return folders | {str(each.get("alias") or each.get("name")) for each in named}
 
 
 def _about(rule: str, values: Document, key: str, message: str, hint: str, at: Keys = ()) -> Finding:

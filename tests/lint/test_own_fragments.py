@@ -33,6 +33,34 @@ def test_a_misspelled_value_is_reported_where_it_is_printed(tmp_path: Path) -> N
 
 
 @pytest.mark.helm
+@pytest.mark.parametrize(
+    ("read", "right"),
+    [
+        ("{{ .Values.model.layrs | quote }}", "{{ .Values.model.layers | quote }}"),
+        ("{{ .Values.mine.prefx | quote }}", "{{ .Values.mine.prefix | quote }}"),
+        (
+            "{{- with .Values.mine }}{{ .prefx | quote }}{{ end }}",
+            "{{- with .Values.mine }}{{ .prefix | quote }}{{ end }}",
+        ),
+    ],
+)
+def test_a_misspelled_value_is_reported_where_nothing_is_printed(read: str, right: str, tmp_path: Path) -> None:
+    annotation = "# Networks\nexample.com/networks: a{{/* the text needs no quotes */}}%s\n"
+    used = {"mine/labels.yaml": "{{- if .Values.mine.prefix }}{{ end }}\n"}
+    sound = {**VALUES, **used, "mine/podAnnotations.yaml": annotation % right}
+    assert findings(library(tmp_path / "sound", sound)) == []
+    ours = {**VALUES, **used, "mine/podAnnotations.yaml": annotation % read}
+    assert findings(library(tmp_path / "ours", ours)) == [("values-are-known", "fragments/mine/podAnnotations.yaml", 2)]
+
+
+@pytest.mark.helm
+def test_a_fragment_may_ask_for_values_of_other_targets(tmp_path: Path) -> None:
+    asks = "{{- if .Values.elsewhere }}{{ end }}{{- with .Values.launchers.other }}{{ end }}\n"
+    asks += "{{- with .Values.mine.prefix }}{{ end }}\n"
+    assert findings(library(tmp_path, {**VALUES, "mine/labels.yaml": asks})) == []
+
+
+@pytest.mark.helm
 def test_a_text_that_is_written_so_is_no_misprint(tmp_path: Path) -> None:
     config = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-go\n  labels:\n"
     config += '    {{- include "<%= chart %>.labels" . | nindent 4 }}\n'

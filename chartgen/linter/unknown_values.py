@@ -1,0 +1,109 @@
+"""Templates read values that the chart can have: a misspelled one is null, and `quote` prints nothing for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from chartgen.composer.origin import Foreign, origin_of
+from chartgen.errors import ChartgenError, Problem
+from chartgen.findings import Finding
+from chartgen.helm.chart import Chart
+from chartgen.helm.schema import SCHEMA_FILE
+from chartgen.helm.schema_keys import excludes
+from chartgen.helm.yaml import load
+from chartgen.linter.dependencies import subchart_keys
+from chartgen.linter.value_reads import Read, value_reads
+
+if TYPE_CHECKING:
+    from chartgen.helm.schema import Schema
+
+RULE = "values-are-known"
+HINT = "correct the name of the value, or describe it in values.yaml and its schema"
+# Methods of Helm's type of values, which templates call like keys (helm.sh/helm/v4, pkg/chart/common, Values).
+_METHODS = frozenset(("AsMap", "Encode", "PathValue", "Table", "YAML"))
+# Shorter names differ in one letter by chance.
+_SHORTEST = 4
+
+
+def unknown_values(chart: Chart) -> Iterator[Finding]:
+    """Find values that templates read and the schema excludes, or whose name is one letter off one in values.yaml.
+
+    Values may have any key without a schema that excludes others. Then only a value counts that no template asks for
+    and that neither values.yaml nor the README name. A target's fragments may ask for values of another target, so
+    there a value that they ask for must be one letter off too.
+    """
+    free = {"global", *subchart_keys(chart)}
+    reads = [
+        read
+        for read in value_reads(chart).certain()
+        if read.path.startswith("templates/") and read.keys[0] not in free and not _METHODS.intersection(read.keys)
+    ]
+    guarded = {read.keys for read in reads if read.guarded}
+    schema, values, is_foreign = _schema(chart), _values(chart), isinstance(origin_of(chart), Foreign)
+    named = chart.files.get("values.yaml", "") + chart.files.get("README.md", "")
+    told: set[tuple[str, tuple[str, ...]]] = set()
+    for read in reads:
+        excluded, (lacked, near) = _excluded(schema, read), _misspelled(values, read)
+        keys = excluded or lacked
+        # fragments serve charts of other launchers too
+        asked = (not is_foreign and keys[:-1] == ("launchers",)) or any(each[: len(keys)] == keys for each in guarded)
+        if excluded and (not asked or lacked or is_foreign):
+            message = f"{SCHEMA_FILE} excludes the value {'.'.join(keys)}, so it is always null"
+        elif lacked and not asked and not re.search(rf"\b{re.escape(keys[-1])}\b", named):
+            message = f"values.yaml has no value {'.'.join(keys)}"
+        else:
+            continue
+        hint = f"write {near}" if near else HINT
+        if (read.path, keys) not in told:
+            told.add((read.path, keys))
+            problem = Problem(message, read.path, read.line, hint=hint)
+            yield Finding(RULE, problem, "error" if excluded and not asked else "warning")
+
+
+def _excluded(schema: Schema, read: Read) -> tuple[str, ...]:
+    """Return the first part of the path of a value that the schema excludes; empty if the value is possible."""
+    begun = (read.keys[:depth] for depth in range(1, len(read.keys) + 1))
+    return next((keys for keys in begun if excludes(schema, keys)), ())
+
+
+def _misspelled(values: object, read: Read) -> tuple[tuple[str, ...], str]:
+    """Return the first part of the path that the defaults lack, and a key with almost that name; empty if none."""
+    node = values
+    for depth, key in enumerate(read.keys, 1):
+        if not isinstance(node, dict):
+            break
+        if key not in node:
+            others = [each for each in node if isinstance(each, str) and _is_almost(key, each)]
+            return (read.keys[:depth], others[0]) if others else ((), "")
+        node = node[key]
+    return (), ""
+
+
+def _is_almost(one: str, other: str) -> bool:
+    """Report whether two names differ in upper case, or in one letter, or in the order of two."""
+    short, long = sorted((one.lower(), other.lower()), key=len)
+    if len(short) < _SHORTEST or re.findall(r"\d", short) != re.findall(r"\d", long):
+        return False
+    if len(short) < len(long):
+        return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
+    differing = [at for at, (a, b) in enumerate(zip(short, long, strict=True)) if a != b]
+    swapped = len(differing) == 2 and differing[1] - differing[0] == 1 and sorted(short) == sorted(long)
+    return len(differing) < 2 or swapped
+
+
+def _schema(chart: Chart) -> Schema:
+    try:
+        schema = json.loads(chart.files.get(SCHEMA_FILE, "{}"))
+    except (RecursionError, ValueError):
+        return {}  # Helm reports it
+    return schema if isinstance(schema, dict) else {}
+
+
+def _values(chart: Chart) -> object:
+    try:
+        return load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True).data
+    except ChartgenError:
+        return None  # Helm reports it
