@@ -141,7 +141,11 @@ class Follower:
         return None
 
     def _run_has_ended(self) -> bool:
-        return all(outcome(run) for run in find_runs(self._cluster, self._release, self._namespace))
+        runs = find_runs(self._cluster, self._release, self._namespace, needed=lambda _: False)
+        if not runs:
+            for each in self._cluster.unread:  # its run may be of such a kind
+                self._progress(f"whether the run has ended is unknown: {each.missing}")
+        return all(map(outcome, runs))
 
     def _read(self, options: dict[str, str | int]) -> Iterator[str]:
         """Yield the new lines of the current pod's log."""
