@@ -41,6 +41,10 @@ HOOKS = Kind(
 )
 MUTATING = Kind(HOOKS.api_version, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False)
 engines = pytest.mark.engines
+FOREIGN = (
+    *("pytorchjobs.kubeflow.org", "jobs.batch.volcano.sh", "mpijobs.kubeflow.org", "trainjobs.trainer.kubeflow.org"),
+    *("rayjobs.ray.io", "jobs.batch"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -369,6 +373,9 @@ def test_a_caller_without_permissions(guest: Cluster) -> None:
         ("permissions", "fail", has(f"permission get list create update delete secrets {place}")),
         ("permissions", "fail", has(f"permission get create patch delete leases.coordination.k8s.io {place}")),
         ("permissions", "fail", has(f"permission patch delete jobsets.jobset.x-k8s.io {place}")),
+        # what may run under the release's name, though it is no JobSet
+        *(("permissions", "fail", has(f"permission list {name} {place}")) for name in FOREIGN),
+        ("permissions", "warn", has(f"permission list workloads.kueue.x-k8s.io {place}")),
         ("permissions", "warn", has(f"permission get list watch pods {place}")),
         ("permissions", "warn", has(f"permission get pods/log {place}")),
         ("permissions", "warn", has(f"permission list events {place}")),
