@@ -51,7 +51,7 @@ chartgen fills `<%= %>` and `<% %>` (Jinja) when it builds a chart; Helm fills `
 | variable | value |
 |---|---|
 | `.Values` | the chart's values; also `$v`, as rules name them |
-| `$machine` | `gpus`, `gpu`, `capacity` and `fabric` of the machine type; Helm reads their numbers as floats, so 1000000 would print as 1e+06: convert whole ones with `int64` |
+| `$machine` | `gpus`, `gpu`, `capacity` and `fabric` of the machine type, with numbers as floats: `int64` |
 | `$launcher` | `task`, `processes`, `image`, ... of the chosen launcher |
 | `$gpus` | GPUs that the run uses of each machine |
 | `$fact` | the facts of rules, as a map |

@@ -151,6 +151,11 @@ class Target:
         return Path(self.document.path)
 
     @property
+    def left_out(self) -> tuple[Launcher, ...]:
+        """Return the launchers of its list that are for other workload kinds."""
+        return tuple(each for each in self.offered if each not in self.launchers)
+
+    @property
     def default_launcher(self) -> Launcher:
         """Return the first launcher of the file."""
         return self.launchers[0]
