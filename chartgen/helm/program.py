@@ -117,7 +117,7 @@ class Helm:
     def pull(self, arguments: Sequence[str], limit: float, largest: int) -> None:
         """Run `helm pull` with the user's environment, and so with the user's registry logins.
 
-        While Helm runs, the size limit of files holds for this process, too.
+        While Helm runs, the size limit of files applies to this process, too.
 
         Args:
             arguments: Flags, `--`, and the chart's address.

@@ -60,7 +60,7 @@ class Seen:
 class Shared:
     """What the followers of one run share.
 
-    Pods without numbers, such as Ray's workers, cannot be told from each other: any new one replaces any that has
+    Pods without numbers, such as Ray's workers, are all alike: any new one replaces any that has
     ended, so that each has one follower at most.
 
     Args:
