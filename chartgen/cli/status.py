@@ -52,8 +52,8 @@ def status(
     Without RELEASE, show all releases of chartgen's charts in the namespace, one row each. GPU-hours and
     cost count from the start of the present phase.
 
-    Exit 1 when the release does not exist. A failed run is not a failure of this command: exit 0, as for any other
-    phase; use `chartgen wait`, or --follow, for an exit code that reports how the run ended.
+    Exit 1 when the release does not exist, or you may not read it. A failed run is not a failure of this command: exit
+    0, as for any other phase; use `chartgen wait`, or --follow, for an exit code that reports how the run ended.
 
     \b
     Examples:
