@@ -382,7 +382,7 @@ def test_a_caller_without_permissions(guest: Cluster) -> None:
     ]
     unread = {name: text for name, status, text in rows if text.startswith("not checked") and status == "warn"}
     assert unread["machines"] == has("permission list nodes")
-    assert unread["queue"] == has("permission get localqueues")
+    assert unread["queue"] == has(f"permission get localqueues.kueue.x-k8s.io {place}")
     assert unread["namespace"] == has("permission get namespaces")
     assert unread["pod-admission"] == has("permission create pods")
     assert unread["controllers"] == has("Kueue permission list deployments")
@@ -390,10 +390,9 @@ def test_a_caller_without_permissions(guest: Cluster) -> None:
     assert {name for name, status, _ in rows if status == "fail"} == {"permissions"}
     flavor = manifests.queue("ward", 32, SPACE)[1]
     ((word, text, fix),) = found(guest, "permissions", flavor)[2:3]
-    assert (word, text) == ("fail", has("permission get create patch delete resourceflavors.kueue.x-k8s.io"))
-    assert fix == (
-        has("create chartgen-resourceflavors --verb=get,create,patch,delete --resource=resourceflavors.kueue.x-k8s.io")
-    )
+    assert (word, text) == ("fail", has("permission get list create patch delete resourceflavors.kueue.x-k8s.io"))
+    name = "resourceflavors.kueue.x-k8s.io"
+    assert fix == has(f"create chartgen-resourceflavors --verb=get,list,create,patch,delete --resource={name}")
 
 
 # -- what earlier commands left
