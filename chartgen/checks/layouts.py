@@ -13,7 +13,7 @@ from chartgen.checks.job import Job
 from chartgen.checks.memory import Memory, model_parameters, unestimated
 from chartgen.checks.memory_fit import CAPACITY, Change, changed, load_of
 from chartgen.checks.parallelism import PARALLELISM
-from chartgen.checks.program_settings import interleaving_of_two_stages
+from chartgen.checks.program_settings import connections_of_a_gpu, interleaving_of_two_stages
 from chartgen.checks.rules import broken, rules_for
 from chartgen.composer.assembly import compose_interface
 from chartgen.composer.rules import ValuesRule
@@ -24,8 +24,11 @@ from chartgen.helm.values import Values
 
 # What a layout decides or depends on: claims about other keys, such as an image, are not the layout's to answer for.
 _ITS_KEYS = ("nodes", "gpusPerNode", "model", "sequenceLength", "parallelism", "batch", "recompute")
+# What layouts of one job differ in: they answer for every claim in which one of these plays a part.
+_CHOSEN = ("parallelism.", "batch.micro")
 # Checks that layouts of one job differ in; a layout whose memory has room passes those of CAPACITY.
-_OF_A_LAYOUT = (*PARALLELISM, *(each for each in CHECKS if each.function is interleaving_of_two_stages))
+_SETTINGS = (interleaving_of_two_stages, connections_of_a_gpu)
+_OF_A_LAYOUT = (*PARALLELISM, *(each for each in CHECKS if each.function in _SETTINGS))
 _OF_THE_JOB = tuple(each for each in CHECKS if each not in (*_OF_A_LAYOUT, *CAPACITY))
 _MICRO_BATCHES = (1, 2, 4, 8)
 # Parameters up to -> least and most tensor, pipeline and context parallel size to start from. Source: NVIDIA's sizing
@@ -122,7 +125,7 @@ def _layouts(job: Job) -> Iterator[Layout]:
     # a key that is an expression is no size: these rules say the same of every layout
     if not (_passes(_OF_THE_JOB, job) and _follows([rule for rule in rules if rule.key.startswith("{")], job)):
         return
-    rules = [rule for rule in rules if rule.key.startswith(_ITS_KEYS)]
+    rules = [rule for rule in rules if _concerns(rule.key, rule.also)]
     own = _own(job)
     for change in (own, *(each for each in _candidates(job) if each != own)):
         candidate = changed(job, change)
@@ -175,12 +178,17 @@ def _change(tensor: int, pipeline: int, virtual_pipeline: int, context: int, mic
 
 def _passes(checks: tuple[Rule, ...], job: Job) -> bool:
     claims = (claim for each in checks if job.launcher.task in each.tasks for claim in each.function(job))
-    return not any(claim.key.partition(".")[0] in _ITS_KEYS for claim in claims)
+    return not any(_concerns(claim.key, claim.also) for claim in claims)
 
 
 def _follows(rules: list[ValuesRule], job: Job) -> bool:
     """Report whether a job keeps to rules, as far as a layout answers for them."""
-    return not any(claim.key.partition(".")[0] in _ITS_KEYS for rule in rules for claim in broken(rule, job))
+    return not any(_concerns(claim.key, claim.also) for rule in rules for claim in broken(rule, job))
+
+
+def _concerns(key: str, also: tuple[str, ...]) -> bool:
+    """Report whether a layout answers for a claim with these keys."""
+    return key.partition(".")[0] in _ITS_KEYS or any(each.startswith(_CHOSEN) for each in also)
 
 
 def _rank(layout: Layout, job: Job) -> tuple[Any, ...]:

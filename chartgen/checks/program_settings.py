@@ -48,7 +48,8 @@ def connections_of_a_gpu(job: Job) -> Iterator[Claim]:
         yield Claim(f"env.{_CONNECTIONS}", message, f'use env.{_CONNECTIONS}: "32"', (config,))
     elif sizes and not several and value != "1" and _generation(job) < _BLACKWELL:
         message = f"{value or 'nothing'} with {' and '.join(sizes)} stops Megatron-LM on {job.machine.gpu}"
-        yield Claim(f"env.{_CONNECTIONS}", message, "remove it, which gives 1")
+        also = tuple(f"parallelism.{name}" for name in ("tensor", "context"))
+        yield Claim(f"env.{_CONNECTIONS}", message, "remove it, which gives 1", also)
 
 
 def _generation(job: Job) -> float:

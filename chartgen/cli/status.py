@@ -17,8 +17,9 @@ from chartgen.masking import masked
 from chartgen.visible import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
+    from chartgen.errors import Problem
     from chartgen.kube import Cluster
     from chartgen.releases.status.overview import Glance
     from chartgen.releases.status.readout import Readout
@@ -51,8 +52,8 @@ def status(
     Without RELEASE, show all releases of chartgen's charts in the namespace, one row each. GPU-hours and
     cost count from the start of the present phase.
 
-    Exit 1 when the release does not exist. A failed run is not a failure of this command: exit 0, as for any other
-    phase; use `chartgen wait`, or --follow, for an exit code that reports how the run ended.
+    Exit 1 when the release does not exist, or you may not read it. A failed run is not a failure of this command: exit
+    0, as for any other phase; use `chartgen wait`, or --follow, for an exit code that reports how the run ended.
 
     \b
     Examples:
@@ -83,21 +84,35 @@ def status(
 
 
 def show_all(cluster: Cluster, namespace: str, output: str, price: float | None) -> None:
-    """Show the releases of a namespace, or of all, one row each."""
+    """Show the releases of a namespace, or of all, one row each.
+
+    Raises:
+        ChartgenError: The user may not read some releases; the others have been shown.
+    """
+    from chartgen.errors import ChartgenError
     from chartgen.releases.status.overview import glance, read_all
 
-    readouts, now = list(read_all(cluster, namespace)), datetime.now(timezone.utc)
+    refused: list[Problem] = []
+    readouts, now = list(read_all(cluster, namespace, refused=refused.append)), datetime.now(timezone.utc)
     found = [glance(each, now, price) for each in readouts]
     if output == "json":
         show_answer("releases/v1", {"at": now, "releases": found})
-        return
-    if not found:
+    elif found:
+        columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        for line in overview(found, namespace, columns):
+            click.echo(line)
+    elif not refused:
         where = f"namespace {namespace}" if namespace else "any namespace"
         click.echo(f"no release of chartgen's charts in {where}")
-        return
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-    for line in overview(found, namespace, columns):
-        click.echo(line)
+    for line in unread(found):
+        say(line)
+    if refused:
+        raise ChartgenError(refused)
+
+
+def unread(readouts: Iterable[Readout]) -> list[str]:
+    """Return a line for each permission that readouts lacked."""
+    return list(dict.fromkeys(f"unknown: {each}" for readout in readouts for each in readout.unread))
 
 
 def overview(found: Sequence[Glance], namespace: str, columns: int | None) -> list[str]:
@@ -117,8 +132,13 @@ def _follow(cluster: Cluster, release: str, namespace: str, output: str) -> None
 
     view = Screen() if output == "text" and sys.stdout.isatty() else _Lines(output)
     last: Readout | None = None
+    noted: set[str] = set()
     for readout in watch(cluster, release, namespace, progress=view.note):
         last = readout
+        for line in unread([readout]):
+            if line not in noted:
+                noted.add(line)
+                view.note(line)
         if not readout.gone:  # for a moment, an upgrade leaves no run
             view.show(readout)
         if readout.ended:
@@ -191,3 +211,5 @@ def show_readout(readout: Readout, output: str) -> None:
     else:
         coloured = click.style(readout.phase, fg=_COLOURS.get(readout.phase, "yellow"))
         click.echo(masked(describe(readout)).replace(f": {readout.phase}", f": {coloured}", 1))
+    for line in unread([readout]):
+        say(line)

@@ -21,10 +21,11 @@ from chartgen.cli.options import (
     say,
 )
 from chartgen.cli.output import show_answer
-from chartgen.cli.status import Screen, overview
+from chartgen.cli.status import Screen, overview, unread
 from chartgen.visible import counted
 
 if TYPE_CHECKING:
+    from chartgen.errors import Problem
     from chartgen.releases.status.readout import Readout
 
 
@@ -64,19 +65,24 @@ def top(
     from chartgen.releases.status.overview import read_all
 
     screen, answered = Screen(), False
+    noted: set[str] = set()
     with open_place(context, namespace) as (cluster, place):
         where = "" if all_namespaces else place.namespace
         try:
             for look in forever(1):
+                refused: list[Problem] = []
                 try:
-                    readouts = list(read_all(cluster, where))
+                    readouts = list(read_all(cluster, where, refused=refused.append))
                 except ChartgenError as error:
                     if not is_passing(error) or (look == count and not answered):
                         raise
                     say(str(error))
                 else:
                     answered = True
-                    _show(readouts, where, price, screen if output == "text" else None)
+                    unknown = [*unread(readouts), *map(str, refused)]
+                    _show(readouts, unknown, where, price, screen if output == "text" else None)
+                    if output == "json":
+                        _say_once(unknown, noted)
                 if look == count:
                     return
                 time.sleep(every)
@@ -84,7 +90,16 @@ def top(
             return  # the usual end
 
 
-def _show(readouts: list[Readout], namespace: str, price: float | None, screen: Screen | None) -> None:
+def _say_once(lines: list[str], noted: set[str]) -> None:
+    for line in lines:
+        if line not in noted:
+            noted.add(line)
+            say(line)
+
+
+def _show(
+    readouts: list[Readout], unknown: list[str], namespace: str, price: float | None, screen: Screen | None
+) -> None:
     from chartgen.releases.status.overview import glance
 
     now = datetime.now(timezone.utc)
@@ -93,4 +108,4 @@ def _show(readouts: list[Readout], namespace: str, price: float | None, screen: 
         show_answer("releases/v1", {"at": now, "releases": found}, stream=True)
         return
     head = f"{counted(len(readouts), 'release')} in {namespace or 'all namespaces'}, {now:%H:%M:%S} UTC"
-    screen.draw("\n".join([head, *overview(found, namespace, shutil.get_terminal_size().columns - 1)]))
+    screen.draw("\n".join([head, *overview(found, namespace, shutil.get_terminal_size().columns - 1), *unknown]))

@@ -34,6 +34,7 @@ class Field:
         required: Whether the file must have it; a required list or map must not be empty.
         enum: The allowed words, if they are few.
         pattern: A regular expression that a text must match as a whole, and what it allows; with `of` for each text.
+        positive: Whether a number must be more than 0; with `of` each number.
         of: Type name of a list's items or a map's values; empty = anything.
         items: The keys of each value of an object whose keys are free, such as the machines of a target.
         keys: The keys of an object.
@@ -44,6 +45,7 @@ class Field:
     required: bool = False
     enum: tuple[str, ...] = ()
     pattern: tuple[str, str] | None = None
+    positive: bool = False
     of: str = ""
     items: Mapping[str, Field] | None = None
     keys: Mapping[str, Field] | None = None
@@ -80,7 +82,9 @@ def _field_schema(field: Field) -> dict[str, object]:
     schema: dict[str, object] = {"type": field.type, "description": field.description}
     if field.enum:
         schema["enum"] = list(field.enum)
-    text = {"pattern": f"^{field.pattern[0]}$"} if field.pattern else {}
+    text: dict[str, object] = {"pattern": f"^{field.pattern[0]}$"} if field.pattern else {}
+    if field.positive:
+        text["exclusiveMinimum"] = 0
     if field.items:
         schema["additionalProperties"] = _object_schema(field.items)
     if field.keys:
@@ -144,7 +148,9 @@ def _check_child(document: Document, child: Plain, field: Field, at: Keys) -> It
 
 
 def _mismatch(document: Document, value: Plain, field: Field, at: Keys) -> Problem | None:
-    """Return the problem of a text that does not match the pattern of its field."""
+    """Return the problem of a text that does not match the pattern of its field, or of a number that is too small."""
+    if field.positive and isinstance(value, int | float) and not value > 0:
+        return document.problem(f"{dotted(at)} must be more than 0, not {value}", at)
     if field.pattern is None or re.fullmatch(field.pattern[0], str(value)):
         return None
     return document.problem(f"{dotted(at)} {value!r} must be {field.pattern[1]}", at)

@@ -51,7 +51,7 @@ chartgen fills `<%= %>` and `<% %>` (Jinja) when it builds a chart; Helm fills `
 | variable | value |
 |---|---|
 | `.Values` | the chart's values; also `$v`, as rules name them |
-| `$machine` | `gpus`, `gpu`, `capacity` and `fabric` of the machine type |
+| `$machine` | `gpus`, `gpu`, `capacity` and `fabric` of the machine type, with numbers as floats: `int64` |
 | `$launcher` | `task`, `processes`, `image`, ... of the chosen launcher |
 | `$gpus` | GPUs that the run uses of each machine |
 | `$fact` | the facts of rules, as a map |

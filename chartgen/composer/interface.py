@@ -15,6 +15,7 @@ from chartgen.composer.values import Part, check_parts, join_parts, place_of, wi
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.schema import SCHEMA_FILE, validate
 from chartgen.helm.yaml import load, read_text, require_map
+from chartgen.helm.yaml_scalars import text_scalar
 
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
 
@@ -34,7 +35,7 @@ def interface_of(tags: Tags) -> tuple[dict[str, str], list[Row]]:
     check_parts(parts)
     text = join_parts(parts) + "\nlaunchers:\n"
     for launcher in target.launchers:
-        text += f"  {launcher.name}:\n" + indented(_launcher_values(tags, launcher), 4)
+        text += f"  {text_scalar(launcher.name)}:\n" + indented(_launcher_values(tags, launcher), 4)
     text, table = with_defaults(text, target.document, _fitting(target))
     schema = chart_schema(target, folders, table)
     if not target.library.is_builtin(target.path):  # chartgen's own are checked by its tests
@@ -44,7 +45,7 @@ def interface_of(tags: Tags) -> tuple[dict[str, str], list[Row]]:
 
 def _fitting(target: Target) -> dict[str, Any]:
     """Return a target's default values without those of launchers that are for other workload kinds."""
-    left_out = {each.name for each in target.offered} - {each.name for each in target.launchers}
+    left_out = {each.name for each in target.left_out}
     values = {key: value for key, value in target.values.items() if key != "launcher" or value not in left_out}
     if "launchers" in values:
         values["launchers"] = {name: own for name, own in values["launchers"].items() if name not in left_out}

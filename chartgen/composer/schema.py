@@ -15,6 +15,8 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.schema import SCHEMA_FILE, check_sound, closed, merge_schemas
 from chartgen.helm.yaml import read_text, type_name
 
+_OF_OTHERS = "values of a launcher that only charts of other workload kinds have; without effect in this chart"
+
 
 def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) -> dict[str, Any]:
     """Merge the schema of a target's charts.
@@ -34,6 +36,9 @@ def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) 
         own = launcher.path / SCHEMA_FILE
         properties = read_schema(BUILTIN / "launchers" / SCHEMA_FILE) | (read_schema(own) if own.is_file() else {})
         parts.append((str(own), _nested("launchers", launcher.name, {"type": "object", "properties": properties})))
+    # a site file or preset of the target is for its charts of every kind
+    open_objects = {each.name: {"type": "object", "description": _OF_OTHERS} for each in target.left_out}
+    parts.append((str(target.path), _nested("launchers", {"type": "object", "properties": open_objects})))
     enums = {"launcher": [launcher.name for launcher in target.launchers], "machineType": list(target.machines)}
     parts.append((str(target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
     schema = closed(merge_schemas(parts))

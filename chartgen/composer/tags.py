@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, Problem
+from chartgen.helm.yaml_scalars import text_scalar
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
@@ -67,6 +68,7 @@ def _environment(*, trusted: bool) -> Environment:
         autoescape=False,  # the output is Helm text, not HTML
     )
     environment.filters["quoted"] = json.dumps
+    environment.filters["scalar"] = text_scalar
     environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")
     return environment
 

@@ -16,18 +16,20 @@ from chartgen.composer.workload import load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.helm.yaml import Document
 from chartgen.kube.node_pool import INDEX
+from chartgen.kube.quantities import AMOUNT
 
 if TYPE_CHECKING:
     from chartgen.data.gpus import Gpu
 
 MACHINE_FIELDS = {
-    "gpus": Field("integer", "GPUs of one machine", required=True),
+    "gpus": Field("integer", "GPUs of one machine", required=True, positive=True),
     "gpu": Field("string", "GPU model, such as h100-80gb: one that chartgen knows, or one of `gpus`", required=True),
     "capacity": Field(
         "object",
         "what a node of this type offers: resource name -> quantity, quoted; for the queue, rules and rehearsals",
         required=True,
         of="string",
+        pattern=(AMOUNT, "a quantity such as 96, 500m or 2000Gi"),
     ),
     "labels": Field(
         "object",
@@ -49,17 +51,18 @@ MACHINE_FIELDS = {
     ),
 }
 GPU_FIELDS = {
-    "memory": Field("number", "GB (10^9 bytes) that CUDA reports to a program", required=True),
+    "memory": Field("number", "GB (10^9 bytes) that CUDA reports to a program", required=True, positive=True),
     "tflops": Field(
         "object",
         "peak of dense matrix multiplication in TFLOPS, by number format: bf16, fp8, fp4",
         required=True,
+        positive=True,
         of="number",
     ),
     "computeCapability": Field(
         "string", "CUDA compute capability, quoted", required=True, pattern=(r"\d+\.\d+", "a version such as '9.0'")
     ),
-    "nvlink": Field("integer", "GPUs that NVLink connects; 1 = none", required=True),
+    "nvlink": Field("integer", "GPUs that NVLink connects; 1 = none", required=True, positive=True),
     "precisions": Field("array", "values of `precision` that it supports for training", required=True, of="string"),
     "sources": Field("array", "sources of the numbers", required=True, of="string"),
 }
@@ -154,6 +157,11 @@ class Target:
     def path(self) -> Path:
         """Return the target's file."""
         return Path(self.document.path)
+
+    @property
+    def left_out(self) -> tuple[Launcher, ...]:
+        """Return the launchers of its list that are for other workload kinds."""
+        return tuple(each for each in self.offered if each not in self.launchers)
 
     @property
     def default_launcher(self) -> Launcher:

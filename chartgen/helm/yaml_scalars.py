@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 
@@ -17,6 +18,8 @@ _WORDS: dict[str, bool | float | None] = {
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|([1-9][0-9]*|0))")
 _BASES = (16, 2, 8, 10)
+# Text that YAML reads as one plain scalar, whatever its value.
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]*")
 _NUMERIC_START = frozenset("+-.0123456789")
 
 
@@ -38,6 +41,11 @@ def resolve_scalar(text: str) -> bool | int | float | str | None:
         return number
     real = float(digits) if _FLOAT.fullmatch(digits) else math.inf
     return real if math.isfinite(real) else text
+
+
+def text_scalar(text: str) -> str:
+    """Return a text as a YAML scalar that is read as text: in quotes where a plain one is a number or a switch."""
+    return text if _PLAIN.fullmatch(text) and resolve_scalar(text) == text else json.dumps(text)
 
 
 def _integer(match: re.Match[str]) -> int | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.kube.http import ClusterError, Streams, Transport
 from chartgen.kube.kinds import CRD, Kind, Object
+from chartgen.kube.permissions import Permission
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,12 +34,14 @@ class Cluster(Transport):
         server: Address of the API server.
         namespace: Namespace of the context.
         version: Kubernetes version of the server, such as v1.36.3.
+        unread: The permissions that `optional` reads lacked, each once.
     """
 
     def __init__(self, client: httpx2.Client, config: SingleConfig) -> None:
         super().__init__(client, config)
         self._kinds: dict[tuple[str, str], Kind] = {}
         self.namespace: str = config.namespace
+        self.unread: dict[Permission, None] = {}
         version = self._send("GET", "version").get("gitVersion")
         if not isinstance(version, str):
             raise self._stranger("GET version is answered without gitVersion")
@@ -48,6 +52,16 @@ class Cluster(Transport):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @contextmanager
+    def optional(self) -> Iterator[None]:
+        """Make reads optional: one without permission ends the block and is added to `unread`."""
+        try:
+            yield
+        except ClusterError as error:
+            if error.denied is None:
+                raise
+            self.unread[error.denied] = None
 
     def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
         """Return an object; None when it or its kind does not exist."""

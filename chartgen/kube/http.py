@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.values import to_json
 from chartgen.kube.kinds import Object
+from chartgen.kube.permissions import Permission, denied_permission
 
 if TYPE_CHECKING:
     import httpx2
@@ -31,11 +32,14 @@ class ClusterError(ChartgenError):
         problem: The server's message.
         status: HTTP status code, such as 404 or 409.
         resume: Where to continue an expired list (410); empty when the server does not report it.
+        denied: The permission that the caller lacks; None for any other reason.
     """
 
-    def __init__(self, problem: str | Problem, status: int, resume: str = "") -> None:
+    def __init__(
+        self, problem: str | Problem, status: int, resume: str = "", *, denied: Permission | None = None
+    ) -> None:
         super().__init__(problem)
-        self.status, self.resume = status, resume
+        self.status, self.resume, self.denied = status, resume, denied
 
 
 class Streams:
@@ -180,8 +184,10 @@ class Transport:
         except (ValueError, KeyError, TypeError, AttributeError):
             message = reply.text.strip()[:300] or reply.reason_phrase
         if reply.status_code in {401, 403}:
-            hint = "log in again, or ask for the permission"
-            return ClusterError(Problem(f"{self} refuses access: {message}", hint=hint), reply.status_code)
+            denied = denied_permission(message) if reply.status_code == 403 else None
+            hint = denied.fix if denied else "log in again, or ask for the permission"
+            problem = Problem(f"{self} refuses access: {message}", hint=hint)
+            return ClusterError(problem, reply.status_code, denied=denied)
         return ClusterError(f"{self} refused {method} {path}: {message}", reply.status_code, resume)
 
 

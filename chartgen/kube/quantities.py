@@ -20,6 +20,8 @@ _SUFFIXES = {
     **{suffix: Fraction(1000) ** power for power, suffix in enumerate("kMGTPE", 1)},
     **{f"{suffix}i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", 1)},
 }
+# A regular expression of the quantities that are an amount: not below 0.
+AMOUNT = rf"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{{1,3}}|{'|'.join(filter(None, _SUFFIXES))})?"
 
 
 @lru_cache(maxsize=4096)  # the pods of a large cluster repeat a few quantities thousands of times

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.kube import INSTANCE_LABEL, POD, TRAINING_RUNTIME, TRAINJOB, Cluster, Kind, Object
+from chartgen.kube import INSTANCE_LABEL, POD, TRAINING_RUNTIME, TRAINJOB, Cluster, ClusterError, Kind, Object
 from chartgen.kube.controllers import VOLCANO
 from chartgen.kube.run_kinds import API_KINDS, RUN_KINDS, kind_of, queue_of, run_kind, with_runtimes
 
@@ -18,11 +18,35 @@ _PROGRAM = "kubectl.kubernetes.io/default-container"
 _COMPONENT = "app.kubernetes.io/component"
 
 
-def find_runs(cluster: Cluster, release: str, namespace: str, *, deleting: bool = False) -> list[Object]:
-    """Return the release's own runs, without the Jobs of a JobSet; include runs in deletion if `deleting`."""
-    found = [
-        item for kind in API_KINDS if cluster.serves(kind) for item in _of_release(cluster, kind, release, namespace)
-    ]
+def find_runs(
+    cluster: Cluster,
+    release: str,
+    namespace: str,
+    *,
+    deleting: bool = False,
+    needed: Callable[[Kind], bool] = lambda _: True,
+) -> list[Object]:
+    """Return the release's own runs, without the Jobs of a JobSet.
+
+    Args:
+        cluster: The cluster of the release.
+        release: Its name.
+        namespace: Its namespace.
+        deleting: Include runs in deletion.
+        needed: Whether the caller needs a kind that the user may not list. Runs of the other kinds are missing then,
+            and `cluster.unread` contains the permission.
+
+    Raises:
+        ClusterError: The user may not list a needed kind.
+    """
+    found: list[Object] = []
+    for kind in filter(cluster.serves, API_KINDS):
+        try:
+            found += _of_release(cluster, kind, release, namespace)
+        except ClusterError as error:
+            if error.denied is None or needed(kind):
+                raise
+            cluster.unread[error.denied] = None
     runs = [item for item in found if not owners(item) and (deleting or "deletionTimestamp" not in item["metadata"])]
     if not any(run["kind"] == TRAINJOB.name for run in runs):
         return runs
@@ -60,6 +84,12 @@ def each_pod(
 def is_volcano(run: Object) -> bool:
     """Report whether a run is a Volcano Job, which has the same kind as a Kubernetes Job."""
     return kind_of(run).controller is VOLCANO
+
+
+def is_suspended(run: Object) -> bool:
+    """Report whether a run is suspended, by its queue or by a user."""
+    spec = run["spec"]
+    return bool(spec.get("suspend") or spec.get("runPolicy", {}).get("suspend"))
 
 
 def expected_pods(run: Object) -> int:

@@ -246,7 +246,7 @@ def _offered(presets: dict[str, list[Path]], chart: Chart) -> dict[str, list[Pat
     origin = origin_of(chart)
     if not isinstance(origin, Composed):
         return presets
-    others = {each.name for each in origin.target.offered} - {each.name for each in origin.target.launchers}
+    others = {each.name for each in origin.target.left_out}
     return {name: files for name, files in presets.items() if _launcher(files) not in others} if others else presets
 
 

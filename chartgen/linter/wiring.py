@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chartgen.findings import Complaint, Rule
@@ -34,11 +34,18 @@ def unique_objects(things: Sequence[Object]) -> Iterator[Wired]:
 
 
 def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
-    """A Service or workload selects pods of the release: a selector without pods fails without a message."""
+    """A Service or workload selects pods of the release: a selector without pods fails without a message.
+
+    What labels pods have that an operator makes for an object of the release is unknown: a selector with a label of the
+    operator's domain is not judged.
+    """
     templates = [template for thing in things for template in _templates(thing)]
+    domains = {domain for thing in things for domain in _domains(group_of(str(thing.get("apiVersion"))))}
     for index, thing in enumerate(things):
         at, wanted = _selector(thing)
         own = list(_templates(thing)) if thing.get("kind") != "Service" else templates
+        if _operated(wanted, domains):
+            continue
         if wanted and own and not any(_meets(labels, wanted) for labels, _ in own):
             told = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))
             yield Wired(index, Complaint(f"selects pods with {told}, which no pod of the release has", _LABELS, at))
@@ -92,6 +99,34 @@ def _selector(thing: Object) -> tuple[Keys, Object]:
         return ("spec", "selector"), selector
     labels = selector.get("matchLabels")
     return ("spec", "selector"), labels if isinstance(labels, dict) else {}
+
+
+def _domains(group: str) -> Iterator[str]:
+    """Yield the domains in which the operator of an API group labels pods; none for groups of Kubernetes itself."""
+    if "." not in group or group.endswith(_KUBERNETES):
+        return
+    yield from (group, *_LABEL_DOMAINS.get(group, ()))
+
+
+def _operated(wanted: Object, domains: Iterable[str]) -> bool:
+    """Report whether a selector has a label of an operator's domain, or of one above or below its API group."""
+    asked = {name.rpartition("/")[0] for name in wanted} - {"", "k8s.io", "kubernetes.io"}
+    return any(
+        label == domain or domain.endswith(f".{label}") or label.endswith(f".{domain}")
+        for label in asked
+        for domain in domains
+    )
+
+
+# Groups of Kubernetes itself; CRDs of its projects are in x-k8s.io.
+_KUBERNETES = (".kubernetes.io", ".k8s.io")
+# API groups whose operators label pods in a domain of another name: kubernetes-sigs/jobset v0.12.0,
+# api/jobset/v1alpha2/jobset_types.go; kubernetes-sigs/lws v0.10.0, README; a TrainJob makes a JobSet.
+_LABEL_DOMAINS = {
+    "jobset.x-k8s.io": ("jobset.sigs.k8s.io",),
+    "leaderworkerset.x-k8s.io": ("leaderworkerset.sigs.k8s.io",),
+    "trainer.kubeflow.org": ("jobset.sigs.k8s.io",),
+}
 
 
 def _meets(labels: Object, wanted: Object) -> bool:

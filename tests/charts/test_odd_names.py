@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from rendered import chart, container, one, rendered, rendered_setup, setup_chart
+from pathlib import Path
 
-from chartgen.checks import check
+import pytest
+from rendered import chart, container, one, rendered, rendered_setup, setup_chart, target
+
+from chartgen.checks import check, effective_values
+from chartgen.composer.assembly import compose
+from chartgen.composer.library import open_library
+from chartgen.composer.target import load_target
 from chartgen.errors import ChartgenError
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
@@ -52,3 +57,16 @@ def test_a_release_with_a_dot_has_names_without() -> None:
     values = load_values(set_values=["queue.name=q"])
     found = objects(render(chart(), "my.run", "ml", values.data))
     assert one("JobSet", found)["metadata"]["name"].startswith("my-run-gke-a3mega-")
+
+
+@pytest.mark.parametrize("name", ["8", "1e3", "0x10", "on", "2025-01-01"])
+def test_a_machine_type_that_yaml_reads_as_something_else(name: str, tmp_path: Path) -> None:
+    (tmp_path / "targets").mkdir()
+    text = target("onprem-p8000").path.read_text()
+    capacity = '{nvidia.com/gpu: "4", cpu: "8", memory: 1Ti}'
+    machine = f'machines:\n  "{name}":\n    gpus: 4\n    gpu: h100-80gb\n    capacity: {capacity}\n'
+    (tmp_path / "targets/odd.yaml").write_text(text.replace("machines:\n", machine, 1))
+    made = compose(load_target("odd", open_library((tmp_path,))))
+    assert effective_values(made, load_values())["machineType"] == name
+    found = objects(render(made, "release", "ml", load_values(set_values=["queue.name=q"]).data))
+    assert container(found)["resources"]["limits"]["nvidia.com/gpu"] == "4"

@@ -45,6 +45,13 @@ def containers(found: Objects) -> dict[str, dict[str, Any]]:
     return {name: each["spec"]["containers"][0] for name, each in templates(found).items()}
 
 
+@pytest.mark.parametrize("name", ["eks-p5", "onprem-p8000"])
+def test_a_site_file_with_launchers_of_other_kinds(name: str) -> None:
+    site = Path(__file__).parents[2] / f"values/site.{name}.example.yaml"
+    sets = ("launcher=nemo-rl", "network.transportCheck=off", MODEL)
+    assert one("RayJob", rendered(*sets, files=(site,), workload="rayjob", name=name))
+
+
 def test_what_kuberay_and_kueue_count_on() -> None:
     found = rayjob("topology.mode=required", "run.maxRestarts=2", "run.deadlineSeconds=7200", "ray.version=2.55.1")
     run = one("RayJob", found)

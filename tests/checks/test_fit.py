@@ -20,6 +20,7 @@ from chartgen.errors import ChartgenError
 from chartgen.helm.values import Values, load_values
 
 VALUES = Path(__file__).parents[2] / "values"
+CONFIG = "launchers.megatron-lm.config"
 
 
 def values_of(preset: str, *sets: str) -> Values:
@@ -174,3 +175,22 @@ def test_json_has_what_the_text_shows() -> None:
 def test_adapters_are_not_estimated() -> None:
     with pytest.raises(ChartgenError, match="mlperf-llama2-lora"):
         fitting("llama2-70b-lora", 8, name="onprem-p8000")
+
+
+@pytest.mark.parametrize(
+    "sets",
+    [
+        # the first stage has layers of its own number, which only some pipelines can leave to the others
+        (f"{CONFIG}.decoder-first-pipeline-num-layers=2", "model.layers=14"),
+        # several connections stop tensor and context parallelism
+        ("env.CUDA_DEVICE_MAX_CONNECTIONS=8",),
+    ],
+)
+def test_options_of_the_program_that_only_some_layouts_bear(sets: tuple[str, ...]) -> None:
+    small = ("launcher=megatron-lm", "model.name=gpt-126m", "batch.global=64", "nodes=2", *sets)
+    values = load_values(set_values=small)
+    found, job = fit(target(), values), Job(effective_values(chart(), values), target())
+    assert found
+    for layout in found:
+        said = judge(CHECKS, changed(job, layout.values))
+        assert [each for each in said if not each.key.startswith("storage.")] == []

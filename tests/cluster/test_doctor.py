@@ -41,6 +41,10 @@ HOOKS = Kind(
 )
 MUTATING = Kind(HOOKS.api_version, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False)
 engines = pytest.mark.engines
+FOREIGN = (
+    *("pytorchjobs.kubeflow.org", "jobs.batch.volcano.sh", "mpijobs.kubeflow.org", "trainjobs.trainer.kubeflow.org"),
+    *("rayjobs.ray.io", "jobs.batch"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -369,13 +373,16 @@ def test_a_caller_without_permissions(guest: Cluster) -> None:
         ("permissions", "fail", has(f"permission get list create update delete secrets {place}")),
         ("permissions", "fail", has(f"permission get create patch delete leases.coordination.k8s.io {place}")),
         ("permissions", "fail", has(f"permission patch delete jobsets.jobset.x-k8s.io {place}")),
+        # what may run under the release's name, though it is no JobSet
+        *(("permissions", "fail", has(f"permission list {name} {place}")) for name in FOREIGN),
+        ("permissions", "warn", has(f"permission list workloads.kueue.x-k8s.io {place}")),
         ("permissions", "warn", has(f"permission get list watch pods {place}")),
         ("permissions", "warn", has(f"permission get pods/log {place}")),
         ("permissions", "warn", has(f"permission list events {place}")),
     ]
     unread = {name: text for name, status, text in rows if text.startswith("not checked") and status == "warn"}
     assert unread["machines"] == has("permission list nodes")
-    assert unread["queue"] == has("permission get localqueues")
+    assert unread["queue"] == has(f"permission get localqueues.kueue.x-k8s.io {place}")
     assert unread["namespace"] == has("permission get namespaces")
     assert unread["pod-admission"] == has("permission create pods")
     assert unread["controllers"] == has("Kueue permission list deployments")
@@ -383,10 +390,9 @@ def test_a_caller_without_permissions(guest: Cluster) -> None:
     assert {name for name, status, _ in rows if status == "fail"} == {"permissions"}
     flavor = manifests.queue("ward", 32, SPACE)[1]
     ((word, text, fix),) = found(guest, "permissions", flavor)[2:3]
-    assert (word, text) == ("fail", has("permission get create patch delete resourceflavors.kueue.x-k8s.io"))
-    assert fix == (
-        has("create chartgen-resourceflavors --verb=get,create,patch,delete --resource=resourceflavors.kueue.x-k8s.io")
-    )
+    assert (word, text) == ("fail", has("permission get list create patch delete resourceflavors.kueue.x-k8s.io"))
+    name = "resourceflavors.kueue.x-k8s.io"
+    assert fix == has(f"create chartgen-resourceflavors --verb=get,list,create,patch,delete --resource={name}")
 
 
 # -- what earlier commands left

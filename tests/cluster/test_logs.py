@@ -279,6 +279,54 @@ def test_a_pod_of_another_task_is_no_replacement(kubelet: Kubelet, started: Any,
     assert following.said == []
 
 
+@pytest.mark.engines
+@pytest.mark.parametrize("numbered", [True, False])
+def test_pods_that_end_without_a_line_end_it(
+    numbered: bool, kubelet: Kubelet, started: Any, plane: ControlPlane
+) -> None:
+    """Pods without numbers, such as Ray's workers, are not replacements of each other."""
+    name = f"silent-{numbered}".lower()
+    run = manifests.job(name, 2, pool="talk")
+    run["spec"]["completionMode"] = "Indexed" if numbered else "NonIndexed"
+    started(run)
+    first, second = running_pods(plane.cluster, name)
+    following = Following(plane.cluster, name, rank="all")
+    kubelet.end(first)
+    end_container(plane.cluster, first, code=0)
+    kubelet.write(second, "line")
+    wait_for(lambda: following.lines, what="the line", timeout=180)
+    kubelet.end(second)
+    end_container(plane.cluster, second, code=0)
+    following.ends()
+    assert following.said == []
+    (line,) = following.lines
+    assert line.endswith("] line")
+
+
+@pytest.mark.engines
+def test_pods_without_numbers_have_one_follower_each(kubelet: Kubelet, started: Any, plane: ControlPlane) -> None:
+    run = manifests.job("unnumbered", 2, pool="talk")
+    run["spec"] |= {"completionMode": "NonIndexed", "backoffLimit": 4}
+    run["spec"].pop("podFailurePolicy", None)
+    started(run)
+    old = set(running_pods(plane.cluster, "unnumbered"))
+    following = Following(plane.cluster, "unnumbered", rank="all")
+    for pod in old:
+        kubelet.end(pod)
+        end_container(plane.cluster, pod)
+
+    def replaced() -> bool:
+        return len(set(running_pods(plane.cluster, "unnumbered")) - old) == len(following.said) == 2
+
+    wait_for(replaced, what="two replacements", timeout=180)
+    new = set(running_pods(plane.cluster, "unnumbered")) - old
+    assert {text.split()[1] for text in following.said} == new
+    for pod in new:
+        kubelet.end(pod)
+        end_container(plane.cluster, pod, code=0)
+    following.ends()
+
+
 def task(name: str, component: str, *, release: str = "") -> Object:
     """A Job of one pod without a number, with a task of chartgen's charts."""
     made = manifests.job(release or name, 1, pool="talk")

@@ -106,7 +106,6 @@ def of_other_kinds(target: Target, runs: list[Run]) -> Iterator[tuple[Run, Chart
         run = replace(least, release=f"{least.release}-{kind}")
         if kind == "rayjob":
             values = load_values([VALUES / f"site.{target.name}.example.yaml"], set_values=ray)
-            values.data.pop("launchers", None)  # of programs that this kind's chart does not have
             run = replace(run, values=values)
         yield run, compose(target, kind)
 

@@ -18,6 +18,7 @@ import manifests
 import pytest
 from answers import answer
 from facts import has
+from guests import allow, log_in, rule
 from kubelet import Kubelet, end_container, kubelet_of, lose_machine, pod_names
 from mini_charts import CHART_YAML
 from proxy import Answer, faults_of
@@ -278,19 +279,8 @@ def test_words_of_the_scheduler(said: str, why: str) -> None:
 
 
 def test_a_user_who_may_read_only_the_namespace(run: Any, machines: ControlPlane, tmp_path: Path) -> None:
-    rules = [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["get", "list"]}]
-    place = {"namespace": "default", "name": "told-reader"}
-    subject = {"kind": "ServiceAccount", **place}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "told-reader"}
-    rbac = {"apiVersion": "rbac.authorization.k8s.io/v1", "metadata": place}
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": place}
-    binding = {**rbac, "kind": "RoleBinding", "roleRef": role, "subjects": [subject]}
-    machines.cluster.apply([account, {**rbac, "kind": "Role", "rules": rules}, binding])
-    request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-    path = "api/v1/namespaces/default/serviceaccounts/told-reader/token"
-    config = json.loads(machines.kubeconfig.read_text())
-    config["users"][0]["user"]["token"] = machines.cluster._send("POST", path, None, request)["status"]["token"]
-    (tmp_path / "config").write_text(json.dumps(config))
+    allow(machines, "default", "told-reader", [rule("*", "*", verbs="get,list")])
+    config = log_in(machines, "default", "told-reader", tmp_path / "config")
     item = manifests.job("own", 1, pool=POOL)
     item["spec"]["template"]["spec"]["tolerations"] = []
     cause(machines, run(item), "1 pod ")
@@ -300,7 +290,7 @@ def test_a_user_who_may_read_only_the_namespace(run: Any, machines: ControlPlane
         run(manifests.jobset("own-queued", 1, queue="told-small", pool=POOL)),
         "queue told-small: ClusterQueue",
     )
-    with connect(kubeconfig=tmp_path / "config") as cluster:
+    with connect(kubeconfig=config) as cluster:
         (found,) = read(cluster, "own").causes
         assert found.message.endswith("have a taint that the pods do not tolerate")
         (found,) = read(cluster, "own-queued").causes

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from userlib import library
 
+from chartgen.checks import check_values
 from chartgen.composer.assembly import compose, compose_setup
 from chartgen.composer.library import open_library
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.composer.target import load_target
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
+from chartgen.helm.values import load_values
+
+SITES = Path(__file__).parents[2] / "values"
 
 
 def queues(chart: Chart | None) -> set[str]:
@@ -57,3 +62,19 @@ def test_a_kind_with_launchers_of_its_own_has_a_setup_chart_that_takes_their_val
     assert setup is not None
     assert setup.name == "eks-p5-rayjob-setup"
     assert '"nemo-rl"' in setup.files["values.schema.json"]
+
+
+# of oke-h100, a fragment is for other kinds
+TARGETS = [name for name in open_library(()).names("target") if name != "oke-h100"]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_one_site_file_is_for_the_charts_of_all_kinds(name: str) -> None:
+    target = load_target(name)
+    for kind, launcher in (("rayjob", "nemo-rl"), (None, "")):
+        chart, sets = compose(target, kind), [f"launcher={launcher}"] if launcher else []
+        others = json.dumps({"megatron-lm": {"image": "r/a:1"}, "nemo-rl": {"image": "r/b:1"}})
+        values = load_values([SITES / f"site.{name}.example.yaml"], set_values=sets, set_json=[f"launchers={others}"])
+        assert check_values(chart, values) == []
+        (problem,) = check_values(chart, load_values(set_values=[*sets, "launchers.megatron-ml.image=a"]))
+        assert "megatron-ml" in problem.message

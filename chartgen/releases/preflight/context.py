@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,10 +16,6 @@ from chartgen.kube.workloads import find_runs, outcome
 from chartgen.releases.history import Record, read_records
 
 T = TypeVar("T")
-
-# The API server's message for missing permissions (k8s.io/apiserver, pkg/endpoints/handlers/responsewriters/errors.go);
-# the rejection of an admission webhook has the same status code but another text.
-_DENIED = re.compile(r'cannot (?P<verb>\w+) resource "(?P<resource>[^"]+)"')
 
 
 @dataclass(frozen=True)
@@ -115,15 +110,9 @@ class PreflightContext:
         try:
             return self.cluster.create(kind, {**item, "metadata": metadata}, dry_run=True)
         except ClusterError as error:
-            if denied(error):
+            if error.denied:
                 raise
             return error
-
-
-def denied(error: ClusterError) -> str:
-    """Return the missing permission, such as `list nodes`; empty for any other error."""
-    match = _DENIED.search(str(error)) if error.status == 403 else None
-    return f"{match['verb']} {match['resource']}" if match else ""
 
 
 def read_if_allowed(read: Callable[[], T]) -> T | None:
@@ -131,7 +120,7 @@ def read_if_allowed(read: Callable[[], T]) -> T | None:
     try:
         return read()
     except ClusterError as error:
-        if denied(error):
+        if error.denied:
             return None
         raise
 

@@ -24,7 +24,7 @@ from chartgen.releases.preflight import (
     versions,
     volcano,
 )
-from chartgen.releases.preflight.context import PreflightContext, denied
+from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.result import Diagnosis, warned
 
 Check: TypeAlias = "Callable[[PreflightContext], Iterator[Diagnosis]]"
@@ -119,12 +119,10 @@ def _run(check: Check, context: PreflightContext) -> Iterator[Diagnosis]:
     try:
         yield from check(context)
     except ClusterError as error:
-        what = denied(error)
-        if not what:
+        if error.denied is None:
             raise
-        verb, _, resource = what.partition(" ")
-        fix = f"ask for it (kubectl auth can-i {verb} {resource}), or run chartgen doctor as an account that may"
-        yield warned(f"not checked: no permission to {what}", fix)
+        fix = f"{error.denied.fix}; or run chartgen doctor as an account that may"
+        yield warned(f"not checked: {error.denied.missing.message}", fix)
 
 
 def _id(check: Check) -> str:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
-from chartgen.kube import LEASE, Cluster, Kind
+from chartgen.kube import LEASE, POD_GROUP, WORKLOAD, WORKLOAD_V1BETA1, Cluster, Kind
+from chartgen.kube.controllers import group_of
+from chartgen.kube.permissions import Permission
+from chartgen.kube.run_kinds import API_KINDS
+from chartgen.kube.workloads import is_volcano
 from chartgen.releases.history import storage_kind
 from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
@@ -15,7 +20,9 @@ from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 _RULES = Kind("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False)
 _ACCESS = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
 # Verbs of Helm for the objects of a chart (pkg/kube), and for its own records (pkg/storage/driver).
-_MANAGED = ("get", "create", "patch", "delete")
+_HELD = ("get", "create", "patch", "delete")
+# With that of the clean-up, which looks for what earlier revisions left.
+_MANAGED = ("get", "list", "create", "patch", "delete")
 _RECORDS = ("get", "list", "create", "update", "delete")
 # Permissions of status, logs and wait.
 _FOLLOWED = (("pods", ("get", "list", "watch")), ("pods/log", ("get",)), ("events", ("list",)))
@@ -38,9 +45,6 @@ class Need:
     verbs: tuple[str, ...]
     namespaced: bool = True
     essential: bool = True
-
-    def __str__(self) -> str:
-        return f"{self.resource}.{self.group}" if self.group else self.resource
 
 
 @dataclass(frozen=True)
@@ -97,20 +101,35 @@ def permissions(context: PreflightContext) -> Iterator[Diagnosis]:
 def _needs(context: PreflightContext) -> Iterator[Need]:
     store = storage_kind()
     yield Need("", store.plural, _RECORDS)
-    yield Need(LEASE.api_version.partition("/")[0], LEASE.plural, _MANAGED)
+    yield Need(LEASE.api_version.partition("/")[0], LEASE.plural, _HELD)
     kinds = {(item["apiVersion"], item["kind"]) for item in context.objects}
     for api_version, name in sorted(kinds):
         if context.cluster.serves(Kind(api_version, name, plural="")):
             kind = context.cluster.kind(api_version, name)
             yield Need(api_version.rpartition("/")[0], kind.plural, _MANAGED, kind.namespaced)
+    for kind in API_KINDS:  # a release may have left a run of another kind, so each command looks for all
+        if (kind.api_version, kind.name) not in kinds and context.cluster.serves(kind):
+            yield _need(kind, "list")
+    yield from _queues(context)
     for resource, verbs in _FOLLOWED:
         yield Need("", resource, verbs, essential=False)
 
 
+def _queues(context: PreflightContext) -> Iterator[Need]:
+    """Yield what status reads of the queue of a run, or of any queue of the cluster."""
+    run = context.run
+    if run is None or context.queue:
+        served = filter(context.cluster.serves, (WORKLOAD, WORKLOAD_V1BETA1))
+        yield from (_need(kind, "list", essential=False) for kind in islice(served, 1))
+    if (run is None or is_volcano(run)) and context.cluster.serves(POD_GROUP):
+        yield _need(POD_GROUP, "get", essential=False)
+
+
+def _need(kind: Kind, verb: str, *, essential: bool = True) -> Need:
+    return Need(group_of(kind.api_version), kind.plural, (verb,), kind.namespaced, essential)
+
+
 def _missing(context: PreflightContext, need: Need, verbs: list[str]) -> Diagnosis:
-    place = f" in namespace {context.namespace}" if need.namespaced else ""
-    text = f"no permission to {', '.join(verbs)} {need}{place}"
-    role = f"--namespace {context.namespace} create role" if need.namespaced else "create clusterrole"
-    name = f"chartgen-{need.resource.replace('/', '-')}"
-    fix = f"ask for it: kubectl {role} {name} --verb={','.join(verbs)} --resource={need}, and a binding to you"
-    return failed(text, fix) if need.essential else warned(text, fix)
+    place = context.namespace if need.namespaced else ""
+    lacked = Permission(tuple(verbs), need.group, need.resource, place)
+    return (failed if need.essential else warned)(lacked.missing.message, lacked.fix)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime, timedelta
 
 from chartgen.errors import ChartgenError, MissingToolError
@@ -57,6 +57,36 @@ class Seen:
         self._recent[key] += 1
 
 
+class Shared:
+    """What the followers of one run share.
+
+    Pods without numbers, such as Ray's workers, are all alike: any new one replaces any that has
+    ended, so that each has one follower at most.
+
+    Args:
+        pods: The uids of the pods without numbers at the start, which replace no other.
+        progress: Receives a line when the connection is lost and when a pod is replaced.
+
+    Attributes:
+        progress: The same.
+        stop: Event that ends the followers.
+        streams: Closed by the caller at the end, so that no read blocks.
+    """
+
+    def __init__(self, pods: Iterable[str], progress: Progress) -> None:
+        self.progress, self.stop, self.streams = progress, threading.Event(), Streams()
+        self._lock, self._taken = threading.Lock(), set(pods)
+
+    def take(self, pod: Member) -> bool:
+        """Take a pod as a replacement; return False when it cannot be one."""
+        if pod.index is not None:
+            return True
+        with self._lock:
+            is_new = pod.uid not in self._taken
+            self._taken.add(pod.uid)
+            return is_new
+
+
 class Follower:
     """Follows the log of one pod and of the pods that replace it.
 
@@ -65,25 +95,13 @@ class Follower:
         release: Its release.
         pod: The first pod.
         namespace: Its namespace.
-        progress: Receives a line when the connection is lost and when a pod is replaced.
-        stop: Event that ends the follower.
-        streams: Closed by the caller at the end, so that no read blocks.
+        shared: What it shares with the other followers of the run.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        release: str,
-        pod: Member,
-        namespace: str,
-        *,
-        progress: Progress,
-        stop: threading.Event,
-        streams: Streams,
-    ) -> None:
+    def __init__(self, cluster: Cluster, release: str, pod: Member, namespace: str, shared: Shared) -> None:
         self._cluster, self._release, self._namespace = cluster, release, namespace
-        self._pod, self._progress, self._stop, self._streams = pod, progress, stop, streams
-        self._seen = Seen()
+        self._pod, self._shared, self._seen = pod, shared, Seen()
+        self._progress, self._stop, self._streams = shared.progress, shared.stop, shared.streams
         self._lost = self._complete = False
         self._unreadable = ""  # why the pod has no log, now or ever
         self._done = ""  # uid of the pod whose log is complete
@@ -136,12 +154,16 @@ class Follower:
         if found and found["metadata"]["uid"] == self._pod.uid != self._done:
             return member(found)
         for each in map(member, each_pod(self._cluster, self._release, self._namespace, dict(self._pod.place))):
-            if each.uid != self._pod.uid and each.machine:
+            if each.uid != self._pod.uid and each.machine and self._shared.take(each):
                 return each
         return None
 
     def _run_has_ended(self) -> bool:
-        return all(outcome(run) for run in find_runs(self._cluster, self._release, self._namespace))
+        runs = find_runs(self._cluster, self._release, self._namespace, needed=lambda _: False)
+        if not runs:
+            for each in self._cluster.unread:  # its run may be of such a kind
+                self._progress(f"whether the run has ended is unknown: {each.missing}")
+        return all(map(outcome, runs))
 
     def _read(self, options: dict[str, str | int]) -> Iterator[str]:
         """Yield the new lines of the current pod's log."""

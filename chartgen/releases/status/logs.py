@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.kube import Cluster, ClusterError, Streams
+from chartgen.kube import Cluster, ClusterError
 from chartgen.programs import Progress
-from chartgen.releases.status.follow import Follower
+from chartgen.releases.status.follow import Follower, Shared
 from chartgen.releases.status.members import each_member, pod_log, since_option
 from chartgen.releases.status.ranks import Source, choose
 
@@ -96,18 +96,21 @@ def follow_logs(
         problem = f"{len(sources)} pods are too many to follow at once, {_MOST_FOLLOWED} is the most"
         raise ChartgenError(Problem(problem, hint="choose one with --rank or --machine"))
     lines: queue.Queue[str | BaseException | None] = queue.Queue(maxsize=_BACKLOG)
-    stop, streams = threading.Event(), Streams()
+    # the list of a large run takes seconds, and numbered pods do without
+    is_listed = any(source.member.index is None for source in sources)
+    pods = [member.uid for member, _ in each_member(cluster, release, namespace)] if is_listed else []
+    shared = Shared(pods, progress)
 
     def put(item: str | BaseException | None) -> bool:
         """Queue an item; return False once the reader has stopped."""
-        while not stop.is_set():
+        while not shared.stop.is_set():
             with suppress(queue.Full):
                 lines.put(item, timeout=_TURN)
                 return True
         return False
 
     def collect(source: Source) -> None:
-        follower = Follower(cluster, release, source.member, namespace, progress=progress, stop=stop, streams=streams)
+        follower = Follower(cluster, release, source.member, namespace, shared)
         try:
             for line in follower.lines(since=since, tail=tail, shows=source.shows):
                 if not put(prefixed(source, line, sources)):
@@ -122,8 +125,8 @@ def follow_logs(
     try:
         yield from _until_all_ended(lines, len(sources))
     finally:
-        stop.set()
-        streams.cut()
+        shared.stop.set()
+        shared.streams.cut()
         for thread in threads:
             thread.join(_FAREWELL)
 

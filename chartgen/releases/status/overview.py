@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from chartgen.kube import Cluster
+from chartgen.errors import Problem
+from chartgen.kube import Cluster, ClusterError
 from chartgen.releases.history import find_latest, read_record
 from chartgen.releases.status.readout import Readout, read
 from chartgen.releases.status.text import since
@@ -20,21 +21,29 @@ _LEAST = 24  # columns for the progress, without which a table says little
 _FIRST_TO_GO = ("chart", "GPU-hours", "machines", "cost", "namespace", "for")
 
 
-def read_all(cluster: Cluster, namespace: str = "") -> Iterator[Readout]:
+def read_all(cluster: Cluster, namespace: str = "", *, refused: Callable[[Problem], None]) -> Iterator[Readout]:
     """Yield the state of each release whose chart chartgen composed for runs, by namespace and name.
 
     Args:
         cluster: The cluster.
         namespace: The namespace; empty for all.
+        refused: Receives the problem of each release that the user may not read, which is left out.
 
     Raises:
-        ClusterError: The cluster denies read access.
+        ClusterError: The cluster denies access to Helm's records.
         ChartgenError: An object in Helm's store is not a record of Helm.
     """
     records = map(read_record, find_latest(cluster, namespace))
     for record in sorted(records, key=lambda record: (record.namespace, record.name)):
         if record.target and not record.setup:
-            yield read(cluster, record.name, record.namespace)
+            try:
+                yield read(cluster, record.name, record.namespace)
+            except ClusterError as error:
+                if error.denied is None:
+                    raise
+                text = f"release {record.name} in namespace {record.namespace} cannot be read"
+                missing = error.denied.missing
+                refused(Problem(f"{text}: {missing.message}", hint=missing.hint))
 
 
 @dataclass(frozen=True)

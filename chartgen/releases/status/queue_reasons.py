@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from chartgen.errors import Problem
 from chartgen.kube import CLUSTER_QUEUE, LOCAL_QUEUE, Cluster, ClusterError, Object
-from chartgen.kube.workloads import is_volcano
+from chartgen.kube.permissions import Permission
+from chartgen.kube.run_kinds import queue_of
+from chartgen.kube.workloads import is_suspended, is_volcano
 from chartgen.releases.status.messages import LONGEST, Wording, reword
 from chartgen.releases.status.queue import find_workloads, why_volcano_waits
 
@@ -78,16 +80,29 @@ _VOLCANO = (
 def why_queued(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Problem]:
     """Return why queues do not admit runs; empty when they are admitted or do not use a queue."""
     runs = list(runs)
-    causes = [
-        cause
-        for run, own, before in find_workloads(cluster, runs, namespace)
-        for cause in _kueue(run, own, before, cluster)
-    ]
+    try:
+        causes = [
+            cause
+            for run, own, before in find_workloads(cluster, runs, namespace)
+            for cause in _kueue(run, own, before, cluster)
+        ]
+    except ClusterError as error:
+        if error.denied is None:
+            raise
+        cluster.unread[error.denied] = None
+        causes = [_unread(run, error.denied) for run in runs if is_suspended(run) and queue_of(run)]
     for run in filter(is_volcano, runs):
-        for text in why_volcano_waits(cluster, run, namespace):
-            hints = [cause.hint for cause in reword(text, _VOLCANO)]
-            causes.append(Problem(text, hint=hints[0] if hints else ""))
+        with cluster.optional():
+            for text in why_volcano_waits(cluster, run, namespace):
+                hints = [cause.hint for cause in reword(text, _VOLCANO)]
+                causes.append(Problem(text, hint=hints[0] if hints else ""))
     return causes
+
+
+def _unread(run: Object, permission: Permission) -> Problem:
+    """Return the problem of a suspended run whose queue the user may not ask."""
+    text = f"queue {queue_of(run)} has not admitted it, for a reason that is unknown: {permission.missing.message}"
+    return Problem(text, hint=permission.fix)
 
 
 def _kueue(run: Object, workload: Object | None, before: int, cluster: Cluster) -> Iterator[Problem]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
 
 from chartgen.errors import MissingToolError, Problem
-from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Object
+from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.kube.manifest_walk import title
-from chartgen.kube.run_kinds import kind_of
-from chartgen.kube.workloads import expected_pods, find_runs, outcome, why_failed
+from chartgen.kube.run_kinds import kind_of, run_kind
+from chartgen.kube.workloads import expected_pods, find_runs, is_suspended, outcome, why_failed
 from chartgen.releases.history import Record, read_records, read_time
 from chartgen.releases.status.events import events_of, run_warnings
 from chartgen.releases.status.failure import Failure, find_failure, find_loss, restarts
@@ -54,6 +55,8 @@ class Readout:
         progress: Step and speed, when the log shows them.
         causes: Reasons for the wait, and anomalies.
         failure: The failure, or the cause of a restart.
+        unread: What the user may not read and is therefore unknown: kinds of runs that the release does not contain,
+            events, or the queue.
     """
 
     release: str
@@ -73,6 +76,7 @@ class Readout:
     progress: str = ""
     causes: tuple[Problem, ...] = ()
     failure: Failure | None = None
+    unread: tuple[Problem, ...] = ()
 
     @property
     def ended(self) -> bool:
@@ -140,13 +144,18 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
         namespace: Its namespace; default the context's.
 
     Raises:
-        ClusterError: The cluster denies read access.
+        ClusterError: The cluster denies access to Helm's records, the release's own kind of run, or its pods.
         MissingToolError: The cluster does not answer.
     """
-    namespace = namespace or cluster.namespace
+    cluster.unread.clear()
+    readout = _read(cluster, release, namespace or cluster.namespace)
+    return replace(readout, unread=tuple(permission.missing for permission in cluster.unread))
+
+
+def _read(cluster: Cluster, release: str, namespace: str) -> Readout:
     records = read_records(cluster, release, namespace)
     record = records[-1] if records else None
-    found = find_runs(cluster, release, namespace, deleting=True)
+    found = find_runs(cluster, release, namespace, deleting=True, needed=partial(_contains, record))
     runs = [run for run in found if "deletionTimestamp" not in run["metadata"]]
     revision = revision_of(record) if record else None
     odd = record_causes(record, runs) if record else ()
@@ -183,6 +192,12 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
         causes=(*odd, *reasons),
         failure=failure,
     )
+
+
+def _contains(record: Record | None, kind: Kind) -> bool:
+    """Report whether a revision contains a run of a kind."""
+    own = map(run_kind, record.objects if record else ())
+    return any(each.kind == kind for each in own if each)
 
 
 def look(cluster: Cluster, release: str, *, namespace: str = "", seconds: float = 0.0) -> Verdict:
@@ -252,9 +267,7 @@ def _judge(
 
 def _suspended(runs: Sequence[Object]) -> Iterator[Problem]:
     for run in runs:
-        spec = run["spec"]
-        stopped = spec.get("suspend") or spec.get("runPolicy", {}).get("suspend")
-        if stopped and QUEUE_LABEL not in run["metadata"].get("labels", {}):
+        if is_suspended(run) and QUEUE_LABEL not in run["metadata"].get("labels", {}):
             text = f"{run['kind']} {run['metadata']['name']} is suspended, and no queue will start it"
             yield Problem(text, hint="set `queue.name`, or see who suspended it")
 

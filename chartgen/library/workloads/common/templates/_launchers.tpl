@@ -1,7 +1,7 @@
 {{/* Launchers: what each does, starts and can train in. */}}
 {{- define "<%= chart %>.launchers" -}}
 <% for launcher in target.launchers %>
-<%= launcher.name %>:
+<%= launcher.name | scalar %>:
   task: <%= launcher.task %>
   processes: <%= launcher.processes %>
   program: <%= launcher.program | quoted %>

@@ -1,9 +1,9 @@
 {{/* Machine types: what one machine of each offers. */}}
 {{- define "<%= chart %>.machines" -}}
 <% for machine in target.machines.values() %>
-<%= machine.name %>:
+<%= machine.name | scalar %>:
   gpus: <%= machine.gpus %>
-  gpu: <%= machine.gpu %>
+  gpu: <%= machine.gpu | scalar %>
   capacity: <%= machine.capacity | quoted %>
 <% if machine.fabric %>
   fabric: <%= machine.fabric | quoted %>

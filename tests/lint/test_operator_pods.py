@@ -1,0 +1,48 @@
+"""Services of pods that an operator makes, which no template of the chart describes, beside those of nobody's pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from chartgen.kube import Object
+from chartgen.linter.wiring import selectors_match_pods
+
+POD = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "main", "image": "r/a:1"}]}}
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"template": POD}}
+# The labels: ray-project/kuberay v1.6.2, ray-operator/controllers/ray/common/pod.go; kubeflow/training-operator v1.9.4,
+# pkg/apis/kubeflow.org/v1/common_types.go; kubernetes-sigs/jobset v0.12.0, api/jobset/v1alpha2/jobset_types.go;
+# CloudNativePG 1.29, Labels and annotations.
+OPERATORS = {
+    "RayCluster": ("ray.io/v1", {"ray.io/node-type": "head", "app.kubernetes.io/name": "kuberay"}),
+    "MPIJob": ("kubeflow.org/v2beta1", {"training.kubeflow.org/job-role": "launcher", "app": "mine"}),
+    "PyTorchJob": ("kubeflow.org/v1", {"training.kubeflow.org/replica-type": "master", "job": "mine"}),
+    "JobSet": ("jobset.x-k8s.io/v1alpha2", {"jobset.sigs.k8s.io/jobset-name": "mine", "tier": "mine"}),
+    "TrainJob": ("trainer.kubeflow.org/v1alpha1", {"jobset.sigs.k8s.io/jobset-name": "mine", "tier": "mine"}),
+    "Job": ("batch.volcano.sh/v1alpha1", {"volcano.sh/job-name": "mine", "tier": "mine"}),
+    "Cluster": ("postgresql.cnpg.io/v1", {"cnpg.io/cluster": "db", "cnpg.io/instanceRole": "primary"}),
+}
+
+
+def reported(selector: dict[str, str], *others: Object) -> bool:
+    spec: dict[str, Any] = {"selector": selector, "ports": [{"port": 80}]}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "mine"}, "spec": spec}
+    return bool(list(selectors_match_pods([service, DEPLOYMENT, *others])))
+
+
+@pytest.mark.parametrize("kind", OPERATORS)
+def test_a_service_of_pods_that_an_operator_makes(kind: str) -> None:
+    api_version, labels = OPERATORS[kind]
+    made: Object = {"apiVersion": api_version, "kind": kind, "metadata": {"name": "mine"}, "spec": {}}
+    assert not reported(labels, made)
+    # the operator of another object makes no such pods
+    other = {**made, "apiVersion": "example.com/v1", "kind": "Thing"}
+    assert reported(labels | {"tier": "mine"}, other)
+    # nor does an operator make pods with labels of nobody's domain alone
+    assert reported({"tier": "mine"}, made)
+
+
+def test_groups_of_kubernetes_own_are_no_operators() -> None:
+    ingress: Object = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "a"}}
+    assert reported({"app.kubernetes.io/name": "mine", "k8s.io/part": "mine"}, ingress)
