@@ -35,8 +35,11 @@ class Field:
         enum: The allowed words, if they are few.
         pattern: A regular expression that a text must match as a whole, and what it allows; with `of` for each text.
         of: Type name of a list's items or a map's values; empty = anything.
-        items: The keys of each value of an object whose keys are free, such as the machines of a target.
+        items: The keys of each item of a list, or of each value of an object whose keys are free, such as the machines
+            of a target.
         keys: The keys of an object.
+        names: As `pattern`, for each key of an object whose keys are free.
+        minimum: The least that a whole number may be.
     """
 
     type: str
@@ -47,6 +50,8 @@ class Field:
     of: str = ""
     items: Mapping[str, Field] | None = None
     keys: Mapping[str, Field] | None = None
+    names: tuple[str, str] | None = None
+    minimum: int | None = None
 
 
 def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, dict[str, Plain]]:
@@ -81,8 +86,12 @@ def _field_schema(field: Field) -> dict[str, object]:
     if field.enum:
         schema["enum"] = list(field.enum)
     text = {"pattern": f"^{field.pattern[0]}$"} if field.pattern else {}
+    if field.minimum is not None:
+        schema["minimum"] = field.minimum
+    if field.names:
+        schema["propertyNames"] = {"pattern": f"^{field.names[0]}$"}
     if field.items:
-        schema["additionalProperties"] = _object_schema(field.items)
+        schema["items" if field.type == "array" else "additionalProperties"] = _object_schema(field.items)
     if field.keys:
         schema |= _object_schema(field.keys)
     if field.of:
@@ -117,6 +126,8 @@ def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> It
         yield document.problem(f"unknown {dotted(at)} {value!r}", at, did_you_mean(str(value), field.enum))
     elif not field.of and (problem := _mismatch(document, value, field, at)):
         yield problem
+    elif isinstance(value, int) and field.minimum is not None and value < field.minimum:
+        yield document.problem(f"{dotted(at)} must be {field.minimum} or more, not {value}", at)
     elif field.required and value in ("", [], {}):
         yield document.problem(f"{dotted(at)} must not be empty", at)
     children: list[tuple[str | int, Plain]] = []
@@ -131,6 +142,8 @@ def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> It
 
 
 def _check_child(document: Document, child: Plain, field: Field, at: Keys) -> Iterator[Problem]:
+    if field.names and not re.fullmatch(field.names[0], str(at[-1])):
+        yield document.problem(f"{str(at[-1])!r} must be {field.names[1]}", at)
     if field.items is not None:
         if isinstance(child, dict):
             yield from check_fields(document, child, field.items, at)

@@ -19,27 +19,50 @@ from chartgen.kube.node_pool import INDEX
 if TYPE_CHECKING:
     from chartgen.data.gpus import Gpu
 
+# k8s.io/apimachinery, pkg/util/validation/validation.go (names of labels, taints and resources; values of labels) and
+# pkg/api/resource/quantity.go
+_NAME = (
+    r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?",
+    "a name of Kubernetes, such as example.com/gpu",
+)
+_QUANTITY = (r"[0-9]+(\.[0-9]*)?([numkMGTPE]|[KMGTPE]i|[eE][-+]?[0-9]+)?", "a quantity such as '8', 500m or 1900Gi")
+_VALUE = r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
+_LABEL = _VALUE.replace("[A-Za-z0-9]", rf"([A-Za-z0-9]|{INDEX})").replace(
+    "[-A-Za-z0-9_.]", rf"([-A-Za-z0-9_.]|{INDEX})"
+)
+TAINT_FIELDS = {
+    "key": Field("string", "name of the taint", required=True, pattern=_NAME),
+    "value": Field("string", "value of the taint", pattern=(_VALUE, "text of letters, digits, '-', '_' and '.'")),
+    "effect": Field(
+        "string",
+        "what it does to pods that do not tolerate it",
+        required=True,
+        enum=("NoSchedule", "PreferNoSchedule", "NoExecute"),
+    ),
+}
 MACHINE_FIELDS = {
-    "gpus": Field("integer", "GPUs of one machine", required=True),
+    "gpus": Field("integer", "GPUs of one machine", required=True, minimum=1),
     "gpu": Field("string", "GPU model, such as h100-80gb: one that chartgen knows, or one of `gpus`", required=True),
     "capacity": Field(
         "object",
         "what a node of this type offers: resource name -> quantity, quoted; for the queue, rules and rehearsals",
         required=True,
         of="string",
+        pattern=_QUANTITY,
+        names=_NAME,
     ),
     "labels": Field(
         "object",
         "labels of such a node beyond the instance type, for rehearsals; `{index}` in a value is the machine's"
         " number, `{index//4}` the number of its group of 4, `kubernetes.io/arch: arm64` replaces amd64",
         of="string",
-        pattern=(rf"([^{{}}]|{INDEX})*", "text with no braces but {index} and {index//N}, N a number from 1"),
+        pattern=(_LABEL, "text of letters, digits, '-', '_', '.', {index} and {index//N}, N a number from 1"),
+        names=_NAME,
     ),
     "taints": Field(
         "array",
-        "taints of such a node, each with key, value and effect, for rehearsals; a fragment's tolerations.yaml must"
-        " tolerate them",
-        of="object",
+        "taints of such a node, for rehearsals; a fragment's tolerations.yaml must tolerate them",
+        items=TAINT_FIELDS,
     ),
     "fabric": Field(
         "object",
