@@ -200,6 +200,12 @@ STEP_RULES = (
         severity="warning",
     ),
     Rule(
+        "values-exist",
+        "A template of a user's fragment reads a value that the chart does not have, or a key of `fabric` that no "
+        "machine type has: it prints nothing there, and Helm reports nothing.",
+        "correct the name, or declare the value in values.yaml of the fragment",
+    ),
+    Rule(
         "readme-names-values",
         "A key of values.yaml is not in the README, so that users do not find it.",
         "describe the key in the README",

@@ -105,6 +105,7 @@ STEPS = {
     "chart-is-as-built": "builds_differ",
     "tokens-by-reference": "rendered_tokens",
     "values-are-used": "documents",
+    "values-exist": "documents",
     "readme-names-values": "documents",
     "schema-describes-values": "documents",
     "ignore-has-reason": "without_reason",

@@ -29,7 +29,36 @@ def test_a_misspelled_value_is_reported_where_it_is_printed(tmp_path: Path) -> N
     sound = library(tmp_path / "sound", {**VALUES, "mine/podAnnotations.yaml": networks.replace("PREFIX", "prefix")})
     assert findings(sound) == []
     ours = library(tmp_path / "ours", {**VALUES, "mine/podAnnotations.yaml": networks.replace("PREFIX", "prefx")})
-    assert ("values-are-printed", "fragments/mine/podAnnotations.yaml", 2) in findings(ours)
+    rules = ("values-are-printed", "values-exist")
+    assert {(rule, "fragments/mine/podAnnotations.yaml", 2) for rule in rules} <= set(findings(ours))
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("{{- with .Values.mine.prefx }}\na: {{ . | quote }}\n{{- end }}\n", 2),
+        ('a: {{ printf "%v" $.Values.machinetype | quote }}\n', 2),
+        ('{{- $machine := include "<%= chart %>.machine" . | fromJson }}\na: {{ $machine.fabric.raks | quote }}\n', 3),
+        ('a: {{ (include "<%= chart %>.machine" . | fromJson).fabric.shelf | quote }}\n', 2),
+        # absent on purpose, in a fragment that several targets share
+        ('{{- if (include "<%= chart %>.machine" . | fromJson).fabric.shelf }}\na: b\n{{- end }}\n', 0),
+        ("a: {{ (.Values.region | default (dict)).name | quote }}\n", 0),
+        ("a: {{ .Values.mine.free.anything | quote }}\n", 0),
+        ('a: {{ print ".Values.mine.prefx" | quote }}\n', 0),
+        ("{{- /* .Values.mine.prefx */}}\na: b\n", 0),
+    ],
+)
+def test_a_name_that_the_chart_does_not_have_is_reported_where_it_is_read(text: str, line: int, tmp_path: Path) -> None:
+    values = "mine:\n  # -- Prefix of the networks\n  prefix: ib\n  # -- More\n  free: {}\n"
+    schema = '{"properties": {"mine": {"properties": {"prefix": {"type": "string"}, "free": {"type": "object"}}}}}'
+    text = f"# {{{{ .Values.mine.prefix }}}} {{{{ .Values.mine.free }}}}\n{text}"
+    files = {"values.yaml": values, "values.schema.json": schema, "podLabels.yaml": text}
+    ours = library(tmp_path, {f"mine/{name}": content for name, content in files.items()})
+    target = ours / "targets/box.yaml"
+    target.write_text(target.read_text().replace("memory: 1Ti}", "memory: 1Ti}\n    fabric: {racks: 2}"))
+    expected = {("values-exist", "fragments/mine/podLabels.yaml", line)} if line else set()
+    assert {each for each in findings(ours) if each[0] == "values-exist"} == expected
 
 
 @pytest.mark.helm
