@@ -35,7 +35,7 @@ TAINT_FIELDS = {
     "value": Field("string", "value of the taint", pattern=(_VALUE, "text of letters, digits, '-', '_' and '.'")),
     "effect": Field(
         "string",
-        "what it does to pods that do not tolerate it",
+        "its effect on pods that do not tolerate it",
         required=True,
         enum=("NoSchedule", "PreferNoSchedule", "NoExecute"),
     ),

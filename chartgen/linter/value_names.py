@@ -18,9 +18,12 @@ from chartgen.linter.sources import is_users
 
 RULE = "values-exist"
 _TEMPLATES = (".yaml", ".tpl", ".sh")
-# A text in quotes and a comment contain no path; what has a default may be absent on purpose, in a fragment for several targets.
+# A comment and a text in quotes contain no path; what has a default may be absent on purpose, in a fragment for several
+# targets.
 _PATH = re.compile(
-    r"\"[^\"]*\"|`[^`]*`|\.(?P<root>Values|fabric)(?P<keys>(?:\.\w+)+)(?P<default>[\s)]*\|\s*default\b)?"
+    r"/\*.*|\"[^\"]*\"|`[^`]*`"
+    r"|\.(?P<root>Values|fabric)(?P<keys>(?:\.\w+)+)(?P<default>[\s)]*\|\s*default\b)?",
+    re.DOTALL,
 )
 
 
