@@ -62,6 +62,14 @@ def test_a_name_that_the_chart_does_not_have_is_reported_where_it_is_read(text: 
 
 
 @pytest.mark.helm
+def test_a_misspelled_helper_is_reported_with_the_one_that_is_meant(tmp_path: Path) -> None:
+    ours = library(tmp_path, {"mine/podLabels.yaml": '# Nodes\na: {{ include "<%= chart %>.nodez" . | quote }}\n'})
+    (only,) = read(chartgen("lint", "box", "--path", ours, "--no-cache", "--output", "json").stdout)
+    assert (only["rule"], only["path"], only["line"]) == ("helm-template", f"{ours}/fragments/mine/podLabels.yaml", 2)
+    assert "box.nodes" in only["hint"]
+
+
+@pytest.mark.helm
 def test_a_text_that_is_written_so_is_no_misprint(tmp_path: Path) -> None:
     config = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}-go\n  labels:\n"
     config += '    {{- include "<%= chart %>.labels" . | nindent 4 }}\n'
