@@ -232,10 +232,14 @@ def of_kind(target: Target, workload: str) -> Target:
     Raises:
         ChartgenError: The target lists no launcher for the kind.
     """
-    launchers = _launchers_of(target.offered, _starts(target.library, workload))
+    starts = _starts(target.library, workload)
+    launchers = _launchers_of(target.offered, starts)
     if not launchers:
         message = f"target {target.name} lists no launcher for workload kind {workload}"
-        raise ChartgenError(target.document.problem(message, ("launchers",), "list one, or take another kind"))
+        known = (load_launcher(target.library.find("launcher", name)) for name in target.library.names("launcher"))
+        fit = [each.name for each in known if _is_for(each, starts)]
+        hint = f"list {' or '.join(fit)}, or take another kind" if fit else "take another kind"
+        raise ChartgenError(target.document.problem(message, ("launchers",), hint))
     return replace(target, fragments=_fragments_of(target.listed, workload), launchers=launchers)
 
 
@@ -247,9 +251,14 @@ def _starts(library: Library, workload: str) -> str:
         return "gpu"
 
 
+def _is_for(launcher: Launcher, starts: str) -> bool:
+    """Report whether a kind for such processes starts the GPU program of a launcher."""
+    return launcher.task != "data" and (launcher.processes == "ray") == (starts == "ray")
+
+
 def _launchers_of(offered: Sequence[Launcher], starts: str) -> tuple[Launcher, ...]:
     """Return the launchers for a kind; none where it has nothing to run but programs that prepare data."""
-    fit = [each for each in offered if each.task == "data" or (each.processes == "ray") == (starts == "ray")]
+    fit = [each for each in offered if each.task == "data" or _is_for(each, starts)]
     names = {each.name for each in fit}
     fit = [each for each in fit if not each.same_as or each.same_as in names]
     only_data = all(each.task == "data" for each in fit)
@@ -355,7 +364,7 @@ def _own_gpus(document: Document, meta: dict[str, Any]) -> dict[str, Gpu]:
         document.problem(
             f"unknown GPU model {machine['gpu']!r} of {name}",
             ("machines", name, "gpu"),
-            f"describe it in gpus; {did_you_mean(machine['gpu'], known)}",
+            f"describe it in gpus, or name one of {', '.join(sorted(known))}",
         )
         for name, machine in meta["machines"].items()
         if machine["gpu"] not in known

@@ -57,3 +57,8 @@ def test_a_kind_with_launchers_of_its_own_has_a_setup_chart_that_takes_their_val
     assert setup is not None
     assert setup.name == "eks-p5-rayjob-setup"
     assert '"nemo-rl"' in setup.files["values.schema.json"]
+
+
+def test_a_kind_without_a_program_of_the_target_names_those_that_it_starts(tmp_path: Path) -> None:
+    with pytest.raises(ChartgenError, match=r"box.yaml:10:1: .* rayjob; list nemo-rl, or"):
+        compose(load_target("box", open_library([library(tmp_path, {})])), "rayjob")

@@ -140,6 +140,7 @@ def test_a_defect_is_one_line_with_its_place(own: Path, where: str) -> None:
 @pytest.mark.parametrize(
     ("require", "hint"),
     [
+        ("checkpoint.intervall > 0", "did you mean checkpoint.interval?"),
         ("precision == 4", "write whole(precision), or bytes(precision)"),
         ("nodes < machine.fabric['rails']", "write whole(machine.fabric['rails'])"),
         ("nodes * machine.capacity['cpu'] > 4", "write whole(machine.capacity['cpu'])"),
