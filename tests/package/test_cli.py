@@ -239,7 +239,7 @@ def test_exit_code(arguments: list[str], code: int) -> None:
 @pytest.mark.parametrize(
     ("time", "understood"), [("40", True), ("1.5", True), ("90s", True), ("2m", True), ("0", False), ("90x", False)]
 )
-def test_a_rehearsal_takes_seconds_with_or_without_a_unit(time: str, understood: bool) -> None:  # noqa: FBT001
+def test_a_rehearsal_takes_seconds_with_or_without_a_unit(time: str, understood: bool) -> None:
     ran = chartgen("rehearse", "no-such-target", "--timeout", time)
     assert ran.exit_code == 2
     assert ("unknown target" in ran.stderr, "--timeout" in ran.stderr) == (understood, not understood)
