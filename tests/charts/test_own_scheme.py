@@ -83,3 +83,11 @@ def test_a_claim_of_no_adapters_is_rejected(fabric: str, tmp_path: Path) -> None
     """Kubernetes makes 1 of a claim of 0 devices, and the run would leave the other adapters idle."""
     (only,) = findings(chartgen("check", "box", "--path", claiming(tmp_path, fabric), "--output", "json").stdout)
     assert (only["rule"], only["key"]) == ("claimed-adapters", "machineType")
+
+
+def test_a_fabric_of_ones_own_offers_no_other_way_than_its_own(tmp_path: Path) -> None:
+    """`annotation` is what the fragment of GKE does: here, pods would have no adapters at all."""
+    ours = claiming(tmp_path, "{adapters: 6}")
+    arguments = ("check", "box", "--path", ours, "--set", "network.mode=annotation", "--output", "json")
+    (only,) = findings(chartgen(*arguments).stdout)
+    assert (only["rule"], "network.mode" in only["message"]) == ("values-schema", True)
