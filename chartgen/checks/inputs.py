@@ -13,6 +13,7 @@ from chartgen.checks.job import Job
 from chartgen.composer.library import BUILTIN
 from chartgen.errors import did_you_mean
 from chartgen.findings import Rule
+from chartgen.helm.set_flags import dotted
 from chartgen.helm.yaml import read_text
 
 _COMMON = BUILTIN / "workloads" / "common"
@@ -111,6 +112,18 @@ def levels_of_the_topology(job: Job) -> Iterator[Claim]:
             yield Claim(f"topology.{name}", message, hint or "use one of them", ("setup.topologyLevels",))
 
 
+def machine_types_of_the_quota(job: Job) -> Iterator[Claim]:
+    """A map of `setup.quota.resources` is for the machine type of its name; the queue has nothing of an unknown one."""
+    if "kueue" not in fragments(job):
+        return
+    known = job.target.machines
+    for name, value in (job.values["setup"]["quota"]["resources"] or {}).items():
+        if isinstance(value, dict) and name not in known:
+            hint = did_you_mean(name, known) or f"use one of {', '.join(known)}"
+            at = ("setup", "quota", "resources", name)
+            yield Claim(dotted(at), "is not a machine type of the target", hint, at=at)
+
+
 _POD = "chartgen/library/workloads/common/templates/_pod.yaml, its volumeMounts"
 _ALL = ("train", "data", "test")
 INPUTS = (
@@ -127,6 +140,12 @@ INPUTS = (
         "chartgen/library/workloads, the variables that templates set",
         tasks=_ALL,
         remedy="remove it",
+    ),
+    Rule.of(
+        machine_types_of_the_quota,
+        "chartgen/library/workloads/common/templates/_settings.tpl, quota",
+        "warning",
+        tasks=("train", "test"),
     ),
     Rule.of(levels_of_the_topology, "kueue.sigs.k8s.io, topology aware scheduling", "warning", tasks=("train", "test")),
 )

@@ -32,18 +32,30 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
 class Duration(click.ParamType[float]):
-    """A time span such as 90s, 10m or 2h, as seconds."""
+    """A time span such as 90s, 10m or 2h, as seconds.
+
+    Args:
+        least: The shortest allowed, in seconds.
+        bare: Whether a number without a unit is in seconds, instead of an error.
+    """
 
     name = "time"
+
+    def __init__(self, *, least: float = 0, bare: bool = False) -> None:
+        self._least = least
+        self._bare = bare
 
     def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Parse a time span."""
         if isinstance(value, float):
             return value
-        match = re.fullmatch(r"(\d+)([smhd])", value)
-        if match is None:
+        match = re.fullmatch(r"(\d+)([smhd])", value) or (self._bare and re.fullmatch(r"(\d+(?:\.\d+)?)()", value))
+        if not match:
             self.fail(f"{value!r} is not a time span such as 90s, 10m or 2h", param, ctx)
-        return float(int(match[1]) * _UNITS[match[2]])
+        seconds = float(match[1]) * _UNITS[match[2] or "s"]
+        if seconds < self._least:
+            self.fail(f"{value!r} is less than {self._least:g}s", param, ctx)
+        return seconds
 
 
 class ValuesFile(click.Path):

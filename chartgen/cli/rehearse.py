@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.options import (
+    Duration,
     library,
     output_option,
     path_option,
@@ -37,8 +38,9 @@ if TYPE_CHECKING:
 @click.option("--context", help="Use this disposable cluster (with kwok and the controllers) instead of a new one.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=1),
-    help="Seconds without progress until it is given up; default: 120, and 1 for every 10 machines.",
+    type=Duration(least=1, bare=True),
+    metavar="TIME",
+    help="Time without progress, such as 90s, until it is given up; default: 120s, and 1s for every 10 machines.",
 )
 @workload_option
 @output_option

@@ -36,8 +36,10 @@ class Field:
         pattern: A regular expression that a text must match as a whole, and what it allows; with `of` for each text.
         positive: Whether a number must be more than 0; with `of` each number.
         of: Type name of a list's items or a map's values; empty = anything.
-        items: The keys of each value of an object whose keys are free, such as the machines of a target.
+        items: The keys of each item of a list, or of each value of an object whose keys are free, such as the machines
+            of a target.
         keys: The keys of an object.
+        names: As `pattern`, for each key of an object whose keys are free.
     """
 
     type: str
@@ -49,6 +51,7 @@ class Field:
     of: str = ""
     items: Mapping[str, Field] | None = None
     keys: Mapping[str, Field] | None = None
+    names: tuple[str, str] | None = None
 
 
 def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, dict[str, Plain]]:
@@ -85,8 +88,10 @@ def _field_schema(field: Field) -> dict[str, object]:
     text: dict[str, object] = {"pattern": f"^{field.pattern[0]}$"} if field.pattern else {}
     if field.positive:
         text["exclusiveMinimum"] = 0
+    if field.names:
+        schema["propertyNames"] = {"pattern": f"^{field.names[0]}$"}
     if field.items:
-        schema["additionalProperties"] = _object_schema(field.items)
+        schema["items" if field.type == "array" else "additionalProperties"] = _object_schema(field.items)
     if field.keys:
         schema |= _object_schema(field.keys)
     if field.of:
@@ -135,6 +140,8 @@ def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> It
 
 
 def _check_child(document: Document, child: Plain, field: Field, at: Keys) -> Iterator[Problem]:
+    if field.names and not re.fullmatch(field.names[0], str(at[-1])):
+        yield document.problem(f"{str(at[-1])!r} must be {field.names[1]}", at)
     if field.items is not None:
         if isinstance(child, dict):
             yield from check_fields(document, child, field.items, at)

@@ -95,7 +95,8 @@ class Library:
             if (file := folder.with_name(f"{name}.yml")).is_file():
                 return ChartgenError(Problem("is not read", file, hint=f"rename it to {name}.yaml"))
         similar = self.similar if kind == "target" else did_you_mean
-        return UsageError(Problem(f"unknown {kind} {name!r}", hint=similar(name, self.names(kind))))
+        hint = similar(name, self.names(kind)) or f"`chartgen list {kind}s` lists them, yours from {KINDS[kind]}/"
+        return UsageError(Problem(f"unknown {kind} {name!r}", hint=hint))
 
 
 def open_library(paths: Sequence[Path] = ()) -> Library:

@@ -28,13 +28,27 @@ def preset_layers(name: str, target: str, library: Library) -> list[Path]:
         library: The folders to search besides chartgen's own.
 
     Raises:
-        UsageError: No folder contains the preset; the hint lists similar names.
+        UsageError: No folder contains the preset; the hint lists similar names. Or the folder of its overlay has the
+            misspelled name of the target.
     """
     known = presets(library)
     if name not in known:
         raise UsageError(Problem(f"unknown preset {name!r}", hint=library.similar(name, known)))
+    _refuse_misspelled(name, target, library)
     overlays = [folder / target / f"{name}.yaml" for folder in _folders(library)]
     return [known[name], *[overlay for overlay in overlays if overlay.is_file()][-1:]]
+
+
+def _refuse_misspelled(name: str, target: str, library: Library) -> None:
+    from difflib import get_close_matches
+
+    files = [file for folder in _folders(library)[1:] for file in folder.glob(f"*/{name}.yaml")]
+    for file in files:
+        folder = file.parent.name
+        near = folder != target and get_close_matches(folder, [target], cutoff=0.8)
+        if near and folder not in library.names("target"):
+            message = f"is the overlay of {folder!r}, and no target has this name"
+            raise UsageError(Problem(message, file, hint=f"rename the folder to {target}"))
 
 
 def overlays(name: str, library: Library) -> list[str]:

@@ -190,7 +190,11 @@ class Translator:
             known = [*above.schema.get("properties", ())]
             if above.text == "$v":
                 known += [*FACTS, *(["each"] if self.each else [])]
-            raise ExpressionError(f"unknown name {ast.unparse(node)}", node.col_offset + 1, did_you_mean(key, known))
+            name = ast.unparse(node)
+            hint, path = did_you_mean(key, known), name.removesuffix(key)
+            if hint.endswith("?"):
+                hint = hint.replace(" mean ", f" mean {path}").replace(" or ", f" or {path}")
+            raise ExpressionError(f"unknown name {name}", node.col_offset + 1, hint)
         path = f"{above.text}.{key}" if key.isidentifier() else f"(index {above.text} {go_string(key)})"
         return self._value(path, schema)
 

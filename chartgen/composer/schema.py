@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -11,9 +12,9 @@ from typing import Any
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.target import Target
 from chartgen.composer.value_docs import ENCODE, Row, describe
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm.schema import SCHEMA_FILE, check_sound, closed, merge_schemas
-from chartgen.helm.yaml import read_text, type_name
+from chartgen.helm.yaml import load_file, read_text, type_name
 
 _OF_OTHERS = "values of a launcher that only charts of other workload kinds have; without effect in this chart"
 
@@ -32,6 +33,7 @@ def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) 
     paths = [folder / SCHEMA_FILE for folder in folders]
     parts = [(str(path), _sound(path, target)) for path in paths if path.is_file()]
     _check_schemes(parts)
+    _check_sub_paths(target, parts)
     for launcher in target.launchers:
         own = launcher.path / SCHEMA_FILE
         properties = read_schema(BUILTIN / "launchers" / SCHEMA_FILE) | (read_schema(own) if own.is_file() else {})
@@ -54,6 +56,21 @@ def _check_schemes(parts: Iterable[tuple[str, dict[str, Any]]]) -> None:
             message = "definitions.store.properties.from excludes the storage schemes of other fragments"
             hint = 'write {"anyOf": [{"pattern": ..., "title": ...}]}, which adds one'
             raise ChartgenError(Problem(message, path, hint=hint))
+
+
+def _check_sub_paths(target: Target, parts: Iterable[tuple[str, dict[str, Any]]]) -> None:
+    """Reject a scheme of `subPaths` that no address has: the paths of the scheme that is meant would be ignored."""
+    addresses = [
+        schema.get("definitions", {}).get("store", {}).get("properties", {}).get("from") for _, schema in parts
+    ]
+    text = json.dumps(addresses)
+    known = set(re.findall(r"[a-z][a-z0-9+.-]*(?=://)", text))
+    for fragment in target.fragments:
+        for index, scheme in enumerate(fragment.sub_paths):
+            if not re.search(rf"\b{re.escape(scheme)}\b", text):  # a pattern may be `^(one|two)://`
+                place = load_file(fragment.path / "fragment.yaml")
+                message = f"no storage address begins with {scheme}://"
+                raise ChartgenError(place.problem(message, ("subPaths", index), did_you_mean(scheme, known)))
 
 
 def schema_text(schema: Any, indent: int = 0) -> str:

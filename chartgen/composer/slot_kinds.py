@@ -18,12 +18,14 @@ class SlotKind:
         meaning: What it fills.
         example: A complete slot file; tests parse it.
         key: The key that identifies list items.
+        keys: The keys of an item; empty = all that Kubernetes knows, which lint checks where they are rendered.
     """
 
     shape: str
     meaning: str
     example: str
     key: str = ""
+    keys: tuple[str, ...] = ()
 
 
 SLOTS: dict[str, SlotKind] = {
@@ -86,6 +88,7 @@ SLOTS: dict[str, SlotKind] = {
         "environment of the program; two fragments may not set one variable to different values",
         "# NCCL stops instead of falling back to TCP.\n- name: NCCL_NET\n  value: IB\n",
         "name",
+        ("name", "value", "valueFrom"),
     ),
     "volumeMounts.yaml": SlotKind(
         "list",

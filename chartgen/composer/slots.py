@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chartgen.composer.slot_kinds import SLOTS, SlotKind
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm import gotemplate
 from chartgen.helm.yaml import Document, Plain, load, type_name
 
@@ -175,12 +175,29 @@ def _check_shape(kind: SlotKind, slot: str, document: Document) -> list[Problem]
     if root.start_mark.column:
         hint = "remove the indentation; the composer indents the whole file"
         return [document.problem("items must start in column 1", hint=hint)]
-    if not kind.key or not isinstance(data, list):
-        return []
-    return [problem for index, item in enumerate(data) for problem in _check_key(kind.key, document, index, item)]
+    if isinstance(data, dict):
+        return _other_slots(document, data) if slot == "podSpec.yaml" else []
+    items = enumerate(data) if kind.key and isinstance(data, list) else ()
+    return [problem for index, item in items for problem in _check_item(kind, document, index, item)]
 
 
-def _check_key(key: str, document: Document, index: int, item: Plain) -> Iterator[Problem]:
+def _other_slots(document: Document, fields: Iterable[str]) -> list[Problem]:
+    """Find fields of a pod's spec that the chart has already, because they have a slot."""
+    return [
+        document.problem(f"{field} has a slot of its own", (field,), f"write it into {field}.yaml")
+        for field in fields
+        if f"{field}.yaml" in SLOTS
+    ]
+
+
+def _check_item(kind: SlotKind, document: Document, index: int, item: Plain) -> Iterator[Problem]:
+    key = kind.key
+    if isinstance(item, dict) and kind.keys:
+        yield from (
+            document.problem(f"unknown key {each!r}", (index, each), did_you_mean(str(each), kind.keys))
+            for each in item
+            if each not in kind.keys and not gotemplate.is_placeholder(str(each))
+        )
     if not isinstance(item, dict) or key not in item:
         yield document.problem(f"the item has no {key!r}", (index,), f"add {key!r}, which distinguishes items")
     elif not isinstance(value := item[key], str) or not value:

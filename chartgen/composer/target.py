@@ -21,6 +21,25 @@ from chartgen.kube.quantities import AMOUNT
 if TYPE_CHECKING:
     from chartgen.data.gpus import Gpu
 
+# k8s.io/apimachinery, pkg/util/validation/validation.go (names of labels, taints and resources; values of labels)
+_NAME = (
+    r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?",
+    "a name of Kubernetes, such as example.com/gpu",
+)
+_VALUE = r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
+_LABEL = _VALUE.replace("[A-Za-z0-9]", rf"([A-Za-z0-9]|{INDEX})").replace(
+    "[-A-Za-z0-9_.]", rf"([-A-Za-z0-9_.]|{INDEX})"
+)
+TAINT_FIELDS = {
+    "key": Field("string", "name of the taint", required=True, pattern=_NAME),
+    "value": Field("string", "value of the taint", pattern=(_VALUE, "text of letters, digits, '-', '_' and '.'")),
+    "effect": Field(
+        "string",
+        "its effect on pods that do not tolerate it",
+        required=True,
+        enum=("NoSchedule", "PreferNoSchedule", "NoExecute"),
+    ),
+}
 MACHINE_FIELDS = {
     "gpus": Field("integer", "GPUs of one machine", required=True, positive=True),
     "gpu": Field("string", "GPU model, such as h100-80gb: one that chartgen knows, or one of `gpus`", required=True),
@@ -30,19 +49,20 @@ MACHINE_FIELDS = {
         required=True,
         of="string",
         pattern=(AMOUNT, "a quantity such as 96, 500m or 2000Gi"),
+        names=_NAME,
     ),
     "labels": Field(
         "object",
         "labels of such a node beyond the instance type, for rehearsals; `{index}` in a value is the machine's"
         " number, `{index//4}` the number of its group of 4, `kubernetes.io/arch: arm64` replaces amd64",
         of="string",
-        pattern=(rf"([^{{}}]|{INDEX})*", "text with no braces but {index} and {index//N}, N a number from 1"),
+        pattern=(_LABEL, "text of letters, digits, '-', '_', '.', {index} and {index//N}, N a number from 1"),
+        names=_NAME,
     ),
     "taints": Field(
         "array",
-        "taints of such a node, each with key, value and effect, for rehearsals; a fragment's tolerations.yaml must"
-        " tolerate them",
-        of="object",
+        "taints of such a node, for rehearsals; a fragment's tolerations.yaml must tolerate them",
+        items=TAINT_FIELDS,
     ),
     "fabric": Field(
         "object",
@@ -234,10 +254,14 @@ def of_kind(target: Target, workload: str) -> Target:
     Raises:
         ChartgenError: The target lists no launcher for the kind.
     """
-    launchers = _launchers_of(target.offered, _starts(target.library, workload))
+    starts = _starts(target.library, workload)
+    launchers = _launchers_of(target.offered, starts)
     if not launchers:
         message = f"target {target.name} lists no launcher for workload kind {workload}"
-        raise ChartgenError(target.document.problem(message, ("launchers",), "list one, or take another kind"))
+        known = (load_launcher(target.library.find("launcher", name)) for name in target.library.names("launcher"))
+        fit = [each.name for each in known if _is_for(each, starts)]
+        hint = f"list {' or '.join(fit)}, or take another kind" if fit else "take another kind"
+        raise ChartgenError(target.document.problem(message, ("launchers",), hint))
     return replace(target, fragments=_fragments_of(target.listed, workload), launchers=launchers)
 
 
@@ -249,9 +273,14 @@ def _starts(library: Library, workload: str) -> str:
         return "gpu"
 
 
+def _is_for(launcher: Launcher, starts: str) -> bool:
+    """Report whether a kind for such processes starts the GPU program of a launcher."""
+    return launcher.task != "data" and (launcher.processes == "ray") == (starts == "ray")
+
+
 def _launchers_of(offered: Sequence[Launcher], starts: str) -> tuple[Launcher, ...]:
     """Return the launchers for a kind; none where it has nothing to run but programs that prepare data."""
-    fit = [each for each in offered if each.task == "data" or (each.processes == "ray") == (starts == "ray")]
+    fit = [each for each in offered if each.task == "data" or _is_for(each, starts)]
     names = {each.name for each in fit}
     fit = [each for each in fit if not each.same_as or each.same_as in names]
     only_data = all(each.task == "data" for each in fit)
@@ -357,7 +386,7 @@ def _own_gpus(document: Document, meta: dict[str, Any]) -> dict[str, Gpu]:
         document.problem(
             f"unknown GPU model {machine['gpu']!r} of {name}",
             ("machines", name, "gpu"),
-            f"describe it in gpus; {did_you_mean(machine['gpu'], known)}",
+            f"describe it in gpus, or name one of {', '.join(sorted(known))}",
         )
         for name, machine in meta["machines"].items()
         if machine["gpu"] not in known

@@ -76,7 +76,7 @@ def keys(fields: dict[str, Field], prefix: str = "") -> Iterator[Word]:
         words = f"{field.description}: {', '.join(field.enum)}" if field.enum else field.description
         yield Word(path, words, field.type, required=field.required)
         if field.items:
-            yield from keys(dict(field.items), f"{path}.NAME.")
+            yield from keys(dict(field.items), f"{path}[]." if field.type == "array" else f"{path}.NAME.")
         if field.keys:
             yield from keys(dict(field.keys), f"{path}.")
 

@@ -41,6 +41,8 @@ def placed(finding: Finding, folder: Path | None, sources: Sources) -> Finding:
     if not isinstance(path, str) or path.startswith("--"):
         return finding
     source = _source(finding, path, sources)
+    if similar := sources.similar_template(problem.message):
+        problem = problem._replace(hint="; ".join(filter(None, (problem.hint, similar))))
     if source and is_users(source.path):
         return replace(finding, problem=problem._replace(path=source.path, line=source.line, column=0))
     hints = [problem.hint, _own_text(finding, path, sources)]

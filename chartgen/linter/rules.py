@@ -7,6 +7,7 @@ from chartgen.linter.api_schemas import kinds_are_known, kinds_are_served, objec
 from chartgen.linter.dependencies import HINT as DEPENDENCIES_HINT
 from chartgen.linter.dependencies import RULE as DEPENDENCIES
 from chartgen.linter.dumps import environment_is_not_printed
+from chartgen.linter.fabric_keys import RULE as FABRIC
 from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.machines import EACH_TYPE, EACH_TYPE_HINT
 from chartgen.linter.machines import HINT as ONE_MACHINE_HINT
@@ -208,6 +209,12 @@ STEP_RULES = (
         "A key of values.yaml is used by no template, so that setting it changes nothing.",
         "remove the key, or use it",
         severity="warning",
+    ),
+    Rule(
+        FABRIC,
+        "A template of a user's fragment reads a key of `fabric` that no machine type of the target has: it prints "
+        "nothing there, and Helm reports nothing.",
+        "correct the key, or add it to the machine types that need it",
     ),
     Rule(
         "readme-names-values",

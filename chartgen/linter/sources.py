@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -11,11 +12,14 @@ from chartgen.composer.assembly import compose_sources
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.composer.provenance import Source
-from chartgen.errors import ChartgenError
+from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
 from chartgen.helm.yaml import load, read_text
 from chartgen.linter.scripts import fault_of_script
+
+_UNDEFINED = re.compile(r'no template "([^"]+)"')
+_DEFINED = re.compile(r'\bdefine "([^"]+)"')
 
 
 class Sources:
@@ -67,6 +71,12 @@ class Sources:
     def users_in(self, path: str) -> list[Path]:
         """Return the user's own files whose text is in a template of the chart, such as slots that chartgen reads."""
         return sorted({source.path for _, source in self._lines.get(path, []) if source and is_users(source.path)})
+
+    def similar_template(self, message: str) -> str:
+        """Return a hint for a message of Helm about a template that the chart does not define; else empty."""
+        missing = _UNDEFINED.search(message)
+        defined = {name for text in self._chart.files.values() for name in _DEFINED.findall(text)}
+        return did_you_mean(missing[1], defined) if missing else ""
 
     def _built_line(self, path: str, line: int, built: list[str]) -> int:
         """Return the index in the new build of a line of the current template; -1 for a line written by hand."""

@@ -15,6 +15,7 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys, load, read_text
 from chartgen.linter.dependencies import subchart_keys
+from chartgen.linter.fabric_keys import unknown_keys
 from chartgen.linter.rules import UNIQUE
 from chartgen.linter.sources import is_users
 
@@ -27,7 +28,8 @@ _ALL_VALUES = re.compile(r"\.Values(?![\w.])|\.AsMap|index\s+\.Values")
 def documents(chart: Chart) -> Iterator[Finding]:
     """Check the keys of values.yaml: no duplicates; templates use the top-level keys, README and schema name them.
 
-    README and schema of a target's chart are generated: there the values of the user's own fragments are checked.
+    README and schema of a target's chart are generated: there the user's own fragments are checked, their values and
+    the names of values in their templates.
     """
     origin = origin_of(chart)
     if not isinstance(origin, Foreign):
@@ -71,6 +73,7 @@ def _own_values(chart: Chart, origin: Composed) -> Iterator[Finding]:
                 yield _about("readme-names-values", file, row.key, "has no description", hint, row.keys)
             if not _is_read(row.keys, read):
                 yield _about("values-are-used", file, row.key, "no template uses it", "remove it", row.keys)
+    yield from unknown_keys(origin)
 
 
 def _is_read(keys: Keys, text: str) -> bool:

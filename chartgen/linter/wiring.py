@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from chartgen.errors import did_you_mean
 from chartgen.findings import Complaint, Rule
 from chartgen.kube.controllers import group_of
-from chartgen.kube.manifest_walk import Keys, Object, Pod, containers, items, maps, metadata, pods, repeated
+from chartgen.kube.manifest_walk import Keys, Object, Pod, containers, inputs, items, maps, metadata, pods, repeated
 
 
 class Wired(NamedTuple):
@@ -70,12 +72,27 @@ def service_ports_are_served(things: Sequence[Object]) -> Iterator[Wired]:
                 yield Wired(index, Complaint(message, at=(*at[:1], "ports", number)))
 
 
+def inputs_of_the_run_exist(things: Sequence[Object]) -> Iterator[Wired]:
+    """A ConfigMap or Secret with the run's name in its own is one of the release: its pods wait for it forever."""
+    own = {(str(thing.get("kind")), str(metadata(thing).get("name"))) for thing in things}
+    for index, thing in enumerate(things):
+        for labels, pod in _templates(thing):
+            run = str(labels.get("run", ""))
+            for at, kind, name in inputs(pod.spec) if _DIGEST.search(run) else ():
+                if name.startswith(f"{run}-") and (kind, name) not in own:
+                    hint = did_you_mean(name, [each for known, each in own if known == kind])
+                    message = f"reads {kind} {name}, which the release does not contain"
+                    yield Wired(index, Complaint(message, hint, (*pod.at, *at)))
+
+
 WIRING = (
+    Rule.of(inputs_of_the_run_exist, step="wiring", remedy="add it to manifests/ of the fragment, or correct the name"),
     Rule.of(unique_objects, step="wiring", remedy="rename one of the two"),
     Rule.of(selectors_match_pods, step="wiring"),
     Rule.of(service_ports_are_served, step="wiring", remedy="name a port of a container"),
 )
 
+_DIGEST = re.compile(r"-[0-9a-f]{8}$")  # ends the name of a run of chartgen's charts
 _LABELS = "make the selector equal to labels of the pod template"
 
 

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from chartgen.kube import CONFIG_MAP, SECRET, Object
-from chartgen.kube.manifest_walk import maps, pods
+from chartgen.kube import Object
+from chartgen.kube.manifest_walk import inputs, maps, pods
 
 # Kubernetes makes a ConfigMap with the certificate of its API server in each namespace (publisher of root CAs).
 _OF_KUBERNETES = ("ConfigMap", "kube-root-ca.crt")
-# Field of a pod with a reference -> kind of the object (Kubernetes, core/v1: EnvVarSource, EnvFromSource, Volume).
-_REFERENCES = {
-    "configMapKeyRef": CONFIG_MAP.name,
-    "configMapRef": CONFIG_MAP.name,
-    "configMap": CONFIG_MAP.name,
-    "secretKeyRef": SECRET.name,
-    "secretRef": SECRET.name,
-    "secret": SECRET.name,
-    "nodePublishSecretRef": SECRET.name,
-}
 
 
 def foreign_runtimes(objects: Iterable[Object]) -> dict[str, Object]:
@@ -66,7 +56,7 @@ def foreign_inputs(objects: Iterable[Object]) -> list[str]:
     """
     found = list(objects)
     own = {(item["kind"], item["metadata"]["name"]) for item in found}
-    named = {each for item in found for pod in pods(item) for each in _inputs(pod.spec)}
+    named = {(kind, name) for item in found for pod in pods(item) for _, kind, name in inputs(pod.spec)}
     return [f"{kind} {name}" for kind, name in sorted(named - own - {_OF_KUBERNETES})]
 
 
@@ -76,14 +66,3 @@ def _foreign(objects: Iterable[Object], key: str, kind: str) -> list[str]:
     own = {item["metadata"]["name"] for item in found if item["kind"] == kind}
     named = {each[key] for _, each in maps(found) if isinstance(each.get(key), str)}
     return sorted(named - own - {""})
-
-
-def _inputs(pod: Object) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of each object that a pod reads and needs."""
-    for _, each in maps(pod):
-        for field, kind in _REFERENCES.items():
-            source = each.get(field)
-            if isinstance(source, dict) and not source.get("optional"):
-                name = source.get("name") or source.get("secretName")
-                if isinstance(name, str):
-                    yield kind, name

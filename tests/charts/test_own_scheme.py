@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from userlib import composed, library
+from answers import findings
+from userlib import chartgen, composed, library
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.manifests import objects, render
@@ -55,20 +56,38 @@ def test_paths_are_sub_paths_of_a_volume_that_roles_with_equal_options_share(tmp
         render(composed(ours), "my-run", "default", {"storage": {"data": {"from": "s3x://big/../x"}}})
 
 
+def claiming(folder: Path, fabric: str) -> Path:
+    """Write a library whose machines have a fabric with adapters by claims."""
+    ours = library(folder, {"mine/env.yaml": "- name: RAILS\n  value: all\n"}, gpu_only=("mine",))
+    fragment = ours / "fragments/mine/fragment.yaml"
+    fragment.write_text(f"{fragment.read_text()}provides: [fabric]\n")
+    target = ours / "targets/box.yaml"
+    row = 'capacity: {nvidia.com/gpu: "8", cpu: "96", memory: 1Ti}'
+    text = target.read_text().replace("mine]", "mine, rdma-claims]")
+    target.write_text(text.replace(row, f"{row}\n    fabric: {fabric}"))
+    return ours
+
+
 @pytest.mark.helm
 def test_a_fabric_of_ones_own_has_its_adapters_by_claims(tmp_path: Path) -> None:
     """It declares no value of its own for that."""
-    ours = library(
-        tmp_path, {"mine/env.yaml": "- name: RAILS\n  value: all\n"}, "mine", "rdma-claims", gpu_only=("mine",)
-    )
-    fragment = ours / "fragments/mine/fragment.yaml"
-    fragment.write_text(f"{fragment.read_text()}provides: [fabric]\n")
-    (ours / "fragments/rdma-claims/fragment.yaml").unlink()
-    (ours / "fragments/rdma-claims").rmdir()
-    target = ours / "targets/box.yaml"
-    row = 'capacity: {nvidia.com/gpu: "8", cpu: "96", memory: 1Ti}'
-    target.write_text(target.read_text().replace(row, f"{row}\n    fabric: {{adapters: 6}}"))
+    ours = claiming(tmp_path, "{adapters: 6}")
     found = objects(render(composed(ours), "my-run", "default", {"network": {"deviceClass": "rail.example.com"}}))
     (template,) = (each for each in found if each["kind"] == "ResourceClaimTemplate")
     (request,) = template["spec"]["spec"]["devices"]["requests"]
     assert (request["exactly"]["deviceClassName"], request["exactly"]["count"]) == ("rail.example.com", 6)
+
+
+@pytest.mark.parametrize("fabric", ["{}", "{adapters: four}", "{adapter: 4}"])
+def test_a_claim_of_no_adapters_is_rejected(fabric: str, tmp_path: Path) -> None:
+    """Kubernetes makes 1 of a claim of 0 devices, and the run would leave the other adapters idle."""
+    (only,) = findings(chartgen("check", "box", "--path", claiming(tmp_path, fabric), "--output", "json").stdout)
+    assert (only["rule"], only["key"]) == ("claimed-adapters", "machineType")
+
+
+def test_a_fabric_of_ones_own_offers_no_other_way_than_its_own(tmp_path: Path) -> None:
+    """`annotation` is what the fragment of GKE does: here, pods would have no adapters at all."""
+    ours = claiming(tmp_path, "{adapters: 6}")
+    arguments = ("check", "box", "--path", ours, "--set", "network.mode=annotation", "--output", "json")
+    (only,) = findings(chartgen(*arguments).stdout)
+    assert (only["rule"], "network.mode" in only["message"]) == ("values-schema", True)

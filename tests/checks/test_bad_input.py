@@ -57,6 +57,11 @@ def test_every_defect_is_told_in_lines_of_their_own() -> None:
             2,
             "unknown target 'charts/lab-setup', and the folder contains no chart; build the chart first",
         ),
+        (
+            ["build", "our-cloud", "--path", str(DEFECTS / "tab")],
+            2,
+            "unknown target 'our-cloud'; `chartgen list targets` lists them, yours from targets/",
+        ),
         (["build"], 2, "name the targets to build, or use --all; `chartgen list targets` shows them"),
         (
             ["build", "--all", "gke-a3mega"],

@@ -40,6 +40,11 @@ WRONG = [
         "levels-of-the-topology",
         "topology.sliceLevel",
     ),
+    (
+        ["setup.quota.resources.a3-megagpu-8.adapters=8"],
+        "machine-types-of-the-quota",
+        "setup.quota.resources.a3-megagpu-8",
+    ),
 ]
 RIGHT = [
     [*NAMED],
@@ -60,6 +65,7 @@ RIGHT = [
     ["topology.level=anything"],  # without a mode
     ["topology.sliceLevel=anything"],  # without slices
     [*PLACED],
+    ["setup.quota.resources.a3-megagpu-8g.adapters=8", "setup.quota.resources.channels=1"],
 ]
 
 

@@ -78,3 +78,8 @@ def test_one_site_file_is_for_the_charts_of_all_kinds(name: str) -> None:
         assert check_values(chart, values) == []
         (problem,) = check_values(chart, load_values(set_values=[*sets, "launchers.megatron-ml.image=a"]))
         assert "megatron-ml" in problem.message
+
+
+def test_a_kind_without_a_program_of_the_target_names_those_that_it_starts(tmp_path: Path) -> None:
+    with pytest.raises(ChartgenError, match=r"box.yaml:10:1: .* rayjob; list nemo-rl, or"):
+        compose(load_target("box", open_library([library(tmp_path, {})])), "rayjob")

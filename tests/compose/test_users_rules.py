@@ -137,6 +137,11 @@ def test_a_defect_is_one_line_with_its_place(own: Path, where: str) -> None:
         assert f"{path}:1:{column}: require of rule wrong: unknown name wrold" in ran.output
 
 
+def test_a_misspelled_name_has_the_whole_path_of_the_one_that_is_meant(own: Path) -> None:
+    (own / "fragments/mine/rules.yaml").write_text(rule("wrong", require="checkpoint.intervall > 0"))
+    assert "did you mean checkpoint.interval?" in chartgen("build", "box", "--path", own).output
+
+
 @pytest.mark.parametrize(
     ("require", "hint"),
     [

@@ -106,6 +106,7 @@ STEPS = {
     "tokens-by-reference": "rendered_tokens",
     "values-are-used": "documents",
     "values-are-known": "unknown_values",
+    "fabric-is-known": "documents",
     "readme-names-values": "documents",
     "schema-describes-values": "documents",
     "ignore-has-reason": "without_reason",

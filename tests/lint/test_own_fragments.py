@@ -29,7 +29,37 @@ def test_a_misspelled_value_is_reported_where_it_is_printed(tmp_path: Path) -> N
     sound = library(tmp_path / "sound", {**VALUES, "mine/podAnnotations.yaml": networks.replace("PREFIX", "prefix")})
     assert findings(sound) == []
     ours = library(tmp_path / "ours", {**VALUES, "mine/podAnnotations.yaml": networks.replace("PREFIX", "prefx")})
-    assert ("values-are-printed", "fragments/mine/podAnnotations.yaml", 2) in findings(ours)
+    rules = ("values-are-printed", "values-are-known")
+    assert {(rule, "fragments/mine/podAnnotations.yaml", 2) for rule in rules} <= set(findings(ours))
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('{{- $machine := include "<%= chart %>.machine" . | fromJson }}\na: {{ $machine.fabric.raks | quote }}\n', 3),
+        ('a: {{ (include "<%= chart %>.machine" . | fromJson).fabric.shelf | quote }}\n', 2),
+        # absent on purpose, in a fragment that several targets share
+        ('{{- if (include "<%= chart %>.machine" . | fromJson).fabric.shelf }}\na: b\n{{- end }}\n', 0),
+        ('a: {{ ((include "<%= chart %>.machine" . | fromJson).fabric.shelf | default 1) | quote }}\n', 0),
+        ('a: {{ print "$machine.fabric.raks" | quote }}\n', 0),
+        ("{{- /* $machine.fabric.raks */}}\na: b\n", 0),
+    ],
+)
+def test_a_key_of_fabric_that_no_machine_type_has(text: str, line: int, tmp_path: Path) -> None:
+    ours = library(tmp_path, {"mine/podLabels.yaml": f"# Labels\n{text}"})
+    target = ours / "targets/box.yaml"
+    target.write_text(target.read_text().replace("memory: 1Ti}", "memory: 1Ti}\n    fabric: {racks: 2}"))
+    expected = {("fabric-is-known", "fragments/mine/podLabels.yaml", line)} if line else set()
+    assert {each for each in findings(ours) if each[0] == "fabric-is-known"} == expected
+
+
+@pytest.mark.helm
+def test_a_misspelled_helper_is_reported_with_the_one_that_is_meant(tmp_path: Path) -> None:
+    ours = library(tmp_path, {"mine/podLabels.yaml": '# Nodes\na: {{ include "<%= chart %>.nodez" . | quote }}\n'})
+    (only,) = read(chartgen("lint", "box", "--path", ours, "--no-cache", "--output", "json").stdout)
+    assert (only["rule"], only["path"], only["line"]) == ("helm-template", f"{ours}/fragments/mine/podLabels.yaml", 2)
+    assert "box.nodes" in only["hint"]
 
 
 @pytest.mark.helm

@@ -236,6 +236,15 @@ def test_exit_code(arguments: list[str], code: int) -> None:
     assert "\x1b" not in ran.stdout + ran.stderr, "no colours where there is no terminal"
 
 
+@pytest.mark.parametrize(
+    ("time", "understood"), [("40", True), ("1.5", True), ("90s", True), ("2m", True), ("0", False), ("90x", False)]
+)
+def test_a_rehearsal_takes_seconds_with_or_without_a_unit(time: str, understood: bool) -> None:
+    ran = chartgen("rehearse", "no-such-target", "--timeout", time)
+    assert ran.exit_code == 2
+    assert ("unknown target" in ran.stderr, "--timeout" in ran.stderr) == (understood, not understood)
+
+
 def test_missing_tool_is_an_exit_code_of_its_own(tmp_path: Path) -> None:
     ran = process("render", "gke-a3mega", PATH=str(tmp_path), CHARTGEN_CACHE=str(tmp_path))
     assert (ran.returncode, ran.stdout) == (3, "")

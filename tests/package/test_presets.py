@@ -23,6 +23,16 @@ def test_a_preset_is_its_file_and_the_overlay_of_the_target() -> None:
             assert preset_layers(preset, target, opened) == layers(target, preset)[:-1]
 
 
+def test_an_overlay_of_a_misspelled_target_is_not_left_out_silently(tmp_path: Path) -> None:
+    cloud = library(tmp_path, {}).joinpath("targets/box.yaml").rename(tmp_path / "targets/our-cloud.yaml")
+    write(tmp_path, {"values/our-cluod/tiny.yaml": "nodes: 1\n", "values/tiny.yaml": "steps: 5\n"})
+    ran = chartgen("check", "our-cloud", "--path", tmp_path, "--preset", "tiny")
+    assert ran.exit_code == 2
+    assert f"{tmp_path}/values/our-cluod/tiny.yaml: " in ran.stderr
+    (tmp_path / "targets/our-cluod.yaml").write_text(cloud.read_text())
+    assert chartgen("check", "our-cloud", "--path", tmp_path, "--preset", "tiny").exit_code == 0
+
+
 def test_the_first_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert chartgen("init", "gke-a3mega").exit_code == 0

@@ -54,6 +54,7 @@ def plant(seed: dict[str, Any], folder: Path) -> None:
     if "row" in seed:
         (_library(folder) / "targets").mkdir(parents=True, exist_ok=True)
         (_library(folder) / f"targets/{seed['rule']}.yaml").write_text(_target(seed))
+        _write_slot(seed, folder)
         compose(load_target(seed["rule"], open_library([_library(folder)]))).write(folder)
     elif "target" in seed:
         compose(load_target(seed["target"])).write(folder)
@@ -90,6 +91,18 @@ def _target(seed: dict[str, Any]) -> str:
     return text
 
 
+def _write_slot(seed: dict[str, Any], folder: Path) -> None:
+    if "slot" in seed:
+        file = _slot(seed, folder)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        (file.parent / "fragment.yaml").write_text("description: A fragment of a seed\nsources: [the test]\n")
+        file.write_text(seed["text"])
+
+
+def _slot(seed: dict[str, Any], folder: Path) -> Path:
+    return _library(folder).joinpath("fragments", f"of-{seed['rule']}", str(seed["slot"]))
+
+
 def _library(folder: Path) -> Path:
     return folder.parent.parent / "library"
 
@@ -104,6 +117,7 @@ def expected(seed: dict[str, Any], folder: Path) -> tuple[str, str, int | None]:
     """Return rule, path and line of the one finding; None where the seed names no line."""
     own = _library(folder) / f"targets/{seed['rule']}.yaml"
     path = own if "row" in seed else folder / seed.get("in", seed.get("file", JOB))
+    path = _slot(seed, folder) if "slot" in seed else path
     line = None
     if "at" in seed:
         lines = path.read_text().splitlines()

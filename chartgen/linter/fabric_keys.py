@@ -1,0 +1,40 @@
+"""Keys of a machine type's `fabric` that templates of a user's fragments read, and that no machine type has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from chartgen.composer.origin import Composed
+from chartgen.errors import Problem, did_you_mean
+from chartgen.findings import Finding
+from chartgen.helm import gotemplate
+from chartgen.helm.yaml import read_text
+from chartgen.linter.sources import is_users
+
+RULE = "fabric-is-known"
+_TEMPLATES = (".yaml", ".tpl", ".sh")
+# A comment and a text in quotes contain no key; what has a default may be absent on purpose, in a fragment for several
+# targets.
+_KEY = re.compile(r"/\*.*|\"[^\"]*\"|`[^`]*`|\.fabric\.(?P<key>\w+)(?P<default>[\s)]*\|\s*default\b)?", re.DOTALL)
+
+
+def unknown_keys(origin: Composed) -> Iterator[Finding]:
+    """Yield each unknown key of `fabric` where a template of a user's fragment reads it.
+
+    Args:
+        origin: The target.
+    """
+    known = {key for machine in origin.target.machines.values() for key in machine.fabric}
+    folders = [each.path for each in origin.target.fragments if is_users(each.path)]
+    for file in [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in _TEMPLATES]:
+        for action in gotemplate.actions(read_text(file)):
+            for found in _KEY.finditer(action.text):
+                key = found["key"]
+                if not key or key in known or found["default"]:
+                    continue
+                hint = did_you_mean(key, known)
+                # `if` and `with` may ask for a key that only machine types of another target have
+                if action.word not in ("if", "with", "else") or hint.startswith("did"):
+                    problem = Problem(f"no machine type has 'fabric.{key}'", file, action.line, action.column, hint)
+                    yield Finding(RULE, problem, key=key)
