@@ -138,8 +138,6 @@ def sweep(bench: Bench, given: argparse.Namespace, world: Group, record: Record 
 
 def pairs(bench: Bench, given: argparse.Namespace, world: Group, record: Record | None) -> list[str]:
     """Measure each pair of machines, as many at a time as there are; give the machines that are slow."""
-    if "use_local_synchronization" not in signature(bench.dist.new_group).parameters:
-        raise UnsupportedError(f"mode pairs needs PyTorch 2.1 or newer, the image has {bench.torch.__version__}")
     local = int(os.environ["LOCAL_WORLD_SIZE"])
     machines, own = world.size // local, world.rank // local
     names: list[Any] = [None] * world.size
@@ -172,6 +170,9 @@ def measured(given: argparse.Namespace, rank: int) -> list[str]:
     """Measure with PyTorch."""
     torch: Any = import_module("torch")
     dist, device = torch.distributed, torch.device("cpu")
+    # Before the machines connect: an end without goodbye aborts the other ranks of an old PyTorch.
+    if given.mode == "pairs" and "use_local_synchronization" not in signature(dist.new_group).parameters:
+        raise UnsupportedError(f"mode pairs needs PyTorch 2.1 or newer, the image has {torch.__version__}")
     if given.backend == "nccl":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
