@@ -73,13 +73,19 @@ class MissingToolError(ChartgenError):
     exit_code = 3
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return a hint with the nearest known words, or with all of them when none is near and they are few."""
+def did_you_mean(word: str, known: Iterable[str], *, path: str = "") -> str:
+    """Return a hint with the nearest known words, or with all of them when none is near and they are few.
+
+    Args:
+        word: The unknown word.
+        known: The known ones.
+        path: What to write before each near word, such as `batch.`.
+    """
     from difflib import get_close_matches
 
     names = sorted(known)
     near = [name for name in names if name.casefold() == word.casefold()]
     near = near or get_close_matches(word, names, n=3, cutoff=0.6)
     if near:
-        return "did you mean " + " or ".join(near) + "?"
+        return "did you mean " + " or ".join(path + name for name in near) + "?"
     return "known: " + ", ".join(names) if 0 < len(names) <= 12 else ""

@@ -17,7 +17,7 @@ from chartgen.masking import masked
 from chartgen.visible import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from chartgen.errors import Problem
     from chartgen.kube import Cluster
@@ -115,6 +115,14 @@ def unread(readouts: Iterable[Readout]) -> list[str]:
     return list(dict.fromkeys(f"unknown: {each}" for readout in readouts for each in readout.unread))
 
 
+def show_new(lines: Iterable[str], shown: set[str], show: Callable[[str], None]) -> None:
+    """Show the lines that were not shown before, and add them to `shown`."""
+    for line in lines:
+        if line not in shown:
+            shown.add(line)
+            show(line)
+
+
 def overview(found: Sequence[Glance], namespace: str, columns: int | None) -> list[str]:
     """Return the releases as lines, one each, with secrets masked; those of one namespace do not repeat it."""
     from chartgen.releases.status.overview import HEADS, lay_out, table
@@ -135,10 +143,7 @@ def _follow(cluster: Cluster, release: str, namespace: str, output: str) -> None
     noted: set[str] = set()
     for readout in watch(cluster, release, namespace, progress=view.note):
         last = readout
-        for line in unread([readout]):
-            if line not in noted:
-                noted.add(line)
-                view.note(line)
+        show_new(unread([readout]), noted, view.note)
         if not readout.gone:  # for a moment, an upgrade leaves no run
             view.show(readout)
         if readout.ended:

@@ -21,7 +21,7 @@ from chartgen.cli.options import (
     say,
 )
 from chartgen.cli.output import show_answer
-from chartgen.cli.status import Screen, overview, unread
+from chartgen.cli.status import Screen, overview, show_new, unread
 from chartgen.visible import counted
 
 if TYPE_CHECKING:
@@ -82,19 +82,12 @@ def top(
                     unknown = [*unread(readouts), *map(str, refused)]
                     _show(readouts, unknown, where, price, screen if output == "text" else None)
                     if output == "json":
-                        _say_once(unknown, noted)
+                        show_new(unknown, noted, say)
                 if look == count:
                     return
                 time.sleep(every)
         except KeyboardInterrupt:
             return  # the usual end
-
-
-def _say_once(lines: list[str], noted: set[str]) -> None:
-    for line in lines:
-        if line not in noted:
-            noted.add(line)
-            say(line)
 
 
 def _show(

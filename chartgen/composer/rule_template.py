@@ -191,10 +191,8 @@ class Translator:
             if above.text == "$v":
                 known += [*FACTS, *(["each"] if self.each else [])]
             name = ast.unparse(node)
-            hint, path = did_you_mean(key, known), name.removesuffix(key)
-            if hint.endswith("?"):
-                hint = hint.replace(" mean ", f" mean {path}").replace(" or ", f" or {path}")
-            raise ExpressionError(f"unknown name {name}", node.col_offset + 1, hint)
+            path = name.removesuffix(key) if name.endswith(f".{key}") else ""
+            raise ExpressionError(f"unknown name {name}", node.col_offset + 1, did_you_mean(key, known, path=path))
         path = f"{above.text}.{key}" if key.isidentifier() else f"(index {above.text} {go_string(key)})"
         return self._value(path, schema)
 

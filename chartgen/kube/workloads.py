@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from chartgen.kube import INSTANCE_LABEL, POD, TRAINING_RUNTIME, TRAINJOB, Cluster, ClusterError, Kind, Object
+from chartgen.kube import INSTANCE_LABEL, POD, TRAINING_RUNTIME, TRAINJOB, Cluster, Kind, Object
 from chartgen.kube.controllers import VOLCANO
 from chartgen.kube.run_kinds import API_KINDS, RUN_KINDS, kind_of, queue_of, run_kind, with_runtimes
 
@@ -41,12 +42,8 @@ def find_runs(
     """
     found: list[Object] = []
     for kind in filter(cluster.serves, API_KINDS):
-        try:
+        with nullcontext() if needed(kind) else cluster.optional():
             found += _of_release(cluster, kind, release, namespace)
-        except ClusterError as error:
-            if error.denied is None or needed(kind):
-                raise
-            cluster.unread[error.denied] = None
     runs = [item for item in found if not owners(item) and (deleting or "deletionTimestamp" not in item["metadata"])]
     if not any(run["kind"] == TRAINJOB.name for run in runs):
         return runs

@@ -10,10 +10,9 @@ from chartgen.errors import Problem, did_you_mean
 from chartgen.findings import Finding
 from chartgen.helm import gotemplate
 from chartgen.helm.yaml import read_text
-from chartgen.linter.sources import is_users
+from chartgen.linter.sources import fragment_texts, is_users
 
 RULE = "fabric-is-known"
-_TEMPLATES = (".yaml", ".tpl", ".sh")
 # A comment and a text in quotes contain no key; what has a default may be absent on purpose, in a fragment for several
 # targets.
 _KEY = re.compile(r"/\*.*|\"[^\"]*\"|`[^`]*`|\.fabric\.(?P<key>\w+)(?P<default>[\s)]*\|\s*default\b)?", re.DOTALL)
@@ -26,8 +25,7 @@ def unknown_keys(origin: Composed) -> Iterator[Finding]:
         origin: The target.
     """
     known = {key for machine in origin.target.machines.values() for key in machine.fabric}
-    folders = [each.path for each in origin.target.fragments if is_users(each.path)]
-    for file in [path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix in _TEMPLATES]:
+    for file in fragment_texts(each.path for each in origin.target.fragments if is_users(each.path)):
         for action in gotemplate.actions(read_text(file)):
             for found in _KEY.finditer(action.text):
                 key = found["key"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from functools import cached_property
 from pathlib import Path
 
 from chartgen.composer.assembly import compose_sources
+from chartgen.composer.chart_tags import DEFINE
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.composer.provenance import Source
@@ -19,7 +20,6 @@ from chartgen.helm.yaml import load, read_text
 from chartgen.linter.scripts import fault_of_script
 
 _UNDEFINED = re.compile(r'no template "([^"]+)"')
-_DEFINED = re.compile(r'\bdefine "([^"]+)"')
 
 
 class Sources:
@@ -75,8 +75,9 @@ class Sources:
     def similar_template(self, message: str) -> str:
         """Return a hint for a message of Helm about a template that the chart does not define; else empty."""
         missing = _UNDEFINED.search(message)
-        defined = {name for text in self._chart.files.values() for name in _DEFINED.findall(text)}
-        return did_you_mean(missing[1], defined) if missing else ""
+        if not missing:
+            return ""
+        return did_you_mean(missing[1], {name for text in self._chart.files.values() for name in DEFINE.findall(text)})
 
     def _built_line(self, path: str, line: int, built: list[str]) -> int:
         """Return the index in the new build of a line of the current template; -1 for a line written by hand."""
@@ -103,3 +104,9 @@ class Sources:
 def is_users(path: Path) -> bool:
     """Report whether a file belongs to the user, not to chartgen."""
     return not path.is_relative_to(BUILTIN)
+
+
+def fragment_texts(folders: Iterable[Path]) -> list[Path]:
+    """Return the files of fragments that are YAML, templates or scripts, in order."""
+    paths = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    return [path for path in paths if path.suffix in (".yaml", ".tpl", ".sh")]

@@ -17,7 +17,7 @@ from chartgen.helm.yaml import Document, Keys, load, read_text
 from chartgen.linter.dependencies import subchart_keys
 from chartgen.linter.fabric_keys import unknown_keys
 from chartgen.linter.rules import UNIQUE
-from chartgen.linter.sources import is_users
+from chartgen.linter.sources import fragment_texts, is_users
 
 _INCLUDED = re.compile(r"\b(?:include|template)\s+[\"`]([^\"`]+)[\"`]")
 _DEFINED = re.compile(r"\bdefine\s+[\"`]([^\"`]+)[\"`]")
@@ -29,7 +29,7 @@ def documents(chart: Chart) -> Iterator[Finding]:
     """Check the keys of values.yaml: no duplicates; templates use the top-level keys, README and schema name them.
 
     README and schema of a target's chart are generated: there the user's own fragments are checked, their values and
-    the names of values in their templates.
+    the keys of `fabric` that their templates read.
     """
     origin = origin_of(chart)
     if not isinstance(origin, Foreign):
@@ -59,8 +59,7 @@ def _own_values(chart: Chart, origin: Composed) -> Iterator[Finding]:
     """Check the values of the user's fragments: a comment describes each, and a template or a rule reads it."""
     texts = [text for path, text in chart.files.items() if "templates/" in path]
     # what only other workload kinds or the setup chart read
-    paths = [path for each in origin.target.listed for path in sorted(each.path.rglob("*")) if path.is_file()]
-    listed = [path for path in paths if path.suffix in (".yaml", ".tpl", ".sh")]
+    listed = fragment_texts(each.path for each in origin.target.listed)
     read = "\n".join(texts + [read_text(path) for path in listed if path.name != "values.yaml"])
     own = [
         load(gotemplate.mask(read_text(path)), path) for path in listed if path.name == "values.yaml" and is_users(path)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from chartgen.errors import Problem
 from chartgen.kube import CLUSTER_QUEUE, LOCAL_QUEUE, Cluster, ClusterError, Object
+from chartgen.kube.manifest_walk import title
 from chartgen.kube.permissions import Permission
 from chartgen.kube.run_kinds import queue_of
 from chartgen.kube.workloads import is_suspended, is_volcano
@@ -107,7 +108,7 @@ def _unread(run: Object, permission: Permission) -> Problem:
 
 def _kueue(run: Object, workload: Object | None, before: int, cluster: Cluster) -> Iterator[Problem]:
     if workload is None:
-        text = f"Kueue does not know {run['kind']} {run['metadata']['name']} yet"
+        text = f"Kueue does not know {title(run)} yet"
         yield Problem(text, hint="if this persists, check whether Kueue runs and manages this kind")
         return
     status = workload.get("status", {})

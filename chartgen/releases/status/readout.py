@@ -268,7 +268,7 @@ def _judge(
 def _suspended(runs: Sequence[Object]) -> Iterator[Problem]:
     for run in runs:
         if is_suspended(run) and QUEUE_LABEL not in run["metadata"].get("labels", {}):
-            text = f"{run['kind']} {run['metadata']['name']} is suspended, and no queue will start it"
+            text = f"{title(run)} is suspended, and no queue will start it"
             yield Problem(text, hint="set `queue.name`, or see who suspended it")
 
 
