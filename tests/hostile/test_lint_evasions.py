@@ -24,7 +24,10 @@ metadata: {name: evil}
 spec:
   hostPID: true
   containers:
-  - {name: evil, image: "example.com/evil:v1", securityContext: {privileged: true}, volumeMounts: [{name: all, mountPath: /all}]}
+  - name: evil
+    image: example.com/evil:v1
+    securityContext: {privileged: true}
+    volumeMounts: [{name: all, mountPath: /all}]
   volumes:
   - {name: all, hostPath: {path: /}}
 """
@@ -74,13 +77,16 @@ def test_control_of_the_machine_has_no_level(lint: Lint) -> None:
             for settings in ("", 'level = "breaks"', 'select = ["unique-environment"]'):
                 files = {**chart(head=head, pod=text), "chartgen.toml": f"[lint]\n{settings}\n"}
                 code, rules, _ = lint(files)
-                assert (code, CONTROL - rules) == (1, set()), (head, text, settings)
+                assert code == 1, (head, text, settings)
+                # a chart that only claims to be a target's cannot be read to its end, which is an error too
+                assert CONTROL <= rules or "lint-finishes" in rules, (head, text, settings)
 
 
-def test_settings_cannot_ignore_what_was_not_checked(lint: Lint) -> None:
+def test_settings_cannot_ignore_what_was_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for rule in ("chart-files", "chart-is-rendered", "charts-are-linted", "lint-finishes", "no-cluster-admin"):
         for ignored in (rule, f"{rule}:charts/x"):
-            (Path.cwd() / "chartgen.toml").write_text(f'[lint]\nignore = ["{ignored}"]\n')
+            (tmp_path / "chartgen.toml").write_text(f'[lint]\nignore = ["{ignored}"]\n')
             assert CliRunner().invoke(main, ["lint"]).exit_code == 2
 
 
@@ -120,8 +126,15 @@ def test_charts_beside_the_named_ones_are_unchecked(lint: Lint) -> None:
     assert found == (3, {"charts-are-linted"}, {"charts/evil/Chart.yaml", "charts/good/Chart.yaml"})
 
 
+NEEDS = "dependencies: [{name: sub, version: 0.1.0, repository: 'https://charts.example'}]\n"
+
+
+def subchart() -> dict[str, Any]:
+    return chart("charts/x/charts/sub", config=CONFIG.replace("name: c", "name: d"))
+
+
 def test_subcharts_are_checked_with_their_chart(lint: Lint) -> None:
-    files = {**chart("charts/x"), **chart("charts/x/charts/sub"), "chartgen.toml": '[lint]\ncharts = ["charts/x"]\n'}
+    files = {**chart("charts/x", head=NEEDS), **subchart(), "chartgen.toml": '[lint]\ncharts = ["charts/x"]\n'}
     assert lint(files)[:2] == (0, set())
 
 
@@ -144,18 +157,18 @@ def packed(files: dict[str, str]) -> bytes:
 def test_objects_that_helm_installs_without_rendering_are_judged(lint: Lint) -> None:
     crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n"
     again = {"charts/x/charts/sub/crds/pod.yaml": f"{crd}---\n{crd.replace('metadata', 'kind: Pod' + chr(10) + 'x')}"}
-    sub = chart("charts/x/charts/sub")
+    sub = subchart()
     inner = packed({"sub/Chart.yaml": HEAD.format("sub"), "sub/crds/pod.yaml": f"{crd}---\n{POD}"})
     for crds, place in (
         ({**sub, "charts/x/charts/sub/crds/pod.yml": POD}, "charts/x/charts/sub/crds/pod.yml"),
         ({**sub, "charts/x/charts/sub/crds/a/pod.json": f"{crd}---\n{POD}"}, "charts/x/charts/sub/crds/a/pod.json"),
         ({"charts/x/charts/sub-0.1.0.tgz": inner}, "charts/x/charts/sub-0.1.0.tgz/sub/crds/pod.yaml"),
     ):
-        code, rules, places = lint({**chart("charts/x"), **crds})
+        code, rules, places = lint({**chart("charts/x", head=NEEDS), **crds})
         assert (code, rules, places) == (1, CONTROL, {place})
         for path in crds:
             (Path.cwd() / path).unlink()
-    assert lint({**chart("charts/x"), **sub, **again})[0] == 1
+    assert lint({**chart("charts/x", head=NEEDS), **sub, **again})[0] == 1
 
 
 def test_volumes_of_a_persistent_volume(lint: Lint) -> None:
@@ -200,7 +213,7 @@ def test_a_call_ends_and_reports_the_rest(lint: Lint) -> None:
     slow = {"charts/a/templates/slow.yaml": "{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}"}
     code, rules, places = lint({**files, **slow}, "--deadline", "3")
     assert (code, rules) == (1, {"lint-finishes", "charts-are-linted"})
-    assert places == {"charts/a", "charts/b"}
+    assert places - {"charts"} == {"charts/a", "charts/b"}
 
 
 def test_devices_and_folders_of_users_are_the_machines() -> None:
@@ -219,7 +232,9 @@ def test_devices_and_folders_of_users_are_the_machines() -> None:
 
 def test_other_ways_to_control_a_machine_or_cluster(lint: Lint) -> None:
     def container(context: str) -> str:
-        return f"apiVersion: v1\nkind: Pod\nmetadata: {{name: p}}\nspec:\n  containers:\n  - {{name: p, image: 'x.example/p:v1', securityContext: {context}}}\n"
+        return (
+            POD.partition("  hostPID")[0] + f"  containers:\n  - {{name: p, image: a:v1, securityContext: {context}}}\n"
+        )
 
     binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: b}\n"
     role = "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n"
