@@ -49,7 +49,7 @@ class _TooMuchError(Exception):
 
 
 def is_crd(path: str) -> bool:
-    """Report whether a path in a chart is one of the files that Helm installs as they are, also those of subcharts."""
+    """Report whether a path in a chart is a file that Helm installs unchanged, of the chart or of a subchart."""
     return bool(_CRDS.fullmatch(path))
 
 

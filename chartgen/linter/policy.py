@@ -62,7 +62,7 @@ def no_cluster_admin(thing: Object) -> Iterator[Complaint]:
     """A binding of the role cluster-admin gives its subjects control of the whole cluster."""
     role = thing.get("roleRef")
     if thing.get("kind") == "ClusterRoleBinding" and isinstance(role, dict) and role.get("name") == "cluster-admin":
-        yield Complaint("binds the role cluster-admin", "bind a role of what it needs", ("roleRef", "name"))
+        yield Complaint("binds the role cluster-admin", "bind a role with few permissions", ("roleRef", "name"))
 
 
 def no_host_access(thing: Object) -> Iterator[Complaint]:

@@ -1,4 +1,4 @@
-"""What Helm does not render: its refusals, each reason once, and objects that it installs as they are."""
+"""What Helm does not render: its refusals, each reason once, and objects that it installs unchanged."""
 
 from __future__ import annotations
 
