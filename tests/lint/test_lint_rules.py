@@ -135,7 +135,7 @@ FOREIGN = "schema-refers-to-itself"
 
 
 def test_every_step_rule_is_left_out_once() -> None:
-    assert {*STEPS, READING, UNFINISHED, FOREIGN} == {rule.id for rule in STEP_RULES}
+    assert {*STEPS, READING, UNFINISHED, FOREIGN, LEFT_OUT} == {rule.id for rule in STEP_RULES}
 
 
 @pytest.mark.helm
