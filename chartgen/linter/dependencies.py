@@ -39,6 +39,18 @@ def subchart_keys(chart: Chart) -> set[str]:
     return folders | {str(each.get("alias") or each.get("name")) for each in named}
 
 
+def dependency_keys(chart: Chart) -> set[str]:
+    """Return the first keys of values that Helm itself reads for dependencies: conditions, tags, imported values."""
+    keys = set()
+    for each in dependencies(chart):
+        entry = each if isinstance(each, dict) else {}
+        paths = str(entry.get("condition") or "").split(",")
+        imports = entry.get("import-values")
+        paths += [str(named.get("parent")) for named in imports or () if isinstance(named, dict)]
+        keys |= {path.strip().partition(".")[0] for path in paths} | ({"tags"} if entry.get("tags") else set())
+    return keys
+
+
 def missing_dependencies(chart: Chart, folder: Path | None) -> list[str]:
     """Return the names of missing dependencies, in the order of Chart.yaml.
 
