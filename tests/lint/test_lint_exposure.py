@@ -42,8 +42,8 @@ HARMLESS = {
     "by reference": "- name: HF_TOKEN\n  valueFrom:\n    secretKeyRef: {name: {{ .Values.secretName }}, key: token}\n",
     "a choice of the user": "- name: HF_TOKEN\n  {{ if .Values.secret }}\n  valueFrom:\n"
     "    secretKeyRef: {name: a, key: b}\n  {{ else }}\n  value: {{ .Values.hfToken }}\n  {{ end }}\n",
-    "a choice in two items": "{{ if .Values.secret }}\n- name: HF_TOKEN\n  valueFrom:\n    secretKeyRef: {name: a, key: b}\n"
-    "{{ else }}\n- name: HF_TOKEN\n  value: {{ .Values.hfToken }}\n{{ end }}\n",
+    "a choice in two items": "{{ if .Values.secret }}\n- name: HF_TOKEN\n  valueFrom:\n"
+    "    secretKeyRef: {name: a, key: b}\n{{ else }}\n- name: HF_TOKEN\n  value: {{ .Values.hfToken }}\n{{ end }}\n",
     "the next variable": "- name: HF_TOKEN\n  valueFrom: {}\n- name: MODE\n  value: {{ .Values.keyMode }}\n",
     "name of a Secret": "- name: HF_TOKEN\n  value: {{ .Values.token.secretName }}\n",
     "key in a Secret": (
