@@ -42,11 +42,11 @@ def subchart_keys(chart: Chart) -> set[str]:
 def dependency_keys(chart: Chart) -> set[str]:
     """Return the first keys of values that Helm itself reads for dependencies: conditions, tags, imported values."""
     keys = set()
-    for each in dependencies(chart):
-        entry = each if isinstance(each, dict) else {}
+    for entry in (each for each in dependencies(chart) if isinstance(each, dict)):
         paths = str(entry.get("condition") or "").split(",")
         imports = entry.get("import-values")
-        paths += [str(named.get("parent")) for named in imports or () if isinstance(named, dict)]
+        named = imports if isinstance(imports, list) else []
+        paths += [str(each.get("parent")) for each in named if isinstance(each, dict)]
         keys |= {path.strip().partition(".")[0] for path in paths} | ({"tags"} if entry.get("tags") else set())
     return keys
 

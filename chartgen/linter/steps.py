@@ -292,7 +292,7 @@ class _Work:
                 self.renderings.append(answer)
             else:
                 refused.append(answer)
-        yield from refusals(refused, self.missing, asks=not _is_ours(self.chart))
+        yield from refusals(refused, self.missing, asks=not _is_ours(self.chart), cluster=looks_up(self.chart))
         yield from about_missing(self.chart, self.missing, rendered=self.library or bool(self.renderings))
 
     def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> list[Finding]:
@@ -310,7 +310,8 @@ class _Work:
                 renderer = replace(self.renderer, folder=folder)
                 upgraded = renderer.template(preset, last.kubernetes, upgrade=True)
                 if isinstance(upgraded.result(), Rendering):
-                    return list(self._differing(last, upgraded, UPGRADED))
+                    when = UPGRADED if asks_for_upgrade(self.chart) else AGAIN
+                    return list(self._differing(last, upgraded, when))
         return found
 
     def _differing(self, last: Rendering, running: Future[Rendering | Refusal], when: str) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
+from chartgen.errors import Problem
 from chartgen.findings import Finding, exit_code
 from chartgen.helm.helmignore import Ignored
 from chartgen.helm.manifests import KUBE_VERSION
@@ -287,6 +288,14 @@ def test_a_chart_that_asks_for_values_is_not_blamed(tmp_path: Path) -> None:
 
 
 @pytest.mark.helm
+def test_a_chart_that_misses_an_object_of_the_cluster_is_not_blamed(tmp_path: Path) -> None:
+    asks = {"templates/a.yaml": '{{- if not (lookup "v1" "Secret" "a" "b") }}{{ fail "no Secret b" }}{{ end }}\n'}
+    asks["values.yaml"] = ""
+    (finding,) = (each for each in linted(written(tmp_path / "chart", asks), one="jobs: {}") if each.level == "breaks")
+    assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
+
+
+@pytest.mark.helm
 def test_messages_of_helm_lint_say_what_is_wrong(tmp_path: Path) -> None:
     text = 'a: {{ include "a" . }}\n'
     helper = '{{ define "a" }}{{ .Values.none.such }}{{ end }}'
@@ -343,7 +352,7 @@ def test_values_of_ci_with_several_documents_are_read_as_helm_reads_them(tmp_pat
 
 def test_a_step_without_an_end_leaves_the_question_open(tmp_path: Path) -> None:
     done = Examination(Subject(read_chart(written(tmp_path / "chart", {})).chart), limit=0.01)
-    done.add("slow", lambda: time.sleep(1) or [])
+    done.add("slow", lambda: [Finding("x", Problem(str(time.sleep(1))))])  # type: ignore[func-returns-value]
     assert [(each.rule, each.severity) for each in done.findings] == [("lint-finishes", "unchecked")]
     assert exit_code(done.findings) == 3
 
