@@ -19,7 +19,9 @@ NOT_OURS = "chart-is-of-chartgen"
 REFUSED = "refused-by-the-chart"
 NOT_RENDERED = "chart-is-rendered"
 LEFT_OUT = "charts-are-linted"
-_UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED, NOT_RENDERED, LEFT_OUT)
+# Lint that did not finish: without a finding, the chart would seem sound.
+UNFINISHED = "lint-finishes"
+_UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED, NOT_RENDERED, LEFT_OUT, UNFINISHED)
 
 
 @dataclass(frozen=True)

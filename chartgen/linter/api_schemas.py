@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chartgen.data.api_schemas import custom_kinds, kind_schema, served_groups
+from chartgen.data.api_schemas import custom_kinds, kind_schema, whole_groups
 from chartgen.findings import Complaint
 from chartgen.helm.yaml import type_name
 from chartgen.kube.manifest_walk import Object, metadata
@@ -44,7 +44,7 @@ def kinds_are_served(thing: Object, kubernetes: str) -> Iterator[Complaint]:
     A template that queries `.Capabilities` is trusted: without a cluster, Helm reports every version that it has ever
     known as served.
     """
-    if not _is_known(thing, kubernetes) and _group(thing) in served_groups(kubernetes):
+    if not _is_known(thing, kubernetes) and _group(thing) in whole_groups(kubernetes):
         yield Complaint(
             f"{thing.get('apiVersion')} {thing.get('kind')} is not served",
             at=("apiVersion",),
@@ -54,7 +54,7 @@ def kinds_are_served(thing: Object, kubernetes: str) -> Iterator[Complaint]:
 
 def kinds_are_known(thing: Object, kubernetes: str) -> Iterator[Complaint]:
     """Lint has a schema for the kind of every object; without a schema the object is not checked."""
-    if not _is_known(thing, kubernetes) and _group(thing) not in served_groups(kubernetes):
+    if not _is_known(thing, kubernetes) and _group(thing) not in whole_groups(kubernetes):
         message = f"not checked: no schema for {thing.get('apiVersion')} {thing.get('kind')}"
         yield Complaint(message, at=("apiVersion",))
 

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from chartgen.errors import Problem
-from chartgen.findings import LEFT_OUT, NOT_RENDERED, Finding
-from chartgen.linter.limits import UNFINISHED
+from chartgen.findings import LEFT_OUT, NOT_RENDERED, UNFINISHED, Finding
 
 _MARK = "chartgen: ignore["
 # Control of the machine or the cluster, and what was not checked. These rules are reported for every chart, at every

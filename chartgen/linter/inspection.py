@@ -8,12 +8,11 @@ from typing import NamedTuple
 
 from chartgen.data.compatibility import version
 from chartgen.errors import ChartgenError, Problem
-from chartgen.findings import Complaint, Finding, Rule
+from chartgen.findings import UNFINISHED, Complaint, Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest
 from chartgen.kube.manifest_walk import metadata, title
 from chartgen.linter.ignores import NEVER, annotated, ignored
-from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.policy import CALLERS_REASON, STRANGERS_REASON
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import Rendering, told
@@ -104,15 +103,25 @@ class Inspection:
         for name, manifest, complaint in _complaints(rule, release):
             if complaint.privilege in release.allowed or rule.id in self._ignored(manifest, complaint):
                 continue
-            if complaint.holds and not complaint.holds(self.chart.files.get(manifest.template, "")):
-                continue
             if complaint.quote and any(complaint.quote in text for text in self.chart.files.values()):
                 continue
             problem = self._problem(manifest, complaint, self._hint(rule, complaint))
+            if complaint.holds and not (
+                self._is_literal(problem, complaint) and complaint.holds(self._text(manifest.template))
+            ):
+                continue
             # The same template with another preset differs only in the object's name; report `unchecked` findings once.
             place = () if rule.severity == "unchecked" else (problem.path, problem.line)
             severity = rule.severity if name == rule.id else "error"
             yield (name, *place, complaint.message), Finding(name, problem, severity)
+
+    def _text(self, path: object) -> str:
+        return self.chart.files.get(str(path), "")
+
+    def _is_literal(self, problem: Problem, complaint: Complaint) -> bool:
+        """Report whether the line of a problem contains no expression for the key at fault."""
+        line = self._text(problem.path).split("\n")[problem.line - 1 : problem.line]
+        return not any("{{" in each and f"{complaint.at[-1]}:" in each for each in line)
 
     def _ignored(self, manifest: Manifest, complaint: Complaint) -> set[str]:
         """Return the rules that the object ignores: by annotations, or by comments at the place or at its parents.

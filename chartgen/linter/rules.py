@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from chartgen.findings import LEFT_OUT, NOT_RENDERED, TARGET_UNKNOWN, Level, Rule
+from chartgen.findings import LEFT_OUT, NOT_RENDERED, TARGET_UNKNOWN, UNFINISHED, Level, Rule
 from chartgen.linter.api_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
 from chartgen.linter.dependencies import HINT as DEPENDENCIES_HINT
 from chartgen.linter.dependencies import RULE as DEPENDENCIES
 from chartgen.linter.dumps import environment_is_not_printed
 from chartgen.linter.fabric_keys import RULE as FABRIC
-from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.machines import EACH_TYPE, EACH_TYPE_HINT
 from chartgen.linter.machines import HINT as ONE_MACHINE_HINT
 from chartgen.linter.machines import RULE as ONE_MACHINE
@@ -87,7 +86,7 @@ STEP_RULES = (
     Rule(
         UNFINISHED,
         "A step of lint, or the lint of a whole chart, took more time or memory than it may, or failed.",
-        "make the chart smaller, or correct what the message names; the rest was not checked",
+        "make the chart smaller, give it more time, or correct what the message names; the rest was not checked",
         "chartgen/linter/limits.py",
     ),
     Rule(
@@ -143,7 +142,8 @@ STEP_RULES = (
     ),
     Rule(
         "helm-lint-strict",
-        "Helm's own lint warns of something beside the templates, which `helm lint --strict` counts as an error.",
+        "Helm's own lint warns of an old API version in a template, or of something beside the templates, which "
+        "`helm lint --strict` counts as an error.",
         "correct the file that Helm names",
         "helm lint --strict",
     ),

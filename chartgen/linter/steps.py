@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -15,7 +16,7 @@ from chartgen.checks import check, unanswered
 from chartgen.composer.origin import TARGET, annotations_of
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.findings import NOT_OURS, Finding, in_order
+from chartgen.findings import NOT_OURS, UNFINISHED, Finding, in_order
 from chartgen.helm import manifests
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
@@ -27,12 +28,13 @@ from chartgen.linter.differences import AGAIN, UPGRADED, asks_for_upgrade, diffe
 from chartgen.linter.dumps import printing_files
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import MISSHAPEN, Inspection
-from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
+from chartgen.linter.limits import OutOfTimeError, limited
+from chartgen.linter.lookups import answered, looks_up
 from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
 from chartgen.linter.placement import fitting, labelled, placed_pods, selected, tolerated
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
-from chartgen.linter.render import Preset, Refusal, Renderer, Rendering, drawn_names, told
+from chartgen.linter.render import NAMES, Preset, Refusal, Renderer, Rendering, drawn_names, told
 from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.schema_references import foreign_references
@@ -44,6 +46,7 @@ from chartgen.linter.unrendered import refusals, unrendered_objects
 from chartgen.linter.values_coverage import documents
 
 Layers: TypeAlias = Values | Sequence[Path]
+_MORE = "give it more time with --limit, or make the chart smaller"
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,7 @@ class Examination:
                 found += findings()
         except OutOfTimeError:
             message = f"the step {name!r} did not end within {self.limit:g} s, so it was not checked"
-            found.append(Finding(UNFINISHED, Problem(message, "Chart.yaml", 1, hint="make the chart smaller")))
+            found.append(Finding(UNFINISHED, Problem(message, "Chart.yaml", 1, hint=_MORE), "unchecked"))
         self.findings += found
         self.steps.append(Step(name, time.perf_counter() - start, len(found)))
 
@@ -200,9 +203,10 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
 
 
 def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator[Finding]:
+    documents = None if _is_ours(chart) else sys.maxsize if work.renderer.helm.version >= (4,) else 1
     for name, given in presets.items():
         try:
-            values = given if isinstance(given, Values) else load_values(given)
+            values = given if isinstance(given, Values) else load_values(given, documents=documents)
             found = check(chart, values)
         except MissingToolError:
             raise
@@ -294,7 +298,7 @@ class _Work:
             else:
                 refused.append(answer)
         refused = [each for each in refused if not self._replaced(each.preset)]
-        yield from refusals(refused, self.missing, asks=not _is_ours(self.chart))
+        yield from refusals(refused, self.missing, asks=not _is_ours(self.chart), cluster=looks_up(self.chart))
         yield from about_missing(self.chart, self.missing, rendered=self.library or bool(self.renderings))
 
     def _replaced(self, preset: Preset) -> bool:
@@ -306,12 +310,24 @@ class _Work:
         rendered = any(given.name and isinstance(each, Rendering) for given, each in answers)
         return rendered and bool(asks) and all(each.asks for each in asks)
 
-    def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> Iterator[Finding]:
-        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades."""
+    def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> list[Finding]:
+        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades.
+
+        Where `lookup` keeps what an earlier render drew, an upgrade changes nothing.
+        """
+        found: list[Finding] = []
         if len(texts) > 1 or len(self.versions) == 1:
-            yield from self._differing(last, self.renderer.template(preset, last.kubernetes), AGAIN)
+            found += self._differing(last, self.renderer.template(preset, last.kubernetes), AGAIN)
         if asks_for_upgrade(self.chart):
-            yield from self._differing(last, self.renderer.template(preset, last.kubernetes, upgrade=True), UPGRADED)
+            found += self._differing(last, self.renderer.template(preset, last.kubernetes, upgrade=True), UPGRADED)
+        if found and looks_up(self.chart):
+            with suppress(ChartgenError), answered(self.chart, self.renderer.folder, last.manifests) as folder:
+                renderer = replace(self.renderer, folder=folder, names=NAMES)
+                upgraded = renderer.template(preset, last.kubernetes, upgrade=True)
+                if isinstance(upgraded.result(), Rendering):
+                    when = UPGRADED if asks_for_upgrade(self.chart) else AGAIN
+                    return list(self._differing(last, upgraded, when))
+        return found
 
     def _differing(self, last: Rendering, running: Future[Rendering | Refusal], when: str) -> Iterator[Finding]:
         again = running.result()

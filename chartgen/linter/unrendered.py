@@ -19,13 +19,14 @@ _KEY = re.compile(r"[A-Za-z]+:|- ")
 _NAMED = 2  # presets in one message; a chart may have 20
 
 
-def refusals(found: Iterable[Refusal], missing: Sequence[str], *, asks: bool) -> Iterator[Finding]:
+def refusals(found: Iterable[Refusal], missing: Sequence[str], *, asks: bool, cluster: bool) -> Iterator[Finding]:
     """Report why Helm did not render, except for reasons that missing dependencies explain.
 
     Args:
         found: Helm's refusals, for each preset and Kubernetes version.
         missing: Missing dependencies.
         asks: Whether the chart may require values; chartgen's own charts render without any.
+        cluster: Whether the chart may ask a cluster, which lint has none of, before it refuses values.
     """
     reasons: dict[tuple[object, ...], tuple[Problem, list[Refusal]]] = {}
     for each in found:
@@ -37,9 +38,13 @@ def refusals(found: Iterable[Refusal], missing: Sequence[str], *, asks: bool) ->
         presets = list(dict.fromkeys(each.preset for each in group))
         bare = not any(preset.name for preset in presets)
         place = told(problem, replace(presets[0], name=_names(presets)))
-        if waits and bare:
+        if waits and (bare or cluster):
             place = Problem(place.message, place.path, place.line, place.column, place.hint or _HINT)
-        yield Finding(NOT_RENDERED, place, "unchecked") if waits and bare else Finding("helm-template", place)
+        yield (
+            Finding(NOT_RENDERED, place, "unchecked")
+            if waits and (bare or cluster)
+            else Finding("helm-template", place)
+        )
 
 
 def unrendered_objects(chart: Chart, crds: Mapping[str, str]) -> str:

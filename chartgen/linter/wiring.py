@@ -39,14 +39,17 @@ def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
     """A Service or workload selects pods of the release: a selector without pods fails without a message.
 
     What labels pods have that an operator makes for an object of the release is unknown: a selector with a label of the
-    operator's domain is not judged.
+    operator's domain is not judged, and in a release whose account may create or label pods, no Service with a label
+    that its own pods lack.
     """
     templates = [template for thing in things for template in _templates(thing)]
     domains = {domain for thing in things for domain in _domains(group_of(str(thing.get("apiVersion"))))}
+    names = {name for labels, _ in templates for name in labels}
+    foreign = any(_may_make_pods(thing) for thing in things)
     for index, thing in enumerate(things):
         at, wanted = _selector(thing)
         own = list(_templates(thing)) if thing.get("kind") != "Service" else templates
-        if _operated(wanted, domains):
+        if _operated(wanted, domains) or (thing.get("kind") == "Service" and foreign and not wanted.keys() <= names):
             continue
         if wanted and own and not any(_meets(labels, wanted) for labels, _ in own):
             told = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))
@@ -118,6 +121,14 @@ def _selector(thing: Object) -> tuple[Keys, Object]:
     return ("spec", "selector"), labels if isinstance(labels, dict) else {}
 
 
+def _may_make_pods(thing: Object) -> bool:
+    """Report whether an object is a role that may create pods, or workloads, or change the labels of pods."""
+    return thing.get("kind") in ("Role", "ClusterRole") and any(
+        _WRITES.intersection(rule.get("verbs") or ()) and _WORKLOADS.intersection(rule.get("resources") or ())
+        for _, rule in items(thing, "rules")
+    )
+
+
 def _domains(group: str) -> Iterator[str]:
     """Yield the domains in which the operator of an API group labels pods; none for groups of Kubernetes itself."""
     if "." not in group or group.endswith(_KUBERNETES):
@@ -135,6 +146,8 @@ def _operated(wanted: Object, domains: Iterable[str]) -> bool:
     )
 
 
+_WRITES = frozenset(("create", "update", "patch", "*"))
+_WORKLOADS = frozenset(("pods", "replicasets", "deployments", "daemonsets", "statefulsets", "jobs", "*"))
 # Groups of Kubernetes itself; CRDs of its projects are in x-k8s.io.
 _KUBERNETES = (".kubernetes.io", ".k8s.io")
 # API groups whose operators label pods in a domain of another name: kubernetes-sigs/jobset v0.12.0,

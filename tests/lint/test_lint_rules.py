@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from lint_seeds import SEEDS, SOUND, expected, identified_chart, plant
 
-from chartgen.findings import LEFT_OUT, Finding
+from chartgen.findings import LEFT_OUT, UNFINISHED, Finding
 from chartgen.linter import Subject, inspection, steps
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.inspection import Inspection
-from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.rules import RULES, STEP_RULES
 from chartgen.linter.steps import Examination, examine

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rendered import VALUES
 
-from chartgen.data.api_schemas import kind_schema, kubernetes_versions
+from chartgen.data.api_schemas import custom_kinds, kind_schema, kubernetes_versions, whole_groups
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
@@ -115,9 +115,20 @@ def test_faults(thing: dict[str, Any], at: list[str | int], value: Any, message:
 @pytest.mark.parametrize("thing", [JOB, JOBSET, DOMAIN, NETWORK], ids=lambda thing: thing["kind"])
 def test_kinds_that_are_known(thing: dict[str, Any]) -> None:
     assert list(kinds_are_known(thing, "1.36")) == []
-    other = {**thing, "kind": "Widget"}
-    (unknown,) = (*kinds_are_known(other, "1.36"), *kinds_are_served(other, "1.36"))
-    assert unknown.message.endswith("Widget is not served")
+
+
+def test_only_a_group_whose_kinds_are_all_known_serves_no_other() -> None:
+    whole = whole_groups("1.36")
+    groups = {name.rpartition("/")[0] for name in custom_kinds()}
+    assert {each.partition("/")[0] for each in groups} - whole == {
+        *("kubeflow.org", "ray.io", "monitoring.coreos.com", "networking.gke.io", "k8s.cni.cncf.io"),
+        *("resource.nvidia.com", "config.volcano.sh", "shard.volcano.sh"),
+    }
+    for version in (*groups, "apps/v1", "example.com/v1"):
+        other = {"apiVersion": version, "kind": "Widget"}
+        served = list(kinds_are_served(other, "1.36"))
+        assert bool(served) is (version.partition("/")[0] in whole), version
+        assert bool(served) is not bool(list(kinds_are_known(other, "1.36")))
 
 
 def test_a_version_that_is_not_served_is_looked_for_in_the_template() -> None:
