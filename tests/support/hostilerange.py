@@ -8,14 +8,17 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from unittest.mock import patch
 
 from caged import GIGA, ROOT, TRACER, Budget, Cage, Verdict, caged, traced
+from hostileclusters import serves
 from hostileinputs import Input
 from mutators import PAYLOAD, Files
+from stranger_api import answering
 
 from chartgen.checks import check
 from chartgen.cli import main as chartgen
@@ -55,7 +58,19 @@ def _run(made: Input, kind: str, out: Path) -> None:
         text = report(in_order(findings), made.argv[-3] if kind == "chart" else argv[0], checked="x")
         chartgen_print(text)
         sys.exit(exit_code(findings))
-    chartgen(argv, prog_name="chartgen")
+    with _answered(out) if kind == "cluster" else nullcontext():
+        chartgen(argv, prog_name="chartgen")
+
+
+@contextmanager
+def _answered(out: Path) -> Iterator[None]:
+    """Let an input's answers be those of the current cluster, where no CRD is waited for."""
+    with (
+        answering(out, serves(Path.cwd())) as file,
+        patch.dict(os.environ, KUBECONFIG=str(file)),
+        patch.multiple("chartgen.kube.cluster", _CRD_SECONDS=1, _UNSEEN_CRD_SECONDS=1),
+    ):
+        yield
 
 
 def chartgen_print(text: str) -> None:
@@ -160,7 +175,8 @@ class Range:
         if trace:
             find_helm()
             traced(self.tracer.parent, Cage(reads, out, tmp), self.helm)
-        cage = Cage(reads, out, tmp, ("helm", Path(self.helm).name, "bash", "shellcheck"))
+        programs = ("helm", Path(self.helm).name, "bash", "shellcheck")
+        cage = Cage(reads, out, tmp, programs, talks=kind == "cluster")
         verdict = caged(partial(_run, made, kind, out), cage, BUDGETS.get(kind, Budget()))
         if trace:
             verdict.faults += traced(self.tracer.parent, cage, self.helm)
@@ -201,6 +217,8 @@ def warm() -> None:
     """Import and read in the parent what every input would import and read again."""
     examine(Subject(_SOUND, versions=kubernetes_versions("")[-1:]))
     check(compose(load_target("gke-a3mega")), load_values([]))
+    for name in ("lightkube.config.client_adapter", "httpx2"):  # which look for libraries, with a shell
+        import_module(name)
     logs = sorted((ROOT / "tests" / "data" / "logs").iterdir())
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         for argv in (*(["metrics", str(log)] for log in logs), ["list", "targets"], ["check", "oke-h100"]):

@@ -32,6 +32,7 @@ def answering(folder: Path, answer: Callable[[str], Answer | None]) -> Iterator[
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
             found = answer(self.path.lstrip("/"))
             with contextlib.suppress(OSError):  # the reader has hung up
                 if callable(found):
