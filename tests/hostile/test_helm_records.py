@@ -66,7 +66,7 @@ RUNS = {
     "a number": "7",
     "too many lines": "kind: Job\na:\n" + "- \n" * 110_000,
     "a job that is a number": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: 7",
-    "containers that are a number": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: {containers: 7}}}",
+    "containers that are a number": "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: 7}}",
 }
 
 

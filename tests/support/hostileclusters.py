@@ -28,6 +28,7 @@ from chartgen.releases.lease import lease_name
 
 RELEASE, SPACE, THEIRS = "my-run", "ml", "theirs"
 _QUEUE = "a3-mega"
+_LOG = b"iteration 1/ 2 | elapsed time per iteration (ms): 2.0 |\n"
 _AT = "2026-11-24T06:00:00Z"
 _QUEUED = (kinds.WORKLOAD, kinds.LOCAL_QUEUE, kinds.CLUSTER_QUEUE)
 _KINDS = (
@@ -200,11 +201,7 @@ def invent(made: Files, rng: Random) -> tuple[list[str], list[str]]:
             _change(objects[kind.path()], rng, tenants=way == "tenant", is_record=kind == kinds.SECRET)
     answers = _paths(objects)
     texts = {path: json.dumps(answer).encode() for path, answer in answers.items()}
-    texts |= {
-        f"{kinds.POD.path(SPACE, f'{RELEASE}-workers-{number}')}/log": b"iteration 1/ 2 | elapsed time per iteration (ms): 2.0 |\n"
-        * 3
-        for number in (0, 1)
-    }
+    texts |= {f"{kinds.POD.path(SPACE, f'{RELEASE}-workers-{number}')}/log": _LOG * 3 for number in (0, 1)}
     if way in ("answer", "bytes"):
         path = rng.choice(sorted(texts))
         if way == "answer" and path in answers:
