@@ -1,4 +1,4 @@
-"""Hostile input at random: mutations of charts, logs and answers of clusters: none may hang, crash, leave its folder or steer.
+"""Hostile input at random: charts, logs and answers of clusters: none may hang, crash, leave its folder or steer.
 
     make fuzz-hostile                               20,000 inputs, seed 1
     make fuzz-hostile FUZZ="--count 500 --seed 7"   fewer, as of seed 7

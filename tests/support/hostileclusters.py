@@ -117,7 +117,7 @@ def _cluster() -> dict[str, list[dict[str, Any]]]:
     }
     run["metadata"]["labels"][kinds.QUEUE_LABEL] = _QUEUE
     about = {"kind": "Pod", "name": f"{RELEASE}-workers-0", "uid": "x"}
-    event = {
+    event: dict[str, Any] = {
         "involvedObject": about,
         "reason": "Evicted",
         "message": "to node-1",
@@ -172,7 +172,7 @@ def _paths(objects: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     for kind in _KINDS:
         items = objects[kind.path()]
         for space in ("", SPACE, THEIRS) if kind.namespaced else ("",):
-            own = [each for each in items if not space or not isinstance(each, dict) or _space(each) == space]
+            own = [each for each in items if not space or _space(each) == space]
             found[kind.path(space)] = {"kind": f"{kind.name}List", "metadata": {}, "items": own}
             if own and kind == kinds.JOBSET:  # a dry run is answered at the same path
                 found[kind.path(space)] |= {key: own[0][key] for key in ("metadata", "spec") if key in own[0]}
@@ -181,8 +181,8 @@ def _paths(objects: dict[str, list[dict[str, Any]]]) -> dict[str, Any]:
     return found
 
 
-def _space(item: dict[str, Any]) -> Any:
-    metadata = item.get("metadata")
+def _space(item: Any) -> Any:
+    metadata = item.get("metadata") if isinstance(item, dict) else None
     return metadata.get("namespace") if isinstance(metadata, dict) else SPACE
 
 
