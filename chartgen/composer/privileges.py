@@ -129,6 +129,17 @@ def is_forbidden(path: str) -> bool:
     return is_system(path) and not _inside(path, _OPEN) and not only_read(path)
 
 
+def patterns() -> dict[str, str]:
+    """Return `is_forbidden` and `only_read` as patterns of Go, for the charts: what is plain, system, open, readable."""
+    folders = {"open": (f"{_DISKS}/", _DISKS, *_OPEN, *_READABLE), "readable": _READABLE}
+    listed = {
+        name: "|".join(each if each[-1] == "/" else f"{each}$" for each in group) for name, group in folders.items()
+    }
+    system = f"^/({'|'.join(SYSTEM)})(/|$)|^/mnt$|^{_STATEFUL}(/|$)"
+    plain = "^(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+$"
+    return {"plain": plain, "system": system} | {name: f"^({text})" for name, text in listed.items()}
+
+
 def only_read(path: str) -> bool:
     """Report whether a reason allows a pod to mount this file or folder of the machine for reading alone."""
     return _inside(path, _READABLE)

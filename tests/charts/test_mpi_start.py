@@ -154,7 +154,9 @@ class Cluster:
         """Start a worker, perhaps with another key than the run's."""
         place = self.folder / self.hosts[index]
         start = self.script("start.sh", place)
-        start.write_text(start.read_text().replace(str(self.folder / "ssh/id_rsa"), str(key or self.folder / "ssh/id_rsa")))
+        start.write_text(
+            start.read_text().replace(str(self.folder / "ssh/id_rsa"), str(key or self.folder / "ssh/id_rsa"))
+        )
         for name in ("rank.sh", "transport.sh", "transport.py", "transport.json"):
             script = self.script(name, place)
             script.write_text(script.read_text().replace("/etc/chartgen", str(place)))

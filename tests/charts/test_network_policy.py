@@ -31,7 +31,9 @@ def run(case: str, *sets: str) -> Objects:
 
 def policies(found: Objects) -> Objects:
     """The run's policy, then that of its etcd."""
-    return sorted((each for each in found if each["kind"] == "NetworkPolicy"), key=lambda each: each["metadata"]["name"])
+    return sorted(
+        (each for each in found if each["kind"] == "NetworkPolicy"), key=lambda each: each["metadata"]["name"]
+    )
 
 
 def labels_of_pods(found: Objects) -> list[dict[str, str]]:
