@@ -130,7 +130,7 @@ def is_forbidden(path: str) -> bool:
 
 
 def patterns() -> dict[str, str]:
-    """Return `is_forbidden` and `only_read` as patterns of Go, for the charts: what is plain, system, open, readable."""
+    """Return `is_forbidden` and `only_read` as Go's patterns: plain, system, open, readable."""
     folders = {"open": (f"{_DISKS}/", _DISKS, *_OPEN, *_READABLE), "readable": _READABLE}
     listed = {
         name: "|".join(each if each[-1] == "/" else f"{each}$" for each in group) for name, group in folders.items()

@@ -283,28 +283,15 @@ def test_a_repositorys_settings_excuse_no_folder_of_the_system(settings: str, tm
 @pytest.mark.helm
 def test_plain_helm_refuses_the_volumes_that_check_refuses() -> None:
     """In one render, whose refusals name the index of each."""
-    places = (
-        "/",
-        "/etc",
-        "/etc/crusoe/nccl_topo",
-        "/opt/vendor",
-        "/mnt",
-        "/mnt/disk",
-        "/var/run",
-        "/mnt/a.sock",
-        "/a//b",
-    )
-    places += ("/dev/infiniband", "/dev/a.sock", "/mnt/../etc", "/mnt/stateful_partition", "/sys", "/varnish", "/home")
-    places += (
-        "/mnt/stateful_partition/kube-ephemeral-ssd/a",
-        "/mnt/stateful_partition/kube-ephemeral-ssdb",
-        "/proc/sys/a",
-    )
-    hosts = [{"path": path, **kind} for path in places for kind in ({}, {"type": "Directory"})]
-    volumes = [{"name": f"v{index}", "hostPath": host} for index, host in enumerate(hosts * 2)]
+    text = "/ /etc /etc/crusoe/nccl_topo /opt/vendor /mnt /mnt/disk /var/run /mnt/a.sock /dev/infiniband /dev/a.sock"
+    text += " /mnt/../etc /sys /proc/sys/a /varnish /home /a//b /mnt/stateful_partition"
+    text += " /mnt/stateful_partition/kube-ephemeral-ssd/a /mnt/stateful_partition/kube-ephemeral-ssdb"
+    places = text.split()
+    hosts: list[dict[str, Any]] = [{"path": path, **kind} for path in places for kind in ({}, {"type": "Directory"})]
+    volumes: list[dict[str, Any]] = [{"name": f"v{index}", "hostPath": host} for index, host in enumerate(hosts * 2)]
     kept = [{"name": each["name"], "mountPath": f"/{each['name']}"} for each in volumes]
     mounts = [{**each, "readOnly": index < len(hosts)} for index, each in enumerate(kept)]
-    values = {"extraVolumes": volumes, "extraVolumeMounts": mounts}
+    values: dict[str, Any] = {"extraVolumes": volumes, "extraVolumeMounts": mounts}
     with pytest.raises(ChartgenError) as refused:
         render(compose(load_target("gke-a3mega")), "a", "b", values)
     found = {int(each) for each in re.findall(r"extraVolumes\[(\d+)\]", str(refused.value))}
@@ -318,7 +305,7 @@ def test_plain_helm_refuses_labels_that_the_chart_sets() -> None:
     chart = compose(load_target("gke-a3mega"))
     for key, name in (("podLabels", "run"), ("podLabels", "app.kubernetes.io/instance"),
                       ("podAnnotations", "kubectl.kubernetes.io/default-container")):  # fmt: skip
-        with pytest.raises(ChartgenError, match=key):
+        with pytest.raises(ChartgenError, match=name):
             render(chart, "a", "b", {key: {name: "other"}})
         assert [each.rule for each in check(chart, load_values(set_json=[json.dumps({key: {name: "a"}})]))] == [
             "values-schema"

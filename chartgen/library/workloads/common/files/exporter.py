@@ -166,7 +166,7 @@ class Server:
             self._readers.pop(writer, None)
 
     def _make_room(self) -> None:
-        """Drop the oldest reader of the address with the most: one that opens many stays in nobody's way."""
+        """Drop the oldest reader of the address with the most: one that opens many does not keep the others out."""
         if len(self._readers) >= MOST_READERS:
             ((address, _),) = Counter(self._readers.values()).most_common(1)
             oldest = next(writer for writer, each in self._readers.items() if each == address)

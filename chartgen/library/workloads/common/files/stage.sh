@@ -1,5 +1,5 @@
 # Copies the data to this machine's own disk; what an earlier run has copied completely stays. The disk outlives its
-# tenants, so a link there may lead to anyone's files, and a file may hold anything.
+# tenants, so a link there may lead to anyone's files, and a file may contain anything.
 no_links() {
   local path=$1
   while [[ $path == /scratch/* ]]; do

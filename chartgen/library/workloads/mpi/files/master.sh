@@ -5,7 +5,7 @@ trap 'exit 143' TERM
 
 <%= common("_begin.sh") %>
 mkdir -p /run/chartgen/places
-# Every machine of the run has the run's own key, and nobody else.
+# Only the machines of the run have its key.
 echo "* $(</root/.ssh/id_rsa.pub)" >/run/chartgen/known-hosts
 options=(
   -p "$MPI_SSH_PORT" -o BatchMode=yes -o ConnectTimeout=5 -o LogLevel=ERROR
