@@ -18,7 +18,8 @@ TARGET_UNKNOWN = "target-is-known"
 NOT_OURS = "chart-is-of-chartgen"
 REFUSED = "refused-by-the-chart"
 NOT_RENDERED = "chart-is-rendered"
-_UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED, NOT_RENDERED)
+LEFT_OUT = "charts-are-linted"
+_UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED, NOT_RENDERED, LEFT_OUT)
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import Finding
+from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest, manifests
 from chartgen.helm.program import Helm, find_helm
 from chartgen.helm.program_errors import HelmError, explain
@@ -19,7 +22,8 @@ from chartgen.helm.values import to_json
 from chartgen.helm.yaml import Plain
 from chartgen.kube.manifest_walk import LINT_NAMESPACE
 
-_RELEASE = "lint"
+# Release and namespace in findings, whatever names the templates saw.
+_NAMES = ("lint", LINT_NAMESPACE)
 # Helm's messages when a chart's own `fail`, `required` or schema rejects values.
 _ASKS = ("execution error at (", "meet the specifications of the schema")
 # Seconds; a chart of chartgen takes 0.1. Templates can loop for hours without filling memory.
@@ -88,6 +92,22 @@ class Refusal:
     asks: bool = False
 
 
+def drawn_names(chart: Chart) -> tuple[str, str]:
+    """Draw a release's name and a namespace that no template can expect, in the forms that people use.
+
+    With fixed names, a template could render something else for lint than for everybody. `Renderer` replaces them in
+    Helm's output.
+    """
+    names = (_drawn() for _ in count())
+    new = (name for name in names if not any(name in text for text in chart.files.values()))
+    return next(new), next(new)
+
+
+def _drawn() -> str:
+    word = "".join(secrets.choice("bcdfghjklmnpqrstvwxz") + secrets.choice("aeiouy") for _ in range(4))
+    return word[: secrets.choice((7, 8))] + secrets.choice(("", "", f"-{secrets.randbelow(100)}", "-run", "1"))
+
+
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(min(4, (os.cpu_count() or 1) + 1))
 
@@ -101,12 +121,14 @@ class Renderer:
         helm: Path of Helm.
         schemas: Whether Helm applies the chart's schemas; false if one of them has an outside reference, which Helm
             would fetch.
+        names: The release's name and namespace that templates see.
         pool: Its threads; each waits for one Helm process.
     """
 
     folder: Path
     helm: Helm = field(default_factory=find_helm)
     schemas: bool = True
+    names: tuple[str, str] = _NAMES
     pool: ThreadPoolExecutor = field(default_factory=_threads, repr=False, compare=False)
 
     def close(self, *, wait: bool = True) -> None:
@@ -136,9 +158,10 @@ class Renderer:
         return list(_lines_of_lint(report))
 
     def _template(self, preset: Preset, kubernetes: str, upgrade: bool) -> Rendering | Refusal:  # noqa: FBT001
-        command = ["template", "--namespace", LINT_NAMESPACE, *(["--is-upgrade"] if upgrade else [])]
+        release, namespace = self.names
+        command = ["template", "--namespace", namespace, *(["--is-upgrade"] if upgrade else [])]
         try:
-            return Rendering(preset, kubernetes, self._run(command, preset.data, kubernetes, _RELEASE))
+            return Rendering(preset, kubernetes, self._run(command, preset.data, kubernetes, release))
         except MissingToolError:
             raise
         except ChartgenError as error:
@@ -149,7 +172,16 @@ class Renderer:
         """Run Helm on the folder: by its absolute path and behind `--`, so that no name is parsed as a flag."""
         flags = ["--kube-version", f"{kubernetes}.0", "--values", "-"]
         flags += [] if self.schemas else ["--skip-schema-validation"]
-        return self.helm.render([*command, *flags, "--", *words, str(self.folder.absolute())], to_json(values), LIMIT)
+        argv = [*command, *flags, "--", *words, str(self.folder.absolute())]
+        try:
+            return self._renamed(self.helm.render(argv, to_json(values), LIMIT))
+        except HelmError as error:
+            raise HelmError(self._renamed(error.stderr), self._renamed(error.stdout)) from None
+
+    def _renamed(self, text: str) -> str:
+        for drawn, name in zip(self.names, _NAMES, strict=True):
+            text = text.replace(drawn, name)
+        return text
 
 
 def told(problem: Problem, preset: Preset | None) -> Problem:

@@ -34,14 +34,14 @@ def selected(
     Args:
         findings: The findings.
         select: Ids of rules; empty for all.
-        ignore: Ids of rules that do not count, even if selected.
+        ignore: Ids of rules that do not count, even if selected; `ID:CHART` are only verified.
         known: All existing ids.
 
     Raises:
         UsageError: An id without a rule.
     """
     ids = set(known)
-    unknown = [name for name in (*select, *ignore) if name not in ids]
+    unknown = [name for name in (*select, *(each.partition(":")[0] for each in ignore)) if name not in ids]
     if unknown:
         raise UsageError(Problem(f"no rule is named {name!r}", hint=did_you_mean(name, ids)) for name in unknown)
     return [each for each in findings if (not select or each.rule in select) and each.rule not in ignore]

@@ -32,7 +32,7 @@ from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, r
 from chartgen.linter.placement import fitting, labelled, placed_pods, selected, tolerated
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
-from chartgen.linter.render import Preset, Refusal, Renderer, Rendering, told
+from chartgen.linter.render import Preset, Refusal, Renderer, Rendering, drawn_names, told
 from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.schema_references import foreign_references
@@ -40,7 +40,7 @@ from chartgen.linter.size import release_fits
 from chartgen.linter.sources import Sources
 from chartgen.linter.tokens import rendered_tokens
 from chartgen.linter.unknown_values import unknown_values
-from chartgen.linter.unrendered import refusals
+from chartgen.linter.unrendered import refusals, unrendered_objects
 from chartgen.linter.values_coverage import documents
 
 Layers: TypeAlias = Values | Sequence[Path]
@@ -60,6 +60,7 @@ class Subject:
         versions: Kubernetes versions to render for; empty for the oldest and newest that the chart supports.
         data: Its binary files, path -> bytes.
         schemas: Schemas that are not among its text files, path -> text.
+        crds: Objects that Helm installs without rendering, path -> text.
     """
 
     chart: Chart
@@ -71,6 +72,7 @@ class Subject:
     versions: Sequence[str] = ()
     data: Mapping[str, bytes] = field(default_factory=dict)
     schemas: Mapping[str, str] = field(default_factory=dict)
+    crds: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,7 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     chart, subject = done.subject.chart, done.subject
     done.add("schema references", lambda: foreign_references(_schemas(subject)))
     renderer = replace(renderer, schemas=not any(each.rule == FOREIGN for each in done.findings))
+    renderer = replace(renderer, names=drawn_names(chart))
     versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
     work = _Work(chart, renderer, versions, missing)
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
@@ -154,7 +157,8 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     done.add("helm template", work.rendered)
     done.renderings = work.renderings
     inspection = Inspection(chart, Reasons(chart))
-    done.add("objects", lambda: inspection.read(done.renderings))
+    unrendered = [Rendering(Preset(), versions[-1], unrendered_objects(chart, subject.crds))] if subject.crds else []
+    done.add("objects", lambda: inspection.read([*done.renderings, *unrendered]))
     for step in inspection.steps:
         done.add(step, partial(inspection.findings, step))
     if is_run_chart(chart):
@@ -235,7 +239,7 @@ class _Work:
     def __init__(self, chart: Chart, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
         self.chart, self.renderer, self.versions, self.missing = chart, renderer, versions, missing
         self.library = _is_library(chart)
-        self.lints: list[Future[list[Finding]]] = []
+        self.lints: list[tuple[Preset, Future[list[Finding]]]] = []
         self.templates: list[tuple[Preset, list[Future[Rendering | Refusal]]]] = []
         self.machines: list[Future[Rendering | Refusal]] = []
         self.renderings: list[Rendering] = []
@@ -254,7 +258,7 @@ class _Work:
             self.machines.append(self.renderer.template(preset, self.versions[-1]))
             return
         if self.renderer.schemas or self.renderer.helm.version >= (4,):
-            self.lints.append(self.renderer.lint(preset.data, self.versions[-1]))
+            self.lints.append((preset, self.renderer.lint(preset.data, self.versions[-1])))
         if not self.library:
             running = [self.renderer.template(preset, each) for each in self.versions]
             self.templates.append((preset, running))
@@ -265,8 +269,9 @@ class _Work:
 
     def linted(self) -> Iterator[Finding]:
         """Return the findings of `helm lint`, except those that a missing dependency explains."""
-        for lint in self.lints:
-            yield from (each for each in lint.result() if not needs_missing(each.problem.message, self.missing))
+        for preset, lint in self.lints:
+            found = [] if self._replaced(preset) else lint.result()
+            yield from (each for each in found if not needs_missing(each.problem.message, self.missing))
 
     def rendered(self) -> Iterator[Finding]:
         """Return the refusals of `helm template`, and the differences between two renders of the same values."""
@@ -288,8 +293,18 @@ class _Work:
                 self.renderings.append(answer)
             else:
                 refused.append(answer)
+        refused = [each for each in refused if not self._replaced(each.preset)]
         yield from refusals(refused, self.missing, asks=not _is_ours(self.chart))
         yield from about_missing(self.chart, self.missing, rendered=self.library or bool(self.renderings))
+
+    def _replaced(self, preset: Preset) -> bool:
+        """Report whether a third-party chart asks for values instead of its defaults, and other values render."""
+        if preset.name or _is_ours(self.chart):
+            return False
+        answers = [(each, template.result()) for each, running in self.templates for template in running]
+        asks = [each for given, each in answers if not given.name and isinstance(each, Refusal)]
+        rendered = any(given.name and isinstance(each, Rendering) for given, each in answers)
+        return rendered and bool(asks) and all(each.asks for each in asks)
 
     def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> Iterator[Finding]:
         """Report differences to a second render, and to one for an upgrade if a template asks for upgrades."""

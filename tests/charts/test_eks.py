@@ -28,6 +28,7 @@ from rendered import (
     target,
     volumes,
 )
+from selection import HELMS
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
@@ -439,7 +440,7 @@ def test_half_a_file_system_is_refused(fsx: dict[str, Any]) -> None:
 
 
 @pytest.mark.engines
-@pytest.mark.parametrize("helm", ["helm", "helm3"])
+@pytest.mark.parametrize("helm", HELMS)
 @pytest.mark.parametrize("made", [chart(None, EKS), chart("job", EKS), setup_chart(EKS)], ids=lambda made: made.name)
 def test_strict_lint_of_both_helms(tmp_path: Path, helm: str, made: Chart) -> None:
     made.write(tmp_path / made.name)

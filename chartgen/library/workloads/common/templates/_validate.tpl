@@ -10,7 +10,7 @@
 {{- $launcher := include "<%= chart %>.launcher" . | fromJson }}
 {{- $machine := include "<%= chart %>.machine" . | fromJson }}
 {{- $gpus := include "<%= chart %>.gpusPerNode" . | int64 }}
-<% for launcher in target.launchers if "validate.tpl" in launcher.parts %>
+<% for launcher in target.launchers if "validate.tpl" in parts(launcher) %>
 {{- if eq .Values.launcher "<%= launcher.name %>" }}
 <%= part(launcher, "validate.tpl") %>
 {{- end }}
