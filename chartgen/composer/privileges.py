@@ -136,13 +136,13 @@ def is_forbidden(path: str) -> bool:
 
 def patterns() -> dict[str, str]:
     """Return `is_forbidden` and `only_read` as Go's patterns: plain, system, open, readable."""
-    folders = {"open": (f"{_DISKS}/", _DISKS, *_OPEN, *_READABLE), "readable": _READABLE}
-    listed = {
-        name: "|".join(each if each[-1] == "/" else f"{each}$" for each in group) for name, group in folders.items()
+    readable = "|".join(f"{each}.+" if each[-1] == "/" else each for each in _READABLE)
+    return {
+        "plain": "^(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+$",
+        "system": f"^(/({'|'.join(SYSTEM)})(/.*)?|/mnt|{_STATEFUL}(/.*)?)$",
+        "open": f"^({_OPEN.pattern}|{readable}|{_DISKS}(/.*)?)$",
+        "readable": f"^({readable})$",
     }
-    system = f"^/({'|'.join(SYSTEM)})(/|$)|^/mnt$|^{_STATEFUL}(/|$)"
-    plain = "^(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+$"
-    return {"plain": plain, "system": system} | {name: f"^({text})" for name, text in listed.items()}
 
 
 def only_read(path: str) -> bool:

@@ -283,7 +283,8 @@ def test_a_repositorys_settings_excuse_no_folder_of_the_system(settings: str, tm
 @pytest.mark.helm
 def test_plain_helm_refuses_the_volumes_that_check_refuses() -> None:
     """In one render, whose refusals name the index of each."""
-    text = "/ /etc /etc/crusoe/nccl_topo /opt/vendor /mnt /mnt/disk /var/run /mnt/a.sock /dev/infiniband /dev/a.sock"
+    text = "/ /dev/sda /home/ubuntu /home/kubernetes/bin/gib/a /dev/nvidia0 /etc "
+    text += "/etc/crusoe/nccl_topo /opt/vendor /mnt /mnt/disk /var/run /mnt/a.sock /dev/infiniband /dev/a.sock"
     text += " /mnt/../etc /sys /proc/sys/a /varnish /home /a//b /mnt/stateful_partition"
     text += " /mnt/stateful_partition/kube-ephemeral-ssd/a /mnt/stateful_partition/kube-ephemeral-ssdb"
     places = text.split()
