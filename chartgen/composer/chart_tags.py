@@ -15,6 +15,7 @@ from chartgen import __version__
 from chartgen.composer.fragment import Fragment
 from chartgen.composer.launcher import Launcher
 from chartgen.composer.library import BUILTIN
+from chartgen.composer.privileges import patterns
 from chartgen.composer.provenance import Marks
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.slots import Segment, SlotText, resolve
@@ -124,6 +125,7 @@ class Tags:
             "devices": self._devices,
             "workload_validate": self._workload_validate,
             "rules": self._rules,
+            "folders": patterns(),
         }
 
     def _launcher(self, facts: Mapping[str, str]) -> Launcher:

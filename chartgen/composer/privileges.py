@@ -134,6 +134,17 @@ def is_forbidden(path: str) -> bool:
     return is_system(path) and not opened and not only_read(path)
 
 
+def patterns() -> dict[str, str]:
+    """Return `is_forbidden` and `only_read` as Go's patterns: plain, system, open, readable."""
+    readable = "|".join(f"{each}.+" if each[-1] == "/" else each for each in _READABLE)
+    return {
+        "plain": "^(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+$",
+        "system": f"^(/({'|'.join(SYSTEM)})(/.*)?|/mnt|{_STATEFUL}(/.*)?)$",
+        "open": f"^({_OPEN.pattern}|{readable}|{_DISKS}(/.*)?)$",
+        "readable": f"^({readable})$",
+    }
+
+
 def only_read(path: str) -> bool:
     """Report whether a reason allows a pod to mount this file or folder of the machine for reading alone."""
     return _inside(path, _READABLE)

@@ -316,7 +316,7 @@ def test_exit_code_is_the_trainers(tmp_path: Path) -> None:
 
 
 def test_etcd_only_by_value_and_of_the_runs_own() -> None:
-    assert {item["kind"] for item in run("nodes=2")} == {"ConfigMap", "PyTorchJob"}
+    assert {item["kind"] for item in run("nodes=2")} == {"ConfigMap", "NetworkPolicy", "PyTorchJob"}
     found = run("nodes=2", ETCD)
     name = f"{one('PyTorchJob', found)['metadata']['name']}-etcd"
     deployment, service = one("Deployment", found), one("Service", found)
