@@ -31,6 +31,9 @@ from chartgen.errors import ChartgenError
 ULTRA, A4, A4X = "gke-a3ultra", "gke-a4", "gke-a4x"
 
 
+MAX = ("machineType=a4x-maxgpu-4g-metal", "launchers.megatron-lm.image=example.com/nemo-gib:26.06")
+
+
 def run(*sets: str, name: str = ULTRA) -> Objects:
     return rendered("nodes=2", *sets, files=(), name=name)
 
@@ -224,7 +227,9 @@ def test_a_chart_of_claims_wants_the_kubernetes_that_has_them() -> None:
 
 def test_a4x_max_takes_gib_from_the_image_and_its_adapters_by_claim() -> None:
     """GoogleCloudPlatform/container-engine-accelerators @ 992db81, gpudirect-rdma/nccl-test-a4x-max-jobset.yaml."""
-    found = run("machineType=a4x-maxgpu-4g-metal", name=A4X)
+    with pytest.raises(ChartgenError, match=r"launchers.megatron-lm.image: nvcr.io/nvidia/nemo:"):
+        run("machineType=a4x-maxgpu-4g-metal", name=A4X)
+    found = run(*MAX, name=A4X)
     assert "/usr/local/gib" not in mounts(container(found))
     assert mounts(container(found))["/usr/local/nvidia"]["name"] == "nvidia-libraries"
     assert container(found)["securityContext"] == security("IPC_LOCK")
@@ -232,4 +237,4 @@ def test_a4x_max_takes_gib_from_the_image_and_its_adapters_by_claim() -> None:
     assert request["exactly"]["count"] == 8
     assert one("ComputeDomain", found)["spec"]["numNodes"] == 2
     with pytest.raises(ChartgenError, match=r"network.subnetworks.*8 RDMA adapters"):
-        run("machineType=a4x-maxgpu-4g-metal", "network.mode=annotation", name=A4X)
+        run(*MAX, "network.mode=annotation", name=A4X)
