@@ -8,8 +8,9 @@
 
 What differs without a reason fails, in either direction, and so does an entry that is not true any more; the failure
 says the lines as they should be. A target has a ledger for each reference, such as `<target>.training.yaml` for the
-vendor's newest training recipe; with `like` it contains what differs from another ledger. With the vendors' repositories at hand (CHARTGEN_UPSTREAM, a folder of bare mirrors
-named OWNER+NAME/repo), the vendor's side is read from them too.
+vendor's newest training recipe; with `like` it contains what differs from another ledger. With the vendors'
+repositories at hand (CHARTGEN_UPSTREAM, a folder of bare mirrors named OWNER+NAME/repo), the vendor's side is read from
+them too.
 """
 
 from __future__ import annotations
