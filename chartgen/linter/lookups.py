@@ -15,7 +15,7 @@ from typing import Any
 from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest
-from chartgen.kube.manifest_walk import Object, metadata
+from chartgen.kube.manifest_walk import LINT_NAMESPACE, Object, metadata
 from chartgen.linter.render import NAMES
 
 _NAME = "chartgen.lookup"

@@ -252,7 +252,7 @@ def test_the_efa_plugin_comes_first(tmp_path: Path, library: str, told: str | No
 def test_another_plugin_that_the_image_presets_is_not_used(
     tmp_path: Path, library: str, sets: tuple[str, ...], told: str
 ) -> None:
-    # as NVIDIA's images do from 26.06 on
+    # as NVIDIA's images do from NeMo 26.08 on
     made = machine(tmp_path)
     plugin = tmp_path / "image/opt/efa"
     (plugin / "libnccl-net.so").rename(plugin / library)

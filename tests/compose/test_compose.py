@@ -210,6 +210,7 @@ EVERY_SLOT = {
     "resourceLimits.yaml": 'example.com/nic: "8"\n',
     "securityContext.yaml": "runAsUser: 7\n",
     "beforeLaunch.sh": "echo before-launch\n",
+    "beforeRank.sh": "echo before-rank\n",
     "labels.yaml": "mine: label\n",
     "annotations.yaml": "mine: annotation\n",
     "workloadSpec.yaml": "managedBy: example.com/controller\n",
@@ -251,6 +252,8 @@ def test_every_slot_lands_in_its_field(workload: str, tmp_path: Path) -> None:
     assert program["securityContext"] == {**security(), "runAsUser": 7}
     (script,) = (item["data"]["start.sh"] for item in found if "start.sh" in item.get("data", {}))
     assert "\necho before-launch\n" in script
+    (rank,) = (item["data"]["rank.sh"] for item in found if "rank.sh" in item.get("data", {}))
+    assert "\necho before-rank\n" in rank
     assert item["metadata"]["labels"]["mine"] == "label"
     assert item["metadata"]["annotations"]["mine"] == "annotation"
     assert item["spec"]["managedBy"] == "example.com/controller"
