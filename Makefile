@@ -141,6 +141,10 @@ parsers: $(DEV) ## install the programs whose own parsers the tests ask, into th
 	done
 	$(BIN)/pip install --quiet --target "$(CHARTGEN_PROGRAMS)/wandb" wandb==0.31.0
 
+.PHONY: newest
+newest: $(CHARTGEN) ## print which pinned versions are behind, as Go and pip list them
+	$(PROGRAM)/newest.py
+
 .PHONY: convert-report
 convert-report: $(CHARTGEN) $(DEV) ## convert every recipe of a copy of gpu-recipes (COPY: its folder; NEMO: a git directory) and compare
 	$(PROGRAM)/convert_report.py $(COPY) $(NEMO)

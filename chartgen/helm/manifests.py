@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Without a cluster, Helm uses the Kubernetes version of its client library, or 1.20 in builds without release flags,
 # which the charts' kubeVersion rejects. A fixed version keeps renders equal between Helm versions.
-KUBE_VERSION = "1.36.0"
+KUBE_VERSION = "1.37.0"
 
 SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S+)", re.MULTILINE)

@@ -22,7 +22,7 @@ from chartgen.programs import Progress
 from chartgen.rehearsal.engines import Engine, engine, engines_dir, find, parse_version
 from chartgen.rehearsal.folders import cache_lock, draft_folder
 
-GO_MINIMUM = (1, 26, 0)  # the go directives of Kubernetes 1.36, Kueue 0.19 and Helm 4.3
+GO_MINIMUM = (1, 26, 0)  # the go directives of Kubernetes 1.37, Kueue 0.19 and Helm 4.3
 _TOOLCHAINS = (1, 21, 0)  # since this version Go fetches a newer toolchain itself, unless GOTOOLCHAIN forbids it
 _REPLACE = re.compile(r"^(?:replace)?\s*(\S.*?)\s+=>\s+(\S.*?)\s*(?://.*)?$", re.MULTILINE)
 _SUMS = Path(__file__).parent.parent / "data" / "go.sum"

@@ -79,7 +79,7 @@ def test_what_kuberay_and_kueue_count_on() -> None:
 
 def test_it_fits_the_schema_of_kuberay() -> None:
     run = one("RayJob", rayjob("run.maxRestarts=2", "run.deadlineSeconds=7200", "ray.version=2.55.1"))
-    schema, definitions = kind_schema("ray.io/v1/RayJob", "1.36")
+    schema, definitions = kind_schema("ray.io/v1/RayJob", "1.37")
     assert schema
     strict = Draft7Validator({**schema, "definitions": definitions})
     assert list(strict.iter_errors(run)) == []

@@ -31,9 +31,9 @@ def told(*sets: str, files: Any = (), name: str = "eks-p5") -> list[Finding]:
 def test_options_were_read_as_the_program_makes_them() -> None:
     known = options_of("megatron-lm")
     assert known
-    for release in ("25.04", "25.07", "25.11", "26.02", "26.06"):
+    for release in ("25.04", "25.07", "25.11", "26.02", "26.06", "26.08"):
         assert known.of(release) >= MEASURED
-    assert known.of("26.08") == frozenset()
+    assert known.of("26.10") == frozenset()
     assert known.always < known.of("25.07") < known.ever
 
 
@@ -83,7 +83,7 @@ def test_genuine_options_pass(sets: tuple[str, ...]) -> None:
     [
         ("nvcr.io/nvidia/nemo:25.04", None),
         ("nvcr.io/nvidia/nemo:25.02", "options-of-the-program"),
-        ("nvcr.io/nvidia/nemo:26.08", "options-of-an-unknown-image"),
+        ("nvcr.io/nvidia/nemo:26.10", "options-of-an-unknown-image"),
         ("example.com/own:1", "options-of-an-unknown-image"),
     ],
 )

@@ -62,7 +62,7 @@ def owner(built_engines: None) -> tuple[subprocess.Popen[str], Path, int, list[i
 def test_two_planes_run_side_by_side(plane: ControlPlane) -> None:
     with ControlPlane(run_seconds=0.5) as other:
         assert other.server != plane.server
-        assert other.cluster.version == plane.cluster.version == "v1.36.3"
+        assert other.cluster.version == plane.cluster.version == "v1.37.2"
         create_machines(other.cluster, [manifests.pool("side", 2)])
         other.cluster.apply([manifests.job("short", 2, pool="side")])
 

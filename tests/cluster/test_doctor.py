@@ -59,7 +59,7 @@ def test_all_is_well(cluster: Cluster) -> None:
     assert [(each.name, each.text) for each in rows if each.status != "pass"] == []
     assert [each.fix for each in rows if each.fix] == []
     told = {each.name: each.text for each in rows}
-    assert told["kubernetes-version"] == has("v1.36.3 1.29.0")
+    assert told["kubernetes-version"] == has("v1.37.2 1.29.0")
     assert told["api-versions"] == has("JobSet jobset.x-k8s.io/v1alpha2")
     assert told["admission"] == has("JobSet visit effect")
     assert told["queue"] == has("ward 0 ClusterQueue ward")
@@ -76,7 +76,7 @@ def test_all_is_well(cluster: Cluster) -> None:
 def test_a_chart_for_a_newer_kubernetes(cluster: Cluster) -> None:
     newer = Chart("plain", {"Chart.yaml": HEAD.replace("1.29.0", "1.99.0")})
     rows = [each for each in examined(cluster, made=newer) if each.name == "kubernetes-version"]
-    assert [(each.status, each.text) for each in rows] == [("fail", has("v1.36.3 plain 1.99.0"))]
+    assert [(each.status, each.text) for each in rows] == [("fail", has("v1.37.2 plain 1.99.0"))]
 
 
 @engines

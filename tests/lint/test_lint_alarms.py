@@ -301,7 +301,7 @@ def test_messages_of_helm_lint_say_what_is_wrong(tmp_path: Path) -> None:
     helper = '{{ define "a" }}{{ .Values.none.such }}{{ end }}'
     folder = written(tmp_path / "chart", {"templates/a.yaml": text, "templates/_a.tpl": helper})
     renderer = Renderer(folder)
-    found = renderer.lint({}, "1.36").result()
+    found = renderer.lint({}, "1.37").result()
     renderer.close()
     assert [each.rule for each in found] == ["helm-lint"]
     assert "nil pointer" in found[0].problem.message

@@ -66,7 +66,7 @@ def changed(thing: dict[str, Any], at: list[str | int], value: Any) -> dict[str,
 
 
 def told(thing: dict[str, Any]) -> list[str]:
-    return [f"{found.message}; {found.hint}" for found in objects_fit_their_schema(thing, "1.36")]
+    return [f"{found.message}; {found.hint}" for found in objects_fit_their_schema(thing, "1.37")]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def told(thing: dict[str, Any]) -> list[str]:
             "spec.failurePolicy.restartStrategy: is 'Later'; use Recreate or BlockingRecreate",
         ),
         (DOMAIN, ["spec", "nodes"], 2, "spec.nodes: is not a field of the API; did you mean numNodes?"),
-        (DOMAIN, ["spec", "numNodes"], None, "spec: lacks the field numNodes; add it"),
+        (DOMAIN, ["spec", "channel"], None, "spec: lacks the field channel; add it"),
         (
             DOMAIN,
             ["spec", "channel", "allocationMode"],
@@ -114,11 +114,11 @@ def test_faults(thing: dict[str, Any], at: list[str | int], value: Any, message:
 
 @pytest.mark.parametrize("thing", [JOB, JOBSET, DOMAIN, NETWORK], ids=lambda thing: thing["kind"])
 def test_kinds_that_are_known(thing: dict[str, Any]) -> None:
-    assert list(kinds_are_known(thing, "1.36")) == []
+    assert list(kinds_are_known(thing, "1.37")) == []
 
 
 def test_only_a_group_whose_kinds_are_all_known_serves_no_other() -> None:
-    whole = whole_groups("1.36")
+    whole = whole_groups("1.37")
     groups = {name.rpartition("/")[0] for name in custom_kinds()}
     assert {each.partition("/")[0] for each in groups} - whole == {
         *("kubeflow.org", "ray.io", "monitoring.coreos.com", "networking.gke.io", "k8s.cni.cncf.io"),
@@ -126,14 +126,14 @@ def test_only_a_group_whose_kinds_are_all_known_serves_no_other() -> None:
     }
     for version in (*groups, "apps/v1", "example.com/v1"):
         other = {"apiVersion": version, "kind": "Widget"}
-        served = list(kinds_are_served(other, "1.36"))
+        served = list(kinds_are_served(other, "1.37"))
         assert bool(served) is (version.partition("/")[0] in whole), version
-        assert bool(served) is not bool(list(kinds_are_known(other, "1.36")))
+        assert bool(served) is not bool(list(kinds_are_known(other, "1.37")))
 
 
 def test_a_version_that_is_not_served_is_looked_for_in_the_template() -> None:
     job = {"apiVersion": "batch/v9", "kind": "Job"}
-    (found,) = kinds_are_served(job, "1.36")
+    (found,) = kinds_are_served(job, "1.37")
     assert found.holds
     assert found.holds("apiVersion: batch/v9 # of a test\n")
     assert found.holds(json.dumps(job, indent=1))
@@ -156,10 +156,10 @@ def test_every_pack_names_its_source_and_its_version() -> None:
 @pytest.mark.parametrize(
     ("wanted", "versions"),
     [
-        (">=1.29.0-0", ["1.29", "1.32", "1.34", "1.36"]),
+        (">=1.29.0-0", ["1.29", "1.32", "1.34", "1.37"]),
         (">= 1.31.0 < 1.35.0", ["1.32", "1.34"]),
-        ("", ["1.29", "1.32", "1.34", "1.36"]),
-        (">=1.99.0-0", ["1.29", "1.32", "1.34", "1.36"]),
+        ("", ["1.29", "1.32", "1.34", "1.37"]),
+        (">=1.99.0-0", ["1.29", "1.32", "1.34", "1.37"]),
     ],
 )
 def test_kubernetes_versions_of_a_chart(wanted: str, versions: list[str]) -> None:
@@ -184,7 +184,7 @@ def closed(schema: Any, definitions: dict[str, Any]) -> Any:
 
 def write_schema(name: str, folder: Path) -> None:
     """Write the schema of a kind, with Kubernetes' own metadata, into a file for kubeconform."""
-    schema, definitions = kind_schema(name, "1.36")
+    schema, definitions = kind_schema(name, "1.37")
     assert schema, name
     whole = closed(schema, definitions)
     whole["definitions"] = closed(definitions, definitions)

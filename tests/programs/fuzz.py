@@ -84,7 +84,7 @@ def passes(target: str, drawn: Values) -> list[dict[str, Any]]:
     if any(found.severity == "error" for found in findings):
         return []
     made = objects(render(chart_of(target), RELEASE, NAMESPACE, drawn.data))
-    faults = [str(complaint) for thing in made for complaint in objects_fit_their_schema(thing, "1.36")]
+    faults = [str(complaint) for thing in made for complaint in objects_fit_their_schema(thing, "1.37")]
     assert faults == [], drawn.data
     return made
 

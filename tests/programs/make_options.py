@@ -18,8 +18,9 @@ from functools import cache
 from itertools import groupby
 
 # Image release -> revision of Megatron-LM. NVIDIA-NeMo/Megatron-Bridge @ 067f987, docs/releases/software-versions.md
-# (25.09 on); docs.nvidia.com, NeMo Framework 24.09, software versions (to 24.09); NVIDIA/NeMo, Dockerfile.ci of v2.1.0
-# and requirements/manifest.json of v2.2.0, v2.3.0 and v2.4.0 (between).
+# (25.09 to 26.06), and v0.6.0, release notes and 3rdparty/Megatron-LM (26.08); docs.nvidia.com, NeMo Framework 24.09,
+# software versions (to 24.09); NVIDIA/NeMo, Dockerfile.ci of v2.1.0 and requirements/manifest.json of v2.2.0, v2.3.0
+# and v2.4.0 (between). 26.10 has Bridge 0.7.0 (its release notes), whose source was not at hand.
 MEGATRON = {
     "24.05": "core_v0.7.0",
     "24.07": "core_v0.8.0",
@@ -33,6 +34,7 @@ MEGATRON = {
     "26.02": "core_v0.16.0",
     "26.04": "core_v0.17.0",
     "26.06": "core_v0.18.0",
+    "26.08": "core_v0.19.0",
 }
 # The last images that hold NeMo 1's program, by the same sources.
 NEMO = {

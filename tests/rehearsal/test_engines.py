@@ -62,8 +62,8 @@ def test_an_unknown_engine_is_a_usage_error_with_a_hint() -> None:
         ("helm", "helm", "v3.17.9+g1", False),
         ("helm", "helm", "v3.18.0+g1", True),
         ("helm3", "helm", "v4.0.0+g1", False),
-        ("kube-apiserver", "kube-apiserver", "Kubernetes v1.36.9", True),
-        ("kube-apiserver", "kube-apiserver", "Kubernetes v1.35.1", False),
+        ("kube-apiserver", "kube-apiserver", "Kubernetes v1.37.9", True),
+        ("kube-apiserver", "kube-apiserver", "Kubernetes v1.36.3", False),
         ("kubectl", "kubectl", "Client Version: v1.33.2", True),
         ("etcd", "etcd", "no version here", False),
         ("kwok", "kwok", "kwok version v0.8.1 go1.26.8 (linux/amd64)", True),
@@ -205,8 +205,8 @@ def test_ctrl_c_leaves_no_half_built_engine(cache: Path) -> None:
     [
         ("helm", ["version", "--short"], "v4.3.1"),
         ("helm3", ["version", "--short"], "v3.22.0"),
-        ("kube-apiserver", ["--version"], "Kubernetes v1.36.3"),
-        ("volcano-scheduler", ["--version"], "API Version: v1alpha1\nVersion: v1.14.1\n"),
+        ("kube-apiserver", ["--version"], "Kubernetes v1.37.2"),
+        ("volcano-scheduler", ["--version"], "API Version: v1alpha1\nVersion: v1.15.1\n"),
     ],
 )
 def test_built_programs_report_their_version(name: str, argv: list[str], version: str) -> None:

@@ -189,7 +189,7 @@ def _invent_chart(made: Input, rng: Random, material: Material) -> None:
         "--limit",
         "20",
         "--kubernetes",
-        "1.36",
+        "1.37",
         "--output",
         rng.choice(_FORMS),
         "--",

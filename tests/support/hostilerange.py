@@ -124,7 +124,7 @@ def _inspect() -> list[Finding]:
     text = Path("rendered.yaml").read_bytes().decode("utf-8", "replace")
     chart = Chart(_SOUND.name, {**_SOUND.files, "templates/all.yaml": text})
     inspection = Inspection(chart, Reasons(chart))
-    parts = [_limited(lambda: inspection.read([Rendering(Preset(), "1.36", text)]))]
+    parts = [_limited(lambda: inspection.read([Rendering(Preset(), "1.37", text)]))]
     parts += [_limited(partial(inspection.findings, step)) for step in inspection.steps]
     found = [each for part in parts for each in part or []]
     # a rule may fail at an object only where the object is wrong, too; what is out of time may have found that
