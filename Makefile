@@ -48,7 +48,7 @@ test: lint site engines ## lint, then run every test, as CI does
 
 .PHONY: test-fast
 test-fast: $(CHARTGEN) $(DEV) ## the tests that need no engine, not even Helm (2 minutes)
-	CHARTGEN_CACHE=$(CURDIR)/$(VENV)/no-engines $(BIN)/pytest -n 2 --dist loadfile -m "not helm and not engines and not slow" \
+	CHARTGEN_CACHE=$${TMPDIR:-/tmp}/chartgen-no-engines $(BIN)/pytest -n 2 --dist loadfile -m "not helm and not engines and not slow" \
 		tests/helm tests/compose tests/checks tests/lint tests/metrics tests/kube tests/releases tests/rehearsal \
 		tests/package tests/docs
 
