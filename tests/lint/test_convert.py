@@ -577,4 +577,4 @@ def test_the_name_of_a_recipe_writes_no_keys(tmp_path: Path) -> None:
     files = [*made.rglob("*.yaml")]
     assert files
     for file in files:
-        assert "wandb" not in require_map(load_file(file), file)
+        assert "wandb" not in require_map(load_file(file), file.name)
