@@ -55,7 +55,7 @@ test-all: engines $(DEV) ## the tests that `make test` leaves out: every target,
 
 .PHONY: test-fast
 test-fast: $(CHARTGEN) $(DEV) ## the tests that need no engine, not even Helm (2 minutes)
-	CHARTGEN_CACHE=$(CURDIR)/$(VENV)/no-engines $(BIN)/pytest -n 2 --dist loadfile -m "not helm and not engines and not slow and not full" \
+	CHARTGEN_CACHE=$${TMPDIR:-/tmp}/chartgen-no-engines $(BIN)/pytest -n 2 --dist loadfile -m "not helm and not engines and not slow and not full" \
 		tests/helm tests/compose tests/checks tests/lint tests/metrics tests/kube tests/releases tests/rehearsal \
 		tests/package tests/docs
 

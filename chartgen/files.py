@@ -48,7 +48,7 @@ def write_whole(path: Path, content: str | bytes, *, parents: bool = False) -> N
 def linked_within(path: Path) -> Path:
     """Return the real path of a file or folder to write, with links followed inside its folder only.
 
-    In a stranger's checkout its name may be a link to any file of the user. Links above the working directory are the
+    In a third-party checkout its name may be a link to any file of the user. Links above the working directory are the
     user's own.
 
     Raises:
