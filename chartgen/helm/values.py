@@ -98,8 +98,8 @@ def load_values(
 
     Args:
         files: YAML files, lowest layer first.
-        documents: The number of YAML documents that count in each file; None to refuse a second one, of which Helm 3
-            says nothing and reads nothing, and which Helm 4 merges (3.22.0, 4.3.1).
+        documents: The number of YAML documents that count in each file; None to refuse a second one, which Helm 3
+            ignores and Helm 4 merges (3.22.0, 4.3.1).
         set_json: Arguments of `--set-json`: `a.b={"c": 1}`, or a whole JSON object.
         set_values: Arguments of `--set`: `a.b=c,d={1,2},e[0].f=null`.
         set_strings: Arguments of `--set-string`, where every value is text.

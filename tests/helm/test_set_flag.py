@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -118,8 +117,8 @@ def ours(flag: str, text: str, folder: Path) -> dict[str, Json]:
     base = folder / "base.yaml"
     base.write_text(BASE)
     name = {"--set": "set_values", "--set-string": "set_strings", "--set-json": "set_json", "--set-file": "set_files"}
-    flags: Any = {name[flag]: [text]}
-    return load_values([base], **flags).data
+    given: Json = {name[flag]: [text]}
+    return load_values([base], **given).data
 
 
 def helms(flag: str, text: str, folder: Path) -> Json:

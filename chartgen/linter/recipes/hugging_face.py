@@ -122,7 +122,7 @@ def describe(path: Path, name: str) -> Described:
 
 
 def _mixed(given: dict[str, Plain]) -> Iterator[tuple[str, str]]:
-    """Yield each setting that makes the layers of a model differ in kind or size, with what it means."""
+    """Yield each setting that makes the layers of a model differ in kind or size, and why."""
     for key, value in given.items():
         kinds = {*value} - _ATTENTION if key == "layer_types" and isinstance(value, list) else value
         if key in _SIZES and isinstance(value, list):
