@@ -51,7 +51,8 @@ def _limit(types: dict[str, Any], name: str, fields: Mapping[str, Any]) -> None:
         if field == "*":
             schema = {**schema, **_keywords(limit)}
         elif field in schema.get("properties", {}):
-            own = {**schema["properties"][field], **_keywords(limit)}
+            was, own = schema["properties"][field], _keywords(limit)
+            own = {**was, **own, **{key: {**was.get(key, {}), **own[key]} for key in _NESTED if key in own}}
             schema = {**schema, "properties": {**schema["properties"], field: own}}
     types[name] = schema
 
