@@ -18,6 +18,9 @@ from chartgen.kube.controllers import group_of
 from chartgen.kube.manifest_walk import LINT_NAMESPACE, Keys, Object, is_template, metadata, pods, texts
 
 
+RELEASE = "lint"  # the name of the release in lint's renders
+
+
 class Wired(NamedTuple):
     """A rule's complaint about the object with an index."""
 
@@ -126,9 +129,10 @@ class _Texts:
     def owns(self, reference: Reference, names: Sequence[str]) -> bool:
         """Report whether the release should contain what a reference names."""
         name = reference.name
-        if re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", self.others) or name.startswith(self.operated):
+        spoken = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", self.others)
+        if (spoken and name != RELEASE) or name.startswith(self.operated):
             return False
-        ours = bool(names) and re.match(r"lint(-|\Z)", name)
+        ours = bool(names) and re.match(rf"{RELEASE}(-|\Z)", name)
         return bool(ours) or any(_is_slip(name, each) for each in names)
 
 

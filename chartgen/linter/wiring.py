@@ -99,8 +99,8 @@ def _closed(index: int, things: Sequence[Object], pod: Pod, container: Container
     declared = _ports(pod)
     for at, port in asked:
         named = isinstance(port, str) and not port.isdigit() and port not in own
-        numbered = isinstance(port, int) and port not in declared and any(other in declared for _, other in asked)
-        if named or (numbered and not _times(things, port)):
+        others = port not in declared and any(other in declared for _, other in asked)
+        if named or (isinstance(port, int) and others and not _times(things, port)):
             message = f"container {container.name} has no port {port}, which its {at[0]} asks"
             yield Wired(index, Complaint(message, at=(*container.at, *at)))
 
@@ -125,11 +125,12 @@ def selectors_outlast_a_version(things: Sequence[Object]) -> Iterator[Wired]:
             at, labels = _selector(thing)
             at = (*at, "matchLabels")
         elif thing.get("kind") == "Job" and "ttlSecondsAfterFinished" not in spec and not _is_hook(thing):
-            at, labels = ("spec", "template", "metadata", "labels"), metadata(spec.get("template") or {}).get("labels")
+            at = ("spec", "template", "metadata", "labels")
+            labels = metadata(spec.get("template") or {}).get("labels") or {}
         else:
             continue
-        for name in _VERSIONS & (labels or {}).keys():
-            version = re.sub(r"[^0-9]+", "-", str((labels or {})[name])).strip("-")
+        for name in _VERSIONS & labels.keys():
+            version = re.sub(r"[^0-9]+", "-", str(labels[name])).strip("-")
             if version not in re.sub(r"[^0-9]+", "-", str(metadata(thing).get("name"))):
                 yield Wired(index, Complaint(f"has the label {name}, which changes with the chart", at=(*at, name)))
 
