@@ -29,6 +29,7 @@ JOB: dict[str, Any] = {
         "parallelism": 2,
         "template": {
             "spec": {
+                "restartPolicy": "Never",
                 "containers": [{"name": "a", "resources": {"limits": {"cpu": 4, "memory": "1Gi"}}}],
                 "volumes": [{"name": "a", "emptyDir": {"sizeLimit": "1Gi"}}],
             }
@@ -77,7 +78,12 @@ def told(thing: dict[str, Any]) -> list[str]:
         (JOB, ["spec", "suspend"], "no", "spec.suspend: must be a boolean, not the string 'no'; "),
         (JOB, ["spec", "template"], None, "spec: lacks the field template; add it"),
         (JOB, ["metadata", "lables"], {}, "metadata.lables: is not a field of the API; did you mean labels?"),
-        (JOB, ["metadata", "labels"], {"a": 1}, "metadata.labels.a: must be a string, not the number 1; "),
+        (
+            JOB,
+            ["metadata", "labels"],
+            {"a": 1},
+            "metadata.labels.a: must be a string, not the number 1; use the value of a label",
+        ),
         (JOBSET, ["spec", "network"], [], "spec.network: must be an object, not a list; "),
         (
             JOBSET,
