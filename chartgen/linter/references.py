@@ -109,7 +109,7 @@ def names_are_in_the_release(things: Sequence[Object]) -> Iterator[Wired]:
 
 
 class _Texts:
-    """The texts of a release beside its references, which tell what else makes an object."""
+    """The texts of a release beside its references, which show what else makes an object."""
 
     def __init__(self, things: Sequence[Object], references: Sequence[Reference]) -> None:
         places = {(each.number, each.at) for each in references}
@@ -168,7 +168,9 @@ def _keys(thing: Object) -> set[Any]:
 
 def _references(things: Sequence[Object]) -> Iterator[Reference]:
     for number, thing in enumerate(things):
-        roots = [((), thing, field) for field in _OF_KINDS.get(str(thing.get("kind")), ())]
+        roots: list[tuple[Keys, Object, Field]] = [
+            ((), thing, field) for field in _OF_KINDS.get(str(thing.get("kind")), ())
+        ]
         roots += [(pod.at, pod.spec, field) for pod in pods(thing) if is_template(thing, pod) for field in _OF_PODS]
         for at, root, field in roots:
             for place, node in _at(root, field.path.split("."), at):
