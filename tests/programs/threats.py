@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "SECURITY.md"
 TABLE = "\n## Threats"
+_MARK = re.compile(r"pytest\.mark\.threat\(.*\)")
 _ROW = re.compile(r"^(\| (\d+) \|[^|]*\|[^|]*\|)[^|]*\|$", re.MULTILINE)
 
 
@@ -18,10 +19,10 @@ def marked() -> dict[int, list[str]]:
     found: dict[int, list[str]] = defaultdict(list)
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         for node in ast.parse(path.read_text("utf-8")).body:
-            for each in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
-                if isinstance(each, ast.Call) and ast.unparse(each.func) == "pytest.mark.threat":
-                    for number in each.args:
-                        found[ast.literal_eval(number)].append(f"`{node.name}`")
+            if isinstance(node, ast.FunctionDef):
+                for each in filter(_MARK.fullmatch, map(ast.unparse, node.decorator_list)):
+                    for number in re.findall(r"\d+", each):
+                        found[int(number)].append(f"`{node.name}`")
     return found
 
 
