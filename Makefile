@@ -42,13 +42,20 @@ demo: $(CHARTGEN) ## rehearse GPT3-175B on 32 simulated A3 Mega machines (the fi
 	$(BIN)/chartgen build gke-a3mega
 	$(BIN)/chartgen rehearse gke-a3mega $(GPT3)
 
+# Three control planes fit on small machines, and wait.
+PYTEST := $(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder
+
 .PHONY: test
-test: lint site engines ## lint, then run every test, as CI does
-	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder  # three control planes fit on small machines, and wait
+test: lint site engines ## lint, then test each behaviour once
+	$(PYTEST) -m "not full"
+
+.PHONY: test-all
+test-all: engines $(DEV) ## the tests that `make test` leaves out: every target, Helm 3, the guides, more seeds
+	$(PYTEST) -m full
 
 .PHONY: test-fast
 test-fast: $(CHARTGEN) $(DEV) ## the tests that need no engine, not even Helm (2 minutes)
-	CHARTGEN_CACHE=$(CURDIR)/$(VENV)/no-engines $(BIN)/pytest -n 2 --dist loadfile -m "not helm and not engines and not slow" \
+	CHARTGEN_CACHE=$${TMPDIR:-/tmp}/chartgen-no-engines $(BIN)/pytest -n 2 --dist loadfile -m "not helm and not engines and not slow and not full" \
 		tests/helm tests/compose tests/checks tests/lint tests/metrics tests/kube tests/releases tests/rehearsal \
 		tests/package tests/docs
 

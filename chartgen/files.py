@@ -15,41 +15,64 @@ from pathlib import Path
 from chartgen.errors import ChartgenError, Problem
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a text file in one step: first a draft beside it, then a rename.
+def write_whole(path: Path, content: str | bytes, *, parents: bool = False) -> None:
+    """Write a file in one step: first a draft beside it, then a rename.
 
-    For a link, the target is replaced, not the link. A device or pipe, such as /dev/stdout, is written directly.
+    A device or pipe, such as /dev/stdout, is written directly.
 
     Args:
-        path: The file; its folder must exist.
-        text: Its content; written as UTF-8 with its line ends unchanged.
+        path: The file.
+        content: Its content; text is written as UTF-8 with its line ends unchanged.
+        parents: Whether to make its folder; else the folder must exist.
 
     Raises:
-        ChartgenError: It cannot be written; the old content is kept.
+        ChartgenError: It cannot be written, or a link leads out of its folder; the old content is kept.
     """
-    if not path.parent.is_dir():
-        raise ChartgenError(Problem("cannot be written: no such folder", path, hint="create the folder first"))
+    data = content.encode() if isinstance(content, str) else content
+    hint = "nothing was changed; choose another file"
     try:
-        if path.exists() and not path.is_file():
-            path.write_text(text, encoding="utf-8", newline="\n")
+        stream = str(path.parent) in _STREAMS
+        real = path if stream else linked_within(path)
+        if parents:
+            real.parent.mkdir(parents=True, exist_ok=True)
+        elif not real.parent.is_dir():
+            raise ChartgenError(Problem("cannot be written: no such folder", path, hint="create the folder first"))
+        if stream or (real.exists() and not real.is_file()):
+            real.write_bytes(data)
         else:
-            replace_file(Path(os.path.realpath(path)), text)
+            replace_file(real, data)
     except OSError as error:
-        hint = "nothing was changed; choose another file"
         raise ChartgenError(Problem(f"cannot be written: {error.strerror}", path, hint=hint)) from None
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Replace a file, or a link, with a text file in one step.
+def linked_within(path: Path) -> Path:
+    """Return the real path of a file or folder to write, with links followed inside its folder only.
+
+    In a third-party checkout its name may be a link to any file of the user. Links above the working directory are the
+    user's own.
+
+    Raises:
+        ChartgenError: A link leads out of the folder that the path names, or out of the working directory.
+    """
+    named, here = Path(os.path.abspath(path)), Path.cwd()  # noqa: PTH100  resolve() would follow the links
+    real = Path(os.path.realpath(named))
+    roots = [named.parent, *([here] if named.is_relative_to(here) else [])]
+    if all(real.is_relative_to(os.path.realpath(root)) for root in roots):
+        return real
+    raise ChartgenError(Problem("a link leads out of its folder", path, hint=f"remove the link, or name {real}"))
+
+
+def replace_file(path: Path, content: str | bytes) -> None:
+    """Replace a file, or a link, in one step; the new file keeps the permissions of the old one, but to execute it.
 
     Raises:
         OSError: It cannot be written; the old content is kept.
     """
-    mode = path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~_umask()
+    mode = path.stat().st_mode & 0o666 if path.exists() else 0o666 & ~_umask()
     descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(descriptor)
         Path(draft).chmod(mode)
@@ -94,6 +117,8 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 _DRAFT = ".draft"
+# Links of the system to what the process writes to: /dev/stdout, and >(command) of a shell.
+_STREAMS = ("/dev", "/dev/fd")
 _SECONDS = 60
 # renameat2 with RENAME_EXCHANGE (linux/fs.h), renamex_np with RENAME_SWAP (macOS, sys/stdio.h): both are 2.
 _EXCHANGE = 2

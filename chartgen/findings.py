@@ -18,7 +18,10 @@ TARGET_UNKNOWN = "target-is-known"
 NOT_OURS = "chart-is-of-chartgen"
 REFUSED = "refused-by-the-chart"
 NOT_RENDERED = "chart-is-rendered"
-_UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED, NOT_RENDERED)
+LEFT_OUT = "charts-are-linted"
+# Lint that did not finish: without a finding, the chart would seem sound.
+UNFINISHED = "lint-finishes"
+_UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED, NOT_RENDERED, LEFT_OUT, UNFINISHED)
 
 
 @dataclass(frozen=True)

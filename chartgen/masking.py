@@ -15,8 +15,24 @@ KINDS = {
     "an AWS access key": re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
     "an NGC key": re.compile(r"\bnvapi-[A-Za-z0-9_-]{16,}"),
     "a GitHub token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
+    "a GitLab token": re.compile(r"\bglpat-[A-Za-z0-9_-]{20,}"),
+    "a Slack token": re.compile(r"\bxox[abeprs]-[A-Za-z0-9-]{16,}"),
+    "a Docker Hub token": re.compile(r"\bdckr_pat_[A-Za-z0-9_-]{20,}"),
+    "a W&B key": re.compile(r"\bwandb_v1_[A-Za-z0-9_]{20,}"),
+    # OpenAI's, and Anthropic's sk-ant-; a name of words has no digit so early
+    "an API key": re.compile(r"(?<![\w-])sk-(?=[A-Za-z_-]{0,30}[0-9])[A-Za-z0-9_-]{20,}"),
+    # RFC 7519: base64url of {"...
+    "a JSON Web Token": re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
     "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?"),
 }
+# Signatures of addresses: Azure's SAS, Google's and AWS's (version 4), and tokens in a query; then the header of HTTP.
+_SIGNED = re.compile(
+    r"([?&](?:sig|signature|token|access_token|X-(?:Goog|Amz)-(?:Signature|Credential|Security-Token))=)[^&\s\"']{8,}",
+    re.IGNORECASE,
+)
+_AUTHORIZATION = re.compile(
+    r"(\bauthorization[\"']?(?:: ?|=)[\"']?(?:bearer|basic|token) )[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE
+)
 # Up to the last @ of a word: people do not escape the @ and / of a password. A port or a path is not a password, and
 # a reference such as $(PASSWORD) contains none. Bounded, because words in values and logs can have megabytes.
 PASSWORD = re.compile(
@@ -36,6 +52,14 @@ _NAME = re.compile(f"{SECRET_NAME.pattern}|{_ANY_CASE}")
 _NOTHING = re.compile(r"|true|false|null|/.*|<.*>|\$[({].*|\(hidden\)|\{.*", re.DOTALL)
 # NAME=text, as in flags and arguments, and "NAME": "text", as in JSON.
 _ASSIGNED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}\\])+)""")
+# Names in any case, with a blank or colon too, as in YAML and INI: there the text must look like a secret, since prose
+# and configurations have `token: ...`.
+_WORDY = re.compile(r"""((?<![\w.-])([\w.-]+)["']?(?: ?= ?|: ?)["']?)([^\s,;&"'(){}\[\]]+)""")
+_WORDS = r"(?:.*[_.-])?(?:token|secret|passw(?:or)?d|(?:api|access|account|secret|secret_access)_?key|credentials?)"
+_SECRETIVE = re.compile(_WORDS, re.IGNORECASE)
+_PASSWORD_NAME = re.compile(r".*passw(?:or)?d", re.IGNORECASE)
+_MIXED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+/=_]{16,}|(?=.*[0-9])(?=.*[a-z])(?=.*[A-Z])[\w+/=.~-]{16,}")
+_TYPED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[^/<$]{6,}")
 # The keys of secretEnv map to references: a plain text there is the secret itself.
 _SECRET_ENV = re.compile(r"""(secretEnv\.[\w-]+(?:=["']?))((?:\\.|[^,"'{])+)""")
 _SECRET_MAP = re.compile(r"""secretEnv["']?(?:=|: ?)\{[^{}]*\}""")
@@ -49,8 +73,18 @@ def masked(text: str) -> str:
     text = _SECRET_MAP.sub(lambda match: _MAP_TEXT.sub(rf"\1{HIDDEN}", match[0]), text)
     text = _SECRET_ENV.sub(rf"\1{HIDDEN}", text)
     text = _ASSIGNED.sub(_without_secret, text)
+    text = _SIGNED.sub(rf"\1{HIDDEN}", text)
+    text = _AUTHORIZATION.sub(rf"\1{HIDDEN}", text)
+    text = _WORDY.sub(lambda match: match[1] + HIDDEN if _looks_like_one(match[2], match[3]) else match[0], text)
     text = PASSWORD.sub(rf"\1{HIDDEN}", text)
     return WANDB_KEY.sub(HIDDEN, text) if WANDB_NAME.search(text) else text
+
+
+def _looks_like_one(name: str, text: str) -> bool:
+    """Report whether both a name, in any case, and its text look like a secret."""
+    if not _SECRETIVE.fullmatch(name) or text.startswith("/"):
+        return False
+    return bool(_MIXED.fullmatch(text) or (_PASSWORD_NAME.fullmatch(name) and _TYPED.fullmatch(text)))
 
 
 def _without_secret(assigned: re.Match[str]) -> str:
@@ -75,7 +109,11 @@ def masked_value(value: Any, keys: tuple[str | int, ...] = ()) -> Any:
     if value is None or isinstance(value, bool):
         return value
     name = str(keys[-1]) if keys else ""
-    if names_secret(name, str(value)) or (len(keys) > 1 and keys[-2] == "secretEnv"):
+    if (
+        names_secret(name, str(value))
+        or _looks_like_one(name, str(value))
+        or (len(keys) > 1 and keys[-2] == "secretEnv")
+    ):
         return HIDDEN
     if not isinstance(value, str):
         return value

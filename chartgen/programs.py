@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-from chartgen.errors import MissingToolError
+from chartgen.errors import MissingToolError, Problem, UsageError
 
 # Called with one line for each step of a slow operation.
 Progress: TypeAlias = Callable[[str], None]
@@ -19,11 +19,22 @@ def cache_dir() -> Path:
     """Return the folder for files that chartgen builds once; it need not exist.
 
     `$CHARTGEN_CACHE`, else `$XDG_CACHE_HOME/chartgen`, else `~/.cache/chartgen`.
+
+    Raises:
+        UsageError: A variable names a folder that the author of a checkout can fill: programs of it would run.
     """
-    if own := os.environ.get("CHARTGEN_CACHE"):
-        return Path(own).expanduser().absolute()
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser().absolute() / "chartgen"
+    own = os.environ.get("CHARTGEN_CACHE")
+    base = Path(own or os.environ.get("XDG_CACHE_HOME") or "").expanduser()
+    if not base.is_absolute() and not own:  # as the XDG Base Directory Specification 0.8 wants
+        return Path("~/.cache/chartgen").expanduser()
+    name, folder = "CHARTGEN_CACHE" if own else "XDG_CACHE_HOME", base if own else base / "chartgen"
+    if not base.is_absolute():
+        raise UsageError(f"{name}={base} is not an absolute path; set one outside of the checkout")
+    here = Path.cwd()
+    checkout = next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
+    if checkout and folder.resolve().is_relative_to(checkout):
+        raise UsageError(f"{name}={base} is in the checkout {checkout}; set a folder outside of it")
+    return folder
 
 
 def find_tool(name: str, fits: Callable[[Path], bool] | None = None, built: Path | None = None) -> Path | None:
@@ -44,9 +55,22 @@ def find_tool(name: str, fits: Callable[[Path], bool] | None = None, built: Path
     found = shutil.which(built.name if built else name)
     if found and (fits is None or fits(Path(found))):
         return Path(found)
-    if built:
-        return built if built.is_file() else None
-    return _cached(name)
+    cached = _cached(name) if built is None else built if built.is_file() else None
+    if cached:
+        _check_owner(cached)
+    return cached
+
+
+def _check_owner(program: Path) -> None:
+    """Reject a program of the cache that another user can have written.
+
+    Its checksum is compared when it is downloaded or built: to hash 60 MB at each start takes longer than a command.
+    """
+    for path in (program, *program.parents[:4]):  # bin, the engine's folder, engines, the cache
+        found = path.stat()
+        if found.st_uid not in (0, os.getuid()) or found.st_mode & 0o002:
+            hint = f"remove it, or set {variable(program.name)} to the program"
+            raise MissingToolError(Problem("not run: other users can write it", path, hint=hint))
 
 
 def variable(name: str) -> str:

@@ -21,11 +21,6 @@ from chartgen.helm.yaml import Keys
 _START = "/etc/chartgen"
 _CONDITION = re.compile(r'\{\{- if (?:eq )?\.Values\.(?P<keys>[A-Za-z.]+)(?: "(?P<value>\w+)")? \}\}\n')
 _MOUNT_PATH = re.compile(r"^- mountPath: (\S+)$", re.MULTILINE)
-# Written by workloads/common/templates/_pod.yaml itself.
-_OWN = {
-    "podLabels": ("app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "run"),
-    "podAnnotations": ("kubectl.kubernetes.io/default-container",),
-}
 _LISTS = {"tolerations": "Toleration", "extraVolumes": "Volume", "extraVolumeMounts": "VolumeMount"}
 
 
@@ -93,14 +88,6 @@ def propagation_of_mounts(job: Job) -> Iterator[Claim]:
             yield _claim(("extraVolumeMounts", index, "mountPropagation"), message, "use HostToContainer or None")
 
 
-def labels_of_the_chart(job: Job) -> Iterator[Claim]:
-    """Charts find the pods of a run by labels that they set themselves; Helm rejects a label that is set twice."""
-    for key, own in _OWN.items():
-        for name in job.values[key]:
-            if name in own:
-                yield _claim((key, name), "is set by the chart", "use another name")
-
-
 def _claim(at: Keys, message: str, hint: str) -> Claim:
     return Claim(dotted(at), message, hint, at=at)
 
@@ -156,5 +143,4 @@ PODS = (
     Rule.of(mounts_of_volumes, _VALIDATION, tasks=_ALL),
     Rule.of(system_folders_of_volumes, "Kubernetes, Pod Security Standards (hostPath volumes)", tasks=_ALL),
     Rule.of(propagation_of_mounts, _VALIDATION, tasks=_ALL),
-    Rule.of(labels_of_the_chart, "chartgen/library/workloads/common/templates/_pod.yaml", tasks=_ALL),
 )

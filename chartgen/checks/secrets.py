@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from chartgen.checks.job import Job
 from chartgen.findings import Rule
 from chartgen.masking import KINDS, PASSWORD, RANDOM, SECRET_NAME, WANDB_KEY, WANDB_NAME
 
+_VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})(?=@)")
 _KINDS = {**KINDS, "a password in an address": PASSWORD}
 
 
@@ -32,8 +34,11 @@ def no_secrets_in_values(job: Job) -> Iterator[Claim]:
 
 
 def looks_secret(name: str, text: str) -> bool:
-    """Report whether a text resembles a key, a token or a password, by its form or by its name."""
-    return bool(_kind(_Text((name,), name, text)))
+    """Report whether a text resembles a key, a token or a password, by its form or by its name.
+
+    A variable of a shell in an address, as in `://$NAME:$PASSWORD@`, is not one.
+    """
+    return bool(_kind(_Text((name,), name, _VARIABLE.sub("", text))))
 
 
 def _kind(found: _Text) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
     import click
 
+# Names of files of others are completions too, and a shell runs what it inserts: $(command).
+_PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:+-]*")
 _PATIENCE = 2.0  # seconds for a cluster; a shell waits for its completions
 Completer: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[str]]"
 
@@ -21,7 +24,7 @@ def _completer(names: Callable[[click.Context], Iterable[str]]) -> Completer:
 
     def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
         try:
-            return [name for name in names(ctx) if name.startswith(incomplete)]
+            return [name for name in names(ctx) if name.startswith(incomplete) and _PLAIN.fullmatch(name)]
         except (ChartgenError, OSError):
             return []
 
@@ -91,7 +94,7 @@ def complete_key(ctx: click.Context, _param: click.Parameter, incomplete: str) -
         keys = [*_keys_of(target, ctx.params.get("path") or ())]
     except (ChartgenError, OSError):
         return []
-    return [f"{done}{comma}{key}=" for key in keys if key.startswith(begun)]
+    return [f"{done}{comma}{key}=" for key in keys if key.startswith(begun) and _PLAIN.fullmatch(key)]
 
 
 def _keys_of(target: str, path: tuple[Path, ...]) -> Iterator[str]:

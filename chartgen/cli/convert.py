@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -80,11 +81,10 @@ def _write(folder: Path, target: str, name: str, texts: list[str], source: str, 
     from chartgen.linter.recipes.convert import paths
 
     parts = [(path, text) for path, text in zip(paths(folder, target, name), texts, strict=True) if text]
-    if there := [path for path, _ in parts if path.exists() and not force]:
+    if there := [path for path, _ in parts if os.path.lexists(path) and not force]:
         raise ChartgenError(Problem("already exists", path, hint="use --force, or another --name") for path in there)
     for path, text in parts:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, f"# Converted from {source}\n{text}")
+        write_whole(path, f"# Converted from {one_line(source)}\n{text}", parents=True)
         click.echo(str(path))
     return [path for path, _ in parts]
 

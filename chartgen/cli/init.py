@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def init(
     if example is None:
         hint = f"add values/site.{name}.example.yaml to your folder"
         raise ChartgenError(Problem(f"target {name!r} has no example of a site file", hint=hint))
-    if to.exists():
+    if os.path.lexists(to):  # a link to nothing too
         raise UsageError(Problem("already exists", to, hint="choose another file with --to"))
     # the examples lie one folder below what `chartgen build` writes
     text = example.read_text(encoding="utf-8").replace("$schema=../charts/", "$schema=charts/")

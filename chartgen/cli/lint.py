@@ -34,11 +34,14 @@ _PATH = click.Path(path_type=Path)
 @click.option("--list", "listed", is_flag=True, help="List all rules with their levels, and check nothing.")
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
 @click.option("--select", multiple=True, metavar="ID,...", help="Rules to check; default: all.")
-@click.option("--ignore", multiple=True, metavar="ID,...", help="Rules to ignore.")
+@click.option("--ignore", multiple=True, metavar="ID[:CHART],...", help="Rules to ignore, in all charts or in one.")
 @click.option("--baseline", type=_PATH, help="File of known findings; report only new ones.")
 @click.option("--write-baseline", type=_PATH, help="Write all findings to such a file, and exit 0.")
 @click.option("--kubernetes", multiple=True, metavar="X.Y", help="Kubernetes versions; default: oldest and newest.")
 @click.option("--limit", type=click.FloatRange(min=1), default=120, show_default=True, help="Seconds for one chart.")
+@click.option(
+    "--deadline", type=click.FloatRange(min=1), default=1800, show_default=True, help="Seconds for all charts."
+)
 @click.option("--cache/--no-cache", default=True, help="Reuse the findings of unchanged charts.")
 @click.option("-v", "--verbose", is_flag=True, help="Print the duration of each step to stderr.")
 @click.option("--plain-http", is_flag=True, help="Ask the registry of an oci:// chart without TLS.")
@@ -99,7 +102,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     for key in ("select", "ignore", "kubernetes"):
         if options[key]:
             found[key] = tuple(word.strip() for words in options[key] for word in words.split(",") if word.strip())
-    found["limits"] = Limits.of(options["limit"])
+    found["limits"] = Limits.of(options["limit"], options["deadline"])
     return {
         **found,
         "workload": options["workload"],

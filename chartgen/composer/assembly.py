@@ -169,7 +169,7 @@ class _Composer:
             "LICENSE": read_text(COMMON / "LICENSE"),
             ".helmignore": read_text(COMMON / "helmignore"),
             "README.md": self.tags.render(
-                read_text(readme), readme, description=description, others=others, values_table=table
+                read_text(readme), readme, description=description, others=others, values_table=list(map(vars, table))
             ),
             **interface,
         }

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from operator import attrgetter
+from functools import cached_property, reduce
 from pathlib import Path
+from typing import Any
 
 from chartgen import __version__
 from chartgen.composer.fragment import Fragment
 from chartgen.composer.launcher import Launcher
 from chartgen.composer.library import BUILTIN
+from chartgen.composer.privileges import patterns
 from chartgen.composer.provenance import Marks
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.slots import Segment, SlotText, resolve
+from chartgen.composer.tag_facts import kind_facts, target_facts
 from chartgen.composer.tags import fill
 from chartgen.composer.target import Target
 from chartgen.composer.workload import Workload
@@ -62,13 +64,14 @@ class Tags:
         # scripts and programs without a template of Helm's in them, path in the chart -> text
         self.plain: dict[str, str] = {}
 
-    def render(self, text: str, path: Path, **more: object) -> str:
+    def render(self, text: str, path: Path, launcher: Launcher | None = None, **more: object) -> str:
         """Fill in the tags of a text.
 
         Args:
             text: The text.
             path: Its file; only tags of chartgen's own files may be any expression.
-            more: Facts beside those of every chart.
+            launcher: The launcher that the text is of.
+            more: Facts beside those of every chart, as plain data.
 
         Raises:
             ChartgenError: A tag is unknown or fails.
@@ -80,31 +83,41 @@ class Tags:
         if "<%" not in text:
             return text
         context, trusted = {**self._context, **more}, self.target.library.is_builtin(path)
+        if launcher:
+            context["launcher"] = self._facts["launchers"][self.target.launchers.index(launcher)]
         if trusted:
             text = _FACT.sub(lambda fact: _fact(fact, context), text)
         return fill(text, path, context, trusted=trusted) if "<%" in text else text
 
-    def common(self, name: str, **more: object) -> str:
+    def common(self, name: str, **more: Any) -> str:
         """Fill in a file that all charts share."""
         return self.render(read_text(COMMON / name), COMMON / name, **more)
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        return target_facts(self.target)
 
     @cached_property
     def _context(self) -> dict[str, object]:
         return {
             "chart": self.chart,
-            "target": self.target,
+            "target": self._facts,
             "workload": self.workload.name,
             "container": self.workload.container,
-            "kind": self.workload,
+            "kind": kind_facts(self.workload),
             "setup": self.setup,
             "version": __version__,
-            "compat": lock,
+            "compat": self._compat,
             "queue_needs": self._queue_needs(),
             "slot": self.slot,
-            "part": self._part,
+            "parts": lambda launcher: list(self._launcher(launcher).parts),
+            "modules": lambda launcher: self._launcher(launcher).modules,
+            "definitions": lambda launcher: self._launcher(launcher).definitions,
+            "part": lambda launcher, name: self._part(self._launcher(launcher), name),
+            "setup_files": lambda fragment: list(self._fragment(fragment).setup),
             "common": self.script,
             "reading": self._reading,
-            "defined": self.defined_by_kind,
+            "defined": sorted(self.defined_by_kind),
             "filled": self._filled,
             "job": self._job,
             "arguments": self._arguments,
@@ -112,7 +125,16 @@ class Tags:
             "devices": self._devices,
             "workload_validate": self._workload_validate,
             "rules": self._rules,
+            "folders": patterns(),
         }
+
+    def _launcher(self, facts: Mapping[str, str]) -> Launcher:
+        """Return the launcher whose facts a tag hands in."""
+        return next(each for each in self.target.launchers if each.name == facts["name"])
+
+    def _fragment(self, facts: Mapping[str, str]) -> Fragment:
+        """Return the fragment whose facts a tag hands in."""
+        return next(each for each in self.target.fragments if each.name == facts["name"])
 
     # -- slots
 
@@ -195,13 +217,17 @@ class Tags:
         path = self.workload.path / "validate.tpl"
         return self.render(read_text(path), path).rstrip("\n") if path.is_file() else ""
 
+    def _compat(self) -> dict[str, Any]:
+        return lock()  # which is itself an object with a cache
+
     def _queue_needs(self) -> list[str]:
         if "kueue" not in {fragment.name for fragment in self.target.fragments}:
             return []
         claims = any("resourceClaims.yaml" in fragment.slots for fragment in self.target.fragments)
         return queue_needs(self.workload.name, claims=claims)
 
-    def _devices(self, fragment: Fragment) -> str:
+    def _devices(self, facts: Mapping[str, str]) -> str:
+        fragment = self._fragment(facts)
         contract = fragment.contract
         return self.render(contract.devices, fragment.path / "fragment.yaml") if contract else ""
 
@@ -220,8 +246,9 @@ class Tags:
         path = self.scripts[name]
         return self.render(read_text(path), path).rstrip("\n")
 
-    def _reading(self, launcher: Launcher, name: str) -> str:
+    def _reading(self, facts: Mapping[str, str], name: str) -> str:
         """Return what reads a script or program of a launcher in a template: a file, or a definition."""
+        launcher = self._launcher(facts)
         if name not in launcher.parts:
             raise ValueError(f"launcher {launcher.name} has no {name!r}")
         if name in launcher.definitions:
@@ -245,6 +272,6 @@ def indented(text: str, indent: int) -> str:
     return "\n".join(pad + line if line.strip() else line for line in text.split("\n"))
 
 
-def _fact(fact: re.Match[str], context: Mapping[str, object]) -> str:
+def _fact(fact: re.Match[str], context: Mapping[str, Any]) -> str:
     """Fill in a fact; a name that the context lacks is a loop's, and jinja2's to fill."""
-    return str(attrgetter(fact[2])(context[fact[1]])) if fact[1] in context else fact[0]
+    return str(reduce(dict.__getitem__, fact[2].split("."), context[fact[1]])) if fact[1] in context else fact[0]

@@ -46,9 +46,13 @@ SYSTEM = (
     *("bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin"),
     *("sys", "usr", "var"),
 )
-# Inside these, a fragment may state folders: devices, the driver that GKE keeps in /home/kubernetes, and two folders
-# that Google's manifests mount into the receive daemon of GPUDirect.
-_OPEN = ("/dev/", "/home/", "/proc/sys", "/sys")
+# Inside these, a fragment may state some: devices of GPUs and networks, shared memory, the driver and the plugin that
+# GKE keeps beside the kubelet, and two folders that Google's manifests mount into the receive daemon of GPUDirect
+# (AI-Hypercomputer/gpu-recipes @ 2e1fd5e). Other devices are disks and memory, other homes those of users.
+_OPEN = re.compile(
+    r"/dev/(aperture_devices|dmabuf_import_helper|dri|gdrdrv|hugepages|infiniband|kfd|nvidia[a-z0-9-]*|shm)(/.+)?"
+    r"|/home/kubernetes/bin/(gib|nvidia)(/.+)?|/proc/sys|/sys"
+)
 # Here, for reading alone: what vendors add to their machines, such as Azure's /opt/microsoft/ndv5-topo.xml. /opt is for
 # added programs, /etc for settings (Filesystem Hierarchy Standard 3.0), some of them secret: only Crusoe's folder.
 _READABLE = ("/opt/", "/etc/crusoe/nccl_topo")
@@ -126,7 +130,19 @@ def is_system(path: str) -> bool:
 
 def is_forbidden(path: str) -> bool:
     """Report whether no reason allows a pod to mount this file or folder of the machine."""
-    return is_system(path) and not _inside(path, _OPEN) and not only_read(path)
+    opened = _PLAIN.fullmatch(path) and _OPEN.fullmatch(path)
+    return is_system(path) and not opened and not only_read(path)
+
+
+def patterns() -> dict[str, str]:
+    """Return `is_forbidden` and `only_read` as Go's patterns: plain, system, open, readable."""
+    readable = "|".join(f"{each}.+" if each[-1] == "/" else each for each in _READABLE)
+    return {
+        "plain": "^(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+$",
+        "system": f"^(/({'|'.join(SYSTEM)})(/.*)?|/mnt|{_STATEFUL}(/.*)?)$",
+        "open": f"^({_OPEN.pattern}|{readable}|{_DISKS}(/.*)?)$",
+        "readable": f"^({readable})$",
+    }
 
 
 def only_read(path: str) -> bool:

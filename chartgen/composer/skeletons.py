@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -34,12 +35,11 @@ def write_skeleton(kind: str, name: str, folder: Path, library: Library) -> list
         hint = "use at most 53 lower-case letters, digits and '-'"
         raise UsageError(Problem(f"{name!r} cannot be the name of a {kind}", hint=hint))
     files = {folder / path: text for path, text in _texts(kind, name).items()}
-    taken = [*library.search(kind, name), *(path for path in files if path.exists())]
+    taken = [*library.search(kind, name), *(path for path in files if os.path.lexists(path))]
     if taken:
         raise UsageError(Problem(f"there is already a {kind} {name!r}", taken[0], hint="choose another name"))
     for path, text in files.items():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
+        write_whole(path, text, parents=True)
     return sorted(files)
 
 

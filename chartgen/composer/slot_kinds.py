@@ -111,6 +111,11 @@ SLOTS: dict[str, SlotKind] = {
         "shell that runs on each machine before the program; exit 1 with a message ends the run",
         'if [[ ! -e /dev/fabric0 ]]; then\n  echo "the pod has no fabric adapter" >&2\n  exit 1\nfi\n',
     ),
+    "beforeRank.sh": SlotKind(
+        "shell",
+        "shell that runs in each process of a GPU program before it; LOCAL_RANK is its number on the machine",
+        'export FABRIC_PORT="$((LOCAL_RANK / 4))"\n',
+    ),
     "labels.yaml": SlotKind(
         "map",
         "labels of the run's object, such as the queue's",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.yaml_scalars import text_scalar
@@ -44,16 +44,12 @@ def fill(text: str, path: Path, context: Mapping[str, object], *, trusted: bool)
 @lru_cache(maxsize=2)
 def _environment(*, trusted: bool) -> Environment:
     from jinja2 import Environment, StrictUndefined
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-    class Sandbox(ImmutableSandboxedEnvironment):
-        """Lets a user's text read the target's facts, but not files or Python internals."""
+    make: type[Environment] = Environment
+    if not trusted:
+        from chartgen.composer.sandbox import Sandbox
 
-        def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-            unsafe = isinstance(value, Path) or type(value).__name__ in ("Library", "Document")
-            return super().is_safe_attribute(obj, attr, value) and not unsafe
-
-    make = Environment if trusted else Sandbox
+        make = Sandbox
     environment = make(
         block_start_string="<%",
         block_end_string="%>",

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.data.compatibility import version
+from chartgen.helm.yaml import load_file, require_map
 
 _FOLDER = Path(__file__).parent / "schemas"
 _KUBERNETES = "kubernetes-"
@@ -50,9 +51,11 @@ def type_definitions(kubernetes: str) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=8)
-def served_groups(kubernetes: str) -> frozenset[str]:
-    """Return the API groups with schemas; Kubernetes' core group is the empty text."""
-    return kubernetes_groups(kubernetes) | _groups(custom_kinds())
+def whole_groups(kubernetes: str) -> frozenset[str]:
+    """Return the API groups of which every kind has a schema; Kubernetes' core group is the empty text."""
+    table = require_map(load_file(_FOLDER.parent / "schemas.yaml"), "schemas")
+    packs: Any = table["schemas"]
+    return kubernetes_groups(kubernetes).union(*(pack.get("whole", ()) for pack in packs))
 
 
 def kubernetes_groups(kubernetes: str) -> frozenset[str]:

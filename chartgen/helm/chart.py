@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
-from chartgen.files import whole_folder
+from chartgen.files import linked_within, whole_folder
 from chartgen.helm.chart_folder import read_folder
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class Chart:
             ChartgenError: The folder is not writable, or contains files that a build did not make; it stays unchanged.
         """
         _refuse_leaving(self.files, directory)
-        directory = Path(os.path.realpath(directory))  # replace the target of a link, not the link
+        directory = linked_within(directory)  # replace the target of a link, not the link
         self._refuse_foreign(directory, prune=prune)
         try:
             if _files(directory) == self.files:

@@ -134,7 +134,7 @@ class _Reading:
         *folders, file = name.split("/")
         if (text := _text(data)) is not None:
             self.texts[name] = text
-        elif file in _TEXTS or "templates" in folders:
+        elif file in _TEXTS or not {"templates", "crds"}.isdisjoint(folders):
             self.report(name, "is not UTF-8 text", "save it as UTF-8")
         else:
             self.data[name] = data

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # which the charts' kubeVersion rejects. A fixed version keeps renders equal between Helm versions.
 KUBE_VERSION = "1.37.0"
 
-_SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
+SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 _SOURCE = re.compile(r"^# Source: (\S+)", re.MULTILINE)
 
 
@@ -94,7 +94,7 @@ def manifests(text: str) -> list[Manifest]:
 
     Cutting at lines of `---` is safe: in YAML such a line at column 0 always ends a document.
     """
-    parts = [part for part in _SEPARATOR.split(text) if part.strip()]
+    parts = [part for part in SEPARATOR.split(text) if part.strip()]
     found = [manifest for part in parts for manifest in _items(_manifest(part))]
     return [manifest for manifest in found if manifest.document.data is not None]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm import set_flags
-from chartgen.helm.yaml import Document, Keys, Plain, load_file, read_text, require_map
+from chartgen.helm.yaml import Document, Keys, Plain, load_documents, load_file, read_text, require_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -85,6 +85,7 @@ class Values:
 def load_values(
     files: Iterable[Path] = (),
     *,
+    documents: int | None = None,
     set_json: Iterable[str] = (),
     set_values: Iterable[str] = (),
     set_strings: Iterable[str] = (),
@@ -97,6 +98,8 @@ def load_values(
 
     Args:
         files: YAML files, lowest layer first.
+        documents: The number of YAML documents that count in each file; None to refuse a second one, which Helm 3
+            ignores and Helm 4 merges (3.22.0, 4.3.1).
         set_json: Arguments of `--set-json`: `a.b={"c": 1}`, or a whole JSON object.
         set_values: Arguments of `--set`: `a.b=c,d={1,2},e[0].f=null`.
         set_strings: Arguments of `--set-string`, where every value is text.
@@ -106,7 +109,7 @@ def load_values(
         UsageError: A file does not exist.
         ChartgenError: Every file that is unreadable or not a map, or the first malformed flag.
     """
-    layers, data = _load_files(files)
+    layers, data = _load_files(files, documents)
     flags: list[tuple[set_flags.Flag, Iterable[str]]] = [
         ("--set-json", set_json),
         ("--set", set_values),
@@ -172,16 +175,16 @@ def to_json(data: dict[str, Plain]) -> str:
     return re.sub(_UNSAFE_IN_YAML, lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
-def _load_files(files: Iterable[Path]) -> tuple[list[Layer], dict[str, Plain]]:
+def _load_files(files: Iterable[Path], documents: int | None) -> tuple[list[Layer], dict[str, Plain]]:
     problems: list[Problem] = []
     kind = ChartgenError
     layers: list[Layer] = []
     data: dict[str, Plain] = {}
     for path in files:
         try:
-            document = load_file(path)
-            data = merge(data, require_map(document, "a values file"))
-            layers.append(Layer(path, document))
+            for document in [load_file(path)] if documents is None else load_documents(path)[:documents]:
+                data = merge(data, require_map(document, "a values file"))
+                layers.append(Layer(path, document))
         except ChartgenError as error:
             problems += error.problems
             kind = UsageError if isinstance(error, UsageError) else kind

@@ -7,6 +7,7 @@ from ruamel.yaml and resolves plain scalars by go-yaml's own table.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ Keys: TypeAlias = tuple[str | int, ...]
 _MAX_EXPANDED = 400_000
 # Far beyond any values file; the Secret in which Helm stores a release is limited to 1 MiB.
 _LARGEST = 10_000_000
+_DOCUMENT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _STR = "tag:yaml.org,2002:str"
 
 
@@ -112,6 +114,15 @@ def load(text: str, path: Path | str, *, allow_duplicates: bool = False) -> Docu
 def load_file(path: Path) -> Document:
     """Read the one YAML document in a file; see `load`."""
     return load(read_text(path), path)
+
+
+def load_documents(path: Path) -> list[Document]:
+    """Read every YAML document in a file, with places in the file; see `load`."""
+    text = read_text(path)
+    starts = [0, *(match.start() for match in _DOCUMENT.finditer(text))]
+    parts = zip(starts, [*starts[1:], len(text)], strict=True)
+    found = ["\n" * text.count("\n", 0, start) + text[start:end] for start, end in parts if text[start:end].strip()]
+    return [load(each, path) for each in found]
 
 
 def read_text(path: Path) -> str:

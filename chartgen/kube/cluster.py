@@ -5,12 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import starmap
 from typing import TYPE_CHECKING, TypeVar
 
-from chartgen.errors import ChartgenError, Problem
-from chartgen.kube.http import ClusterError, Streams, Transport
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.kube.answers import discovered, page, shaped
+from chartgen.kube.http import ClusterError, LargeAnswerError, Streams, Transport
 from chartgen.kube.kinds import CRD, Kind, Object
 from chartgen.kube.permissions import Permission
+from chartgen.visible import counted
 
 if TYPE_CHECKING:
     import httpx2
@@ -21,6 +24,9 @@ T = TypeVar("T")
 
 FIELD_MANAGER = "chartgen"
 _PAGE = 500  # objects per answer, like kubectl's --chunk-size, to limit memory
+_MOST_PAGES = 2_000  # of a list: a million objects, beyond what any cluster has
+# Objects without spec, data and status (Kubernetes API Concepts, "Metadata-only fetches").
+_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _CRD_SECONDS = 60.0  # how long a kind may stay unknown after the creation of its CRD, on a busy server
 _UNSEEN_CRD_SECONDS = 10.0  # the same where nobody may look for the CRD
 _FIRST = {"Namespace": 0, "CustomResourceDefinition": 1}  # other objects of one `apply` may need these
@@ -35,6 +41,7 @@ class Cluster(Transport):
         namespace: Namespace of the context.
         version: Kubernetes version of the server, such as v1.36.3.
         unread: The permissions that `optional` reads lacked, each once.
+        unreadable: The objects that `judged` left out: kind and namespace -> the name of each, and why.
     """
 
     def __init__(self, client: httpx2.Client, config: SingleConfig) -> None:
@@ -42,6 +49,7 @@ class Cluster(Transport):
         self._kinds: dict[tuple[str, str], Kind] = {}
         self.namespace: str = config.namespace
         self.unread: dict[Permission, None] = {}
+        self.unreadable: dict[tuple[str, str], dict[str, str]] = {}
         version = self._send("GET", "version").get("gitVersion")
         if not isinstance(version, str):
             raise self._stranger("GET version is answered without gitVersion")
@@ -63,24 +71,60 @@ class Cluster(Transport):
                 raise
             self.unread[error.denied] = None
 
+    def judged(self, items: Iterable[Object], judge: Callable[[Object], T]) -> Iterator[tuple[Object, T]]:
+        """Yield each object with what a function makes of it.
+
+        What fails at the content of an object, which may be anybody's, must not end a command for all others: such an
+        object is left out, and added to `unreadable`.
+        """
+        for item in items:
+            try:
+                found = judge(item)
+            except (ClusterError, MissingToolError):
+                raise
+            except Exception as error:  # noqa: BLE001 - see above
+                metadata = item["metadata"]
+                place = self.unreadable.setdefault((item["kind"], metadata.get("namespace", "")), {})
+                place[metadata["name"]] = type(error).__name__
+            else:
+                yield item, found
+
+    @property
+    def gaps(self) -> list[Problem]:
+        """Return what reads so far lack: permissions, and objects that could not be read."""
+        return [*(each.missing for each in self.unread), *starmap(_unreadable, self.unreadable.items())]
+
     def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
         """Return an object; None when it or its kind does not exist."""
         try:
-            found: Object = self._send("GET", kind.path(self._scope(kind, namespace), name))
+            found = self._send("GET", kind.path(self._scope(kind, namespace), name))
         except ClusterError as error:
             if error.status == 404:
                 return None
             raise
-        return found
+        with self._understood(f"GET {kind.name} {name}"):
+            return shaped(found)
 
     def list(
-        self, kind: Kind, *, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = ""
+        self,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        labels: Mapping[str, str] | None = None,
+        fields: str = "",
+        metadata_only: bool = False,
     ) -> list[Object]:
         """Return objects; an empty list when the kind does not exist. See `each` for the arguments."""
-        return [*self.each(kind, namespace=namespace, labels=labels, fields=fields)]
+        return [*self.each(kind, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only)]
 
     def each(
-        self, kind: Kind, *, namespace: str = "", labels: Mapping[str, str] | None = None, fields: str = ""
+        self,
+        kind: Kind,
+        *,
+        namespace: str = "",
+        labels: Mapping[str, str] | None = None,
+        fields: str = "",
+        metadata_only: bool = False,
     ) -> Iterator[Object]:
         """Yield objects one by one, read in pages; nothing when the kind does not exist.
 
@@ -89,26 +133,40 @@ class Cluster(Transport):
             namespace: Their namespace; empty for all.
             labels: Their labels; an empty value matches any value of the label.
             fields: A field selector, such as `type=Warning`.
+            metadata_only: Read only their metadata.
         """
         selector = ",".join(f"{key}={value}" if value else key for key, value in (labels or {}).items())
-        chosen = {"labelSelector": selector, "fieldSelector": fields, "limit": str(_PAGE)}
+        chosen = {"labelSelector": selector, "fieldSelector": fields}
         params = {key: value for key, value in chosen.items() if value}
+        size, path, seen = _PAGE, kind.path(namespace), {""}
         while True:
             try:
-                answer = self._send("GET", kind.path(namespace), params)
+                accept = _METADATA if metadata_only else "application/json"
+                answer = self._send("GET", path, {**params, "limit": str(size)}, accept=accept)
+            except LargeAnswerError:
+                if size == 1:
+                    raise
+                size = max(size // 5, 1)  # the objects are large: fewer fill an answer
+                continue
             except ClusterError as error:
                 if error.status == 404:
                     return
-                if error.status != 410 or not error.resume or error.resume == params.get("continue"):
+                if error.status != 410 or not error.resume or error.resume in seen:
                     raise
                 # The first page's state is compacted after five minutes; the server offers to continue after the last
                 # object with the current state (k8s.io/apiserver, pkg/storage/continue.go). No object repeats.
                 params["continue"] = error.resume
+                seen.add(error.resume)
                 continue
-            yield from answer["items"]
-            params["continue"] = answer["metadata"].get("continue", "")
-            if not params["continue"]:
+            with self._understood(f"GET {path}"):
+                items, rest = page(answer, kind)
+            yield from items
+            if not rest:
                 return
+            if rest in seen or len(seen) > _MOST_PAGES:
+                raise self._stranger(f"the pages of GET {path} do not end")
+            params["continue"] = rest
+            seen.add(rest)
 
     def stream(
         self,
@@ -236,11 +294,8 @@ class Cluster(Transport):
             if error.status == 404:
                 return []
             raise
-        return [
-            Kind(api_version, entry["kind"], entry["name"], entry["namespaced"])
-            for entry in answer["resources"]
-            if "/" not in entry["name"]
-        ]
+        with self._understood(f"GET {api_version}"):
+            return discovered(answer, api_version)
 
     def _patience(self, api_version: str, name: str) -> float:
         """Return for how many seconds the server may still come to know a kind: while its CRD is new."""
@@ -248,20 +303,28 @@ class Cluster(Transport):
         if not group:
             return 0.0  # the core group has no CRDs
         try:
-            specs = [crd["spec"] for crd in self.list(CRD)]
+            crds = self.list(CRD)
         except ClusterError as error:
             if error.status == 403:  # most users of a namespace may not list CRDs: wait as if it exists
                 return _UNSEEN_CRD_SECONDS
             raise
-        defined = any(
-            (spec["group"], spec["names"]["kind"]) == (group, name)
-            and any(each["name"] == version and each["served"] for each in spec["versions"])
-            for spec in specs
-        )
-        return _CRD_SECONDS if defined else 0.0
+
+        def defines(crd: Object) -> bool:
+            spec = crd["spec"]
+            is_it = (spec["group"], spec["names"]["kind"]) == (group, name)
+            return is_it and any(each["name"] == version and each["served"] for each in spec["versions"])
+
+        return _CRD_SECONDS if any(found for _, found in self.judged(crds, defines)) else 0.0
 
     def _scope(self, kind: Kind, namespace: str) -> str:
         return (namespace or self.namespace) if kind.namespaced else ""
+
+
+def _unreadable(place: tuple[str, str], found: Mapping[str, str]) -> Problem:
+    (kind, namespace), (name, why) = place, next(iter(found.items()))
+    where, flag = (f" of namespace {namespace}", f"--namespace {namespace} ") if namespace else ("", "")
+    text = f"{counted(len(found), kind)}{where} could not be read, such as {name} ({why})"
+    return Problem(text, hint=f"`kubectl {flag}get {kind} {name} -o yaml` shows it")
 
 
 def wait_for(check: Callable[[], T | None], *, what: str, timeout: float, interval: float = 0.2) -> T:

@@ -1,4 +1,4 @@
-"""HTTP to one API server: requests with retries, streams of lines, and readable errors."""
+"""HTTP to one API server: requests with retries and a deadline, streams of lines, and readable errors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.values import to_json
+from chartgen.kube.answers import TooLargeError, body, parse
 from chartgen.kube.kinds import Object
 from chartgen.kube.permissions import Permission, denied_permission
 
@@ -23,6 +25,8 @@ _BUSY = 429  # Too Many Requests: the server has not started the request, so it 
 _PAUSE = 0.5  # minimum of seconds between two attempts
 _LONGEST_LINE = 2**20  # bytes; a longer line is split, so that a program's output cannot fill the memory
 _PATIENCE = 30.0  # total seconds that a request waits at the server's request
+# Seconds for a whole answer, however slowly its bytes come: the server's own limit (kube-apiserver, --request-timeout).
+_DEADLINE = 60.0
 
 
 class ClusterError(ChartgenError):
@@ -42,6 +46,10 @@ class ClusterError(ChartgenError):
         self.status, self.resume, self.denied = status, resume, denied
 
 
+class LargeAnswerError(MissingToolError):
+    """An answer has more bytes or values than any object of the API."""
+
+
 class Streams:
     """Streams of lines that another thread can end."""
 
@@ -54,9 +62,7 @@ class Streams:
         """End all streams immediately, and every later one at its first line."""
         with self._lock:
             self._is_cut = True
-            for each in self._sockets:
-                with suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
+            _shut(self._sockets)
 
     @contextmanager
     def holding(self, reply: httpx2.Response) -> Iterator[None]:
@@ -65,8 +71,7 @@ class Streams:
         with self._lock:
             self._sockets.add(wire)
             if self._is_cut:
-                with suppress(OSError):
-                    wire.shutdown(socket.SHUT_RDWR)
+                _shut([wire])
         try:
             yield
         finally:
@@ -85,6 +90,7 @@ class Transport:
     def __init__(self, client: httpx2.Client, config: SingleConfig) -> None:
         self._client = client
         self._answered = False
+        self._wires: WeakSet[socket.socket] = WeakSet()
         self.context: str = config.context_name
         self.server: str = config.cluster.server
 
@@ -100,46 +106,91 @@ class Transport:
         method: str,
         path: str,
         params: Mapping[str, str] | None = None,
-        body: Object | None = None,
+        item: Object | None = None,
         *,
         content_type: str = "application/json",
+        accept: str = "application/json",
     ) -> Any:
         # some bodies are read as YAML, which does not support surrogate pairs
-        content = None if body is None else to_json(body)
-        headers = {"Accept": "application/json", **({"Content-Type": content_type} if content else {})}
-        reply = self._patiently(method, path, params=params, content=content, headers=headers)
+        content = None if item is None else to_json(item)
+        headers = {"Accept": accept, "Accept-Encoding": "gzip", **({"Content-Type": content_type} if content else {})}
+        reply, text = self._patiently(method, path, params=params, content=content, headers=headers)
         if not reply.is_success:
-            raise self._refusal(method, path, reply)
-        try:
-            answer = reply.json()
-        except ValueError:
-            answer = None
+            raise self._refusal(method, path, reply, text)
+        with self._understood(f"{method} {path}"):
+            answer = parse(text)
         if not isinstance(answer, dict):  # every answer of an API server is an object
             raise self._stranger(f"{method} {path} is answered without an object in JSON")
         self._answered = True
         return answer
 
-    def _patiently(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
+    @contextmanager
+    def _understood(self, request: str) -> Iterator[None]:
+        """Turn an answer that is not an API server's into a readable error."""
+        try:
+            yield
+        except TooLargeError as error:
+            raise LargeAnswerError(self._stranger(f"{request} is answered {error}").problems) from None
+        except ValueError as error:
+            raise self._stranger(f"{request} is answered {error}") from None
+
+    def _patiently(self, method: str, path: str, **arguments: Any) -> tuple[httpx2.Response, bytes]:
         """Send a request; repeat it while the server is too busy and reports when to retry."""
         deadline = time.monotonic() + _PATIENCE
         while True:
-            reply = self._request(method, path, **arguments)
+            reply, text = self._request(method, path, **arguments)
             after = reply.headers.get("Retry-After", "")
             if reply.status_code != _BUSY or not after.isdecimal() or time.monotonic() + int(after) > deadline:
-                return reply
+                return reply, text
             time.sleep(max(int(after), _PAUSE))
 
-    def _request(self, method: str, path: str, **arguments: Any) -> httpx2.Response:
+    def _request(self, method: str, path: str, **arguments: Any) -> tuple[httpx2.Response, bytes]:
         import httpx2
 
+        deadline = time.monotonic() + _DEADLINE
         for tries_left in reversed(range(_RETRIES if method == "GET" and self._answered else 1)):
             try:
-                return self._client.request(method, path, **arguments)
-            except httpx2.TransportError as error:
+                with self._until(deadline), self._open(method, path, **arguments) as reply:
+                    return reply, self._body(method, path, reply)
+            except (httpx2.TransportError, httpx2.StreamError) as error:
                 if tries_left == 0:
                     raise self._unreachable(error) from None
                 time.sleep(_PAUSE)
         raise AssertionError("unreachable")
+
+    def _body(self, method: str, path: str, reply: httpx2.Response) -> bytes:
+        with self._understood(f"{method} {path}"):
+            return body(reply.iter_raw(), reply.headers.get("Content-Encoding", ""))
+
+    def _open(self, method: str, path: str, **arguments: Any) -> AbstractContextManager[httpx2.Response]:
+        return self._client.stream(method, path, extensions={"trace": self._register}, **arguments)
+
+    def _register(self, event: str, details: Mapping[str, Any]) -> None:
+        """Register each new connection, as the client reports it."""
+        if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
+            self._wires.add(details["return_value"].get_extra_info("socket"))
+
+    @contextmanager
+    def _until(self, deadline: float) -> Iterator[threading.Timer]:
+        """End the connections at a time: the client's own limits restart at each byte, even of a header."""
+        is_over = threading.Event()
+
+        def end() -> None:
+            is_over.set()
+            _shut(self._wires)
+
+        timer = threading.Timer(deadline - time.monotonic(), end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield timer
+        except Exception:
+            if not is_over.is_set():
+                raise
+        finally:
+            timer.cancel()
+        if is_over.is_set():  # without a length, an answer that is cut off looks complete
+            raise self._unreachable(f"no whole answer within {_DEADLINE:.0f} s")
 
     def _stream(self, path: str, params: Mapping[str, str], idle: float, streams: Streams) -> Iterator[str]:
         """Yield the lines of an answer as they arrive, until it ends or, if followed, is silent for `idle` seconds.
@@ -148,21 +199,25 @@ class Transport:
         """
         import httpx2
 
+        limits = {**self._client.timeout.as_dict(), "read": idle}
+        is_followed = params.get("follow") == "true"
         try:
-            limits = {**self._client.timeout.as_dict(), "read": idle}
-            timeout = httpx2.Timeout(**limits)
-            with self._client.stream("GET", path, params=params, timeout=timeout) as reply:
+            with ExitStack() as stack:
+                timer = stack.enter_context(self._until(time.monotonic() + _DEADLINE))
+                opened = self._open("GET", path, params=params, timeout=httpx2.Timeout(**limits))
+                reply = stack.enter_context(opened)
                 if not reply.is_success:
-                    reply.read()
-                    raise self._refusal("GET", path, reply)
+                    raise self._refusal("GET", path, reply, self._body("GET", path, reply))
+                if is_followed or "tailLines" not in params:
+                    timer.cancel()  # it may go on for as long as the program runs
                 with streams.holding(reply):
                     yield from _lines(reply.iter_bytes())
         except (httpx2.TransportError, httpx2.StreamError) as error:
             # only what is followed may be silent: a program may print nothing
-            if not isinstance(error, httpx2.ReadTimeout) or params.get("follow") != "true":
+            if not isinstance(error, httpx2.ReadTimeout) or not is_followed:
                 raise self._unreachable(error) from None
 
-    def _unreachable(self, error: Exception) -> MissingToolError:
+    def _unreachable(self, error: Exception | str) -> MissingToolError:
         reason = " ".join(str(error).split()) or type(error).__name__
         hint = f"check that it runs and that `kubectl --context {self.context} version` answers"
         return MissingToolError(Problem(f"{self} at {self.server} does not answer ({reason})", hint=hint))
@@ -173,22 +228,26 @@ class Transport:
             Problem(f"{self} at {self.server} is not a Kubernetes API server ({reason})", hint=hint)
         )
 
-    def _refusal(self, method: str, path: str, reply: httpx2.Response) -> ChartgenError:
+    def _refusal(self, method: str, path: str, reply: httpx2.Response, text: bytes) -> ChartgenError:
         if reply.status_code < 400:
             return self._stranger(f"{method} {path} is redirected")
-        resume = ""
-        try:
-            status = reply.json()
-            message = status["message"]
-            resume = status.get("metadata", {}).get("continue", "")
-        except (ValueError, KeyError, TypeError, AttributeError):
-            message = reply.text.strip()[:300] or reply.reason_phrase
+        message, resume = text[:300].decode("utf-8", "replace").strip() or reply.reason_phrase, ""
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            status = parse(text)
+            message = str(status["message"])
+            resume = str(status["metadata"].get("continue", ""))
         if reply.status_code in {401, 403}:
             denied = denied_permission(message) if reply.status_code == 403 else None
             hint = denied.fix if denied else "log in again, or ask for the permission"
             problem = Problem(f"{self} refuses access: {message}", hint=hint)
             return ClusterError(problem, reply.status_code, denied=denied)
         return ClusterError(f"{self} refused {method} {path}: {message}", reply.status_code, resume)
+
+
+def _shut(wires: Iterable[socket.socket]) -> None:
+    for each in list(wires):
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[str]:

@@ -1,7 +1,7 @@
-"""The API server's rules for a pod's parts beyond its types: limits of fields (data/limits.yaml), and relations.
+"""The API server's rules for a pod's parts beyond their types: limits of fields (data/limits.yaml), and relations.
 
 Sources: kubernetes v1.36.3, pkg/apis/core/validation/validation.go; apimachinery v0.36.3, pkg/apis/meta/v1/validation.
-The limits are narrower than the server's where it accepts values that can never work, such as an impossible label.
+The limits of `type_faults` are narrower than the server's where it accepts values that can never work.
 """
 
 from __future__ import annotations
@@ -9,66 +9,43 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-from chartgen.data.api_schemas import kubernetes_versions, type_definitions
+from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.findings import Complaint
-from chartgen.helm.yaml import Keys, load_file, require_map
+from chartgen.helm.yaml import Keys
+from chartgen.kube import quantities
+from chartgen.kube.limits import full_name, limited_types, listed_relations, table
 from chartgen.kube.validation import Relation, faults
 
-_PACKAGES = {"core": "io.k8s.api.", "pkg": "io.k8s.apimachinery."}
-_FIELD = re.compile(r"metadata\.(name|namespace|uid|labels|annotations|(labels|annotations)\['[^']+'\])")
+_LABEL = r"metadata\.(labels|annotations)\['[^']+'\]"
+_FIELD = re.compile(rf"metadata\.(name|namespace|uid|labels|annotations)|{_LABEL}")
+# Fields of a pod that a variable can have: core/v1, EnvVarSource.
+_VARIABLE = re.compile(
+    rf"metadata\.(name|namespace|uid)|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)|{_LABEL}"
+)
 _RESOURCE = re.compile(r"(?:requests|limits)\.(cpu|memory|ephemeral-storage|hugepages-.+)")
 _DIVISOR = re.compile(r"0|1([kMGTPE]|[KMGTPE]i)?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
 def type_faults(data: Any, name: str, at: Keys = ()) -> Iterator[Complaint]:
-    """Yield the faults for which the API server would reject a part of a pod.
+    """Yield the faults for which the API server would reject a part of a pod, or that keep the pod from working.
 
     Args:
         data: Plain data.
         name: Its type in core/v1, such as Toleration.
         at: Key path of the data.
     """
-    return faults(data, {"$ref": _full(f"core.v1.{name}")}, _limited(), at, _RELATIONS)
+    newest = kubernetes_versions()[-1]
+    types = limited_types(newest, narrower=True)
+    return faults(data, {"$ref": full_name(f"core.v1.{name}")}, types, at, _narrower(newest))
 
 
 @lru_cache(maxsize=1)
-def _table() -> dict[str, Any]:
-    return dict(require_map(load_file(Path(__file__).parent.parent / "data" / "limits.yaml"), "the limits"))
-
-
-@lru_cache(maxsize=1)
-def _limited() -> dict[str, Any]:
-    """Return Kubernetes' types with their limits."""
-    types = dict(type_definitions(kubernetes_versions()[-1]))
-    for name, fields in _table()["types"].items():
-        schema = types[_full(name)]
-        for field, limit in fields.items():
-            if field == "*":
-                schema = {**schema, **_keywords(limit)}
-            else:
-                named = {**schema["properties"], field: {**schema["properties"][field], **_keywords(limit)}}
-                schema = {**schema, "properties": named}
-        types[_full(name)] = schema
-    for name, fields in _table()["required"].items():
-        schema = types[_full(name)]
-        types[_full(name)] = {**schema, "required": [*schema.get("required", ()), *fields]}
-    return types
-
-
-def _keywords(limit: str | dict[str, Any]) -> dict[str, Any]:
-    """Return the keywords of a limit, also nested ones; a name means the keywords of that format."""
-    keywords: dict[str, Any] = _table()["formats"][limit] if isinstance(limit, str) else limit
-    nested = ("items", "propertyNames", "additionalProperties")
-    below = {key: {"type": "string", **_keywords(keywords[key])} for key in nested if key in keywords}
-    return {**keywords, **below}
-
-
-def _full(name: str) -> str:
-    return _PACKAGES[name.partition(".")[0]] + name
+def _narrower(kubernetes: str) -> dict[str, Relation]:
+    own = {"Volume": _run_volume, "VolumeProjection": _projection}
+    return {**dict(listed_relations(kubernetes)), **RELATIONS, **{full_name(f"core.v1.{k}"): v for k, v in own.items()}}
 
 
 def _toleration(data: dict[str, Any]) -> Iterator[Complaint]:
@@ -112,11 +89,16 @@ def _neighbours(data: dict[str, Any]) -> Iterator[Complaint]:
 
 
 def _volume(data: dict[str, Any]) -> Iterator[Complaint]:
-    yield from _one_of(data, _table()["volumes"], {"name"}, "give one, such as emptyDir: {}")
+    if len(given := [key for key, value in data.items() if value is not None and key != "name"]) > 1:
+        yield Complaint(f"has more than one source: {', '.join(given)}", "keep one of them")
+
+
+def _run_volume(data: dict[str, Any]) -> Iterator[Complaint]:
+    yield from _one_of(data, table()["volumes"], {"name"}, "give one, such as emptyDir: {}")
 
 
 def _projection(data: dict[str, Any]) -> Iterator[Complaint]:
-    yield from _one_of(data, _table()["projections"], set(), "give one, such as configMap")
+    yield from _one_of(data, table()["projections"], set(), "give one, such as configMap")
 
 
 def _one_of(data: dict[str, Any], sources: list[str], others: set[str], hint: str) -> Iterator[Complaint]:
@@ -133,7 +115,7 @@ def _one_of(data: dict[str, Any], sources: list[str], others: set[str], hint: st
 def _projected(data: dict[str, Any]) -> Iterator[Complaint]:
     seen: set[str] = set()
     for index, source in enumerate(data.get("sources") or ()):
-        for kind in _table()["projections"]:
+        for kind in table()["projections"]:
             given = source.get(kind) or {}
             files = [item["path"] for item in given.get("items") or ()]
             files += [given["path"]] if "path" in given else []
@@ -206,19 +188,71 @@ def _claim(data: dict[str, Any]) -> Iterator[Complaint]:
         yield Complaint("asks for no storage", "give requests.storage, such as 100Gi", ("resources",))
 
 
-_RELATIONS: dict[str, Relation] = {
-    _full(f"core.v1.{name}"): relation
+def _variable(data: dict[str, Any]) -> Iterator[Complaint]:
+    if data.get("value") and data.get("valueFrom") is not None:
+        yield Complaint("has value and valueFrom", "keep one of them", ("valueFrom",))
+
+
+def _variable_source(data: dict[str, Any]) -> Iterator[Complaint]:
+    field, resource = data.get("fieldRef"), data.get("resourceFieldRef")
+    if field is not None and not _VARIABLE.fullmatch(field["fieldPath"]):
+        hint = "use one such as metadata.name, metadata.labels['a'], spec.nodeName or status.podIP"
+        yield Complaint(f"is {field['fieldPath']!r}", hint, ("fieldRef", "fieldPath"))
+    if resource is not None and not _RESOURCE.fullmatch(resource["resource"]):
+        hint = "use one such as limits.memory"
+        yield Complaint(f"is {resource['resource']!r}", hint, ("resourceFieldRef", "resource"))
+
+
+def _resources(data: dict[str, Any]) -> Iterator[Complaint]:
+    """Extended resources and huge pages, whose request equals the limit, have a rule of lint of their own."""
+    limits = data.get("limits") or {}
+    for name, request in (data.get("requests") or {}).items():
+        limit = limits.get(name)
+        ours = name in ("cpu", "memory", "ephemeral-storage") and None not in (limit, request)
+        if ours and quantities.read(request) > quantities.read(limit):
+            yield Complaint(f"requests {request}, its limit is {limit}", "request at most that", ("requests", name))
+
+
+def _container(data: dict[str, Any]) -> Iterator[Complaint]:
+    for probe in ("livenessProbe", "startupProbe"):
+        if (data.get(probe) or {}).get("successThreshold") not in (None, 0, 1):
+            yield Complaint("must be 1", "remove it, or use a readinessProbe", (probe, "successThreshold"))
+
+
+def _privileges(data: dict[str, Any]) -> Iterator[Complaint]:
+    added = (data.get("capabilities") or {}).get("add") or ()
+    granted = "privileged" if data.get("privileged") else "CAP_SYS_ADMIN" if "CAP_SYS_ADMIN" in added else ""
+    if data.get("allowPrivilegeEscalation") is False and granted:
+        yield Complaint(f"must not be false with {granted}", "remove one of the two", ("allowPrivilegeEscalation",))
+
+
+def _pod(data: dict[str, Any]) -> Iterator[Complaint]:
+    for key in ("initContainers", "containers") if data.get("hostNetwork") else ():
+        for index, container in enumerate(data.get(key) or ()):
+            for number, port in enumerate(container.get("ports") or ()):
+                if port.get("hostPort") not in (None, 0, port["containerPort"]):
+                    message = f"must be the container's port {port['containerPort']} with hostNetwork"
+                    yield Complaint(message, "remove it", (key, index, "ports", number, "hostPort"))
+
+
+RELATIONS: dict[str, Relation] = {
+    full_name(f"core.v1.{name}"): relation
     for name, relation in {
         "Toleration": _toleration,
         "NodeSelectorRequirement": _requirement,
         "NodeSelectorTerm": _term,
         "PodAffinityTerm": _neighbours,
         "Volume": _volume,
-        "VolumeProjection": _projection,
         "ProjectedVolumeSource": _projected,
         "DownwardAPIVolumeFile": _file,
         "VolumeMount": _mount,
         "PersistentVolumeClaimSpec": _claim,
         "PersistentVolumeClaimTemplate": _template,
+        "EnvVar": _variable,
+        "EnvVarSource": _variable_source,
+        "ResourceRequirements": _resources,
+        "Container": _container,
+        "SecurityContext": _privileges,
+        "PodSpec": _pod,
     }.items()
-} | {_full("pkg.apis.meta.v1.LabelSelectorRequirement"): _requirement}
+} | {full_name("pkg.apis.meta.v1.LabelSelectorRequirement"): _requirement}

@@ -45,6 +45,11 @@ def find_runs(
         with nullcontext() if needed(kind) else cluster.optional():
             found += _of_release(cluster, kind, release, namespace)
     runs = [item for item in found if not owners(item) and (deleting or "deletionTimestamp" not in item["metadata"])]
+    return [run for run, _ in cluster.judged(_whole(cluster, runs, found, release, namespace), _facts)]
+
+
+def _whole(cluster: Cluster, runs: list[Object], found: list[Object], release: str, namespace: str) -> Iterable[Object]:
+    """Return runs with what other objects contain of them."""
     if not any(run["kind"] == TRAINJOB.name for run in runs):
         return runs
     restarts = {item["metadata"]["name"]: item.get("status", {}).get("restarts") for item in found if owners(item)}
@@ -54,9 +59,14 @@ def find_runs(
 
 
 def _of_release(cluster: Cluster, kind: Kind, release: str, namespace: str) -> list[Object]:
-    """Return the objects of a kind; in lists, the API omits kind and version of built-in ones."""
-    found = cluster.list(kind, namespace=namespace, labels={INSTANCE_LABEL: release})
-    return [{"kind": kind.name, "apiVersion": kind.api_version, **item} for item in found]
+    return cluster.list(kind, namespace=namespace, labels={INSTANCE_LABEL: release})
+
+
+def _facts(run: Object) -> tuple[Any, ...]:
+    """Return everything that readers ask of a run: one that lacks the form of its kind is left out here."""
+    status = kind_of(run).status
+    ends = [*status.ends(run)] if outcome(run) else []
+    return expected_pods(run), is_suspended(run), queue_of(run), status.restarts(run), status.most_restarts(run), ends
 
 
 def _with_restarts(run: Object, count: int | None) -> Object:

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
-from chartgen.data.api_schemas import custom_kinds, kind_schema, served_groups
+from chartgen.data.api_schemas import custom_kinds, kind_schema, whole_groups
 from chartgen.findings import Complaint
 from chartgen.helm.yaml import type_name
-from chartgen.kube.manifest_walk import Object, metadata
-from chartgen.kube.validation import faults, spelled
+from chartgen.kube.limits import full_name
+from chartgen.kube.manifest_walk import Object, is_template, metadata, pods
+from chartgen.kube.object_rules import object_faults
+from chartgen.kube.run_kinds import run_kind
+from chartgen.kube.validation import spelled
 
-_METADATA = {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
+_METADATA = {"$ref": full_name("pkg.apis.meta.v1.ObjectMeta")}
+_POD = {"$ref": full_name("core.v1.PodSpec")}
 
 
 def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[Complaint]:
@@ -28,14 +33,23 @@ def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[Complai
         if not isinstance(thing.get(key), str):
             yield Complaint(f"{key} must be text, not {type_name(thing.get(key))}", f"write its {key}", (key,))
     name = f"{thing.get('apiVersion')}/{thing.get('kind')}"
-    found, definitions = kind_schema(name, kubernetes)
+    found, _ = kind_schema(name, kubernetes)
     if found is None:
         return
-    for fault in faults(thing, found, definitions):
+    told = list(_faults(thing, found, kubernetes, is_custom=name in custom_kinds()))
+    # the type of a part comes before its limits
+    for fault in {each.at: each for each in reversed(told)}.values():
         yield Complaint(f"{spelled(fault.at)}: {fault.message}", fault.hint, fault.at)
-    if name in custom_kinds():
-        for fault in faults(metadata(thing), _METADATA, definitions, ("metadata",)):
-            yield Complaint(f"{spelled(fault.at)}: {fault.message}", fault.hint, fault.at)
+
+
+def _faults(thing: Object, schema: dict[str, Any], kubernetes: str, *, is_custom: bool) -> Iterator[Complaint]:
+    """Yield the faults of an object; those of the pods of a run are found by its controller, not by the API server."""
+    yield from object_faults(thing, schema, kubernetes)
+    if is_custom:
+        yield from object_faults(metadata(thing), _METADATA, kubernetes, ("metadata",))
+        for pod in pods(thing) if run_kind(thing) else ():
+            if is_template(thing, pod):
+                yield from object_faults(pod.spec, _POD, kubernetes, pod.at)
 
 
 def kinds_are_served(thing: Object, kubernetes: str) -> Iterator[Complaint]:
@@ -44,7 +58,7 @@ def kinds_are_served(thing: Object, kubernetes: str) -> Iterator[Complaint]:
     A template that queries `.Capabilities` is trusted: without a cluster, Helm reports every version that it has ever
     known as served.
     """
-    if not _is_known(thing, kubernetes) and _group(thing) in served_groups(kubernetes):
+    if not _is_known(thing, kubernetes) and _group(thing) in whole_groups(kubernetes):
         yield Complaint(
             f"{thing.get('apiVersion')} {thing.get('kind')} is not served",
             at=("apiVersion",),
@@ -54,7 +68,7 @@ def kinds_are_served(thing: Object, kubernetes: str) -> Iterator[Complaint]:
 
 def kinds_are_known(thing: Object, kubernetes: str) -> Iterator[Complaint]:
     """Lint has a schema for the kind of every object; without a schema the object is not checked."""
-    if not _is_known(thing, kubernetes) and _group(thing) not in served_groups(kubernetes):
+    if not _is_known(thing, kubernetes) and _group(thing) not in whole_groups(kubernetes):
         message = f"not checked: no schema for {thing.get('apiVersion')} {thing.get('kind')}"
         yield Complaint(message, at=("apiVersion",))
 

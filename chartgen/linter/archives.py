@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import posixpath
+import re
 import tarfile
 import zlib
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ UNREADABLE = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError)
 # All subcharts of a chart together; Helm applies the limit to each (pkg/chart/loader/archive), and reads them all.
 LARGEST = 100 * 1024 * 1024
 _DEEPEST = 10  # nested archives; `helm package` writes none, other tools one level
+# helm.sh/helm/v4 pkg/chart/v2: CRDObjects, hasManifestExtension; the folder of an archive lies between.
+_CRDS = re.compile(r"(?:charts/(?:[^/]+\.tgz/)?[^/]+/)*crds/.+\.(?:ya?ml|json)")
 _COMMENT = "comment"  # pax header that `git archive` writes for all members
 
 
@@ -32,15 +35,22 @@ class Archives(NamedTuple):
 
     Args:
         schemas: Path in the chart, followed by the path in the archive -> text of a schema.
+        crds: The same of the objects that Helm installs without rendering.
         findings: Archives that cannot be read, or exceed the limits.
     """
 
     schemas: dict[str, str]
+    crds: dict[str, str]
     findings: list[Finding]
 
 
 class _TooMuchError(Exception):
     """The archives exceed the limit when unpacked."""
+
+
+def is_crd(path: str) -> bool:
+    """Report whether a path in a chart is a file that Helm installs unchanged, of the chart or of a subchart."""
+    return bool(_CRDS.fullmatch(path))
 
 
 def read_archives(folder: Path) -> Archives:
@@ -49,24 +59,24 @@ def read_archives(folder: Path) -> Archives:
     Args:
         folder: The chart's folder; its files must not be links out of it.
     """
-    schemas: dict[str, str] = {}
+    read = Archives({}, {}, [])
     room = LARGEST
     for path in sorted(folder.rglob("charts/*.tgz")):
         name = path.relative_to(folder).as_posix()
         try:
-            room = _read(path.read_bytes(), name, schemas, room)
+            room = _read(path.read_bytes(), name, read, room)
         except _TooMuchError:
             message = (
                 f"the packaged subcharts contain more than {LARGEST / 1e6:.0f} MB, all of which Helm reads at once"
             )
             problem = Problem(message, name, hint="remove what the chart does not need")
-            return Archives(schemas, [Finding("chart-files", problem)])
+            return read._replace(findings=[Finding("chart-files", problem)])
         except UNREADABLE as error:
             problem = Problem(
                 f"is not an archive of a chart: {error}"[:200], name, hint="run helm dependency build again"
             )
-            return Archives(schemas, [Finding("chart-files", problem)])
-    return Archives(schemas, [])
+            return read._replace(findings=[Finding("chart-files", problem)])
+    return read
 
 
 @contextmanager
@@ -80,8 +90,8 @@ def opened(path: Path) -> Iterator[tarfile.TarFile]:
         yield archive
 
 
-def _read(packed: bytes, name: str, schemas: dict[str, str], room: int, depth: int = 1) -> int:
-    """Read an archive and its nested archives, collect their schemas, and return the remaining room."""
+def _read(packed: bytes, name: str, read: Archives, room: int, depth: int = 1) -> int:
+    """Read an archive and its nested archives, collect their texts, and return the remaining room."""
     if depth > _DEEPEST:
         raise ValueError(f"more than {_DEEPEST} archives lie in one another")
     with gzip.open(io.BytesIO(packed)) as stream:
@@ -90,11 +100,12 @@ def _read(packed: bytes, name: str, schemas: dict[str, str], room: int, depth: i
     if room < 0:
         raise _TooMuchError
     for path, content in _members(data):
-        file = path.rpartition("/")[2]
-        if file == SCHEMA_FILE:
-            schemas[f"{name}/{path}"] = content.decode("utf-8", "replace").removeprefix("\ufeff")
-        elif file.endswith(".tgz"):
-            room = _read(content, f"{name}/{path}", schemas, room, depth + 1)
+        file, whole = path.rpartition("/")[2], f"{name}/{path}"
+        if file.endswith(".tgz"):
+            room = _read(content, whole, read, room, depth + 1)
+        elif file == SCHEMA_FILE or is_crd(whole):
+            texts = read.schemas if file == SCHEMA_FILE else read.crds
+            texts[whole] = content.decode("utf-8", "replace").removeprefix("\ufeff")
     return room
 
 

@@ -164,11 +164,10 @@ def obsolete(files: dict[str, str], folder: Path) -> list[Path]:
 
 def write(files: dict[str, str], folder: Path) -> None:
     """Write files into a folder, and remove obsolete ones."""
-    folder.mkdir(parents=True, exist_ok=True)
+    for path in stale(files, folder):
+        write_whole(path, files[path.name], parents=True)
     for path in obsolete(files, folder):
         path.unlink()
-    for path in stale(files, folder):
-        write_whole(path, files[path.name])
 
 
 def _is_generated(path: Path) -> bool:

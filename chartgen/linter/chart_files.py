@@ -11,7 +11,7 @@ from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.chart_folder import fault, read_folder
 from chartgen.helm.yaml import Document, Keys, load, require_map
-from chartgen.linter.archives import read_archives
+from chartgen.linter.archives import is_crd, read_archives
 
 _FOLDER = "file://"
 
@@ -26,6 +26,7 @@ class Folder(NamedTuple):
         data: Its binary files, path -> bytes; those of subcharts are left out.
         schemas: Further schemas that Helm may apply: those of packaged subcharts, and those that a
             third-party `.helmignore` excludes by lint's reading.
+        crds: Objects that Helm installs without rendering, `crds/` of the chart and of its subcharts, path -> text.
     """
 
     chart: Chart
@@ -33,6 +34,7 @@ class Folder(NamedTuple):
     digest: str
     data: dict[str, bytes]
     schemas: dict[str, str]
+    crds: dict[str, str]
 
 
 def read_chart(path: Path) -> Folder:
@@ -43,11 +45,12 @@ def read_chart(path: Path) -> Folder:
     """
     read = read_folder(path)
     findings, schemas = [Finding("chart-files", problem) for problem in read.problems], read.schemas
+    crds = {name: text for name, text in read.texts.items() if is_crd(name)}
     if not findings:
         packaged = read_archives(path)
-        findings, schemas = packaged.findings, schemas | packaged.schemas
+        findings, schemas, crds = packaged.findings, schemas | packaged.schemas, crds | packaged.crds
     data = {name: content for name, content in read.data.items() if not name.startswith("charts/")}
-    return Folder(Chart(read.name, read.texts), [*findings, *_circles(path)], read.digest, data, schemas)
+    return Folder(Chart(read.name, read.texts), [*findings, *_circles(path)], read.digest, data, schemas, crds)
 
 
 def _circles(path: Path) -> Iterator[Finding]:

@@ -100,7 +100,7 @@ def _problem(key: str, value: Any, path: Path) -> Problem | None:
         return Problem(f"lint has no setting {key!r}", path, hint=did_you_mean(key, known))
     if key in _LISTS:
         fits = isinstance(value, list) and all(isinstance(each, str) for each in value)
-        if fits and key == "ignore" and (never := sorted(NEVER.intersection(value))):
+        if fits and key == "ignore" and (never := sorted(NEVER.intersection(each.partition(":")[0] for each in value))):
             hint = "whoever runs lint may, with --ignore"
             return Problem(f"settings cannot ignore {never[0]}", path, hint=hint)
         return _outside(key, value, path) if fits else Problem(_wrong(key, "a list of strings", value), path)

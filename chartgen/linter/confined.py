@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
-from chartgen.findings import Finding
+from chartgen.findings import UNFINISHED, Finding
 from chartgen.linter.cache import finding_of, row_of
-from chartgen.linter.limits import UNFINISHED, Limits
+from chartgen.linter.limits import Limits
 from chartgen.linter.steps import Step
 
 _HINT = "make the chart smaller, or give it more time with --limit; what was found in it is not shown"

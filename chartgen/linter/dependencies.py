@@ -39,6 +39,18 @@ def subchart_keys(chart: Chart) -> set[str]:
     return folders | {str(each.get("alias") or each.get("name")) for each in named}
 
 
+def dependency_keys(chart: Chart) -> set[str]:
+    """Return the first keys of values that Helm itself reads for dependencies: conditions, tags, imported values."""
+    keys = set()
+    for entry in (each for each in dependencies(chart) if isinstance(each, dict)):
+        paths = str(entry.get("condition") or "").split(",")
+        imports = entry.get("import-values")
+        named = imports if isinstance(imports, list) else []
+        paths += [str(each.get("parent")) for each in named if isinstance(each, dict)]
+        keys |= {path.strip().partition(".")[0] for path in paths} | ({"tags"} if entry.get("tags") else set())
+    return keys
+
+
 def missing_dependencies(chart: Chart, folder: Path | None) -> list[str]:
     """Return the names of missing dependencies, in the order of Chart.yaml.
 

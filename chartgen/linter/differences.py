@@ -23,6 +23,7 @@ UPGRADED = "between an install and an upgrade"
 _ASKS = re.compile(r"\.Release\.(?:IsInstall|IsUpgrade)\b")
 _MOST = 3  # fields of one object that a message names
 _HOOK = "helm.sh/hook"
+_POLICY = "helm.sh/resource-policy"  # Helm does not delete an object with `keep` that a later render lacks
 
 
 def asks_for_upgrade(chart: Chart) -> bool:
@@ -43,7 +44,8 @@ def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest]
     for key in dict.fromkeys((*ours, *theirs)):
         left, right = ours.get(key), theirs.get(key)
         found = left or right
-        if found is None or _HOOK in (metadata(found.data).get("annotations") or {}):
+        notes = metadata(found.data).get("annotations") or {} if found else {}
+        if found is None or _HOOK in notes or (not right and notes.get(_POLICY) == "keep"):
             continue
         if left is None or right is None:
             yield _finding(chart, found, (), f"is there or not {when}")

@@ -7,19 +7,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from chartgen.errors import Problem
-from chartgen.findings import Finding
+from chartgen.findings import LEFT_OUT, NOT_RENDERED, UNFINISHED, Finding
 
 _MARK = "chartgen: ignore["
-# Rules that neither comments nor the repository's settings and baseline can excuse; `--ignore` does.
-NEVER = frozenset(("no-system-folders", "system-folders-of-volumes"))
+# Control of the machine or the cluster, and what was not checked. These rules are reported for every chart, at every
+# level; neither comments nor the repository's settings and baseline can excuse them. `--ignore` does.
+NEVER = frozenset(
+    (
+        *("no-system-folders", "system-folders-of-volumes", "no-privileged-containers", "no-host-processes"),
+        *("no-cluster-admin", "chart-files", LEFT_OUT, NOT_RENDERED, UNFINISHED),
+    )
+)
 _IDS = re.compile(r"[\w, -]+")
 # The same exceptions in kube-linter's form (its documentation, "Ignoring violations for specific cases").
 _KUBE_LINTER = "ignore-check.kube-linter.io/"
 _SAME = {
-    "privileged-container": ["no-privileged-containers"],
     "host-network": ["no-host-access"],
-    "host-pid": ["no-host-access"],
-    "host-ipc": ["no-host-access"],
     "sensitive-host-mounts": ["no-host-access"],
     "latest-tag": ["images-are-pinned"],
     "unset-memory-requirements": ["limits-are-set"],

@@ -8,13 +8,12 @@ from typing import NamedTuple
 
 from chartgen.data.compatibility import version
 from chartgen.errors import ChartgenError, Problem
-from chartgen.findings import Complaint, Finding, Rule
+from chartgen.findings import UNFINISHED, Complaint, Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest
 from chartgen.kube.manifest_walk import metadata, title
-from chartgen.linter.ignores import annotated, ignored
-from chartgen.linter.limits import UNFINISHED
-from chartgen.linter.policy import STRANGERS_REASON
+from chartgen.linter.ignores import NEVER, annotated, ignored
+from chartgen.linter.policy import CALLERS_REASON, STRANGERS_REASON
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import Rendering, told
 from chartgen.linter.rules import RULES, SCHEMAS, UNIQUE
@@ -104,15 +103,25 @@ class Inspection:
         for name, manifest, complaint in _complaints(rule, release):
             if complaint.privilege in release.allowed or rule.id in self._ignored(manifest, complaint):
                 continue
-            if complaint.holds and not complaint.holds(self.chart.files.get(manifest.template, "")):
-                continue
             if complaint.quote and any(complaint.quote in text for text in self.chart.files.values()):
                 continue
-            problem = self._problem(manifest, complaint, rule.hint)
+            problem = self._problem(manifest, complaint, self._hint(rule, complaint))
+            if complaint.holds and not (
+                self._is_literal(problem, complaint) and complaint.holds(self._text(manifest.template))
+            ):
+                continue
             # The same template with another preset differs only in the object's name; report `unchecked` findings once.
             place = () if rule.severity == "unchecked" else (problem.path, problem.line)
             severity = rule.severity if name == rule.id else "error"
             yield (name, *place, complaint.message), Finding(name, problem, severity)
+
+    def _text(self, path: object) -> str:
+        return self.chart.files.get(str(path), "")
+
+    def _is_literal(self, problem: Problem, complaint: Complaint) -> bool:
+        """Report whether the line of a problem contains no expression for the key at fault."""
+        line = self._text(problem.path).split("\n")[problem.line - 1 : problem.line]
+        return not any("{{" in each and f"{complaint.at[-1]}:" in each for each in line)
 
     def _ignored(self, manifest: Manifest, complaint: Complaint) -> set[str]:
         """Return the rules that the object ignores: by annotations, or by comments at the place or at its parents.
@@ -126,10 +135,15 @@ class Inspection:
         broad = set() if complaint.privilege and self.reasons.target else annotated(notes)
         return broad.union(*(ignored(lines, line) for line in places))
 
-    def _problem(self, manifest: Manifest, complaint: Complaint, usual: str) -> Problem:
+    def _hint(self, rule: Rule, complaint: Complaint) -> str:
+        if rule.id in NEVER and not self.reasons.target:
+            hint = complaint.hint if complaint.hint and not complaint.privilege else "remove it"
+            return CALLERS_REASON.format(hint=hint, rule=rule.id)
+        return STRANGERS_REASON if complaint.privilege and not self.reasons.target else complaint.hint or rule.hint
+
+    def _problem(self, manifest: Manifest, complaint: Complaint, hint: str) -> Problem:
         source = manifest.template
         message = f"{title(manifest.data)}: {complaint.message}"
-        hint = STRANGERS_REASON if complaint.privilege and not self.reasons.target else complaint.hint or usual
         if not source:
             return Problem(message, hint=hint)
         lines = manifest.text.split("\n")

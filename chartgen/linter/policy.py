@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 from chartgen.checks.secrets import looks_secret
@@ -13,30 +14,64 @@ from chartgen.linter.reasons import held
 _REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
 # Third-party charts have no fragments.
 STRANGERS_REASON = "remove it, or state why it is needed in a comment that ignores the rule"
-_HOST_NAMESPACES = ("hostNetwork", "hostPID", "hostIPC")
+# Of rules that nothing in a repository excuses.
+CALLERS_REASON = "{hint}; if the chart needs it, whoever runs lint may pass --ignore {rule}:CHART"
+# Fields by which a container leaves its confinement (kubernetes.io, Pod Security Standards, v1.36).
+_UNCONFINED: dict[str, object] = {
+    "seccompProfile": {"type": "Unconfined"},
+    "appArmorProfile": {"type": "Unconfined"},
+    "procMount": "Unmasked",
+    "allowPrivilegeEscalation": True,
+}
 _BY_REFERENCE = "take it from a Secret with secretKeyRef"
 # The container's credential for the API server; a pod with its own account is meant to have one.
 _DEFAULT_ACCOUNT = (None, "", "default")
 
 
 def no_privileged_containers(thing: Object) -> Iterator[Complaint]:
-    """A privileged container controls its machine; it needs a stated reason."""
+    """A privileged container, or a host process container of Windows, controls its machine."""
     for container in all_containers(thing):
         if (container.spec.get("securityContext") or {}).get("privileged") is True:
             at = (*container.at, "securityContext", "privileged")
             yield Complaint(
                 f"container {container.name} is privileged", _REASON, at, held("privileged", container.name)
             )
+    for at, node in maps(thing) if any(pods(thing)) else ():
+        if at[-1:] == ("windowsOptions",) and node.get("hostProcess") is True:
+            yield Complaint("uses hostProcess, which is privileged in Windows", at=(*at, "hostProcess"))
+
+
+def no_unconfined_containers(thing: Object) -> Iterator[Complaint]:
+    """A container keeps its seccomp and AppArmor profile, the masks of /proc, and the ban on gaining privileges."""
+    for at, context in maps(thing) if any(pods(thing)) else ():
+        judged = at[-1:] == ("securityContext",) and context.get("privileged") is not True
+        for key, value in _UNCONFINED.items() if judged else ():
+            if context.get(key) == value:
+                yield Complaint(f"sets {key}: {json.dumps(value)}", at=(*at, key))
+
+
+def no_host_processes(thing: Object) -> Iterator[Complaint]:
+    """A pod among the machine's processes (hostPID, hostIPC) reads their memory and secrets, or replaces them."""
+    for pod in pods(thing):
+        for key in ("hostPID", "hostIPC"):
+            if pod.spec.get(key) is True:
+                yield Complaint(f"the pod uses {key}", _REASON, (*pod.at, key), key)
+
+
+def no_cluster_admin(thing: Object) -> Iterator[Complaint]:
+    """A binding of the role cluster-admin gives its subjects control of the whole cluster."""
+    role = thing.get("roleRef")
+    if thing.get("kind") == "ClusterRoleBinding" and isinstance(role, dict) and role.get("name") == "cluster-admin":
+        yield Complaint("binds the role cluster-admin", "bind a role with few permissions", ("roleRef", "name"))
 
 
 def no_host_access(thing: Object) -> Iterator[Complaint]:
-    """Access to the machine's network, processes or files ends a pod's isolation; each needs a stated reason."""
+    """Access to the machine's network or files ends a pod's isolation; each needs a stated reason."""
     for pod in pods(thing):
-        for key in _HOST_NAMESPACES:
-            if pod.spec.get(key) is True:
-                yield Complaint(f"the pod uses {key}", _REASON, (*pod.at, key), key)
+        if pod.spec.get("hostNetwork") is True:
+            yield Complaint("the pod uses hostNetwork", _REASON, (*pod.at, "hostNetwork"), "hostNetwork")
         for index, volume in items(pod.spec, "volumes"):
-            path = _host_path(volume)
+            path = _folder(volume, "hostPath")
             if path and not is_forbidden(path):
                 message = f"volume {volume.get('name')} is {path} of the machine"
                 for name in dict.fromkeys(name for name, _ in _mounts(pod, volume.get("name"))) or [""]:
@@ -52,8 +87,10 @@ def no_system_folders(thing: Object) -> Iterator[Complaint]:
         if all(mount.get("readOnly") is True for _, mount in _mounts(pod, volume.get("name")))
     }
     for at, node in maps(thing) if thing.get("kind") != "CustomResourceDefinition" else ():
-        if _host_path(node) and (fault := fault_of(node["hostPath"], writable=at not in reading)):
-            yield Complaint(*fault, (*at, "hostPath"))
+        keys = ("hostPath", "local") if thing.get("kind") == "PersistentVolume" else ("hostPath",)
+        for key in keys:
+            if _folder(node, key) and (fault := fault_of(node[key], writable=at not in reading)):
+                yield Complaint(*fault, (*at, key))
 
 
 def no_added_capabilities(thing: Object) -> Iterator[Complaint]:
@@ -129,6 +166,9 @@ def finished_jobs_expire(thing: Object) -> Iterator[Complaint]:
 
 POLICY = (
     Rule.of(no_privileged_containers, step="policy"),
+    Rule.of(no_host_processes, step="policy"),
+    Rule.of(no_cluster_admin, step="policy"),
+    Rule.of(no_unconfined_containers, step="policy", remedy="remove it; the default is confined"),
     Rule.of(no_host_access, step="policy"),
     Rule.of(no_system_folders, step="policy"),
     Rule.of(no_added_capabilities, step="policy"),
@@ -145,9 +185,9 @@ POLICY = (
 )
 
 
-def _host_path(volume: Object) -> str:
+def _folder(volume: Object, key: str) -> str:
     """Return the machine's folder of a volume, or of a PersistentVolume's spec; empty for other volumes."""
-    source = volume.get("hostPath")
+    source = volume.get(key)
     return str(source.get("path") or "") if isinstance(source, dict) else ""
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from chartgen.findings import NOT_RENDERED, TARGET_UNKNOWN, Level, Rule
+from chartgen.findings import LEFT_OUT, NOT_RENDERED, TARGET_UNKNOWN, UNFINISHED, Level, Rule
 from chartgen.linter.api_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
 from chartgen.linter.dependencies import HINT as DEPENDENCIES_HINT
 from chartgen.linter.dependencies import RULE as DEPENDENCIES
 from chartgen.linter.dumps import environment_is_not_printed
 from chartgen.linter.fabric_keys import RULE as FABRIC
-from chartgen.linter.limits import UNFINISHED
 from chartgen.linter.machines import EACH_TYPE, EACH_TYPE_HINT
 from chartgen.linter.machines import HINT as ONE_MACHINE_HINT
 from chartgen.linter.machines import RULE as ONE_MACHINE
@@ -37,10 +36,9 @@ from chartgen.linter.wiring import WIRING
 STYLE = frozenset(
     (
         *("standard-labels", "security-context-is-explicit", "quantities-are-text", "limits-are-set"),
-        *("no-privileged-containers", "no-host-access", "no-added-capabilities", "tokens-are-not-mounted"),
+        *("no-host-access", "no-added-capabilities", "no-unconfined-containers", "tokens-are-not-mounted"),
         *("readme-names-values", "schema-describes-values", "no-banned-functions", "helm-lint-strict"),
-        # Third-party system daemons mount such folders by design; for chartgen's own charts it is always reported.
-        *("scripts-are-sound", "images-are-pinned", "no-system-folders", "finished-jobs-expire"),
+        *("scripts-are-sound", "images-are-pinned", "finished-jobs-expire"),
     )
 )
 SCHEMAS = "kubernetes schemas"
@@ -88,7 +86,7 @@ STEP_RULES = (
     Rule(
         UNFINISHED,
         "A step of lint, or the lint of a whole chart, took more time or memory than it may, or failed.",
-        "make the chart smaller, or correct what the message names; the rest was not checked",
+        "make the chart smaller, give it more time, or correct what the message names; the rest was not checked",
         "chartgen/linter/limits.py",
     ),
     Rule(
@@ -144,7 +142,8 @@ STEP_RULES = (
     ),
     Rule(
         "helm-lint-strict",
-        "Helm's own lint warns of something beside the templates, which `helm lint --strict` counts as an error.",
+        "Helm's own lint warns of an old API version in a template, or of something beside the templates, which "
+        "`helm lint --strict` counts as an error.",
         "correct the file that Helm names",
         "helm lint --strict",
     ),
@@ -152,6 +151,13 @@ STEP_RULES = (
         DEPENDENCIES,
         "Subcharts that Chart.yaml names are not in charts/, so that the chart was checked without what they render.",
         DEPENDENCIES_HINT,
+        severity="unchecked",
+    ),
+    Rule(
+        LEFT_OUT,
+        "A chart, or the presets of a linted folder, were not checked: the repository's own settings leave them out, "
+        "they are not where lint looks for charts, or the time of the call ended.",
+        "name the chart on the command line; give more time with --deadline",
         severity="unchecked",
     ),
     Rule(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +27,7 @@ from chartgen.linter.boundary import escapes, refused
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.config import Config, read_config
 from chartgen.linter.confined import Outcome, confined
-from chartgen.linter.ignores import NEVER
+from chartgen.linter.left_out import late, left_out, other_presets
 from chartgen.linter.limits import Limits
 from chartgen.linter.packages import fetched, is_archive, is_remote, unpacked
 from chartgen.linter.packages import named as in_archive
@@ -52,6 +54,8 @@ class Settings:
         cache: Whether to use cached findings of unchanged charts.
         limits: Limits for the lint of one chart.
         plain_http: Whether to query registries without TLS.
+        roots: The folders that the call or the repository names; what it has besides the charts is reported.
+        unchecked: What the repository's settings leave out.
     """
 
     config: Config
@@ -63,6 +67,8 @@ class Settings:
     cache: bool = True
     limits: Limits = field(default_factory=Limits)
     plain_http: bool = False
+    roots: tuple[Path, ...] = ()
+    unchecked: tuple[Finding, ...] = ()
 
     @classmethod
     def of(cls, folder: Path, charts: Sequence[str], path: Sequence[Path], values: Values, **options: Any) -> Settings:
@@ -84,8 +90,12 @@ class Settings:
             hint = "known: " + ", ".join(kubernetes_versions())
             raise UsageError(Problem(f"no schemas of Kubernetes {each}", hint=hint) for each in unknown)
         named = tuple(charts) or config.charts or _found(folder)
+        of_settings = bool(config.charts) and not charts
+        roots = (folder,) if of_settings else tuple(Path(name) for name in named if Path(name).is_dir())
+        unchecked = () if "presets" in options else tuple(other_presets(folder, config.presets))
         library = open_library(path)
-        return cls(config, named, library, library.folders(), values, **own)
+        found = cls(config, named, library, library.folders(), values, roots=roots, unchecked=unchecked)
+        return replace(found, **own)
 
     @property
     def name(self) -> str:
@@ -111,18 +121,40 @@ def lint_all(settings: Settings, tell: Told) -> list[Finding]:
     known = known_ids()
     selected([], select=config.select, ignore=config.ignore, known=known)
     baseline = read_baseline(config.baseline) if config.baseline else None
-    found = [each for name in settings.charts for each in _lint(name, settings, tell)]
-    counting = selected(in_order(found), select=config.select, ignore=config.ignore, known=known)
+    counting = selected(in_order(_lint(settings, tell)), select=config.select, ignore=config.ignore, known=known)
     return counting if baseline is None or not config.baseline else beyond(counting, baseline, config.baseline.parent)
 
 
-def _lint(name: str, settings: Settings, tell: Told) -> Iterator[Finding]:
-    """Lint the charts of a name, each in its own process."""
-    for each, work in _work(name, settings):
-        done = confined(each, work, settings.limits)
+def _lint(settings: Settings, tell: Told) -> Iterator[Finding]:
+    """Lint each chart once, in its own process, until the time of the call ends; report what is left out."""
+    yield from settings.unchecked
+    ends, seen = time.monotonic() + settings.limits.call, set[str]()
+    for name, work in _charts(settings, ends):
+        left = ends - time.monotonic()
+        if (place := os.path.realpath(name)) in seen:
+            continue
+        seen.add(place)
+        if not work or left <= 0:
+            yield late(name, settings.limits.call)
+            continue
+        done = confined(name, work, replace(settings.limits, seconds=min(left, settings.limits.seconds)))
         if done.steps != []:
-            tell(each, done)
-        yield from done.findings
+            tell(name, done)
+        excused = _excused(name, settings.config)
+        yield from (each for each in done.findings if each.rule not in excused)
+    yield from left_out(settings.roots, seen)
+
+
+def _excused(name: str, config: Config) -> set[str]:
+    """Return the rules that are ignored for one chart, `ID:CHART`."""
+    pairs = (each.partition(":") for each in config.ignore)
+    return {rule for rule, _, chart in pairs if chart and os.path.realpath(chart) == os.path.realpath(name)}
+
+
+def _charts(settings: Settings, ends: float) -> Iterator[tuple[str, Work | None]]:
+    """Yield the charts of a call; without work when its time ended before their name was read."""
+    for name in dict.fromkeys(settings.charts):
+        yield from _work(name, settings) if time.monotonic() < ends else [(name, None)]
 
 
 def _work(name: str, settings: Settings) -> Iterator[tuple[str, Work]]:
@@ -176,8 +208,9 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
     read = read_chart(path)
     subject = replace(_subject(identified(read.chart, settings.library), settings), folder=path)
     subject = replace(subject, faults=(*read.findings, *subject.faults), data=read.data, schemas=read.schemas)
-    if not subject.presets and not subject.faults and (presets := _values_of_ci(path)):
-        subject = replace(subject, presets=presets, bare=False)
+    subject = replace(subject, crds=read.crds)
+    if not subject.presets and not subject.faults:
+        subject = replace(subject, presets=_values_of_ci(path))
     return _examined(subject, "" if subject.faults else read.digest, settings)
 
 
@@ -193,15 +226,10 @@ def _examined(subject: Subject, digest: str, settings: Settings) -> Outcome:
 
 
 def _asked(done: Outcome, chart: Chart, config: Config) -> Outcome:
-    """Leave out good practice that was not requested: in third-party charts, unless the settings request it.
-
-    No setting leaves out rules that cannot be excused in chartgen's own charts.
-    """
-    own = _level(chart)
-    if (config.level or own) == "style":
+    """Leave out good practice that was not requested: in third-party charts, unless the settings request it."""
+    if (config.level or _level(chart)) == "style":
         return done
-    asked = {*config.select, *(NEVER if own == "style" else ())}
-    kept = [each for each in done.findings if each.level != "style" or each.rule in asked]
+    kept = [each for each in done.findings if each.level != "style" or each.rule in config.select]
     return replace(done, findings=kept, hidden=len(done.findings) - len(kept))
 
 
@@ -267,7 +295,7 @@ def _site(name: str, folders: Sequence[Path]) -> Path | None:
 
 
 def _values_of_ci(path: Path) -> dict[str, list[Path]]:
-    """Return the values files of chart-testing, ci/*-values.yaml, which replace the render without values."""
+    """Return the values files of chart-testing, ci/*-values.yaml."""
     return {file.stem.removesuffix("-values"): [file] for file in sorted(path.glob("ci/*-values.yaml"))}
 
 

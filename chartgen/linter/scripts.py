@@ -50,7 +50,7 @@ def scripts(thing: Object) -> Iterator[Script]:
     for name, text in (thing.get("data") or {}).items() if thing.get("kind") == "ConfigMap" else ():
         if found := _FIRST_LINE.match(str(text)):
             yield Script(("data", name), found["shell"], str(text))
-        elif str(name).endswith(".sh") and not str(text).startswith("#!"):
+        elif str(name).endswith(".sh") and not str(text).startswith(("#!", "@test ")):  # bats, in tests of charts
             yield Script(("data", name), "bash", str(text))
 
 

@@ -23,6 +23,8 @@ Mark: TypeAlias = tuple[str, str, str]
 _RANDOM = {"no-banned-functions", "renders-are-identical"}
 # An object's title in a message, such as `Job train-x7k2p`.
 _NAMED = re.compile(r"\b[A-Z][A-Za-z]+ ([a-z0-9][-a-z0-9.]*[a-z0-9])\b")
+# The digest at the end of a run's name, which depends on the drawn name of lint's release.
+_DIGEST = re.compile(r"-[0-9a-f]{8}\b")
 _AGAIN = "write it again with --write-baseline"
 
 
@@ -34,14 +36,14 @@ def selected(
     Args:
         findings: The findings.
         select: Ids of rules; empty for all.
-        ignore: Ids of rules that do not count, even if selected.
+        ignore: Ids of rules that do not count, even if selected; `ID:CHART` are only verified.
         known: All existing ids.
 
     Raises:
         UsageError: An id without a rule.
     """
     ids = set(known)
-    unknown = [name for name in (*select, *ignore) if name not in ids]
+    unknown = [name for name in (*select, *(each.partition(":")[0] for each in ignore)) if name not in ids]
     if unknown:
         raise UsageError(Problem(f"no rule is named {name!r}", hint=did_you_mean(name, ids)) for name in unknown)
     return [each for each in findings if (not select or each.rule in select) and each.rule not in ignore]
@@ -55,7 +57,9 @@ def read_baseline(path: Path) -> Counter[Mark]:
     """
     try:
         rows = json.loads(read_text(path))["findings"]
-        return Counter({(row["rule"], row["path"], row["message"]): int(row["count"]) for row in rows})
+        return Counter(
+            {(row["rule"], row["path"], _DIGEST.sub("-*", row["message"])): int(row["count"]) for row in rows}
+        )
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ChartgenError(Problem("is not a baseline of chartgen lint", path, hint=_AGAIN)) from None
 
@@ -96,7 +100,11 @@ def _marks(findings: Sequence[Finding], folder: Path) -> list[Mark]:
     """
     drawn = {_chart(each) for each in findings if each.rule in _RANDOM}
     return [
-        (each.rule, _place(each, folder), _nameless(each) if _chart(each) in drawn else each.problem.message)
+        (
+            each.rule,
+            _place(each, folder),
+            _DIGEST.sub("-*", _nameless(each) if _chart(each) in drawn else each.problem.message),
+        )
         for each in findings
     ]
 

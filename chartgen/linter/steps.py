@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -15,7 +16,7 @@ from chartgen.checks import check, unanswered
 from chartgen.composer.origin import TARGET, annotations_of
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.findings import NOT_OURS, Finding, in_order
+from chartgen.findings import NOT_OURS, UNFINISHED, Finding, in_order
 from chartgen.helm import manifests
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
@@ -27,12 +28,13 @@ from chartgen.linter.differences import AGAIN, UPGRADED, asks_for_upgrade, diffe
 from chartgen.linter.dumps import printing_files
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import MISSHAPEN, Inspection
-from chartgen.linter.limits import UNFINISHED, OutOfTimeError, limited
+from chartgen.linter.limits import OutOfTimeError, limited
+from chartgen.linter.lookups import answered, looks_up
 from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
 from chartgen.linter.placement import fitting, labelled, placed_pods, selected, tolerated
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
-from chartgen.linter.render import Preset, Refusal, Renderer, Rendering, told
+from chartgen.linter.render import NAMES, Preset, Refusal, Renderer, Rendering, drawn_names, told
 from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.schema_references import foreign_references
@@ -40,10 +42,11 @@ from chartgen.linter.size import release_fits
 from chartgen.linter.sources import Sources
 from chartgen.linter.tokens import rendered_tokens
 from chartgen.linter.unknown_values import unknown_values
-from chartgen.linter.unrendered import refusals
+from chartgen.linter.unrendered import refusals, unrendered_objects
 from chartgen.linter.values_coverage import documents
 
 Layers: TypeAlias = Values | Sequence[Path]
+_MORE = "give it more time with --limit, or make the chart smaller"
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Subject:
         versions: Kubernetes versions to render for; empty for the oldest and newest that the chart supports.
         data: Its binary files, path -> bytes.
         schemas: Schemas that are not among its text files, path -> text.
+        crds: Objects that Helm installs without rendering, path -> text.
     """
 
     chart: Chart
@@ -71,6 +75,7 @@ class Subject:
     versions: Sequence[str] = ()
     data: Mapping[str, bytes] = field(default_factory=dict)
     schemas: Mapping[str, str] = field(default_factory=dict)
+    crds: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ class Examination:
                 found += findings()
         except OutOfTimeError:
             message = f"the step {name!r} did not end within {self.limit:g} s, so it was not checked"
-            found.append(Finding(UNFINISHED, Problem(message, "Chart.yaml", 1, hint="make the chart smaller")))
+            found.append(Finding(UNFINISHED, Problem(message, "Chart.yaml", 1, hint=_MORE), "unchecked"))
         self.findings += found
         self.steps.append(Step(name, time.perf_counter() - start, len(found)))
 
@@ -144,6 +149,7 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     chart, subject = done.subject.chart, done.subject
     done.add("schema references", lambda: foreign_references(_schemas(subject)))
     renderer = replace(renderer, schemas=not any(each.rule == FOREIGN for each in done.findings))
+    renderer = replace(renderer, names=drawn_names(chart))
     versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
     work = _Work(chart, renderer, versions, missing)
     done.add("schema and checks" if _is_ours(chart) else "schema, no job", lambda: _presets(work, subject))
@@ -154,7 +160,8 @@ def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> Non
     done.add("helm template", work.rendered)
     done.renderings = work.renderings
     inspection = Inspection(chart, Reasons(chart))
-    done.add("objects", lambda: inspection.read(done.renderings))
+    unrendered = [Rendering(Preset(), versions[-1], unrendered_objects(chart, subject.crds))] if subject.crds else []
+    done.add("objects", lambda: inspection.read([*done.renderings, *unrendered]))
     for step in inspection.steps:
         done.add(step, partial(inspection.findings, step))
     if is_run_chart(chart):
@@ -196,9 +203,10 @@ def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
 
 
 def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator[Finding]:
+    documents = None if _is_ours(chart) else sys.maxsize if work.renderer.helm.version >= (4,) else 1
     for name, given in presets.items():
         try:
-            values = given if isinstance(given, Values) else load_values(given)
+            values = given if isinstance(given, Values) else load_values(given, documents=documents)
             found = check(chart, values)
         except MissingToolError:
             raise
@@ -235,7 +243,7 @@ class _Work:
     def __init__(self, chart: Chart, renderer: Renderer, versions: Sequence[str], missing: Sequence[str]) -> None:
         self.chart, self.renderer, self.versions, self.missing = chart, renderer, versions, missing
         self.library = _is_library(chart)
-        self.lints: list[Future[list[Finding]]] = []
+        self.lints: list[tuple[Preset, Future[list[Finding]]]] = []
         self.templates: list[tuple[Preset, list[Future[Rendering | Refusal]]]] = []
         self.machines: list[Future[Rendering | Refusal]] = []
         self.renderings: list[Rendering] = []
@@ -254,7 +262,7 @@ class _Work:
             self.machines.append(self.renderer.template(preset, self.versions[-1]))
             return
         if self.renderer.schemas or self.renderer.helm.version >= (4,):
-            self.lints.append(self.renderer.lint(preset.data, self.versions[-1]))
+            self.lints.append((preset, self.renderer.lint(preset.data, self.versions[-1])))
         if not self.library:
             running = [self.renderer.template(preset, each) for each in self.versions]
             self.templates.append((preset, running))
@@ -265,8 +273,9 @@ class _Work:
 
     def linted(self) -> Iterator[Finding]:
         """Return the findings of `helm lint`, except those that a missing dependency explains."""
-        for lint in self.lints:
-            yield from (each for each in lint.result() if not needs_missing(each.problem.message, self.missing))
+        for preset, lint in self.lints:
+            found = [] if self._replaced(preset) else lint.result()
+            yield from (each for each in found if not needs_missing(each.problem.message, self.missing))
 
     def rendered(self) -> Iterator[Finding]:
         """Return the refusals of `helm template`, and the differences between two renders of the same values."""
@@ -288,15 +297,37 @@ class _Work:
                 self.renderings.append(answer)
             else:
                 refused.append(answer)
-        yield from refusals(refused, self.missing, asks=not _is_ours(self.chart))
+        refused = [each for each in refused if not self._replaced(each.preset)]
+        yield from refusals(refused, self.missing, asks=not _is_ours(self.chart), cluster=looks_up(self.chart))
         yield from about_missing(self.chart, self.missing, rendered=self.library or bool(self.renderings))
 
-    def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> Iterator[Finding]:
-        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades."""
+    def _replaced(self, preset: Preset) -> bool:
+        """Report whether a third-party chart asks for values instead of its defaults, and other values render."""
+        if preset.name or _is_ours(self.chart):
+            return False
+        answers = [(each, template.result()) for each, running in self.templates for template in running]
+        asks = [each for given, each in answers if not given.name and isinstance(each, Refusal)]
+        rendered = any(given.name and isinstance(each, Rendering) for given, each in answers)
+        return rendered and bool(asks) and all(each.asks for each in asks)
+
+    def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> list[Finding]:
+        """Report differences to a second render, and to one for an upgrade if a template asks for upgrades.
+
+        Where `lookup` keeps what an earlier render drew, an upgrade changes nothing.
+        """
+        found: list[Finding] = []
         if len(texts) > 1 or len(self.versions) == 1:
-            yield from self._differing(last, self.renderer.template(preset, last.kubernetes), AGAIN)
+            found += self._differing(last, self.renderer.template(preset, last.kubernetes), AGAIN)
         if asks_for_upgrade(self.chart):
-            yield from self._differing(last, self.renderer.template(preset, last.kubernetes, upgrade=True), UPGRADED)
+            found += self._differing(last, self.renderer.template(preset, last.kubernetes, upgrade=True), UPGRADED)
+        if found and looks_up(self.chart):
+            with suppress(ChartgenError), answered(self.chart, self.renderer.folder, last.manifests) as folder:
+                renderer = replace(self.renderer, folder=folder, names=NAMES)
+                upgraded = renderer.template(preset, last.kubernetes, upgrade=True)
+                if isinstance(upgraded.result(), Rendering):
+                    when = UPGRADED if asks_for_upgrade(self.chart) else AGAIN
+                    return list(self._differing(last, upgraded, when))
+        return found
 
     def _differing(self, last: Rendering, running: Future[Rendering | Refusal], when: str) -> Iterator[Finding]:
         again = running.result()

@@ -18,9 +18,9 @@ from chartgen.kube.manifest_walk import maps
 
 RULE = "tokens-by-reference"
 # Words that only names of secrets end with. SECRET is left out: such a variable mostly contains the name of a Secret.
-# The cluster token of etcd is an identifier (etcd.io, --initial-cluster-token).
+# The cluster token of etcd is an identifier (etcd.io, --initial-cluster-token), TOKEN_SECRET_KEY a key in a Secret.
 _NAMED = re.compile(
-    r"(?![A-Z0-9_]*CLUSTER_TOKEN$)(?:[A-Z0-9_]*_)?(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE"
+    r"(?![A-Z0-9_]*(?:CLUSTER_TOKEN|(?:KEY|TOKEN|PASSWORD)_SECRET_KEY)$)(?:[A-Z0-9_]*_)?(?:TOKEN|PASSWORD|PASSWD|PASSPHRASE"
     r"|(?:API|ACCESS|SECRET|PRIVATE|ENCRYPTION|SIGNING|WANDB|NGC)_KEY)"
 )
 # At most one line, and bounded, so that the time is linear in the length of a line.
@@ -30,6 +30,7 @@ _FLAG = re.compile(rf"(?<![\w-])--(?P<name>[a-z0-9-]{{3,60}})(?:[= ]|[\"'], *)[\
 _NAME = re.compile(
     r"(?P<indent>\s*(?:-\s+)?(?:\{\s*)?)name:\s*[\"']?(?P<name>[A-Z0-9_]{3,60})[\"']?\s*(?:,(?P<flow>.*))?"
 )
+_REFERENCE = re.compile(r"name:[ \t]*[\"']?([A-Z0-9_]{3,60})[\"']?[ \t]*\n[ \t]*valueFrom:")
 _VALUE = re.compile(rf"(?:.*[\s{{])?value:\s*[\"']?{_EXPRESSION}")
 _FROM_VALUES = re.compile(r"(?:\$\w*|(?<![\w.]))\.Values((?:\.\w+)+)")
 # The value itself has the name of a secret: `hfToken`, `password.value`.
@@ -76,12 +77,16 @@ def _values(chart: Chart) -> Document | None:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Yield the tokens of a template, document by document; a document that creates a Secret may contain any."""
-    line = 1
+    """Yield the tokens of a template, document by document; a document that creates a Secret may contain any.
+
+    A variable that the template can also take from a Secret leaves the choice to the user.
+    """
+    line, chosen = 1, set(_REFERENCE.findall(text))
     for part in re.split(r"(?m)^(?=---)", text):
         if not _SECRET_KIND.search(part):
             lines = part.split("\n")
-            yield from (_Token(*each, line + at) for at, row in enumerate(lines) for each in _of_line(lines, at, row))
+            found = (_Token(*each, line + at) for at, row in enumerate(lines) for each in _of_line(lines, at, row))
+            yield from (each for each in found if each.name not in chosen)
         line += part.count("\n")
 
 
@@ -97,10 +102,7 @@ def _of_line(lines: Sequence[str], index: int, row: str) -> Iterator[tuple[str, 
 
 
 def _value_of(lines: Sequence[str], index: int, named: re.Match[str]) -> Iterator[str]:
-    """Yield the texts that fill the `value` of a variable: on its own line, or up to the next item.
-
-    A template that can also take it from a Secret leaves the choice to the user.
-    """
+    """Yield the texts that fill the `value` of a variable: on its own line, or up to the next item."""
     if named["flow"] and (found := _VALUE.match(named["flow"])):
         yield found["expression"]
     depth = len(named["indent"])
@@ -119,9 +121,12 @@ def _keys(expression: str, values: Document | None) -> Iterator[str]:
     for found in [] if _ASKS.search(expression) else _FROM_VALUES.findall(expression):
         keys = found.removeprefix(".").split(".")
         node: object = values.data if values else None
+        around: object = None
         for key in keys:
-            node = node.get(key) if isinstance(node, dict) else None
-        if _SECRET_KEY.search(found) and not _HARMLESS.search(found) and not isinstance(node, bool | int | float):
+            around, node = node, node.get(key) if isinstance(node, dict) else None
+        refers = keys[-1] == "key" and isinstance(around, dict) and "name" in around
+        harmless = refers or _HARMLESS.search(found) or isinstance(node, bool | int | float)
+        if _SECRET_KEY.search(found) and not harmless:
             yield ".".join(keys)
 
 

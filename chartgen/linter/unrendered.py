@@ -1,26 +1,32 @@
-"""Helm's refusals to render: each reason once, with the presets that it applies to."""
+"""What Helm does not render: its refusals, each reason once, and objects that it installs unchanged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from chartgen.errors import Problem
 from chartgen.findings import NOT_RENDERED, Finding
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import SEPARATOR
 from chartgen.linter.dependencies import needs_missing
 from chartgen.linter.render import Preset, Refusal, told
 
 _HINT = "give values with -f, or keep some in ci/*-values.yaml"
+# A list below a key may begin in the column of the key.
+_KEY = re.compile(r"[A-Za-z]+:|- ")
 _NAMED = 2  # presets in one message; a chart may have 20
 
 
-def refusals(found: Iterable[Refusal], missing: Sequence[str], *, asks: bool) -> Iterator[Finding]:
+def refusals(found: Iterable[Refusal], missing: Sequence[str], *, asks: bool, cluster: bool) -> Iterator[Finding]:
     """Report why Helm did not render, except for reasons that missing dependencies explain.
 
     Args:
         found: Helm's refusals, for each preset and Kubernetes version.
         missing: Missing dependencies.
         asks: Whether the chart may require values; chartgen's own charts render without any.
+        cluster: Whether the chart may ask a cluster, which lint has none of, before it refuses values.
     """
     reasons: dict[tuple[object, ...], tuple[Problem, list[Refusal]]] = {}
     for each in found:
@@ -32,9 +38,34 @@ def refusals(found: Iterable[Refusal], missing: Sequence[str], *, asks: bool) ->
         presets = list(dict.fromkeys(each.preset for each in group))
         bare = not any(preset.name for preset in presets)
         place = told(problem, replace(presets[0], name=_names(presets)))
-        if waits and bare:
+        if waits and (bare or cluster):
             place = Problem(place.message, place.path, place.line, place.column, place.hint or _HINT)
-        yield Finding(NOT_RENDERED, place, "unchecked") if waits and bare else Finding("helm-template", place)
+        yield (
+            Finding(NOT_RENDERED, place, "unchecked")
+            if waits and (bare or cluster)
+            else Finding("helm-template", place)
+        )
+
+
+def unrendered_objects(chart: Chart, crds: Mapping[str, str]) -> str:
+    """Return the objects of `crds/` in the form of Helm's output, without what is just a CustomResourceDefinition.
+
+    Args:
+        chart: The chart.
+        crds: Path -> text.
+    """
+    parts = ((path, part) for path, text in crds.items() for part in SEPARATOR.split(text) if part.strip())
+    return "".join(f"---\n# Source: {chart.name}/{path}\n{part}\n" for path, part in parts if not _is_definition(part))
+
+
+def _is_definition(text: str) -> bool:
+    """Report whether a text is plainly a CustomResourceDefinition; those of operators take seconds to read as YAML."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    top = [line for line in lines if not line[0].isspace()]
+    kinds = [line.rstrip() for line in top if line.startswith("kind:")]
+    return (
+        lines[:1] == top[:1] and all(_KEY.match(line) for line in top) and kinds == ["kind: CustomResourceDefinition"]
+    )
 
 
 def _names(presets: Sequence[Preset]) -> str:

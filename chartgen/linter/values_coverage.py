@@ -14,13 +14,15 @@ from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys, load, read_text
-from chartgen.linter.dependencies import subchart_keys
+from chartgen.linter.dependencies import dependency_keys, subchart_keys
 from chartgen.linter.fabric_keys import unknown_keys
 from chartgen.linter.rules import UNIQUE
 from chartgen.linter.sources import fragment_texts, is_users
 
 _INCLUDED = re.compile(r"\b(?:include|template)\s+[\"`]([^\"`]+)[\"`]")
 _DEFINED = re.compile(r"\bdefine\s+[\"`]([^\"`]+)[\"`]")
+# For every chart; a parent's condition for a chart; CRDs that many projects add to a released chart only.
+_FREE = ("global", "enabled", "installCRDs")
 # All values at once, as in `toYaml .Values`: then any key may be used.
 _ALL_VALUES = re.compile(r"\.Values(?![\w.])|\.AsMap|index\s+\.Values")
 
@@ -43,10 +45,13 @@ def documents(chart: Chart) -> Iterator[Finding]:
     if not isinstance(values.data, dict):
         return
     templates = "\n".join(text for path, text in chart.files.items() if "templates/" in path)
-    free = {"global", *subchart_keys(chart)}
+    # values.yaml and other files may contain templates, for `tpl`
+    others = "\n".join(text for path, text in chart.files.items() if not path.endswith(".md"))
+    free = {*_FREE, *subchart_keys(chart), *dependency_keys(chart)}
     all_used = bool(_ALL_VALUES.search(templates)) or _includes_others(templates)
     for key in values.data.keys() - free:
-        used = all_used or re.search(rf"\.Values\.{re.escape(key)}\b|\"{re.escape(key)}\"", templates)
+        name = re.escape(key)
+        used = all_used or re.search(rf"\"{name}\"", templates) or re.search(rf"\.Values\.{name}\b", others)
         if not used:
             yield _about("values-are-used", values, key, "no template uses it", "remove it")
         if "README.md" in chart.files and not re.search(rf"\b{re.escape(key)}\b", chart.files["README.md"]):

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from chartgen.errors import did_you_mean
 from chartgen.findings import Complaint, Rule
 from chartgen.kube.controllers import group_of
-from chartgen.kube.manifest_walk import Keys, Object, Pod, containers, inputs, items, maps, metadata, pods, repeated
-
-
-class Wired(NamedTuple):
-    """A rule's complaint about the object with an index."""
-
-    number: int
-    complaint: Complaint
+from chartgen.kube.manifest_walk import (
+    Container,
+    Keys,
+    Object,
+    Pod,
+    containers,
+    is_template,
+    items,
+    maps,
+    metadata,
+    pods,
+    repeated,
+)
+from chartgen.linter.references import Wired, names_are_in_the_release
 
 
 def unique_objects(things: Sequence[Object]) -> Iterator[Wired]:
@@ -39,14 +44,18 @@ def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
     """A Service or workload selects pods of the release: a selector without pods fails without a message.
 
     What labels pods have that an operator makes for an object of the release is unknown: a selector with a label of the
-    operator's domain is not judged.
+    operator's domain is not judged, and in a release whose account may create or label pods, no Service with a label
+    that its own pods lack.
     """
     templates = [template for thing in things for template in _templates(thing)]
     domains = {domain for thing in things for domain in _domains(group_of(str(thing.get("apiVersion"))))}
+    names = {name for labels, _ in templates for name in labels}
+    foreign = any(_may_make_pods(thing) for thing in things)
     for index, thing in enumerate(things):
         at, wanted = _selector(thing)
-        own = list(_templates(thing)) if thing.get("kind") != "Service" else templates
-        if _operated(wanted, domains):
+        shared = thing.get("kind") in ("Service", "NetworkPolicy")
+        own = templates if shared else list(_templates(thing))
+        if _operated(wanted, domains) or (shared and foreign and not wanted.keys() <= names):
             continue
         if wanted and own and not any(_meets(labels, wanted) for labels, _ in own):
             told = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))
@@ -72,27 +81,81 @@ def service_ports_are_served(things: Sequence[Object]) -> Iterator[Wired]:
                 yield Wired(index, Complaint(message, at=(*at[:1], "ports", number)))
 
 
-def inputs_of_the_run_exist(things: Sequence[Object]) -> Iterator[Wired]:
-    """A ConfigMap or Secret with the run's name in its own is one of the release: its pods wait for it forever."""
-    own = {(str(thing.get("kind")), str(metadata(thing).get("name"))) for thing in things}
+def probes_reach_a_port(things: Sequence[Object]) -> Iterator[Wired]:
+    """A probe asks a port of its container: a named one is declared there, a number is anywhere in the release.
+
+    A number needs no declaration (see above), so one counts only if another probe of the container asks a declared
+    port, and no other text of the release has the number.
+    """
     for index, thing in enumerate(things):
-        for labels, pod in _templates(thing):
-            run = str(labels.get("run", ""))
-            for at, kind, name in inputs(pod.spec) if _DIGEST.search(run) else ():
-                if name.startswith(f"{run}-") and (kind, name) not in own:
-                    hint = did_you_mean(name, [each for known, each in own if known == kind])
-                    message = f"reads {kind} {name}, which the release does not contain"
-                    yield Wired(index, Complaint(message, hint, (*pod.at, *at)))
+        for pod in (each for each in pods(thing) if is_template(thing, each)):
+            for container in containers(pod):
+                yield from _closed(index, things, pod, container)
+
+
+def _closed(index: int, things: Sequence[Object], pod: Pod, container: Container) -> Iterator[Wired]:
+    own = {port.get("name") for _, port in items(container.spec, "ports")}
+    asked = [
+        ((probe, field, "port"), ((container.spec.get(probe) or {}).get(field) or {}).get("port"))
+        for probe in ("livenessProbe", "readinessProbe", "startupProbe")
+        for field in ("httpGet", "tcpSocket")
+    ]
+    declared = _ports(pod)
+    for at, port in asked:
+        named = isinstance(port, str) and not port.isdigit() and port not in own
+        others = port not in declared and any(other in declared for _, other in asked)
+        if named or (isinstance(port, int) and others and not _times(things, port)):
+            message = f"container {container.name} has no port {port}, which its {at[0]} asks"
+            yield Wired(index, Complaint(message, at=(*container.at, *at)))
+
+
+def _times(node: object, number: int) -> int:
+    """Count a number among the numbers and in the texts of objects, probes left out."""
+    if isinstance(node, dict):
+        return sum(_times(child, number) for key, child in node.items() if not str(key).endswith("Probe"))
+    if isinstance(node, list | tuple):
+        return sum(_times(child, number) for child in node)
+    return int(node == number if isinstance(node, int) else str(number) in str(node))
+
+
+def selectors_outlast_a_version(things: Sequence[Object]) -> Iterator[Wired]:
+    """No field that an upgrade cannot change has a label of the chart's version: selectors, and pods of a Job.
+
+    The API server refuses to change them; a hook is created again, and a Job that expires is gone by then.
+    """
+    for index, thing in enumerate(things):
+        spec = thing.get("spec") or {}
+        if thing.get("kind") in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"):
+            at, labels = _selector(thing)
+            at = (*at, "matchLabels")
+        elif thing.get("kind") == "Job" and "ttlSecondsAfterFinished" not in spec and not _is_hook(thing):
+            at = ("spec", "template", "metadata", "labels")
+            labels = metadata(spec.get("template") or {}).get("labels") or {}
+        else:
+            continue
+        for name in _VERSIONS & labels.keys():
+            version = re.sub(r"[^0-9]+", "-", str(labels[name])).strip("-")
+            if version not in re.sub(r"[^0-9]+", "-", str(metadata(thing).get("name"))):
+                yield Wired(index, Complaint(f"has the label {name}, which changes with the chart", at=(*at, name)))
+
+
+def _is_hook(thing: Object) -> bool:
+    return "helm.sh/hook" in (metadata(thing).get("annotations") or {})
 
 
 WIRING = (
-    Rule.of(inputs_of_the_run_exist, step="wiring", remedy="add it to manifests/ of the fragment, or correct the name"),
+    Rule.of(names_are_in_the_release, step="wiring", remedy="correct the name, or add what it names"),
+    Rule.of(probes_reach_a_port, step="wiring", remedy="name a port of the container"),
+    Rule.of(
+        selectors_outlast_a_version, step="wiring", remedy="remove the label, or put the version into a Job's name"
+    ),
     Rule.of(unique_objects, step="wiring", remedy="rename one of the two"),
     Rule.of(selectors_match_pods, step="wiring"),
     Rule.of(service_ports_are_served, step="wiring", remedy="name a port of a container"),
 )
 
-_DIGEST = re.compile(r"-[0-9a-f]{8}$")  # ends the name of a run of chartgen's charts
+# helm.sh/docs/chart_best_practices/labels: those that change with the chart.
+_VERSIONS = frozenset(("app.kubernetes.io/version", "helm.sh/chart"))
 _LABELS = "make the selector equal to labels of the pod template"
 
 
@@ -109,13 +172,24 @@ def _templates(thing: Object) -> Iterator[tuple[Object, Pod]]:
 
 def _selector(thing: Object) -> tuple[Keys, Object]:
     """Return the labels that a Service, or a workload with matchLabels, selects; empty if they are uncertain."""
-    selector = (thing.get("spec") or {}).get("selector")
+    policy = thing.get("kind") == "NetworkPolicy"
+    selector = (thing.get("spec") or {}).get("podSelector" if policy else "selector")
     if not isinstance(selector, dict):
         return (), {}
     if thing.get("kind") == "Service":
         return ("spec", "selector"), selector
     labels = selector.get("matchLabels")
-    return ("spec", "selector"), labels if isinstance(labels, dict) else {}
+    if not isinstance(labels, dict) or (policy and not any(str(each).startswith("lint") for each in labels.values())):
+        return (), {}  # a policy without a label of the release may be for pods of others
+    return ("spec", "podSelector" if policy else "selector"), labels
+
+
+def _may_make_pods(thing: Object) -> bool:
+    """Report whether an object is a role that may create pods, or workloads, or change the labels of pods."""
+    return thing.get("kind") in ("Role", "ClusterRole") and any(
+        _WRITES.intersection(rule.get("verbs") or ()) and _WORKLOADS.intersection(rule.get("resources") or ())
+        for _, rule in items(thing, "rules")
+    )
 
 
 def _domains(group: str) -> Iterator[str]:
@@ -135,6 +209,8 @@ def _operated(wanted: Object, domains: Iterable[str]) -> bool:
     )
 
 
+_WRITES = frozenset(("create", "update", "patch", "*"))
+_WORKLOADS = frozenset(("pods", "replicasets", "deployments", "daemonsets", "statefulsets", "jobs", "*"))
 # Groups of Kubernetes itself; CRDs of its projects are in x-k8s.io.
 _KUBERNETES = (".kubernetes.io", ".k8s.io")
 # API groups whose operators label pods in a domain of another name: kubernetes-sigs/jobset v0.12.0,

@@ -13,6 +13,7 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
@@ -22,15 +23,30 @@ from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.kube import CONFIG_MAP, SECRET, Cluster, Kind, Object
+from chartgen.kube import CONFIG_MAP, SECRET, TRAINING_RUNTIME, Cluster, Kind, Object
+from chartgen.kube.run_kinds import RUN_NAMES
 
 # Labels of Helm's stored records (pkg/storage/driver/secrets.go).
 _OWNER = {"owner": "helm"}
 _DRIVERS = {"": SECRET, "secret": SECRET, "secrets": SECRET, "configmap": CONFIG_MAP, "configmaps": CONFIG_MAP}
+# Bytes of an unpacked record, of which Helm stores at most 1 MiB packed (kubernetes, core/v1 MaxSecretSize).
+_LARGEST = 10_000_000
+# Commas, brackets and ends of lines: each value of JSON, and each node of the YAML inside it, has one at least.
+_MOST_MARKS = 400_000
+_MARKS = (b",", b"[", b"{", b"\\n")
+_MOST_OF_RUN = 100_000  # the same in the documents of a revision's runs; those of chartgen's charts have 3,000
+_TEXTS = ("name", "namespace", "status", "description", "chart", "chart_version", "target", "manifest")
+_CHART = ("metadata", "values", "schema", "templates", "files")  # the parts of a chart that are restored
 # Helm writes nanoseconds, and `Z` or an offset; Python 3.10 reads neither.
-# Limit of an unpacked record: Helm's own limit of a chart (pkg/chart/loader/archive), which the record contains.
-_LARGEST = 100 * 1024 * 1024
 _TIME = re.compile(r"(?P<whole>[-0-9]+T[:0-9]+)(?:\.(?P<fraction>\d+))?(?P<zone>Z|[-+]\d\d:\d\d)")
+# base64 and JSON raise ValueErrors, gzip an OSError or EOFError and zlib its own error.
+_NOT_A_RECORD = (
+    *(ValueError, OverflowError, OSError, EOFError, zlib.error),
+    *(KeyError, TypeError, AttributeError, RecursionError),
+)
+_NUMBER = re.compile(r"[0-9]{1,18}")
+_SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
+_RUN = re.compile(rf"^kind: (?:{'|'.join((*RUN_NAMES, TRAINING_RUNTIME.name))})$", re.MULTILINE)
 _TARGET = "chartgen/target"
 _SETUP = "chartgen/setup"
 # Annotations of each object that Helm makes (pkg/action/validate.go).
@@ -81,6 +97,18 @@ class Record:
         """Return the objects of its manifest."""
         return objects(self.manifest)
 
+    @cached_property
+    def run_objects(self) -> list[Object]:
+        """Return the runs of its manifest, and what they consist of.
+
+        Raises:
+            ChartgenError: They are larger than any run.
+        """
+        text = "\n---\n".join(part for part in _SEPARATOR.split(self.manifest) if _RUN.search(part))
+        if sum(map(text.count, (",", "[", "{", "\n"))) > _MOST_OF_RUN:
+            raise ChartgenError(f"the runs of release {self.name} in namespace {self.namespace} are too large to read")
+        return objects(text)
+
 
 def read_records(cluster: Cluster, release: str, namespace: str) -> list[Record]:
     """Return all revisions of a release in Helm's store, oldest first; empty when the release does not exist.
@@ -92,35 +120,38 @@ def read_records(cluster: Cluster, release: str, namespace: str) -> list[Record]
     return sorted(map(read_record, found), key=lambda record: record.revision)
 
 
-def find_deployed(cluster: Cluster, namespace: str) -> list[Object]:
-    """Return the store object of the deployed revision of each release, for `read_record`.
+def each_deployed(cluster: Cluster, namespace: str) -> Iterator[Object]:
+    """Yield the store object of the deployed revision of each release, for `read_record`.
 
     Args:
         cluster: The cluster.
         namespace: The namespace; empty = all.
     """
-    return cluster.list(storage_kind(), namespace=namespace, labels={**_OWNER, "status": "deployed"})
+    return cluster.each(storage_kind(), namespace=namespace, labels={**_OWNER, "status": "deployed"})
 
 
 def find_latest(cluster: Cluster, namespace: str) -> list[Object]:
-    """Return the store object of the last revision of each release, for `read_record`.
+    """Return the metadata of the store object of the last revision of each release, by namespace and name.
 
     Args:
         cluster: The cluster.
         namespace: The namespace; empty = all.
     """
     latest: dict[tuple[str, str], Object] = {}
-    for item in cluster.list(storage_kind(), namespace=namespace, labels=_OWNER):
-        labels = item["metadata"]["labels"]
-        name = item["metadata"]["namespace"], labels.get("name", "")
+    for item in cluster.each(storage_kind(), namespace=namespace, labels=_OWNER, metadata_only=True):
+        name = item["metadata"].get("namespace", ""), _label(item, "name")
         if name not in latest or _revision(latest[name]) < _revision(item):
             latest[name] = item
-    return list(latest.values())
+    return [item for _, item in sorted(latest.items(), key=lambda pair: pair[0])]
+
+
+def _label(item: Object, name: str) -> str:
+    return str(item["metadata"].get("labels", {}).get(name, ""))
 
 
 def _revision(item: Object) -> int:
-    number = item["metadata"]["labels"].get("version", "")
-    return int(number) if number.isdigit() else 0
+    number = _label(item, "version")
+    return int(number) if _NUMBER.fullmatch(number) else 0
 
 
 def restore_chart(record: Record) -> Chart:
@@ -143,7 +174,10 @@ def restore_chart(record: Record) -> Chart:
 
 
 def _text(encoded: str) -> str:
-    return base64.b64decode(encoded).decode()
+    try:
+        return base64.b64decode(encoded).decode()
+    except ValueError:
+        raise ChartgenError("a chart in Helm's store contains a file that is not text") from None
 
 
 def storage_kind() -> Kind:
@@ -183,12 +217,12 @@ def read_record(item: Object) -> Record:
     """
     try:
         return _decoded(item)
-    # base64 and JSON raise ValueErrors, gzip an OSError or EOFError and zlib its own error
-    except (ValueError, OSError, EOFError, zlib.error, KeyError, TypeError, AttributeError, RecursionError) as error:
-        name = f"{storage_kind().name} {item['metadata']['name']}"
+    except _NOT_A_RECORD as error:
+        name, space = item["metadata"]["name"], item["metadata"].get("namespace", "")
         reason = f"no {error}" if isinstance(error, KeyError) else error
+        text = f"{storage_kind().name} {name} of namespace {space} is not a record of Helm ({reason})"
         hint = "restore it from a backup; if that is impossible, delete it, and the revision with it"
-        raise ChartgenError(Problem(f"{name} is not a record of Helm ({reason})", hint=hint)) from None
+        raise ChartgenError(Problem(text, hint=hint)) from None
 
 
 def _decoded(item: Object) -> Record:
@@ -199,10 +233,13 @@ def _decoded(item: Object) -> Record:
         text = packed.read(_LARGEST + 1)
     if len(text) > _LARGEST:
         raise ValueError(f"it unpacks to more than {_LARGEST / 1e6:.0f} MB")
+    if sum(map(text.count, _MARKS)) > _MOST_MARKS:
+        raise ValueError("it has more values than any chart")
     kept: dict[str, Any] = json.loads(text)
-    info, head = kept["info"], kept["chart"]["metadata"]
+    info, chart = kept["info"], {key: kept["chart"].get(key) for key in _CHART}
+    head = chart["metadata"]
     annotations = head.get("annotations") or {}
-    return Record(
+    record = Record(
         name=kept["name"],
         namespace=kept["namespace"],
         revision=int(kept["version"]),
@@ -217,5 +254,25 @@ def _decoded(item: Object) -> Record:
         manifest=kept.get("manifest", ""),
         server_side=kept.get("apply_method") == "ssa",
         stored=item["metadata"]["name"],
-        content=kept["chart"],
+        content=chart,
     )
+    _check_parts(record, item)
+    return record
+
+
+def _check_parts(record: Record, item: Object) -> None:
+    """Reject a record that claims to be another release's, or whose parts have other types than Helm writes.
+
+    Raises:
+        ValueError: It is of another release than its object.
+        TypeError: A part has another type.
+    """
+    if (record.namespace, record.name) != (item["metadata"]["namespace"], _label(item, "name")):
+        raise ValueError("it is of another release")
+    texts = [getattr(record, each) for each in _TEXTS]
+    maps = [record.values, record.content["metadata"], record.content["values"] or {}]
+    for part in (record.content["templates"] or (), record.content["files"] or ()):
+        texts += [each[key] for each in part for key in ("name", "data")]
+    texts.append(record.content["schema"] or "")
+    if not (all(isinstance(each, str) for each in texts) and all(isinstance(each, dict) for each in maps)):
+        raise TypeError("a part of it has another type")

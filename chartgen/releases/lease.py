@@ -7,9 +7,11 @@ import json
 import os
 import secrets
 import socket
+from contextlib import suppress
 from datetime import datetime, timezone
 from typing import Any
 
+from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import LEASE, Cluster, Object
 
 DURATION = 15.0  # seconds without a renewal until a holder counts as dead; client-go's default
@@ -66,9 +68,17 @@ def version_of(lease: Object) -> str:
 
 
 def notes_of(lease: Object) -> dict[str, list[str]]:
-    """Return the notes in a Lease."""
-    found: dict[str, list[str]] = json.loads((lease["metadata"].get("annotations") or {}).get(_NOTES, "{}"))
-    return found
+    """Return the notes in a Lease.
+
+    Raises:
+        ChartgenError: They are not what chartgen writes.
+    """
+    with suppress(ValueError, RecursionError, AttributeError):
+        found: dict[str, Any] = json.loads((lease["metadata"].get("annotations") or {}).get(_NOTES, "{}"))
+        if all(isinstance(each, list) and {str} >= set(map(type, each)) for each in found.values()):
+            return found
+    text = f"annotation {_NOTES} of Lease {lease['metadata']['name']} is not what chartgen writes"
+    raise ChartgenError(Problem(text, hint="remove it; the next command begins without notes of earlier ones"))
 
 
 def _user() -> str:

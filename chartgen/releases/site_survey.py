@@ -42,17 +42,19 @@ def survey(cluster: Cluster, target: Target, namespace: str) -> Survey:
 
     def names(kind: Kind) -> list[str] | None:
         space = namespace if kind.namespaced else ""
-        found = read_if_allowed(lambda: cluster.list(kind, namespace=space))
+        found = read_if_allowed(lambda: cluster.list(kind, namespace=space, metadata_only=True))
         return None if found is None else sorted(item["metadata"]["name"] for item in found)
 
     nodes = read_if_allowed(lambda: cluster.list(NODE))
-    types = Counter(filter(None, (_type_of(node, target) for node in nodes or () if not why_unusable(node))))
+    types: Counter[str] = Counter()
+    for _, name in cluster.judged(nodes or (), lambda node: "" if why_unusable(node) else _type_of(node, target)):
+        types[name] += bool(name)
     return Survey(
         namespace,
         names(served_kind(cluster, "LocalQueue")),
         names(CLAIM),
         names(STORAGE_CLASS),
-        None if nodes is None else dict(types.most_common()),
+        None if nodes is None else dict((types - Counter()).most_common()),
     )
 
 

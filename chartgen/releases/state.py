@@ -129,7 +129,7 @@ def survey(cluster: Cluster, release: str, namespace: str) -> State:
 
 def run_of(record: Record | None) -> str:
     """Return the name of a revision's run; empty without one."""
-    workers = find_workers(record.objects) if record else None
+    workers = find_workers(record.run_objects) if record else None
     return workers.name if workers else ""
 
 

@@ -354,6 +354,44 @@ def test_only_changed_or_broken_copies_are_made_again(image: Image) -> None:
     assert contents(copy) == contents(source)
 
 
+def test_a_file_that_another_tenant_left_is_no_copy(image: Image) -> None:
+    """The disk outlives its tenants: a file of the same size and time may hold anything, and be anyone's."""
+    source, copy = data_set(image)
+    planted = copy.with_name(copy.name + ".bin")
+    planted.parent.mkdir(parents=True)
+    me = os.geteuid()
+    for owner, mode, content in ((me, 0o644, "poison.bin"), (65534, 0o644, "tokens.bin"), (me, 0o666, "tokens.bin")):
+        planted.write_text(content)
+        shutil.copystat(source.with_name(source.name + ".bin"), planted)
+        planted.chmod(mode)
+        if me == 0:
+            os.chown(planted, owner, owner)
+        elif owner != me:
+            continue
+        assert f"copying {source}.bin" in start(image, rendered()).stdout, (owner, mode)
+        assert contents(copy) == contents(source)
+        assert (planted.stat().st_uid, planted.stat().st_mode & 0o777) == (me, 0o644)
+
+
+def test_links_that_another_tenant_left_write_to_nothing(image: Image) -> None:
+    source, copy = data_set(image)
+    victim = image.folder / "victim"
+    for link in (".staging", f"{copy.relative_to(image.folder / 'scratch')}.bin.part"):
+        place = image.folder / "scratch" / link
+        place.parent.mkdir(parents=True, exist_ok=True)
+        victim.write_text("checkpoint")
+        place.symlink_to(victim)
+        done = start(image, rendered())
+        assert victim.read_text() == "checkpoint", link
+        assert done.returncode == 1 or contents(copy) == contents(source), done.stderr
+        place.unlink(missing_ok=True)
+    shutil.rmtree(image.folder / "scratch/data")
+    (image.folder / "outside/wikipedia").mkdir(parents=True)
+    (image.folder / "scratch/data").symlink_to(image.folder / "outside")
+    assert start(image, rendered()).returncode == 1
+    assert list((image.folder / "outside/wikipedia").iterdir()) == []
+
+
 @pytest.mark.parametrize("broken", ["missing", "empty"])
 def test_data_that_is_not_there_stops_the_run(image: Image, broken: str) -> None:
     source, _ = data_set(image)

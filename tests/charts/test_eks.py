@@ -28,6 +28,7 @@ from rendered import (
     target,
     volumes,
 )
+from selection import HELMS
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
@@ -251,7 +252,7 @@ def test_the_efa_plugin_comes_first(tmp_path: Path, library: str, told: str | No
 def test_another_plugin_that_the_image_presets_is_not_used(
     tmp_path: Path, library: str, sets: tuple[str, ...], told: str
 ) -> None:
-    # as NVIDIA's images do from 26.06 on
+    # as NVIDIA's images do from NeMo 26.08 on
     made = machine(tmp_path)
     plugin = tmp_path / "image/opt/efa"
     (plugin / "libnccl-net.so").rename(plugin / library)
@@ -315,7 +316,7 @@ def test_exit_code_is_the_trainers(tmp_path: Path) -> None:
 
 
 def test_etcd_only_by_value_and_of_the_runs_own() -> None:
-    assert {item["kind"] for item in run("nodes=2")} == {"ConfigMap", "PyTorchJob"}
+    assert {item["kind"] for item in run("nodes=2")} == {"ConfigMap", "NetworkPolicy", "PyTorchJob"}
     found = run("nodes=2", ETCD)
     name = f"{one('PyTorchJob', found)['metadata']['name']}-etcd"
     deployment, service = one("Deployment", found), one("Service", found)
@@ -439,7 +440,7 @@ def test_half_a_file_system_is_refused(fsx: dict[str, Any]) -> None:
 
 
 @pytest.mark.engines
-@pytest.mark.parametrize("helm", ["helm", "helm3"])
+@pytest.mark.parametrize("helm", HELMS)
 @pytest.mark.parametrize("made", [chart(None, EKS), chart("job", EKS), setup_chart(EKS)], ids=lambda made: made.name)
 def test_strict_lint_of_both_helms(tmp_path: Path, helm: str, made: Chart) -> None:
     made.write(tmp_path / made.name)

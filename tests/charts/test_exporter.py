@@ -13,7 +13,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -238,10 +238,30 @@ def test_readers_that_stay_or_send_rubbish_do_not_stop_it(tmp_path: Path) -> Non
             send(tmp_path, text)
         send(tmp_path, "1  iteration 7/ 9 | elapsed time per iteration (ms): 1.5 | lm loss: x |")
         send(tmp_path, "1  iteration 8/ 9 | elapsed time per iteration (ms): 1.5 | lm loss: 1 |")
-        assert 'chartgen_step{rank="1"} 8.0' in fetch(port)  # readers that stay are dropped after seconds
+        deadline = time.monotonic() + 20
+        while 'chartgen_step{rank="1"} 8.0' not in fetch(port):  # the lines come by another socket
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         assert process.poll() is None
         for each in silent:
             each.close()
+
+
+def test_readers_that_stay_keep_nobody_from_the_page(tmp_path: Path) -> None:
+    """Each new reader takes the place of the oldest one of the address with the most: also not of a slow Prometheus."""
+    with exporter(tmp_path) as (_, port), ExitStack() as stack:
+        fetch(port)
+        slow = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=4))
+        slow.send(b"GET /metrics HTTP/1.1\r\n")
+        for _ in range(100):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), source_address=("127.0.0.2", 0)))
+        for source in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+            new = http.client.HTTPConnection("127.0.0.1", port, timeout=4, source_address=(source, 0))
+            with closing(new) as connection:
+                connection.request("GET", "/metrics")
+                assert connection.getresponse().status == 200, source
+        slow.send(b"\r\n")
+        assert slow.recv(100).startswith(b"HTTP/1.1 200 OK")
 
 
 @pytest.mark.parametrize("settings", [{"find": ["("]}, {"also": ["("]}, {"port": "x"}])

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
 
 import pytest
+from image_recorder import Image
 from rendered import (
     VALUES,
     Objects,
@@ -24,6 +29,9 @@ from rendered import (
 from chartgen.errors import ChartgenError
 
 ULTRA, A4, A4X = "gke-a3ultra", "gke-a4", "gke-a4x"
+
+
+MAX = ("machineType=a4x-maxgpu-4g-metal", "launchers.megatron-lm.image=example.com/nemo-gib:26.06")
 
 
 def run(*sets: str, name: str = ULTRA) -> Objects:
@@ -67,6 +75,38 @@ def test_the_scripts_settings_are_read_and_not_written_down() -> None:
     }
     (script,) = (item["data"]["start.sh"] for item in found if "start.sh" in item.get("data", {}))
     assert "source_profile /usr/local/gib/scripts/set_nccl_env.sh" in script
+
+
+def test_cudas_compat_folder_is_before_the_machines_driver(tmp_path: Path) -> None:
+    """AI-Hypercomputer/gpu-recipes @ 2e1fd5e: 67 launchers; our start adds to the image's own folders."""
+    image = Image(tmp_path, environment={"LD_LIBRARY_PATH": "/image"})
+    image.program("torchrun")
+    command, variables = image.command(run("nodes=1"))
+    script = tmp_path / "start.sh"
+    script.write_text(script.read_text().replace("/usr/local/gib/scripts/set_nccl_env.sh", "/dev/null"))
+    subprocess.run(command, env=variables, check=True, capture_output=True)
+    folders = image.record()["env"]["LD_LIBRARY_PATH"].split(":")
+    assert folders == ["/usr/local/cuda/compat/lib", "/usr/local/gib/lib64", "/usr/local/nvidia/lib64", "/image"]
+
+
+@pytest.mark.skipif(not shutil.which("taskset"), reason="no taskset")
+@pytest.mark.parametrize(("name", "first"), [(ULTRA, 4), (A4X, 2)])
+def test_half_of_the_ranks_run_at_each_numa_node(tmp_path: Path, name: str, first: int) -> None:
+    """AI-Hypercomputer/gpu-recipes @ 2e1fd5e: LOCAL_RANK/4 with 8 GPUs, LOCAL_RANK/2 with 4."""
+    processes = tmp_path / "processes"
+    processes.mkdir()
+    last = max(os.sched_getaffinity(0))
+    # of the machine of the test: the second node has its last CPU alone, the first one none
+    (tmp_path / "node1").mkdir()
+    (tmp_path / "node1/cpulist").write_text(f"{last}\n")
+    script = one("ConfigMap", run(name=name))["data"]["rank.sh"].replace("/sys/devices/system/node", str(tmp_path))
+    seen = []
+    for local in range(2 * first):
+        variables = {**os.environ, "LOCAL_RANK": str(local), "CHARTGEN_PROCESSES": str(processes)}
+        argv = ["bash", "-c", script, "rank", "-c", "import os; print(*os.sched_getaffinity(0))"]
+        done = subprocess.run(argv, env=variables, check=True, capture_output=True, text=True)
+        seen.append((done.stdout.split() == [str(last)], "NUMA" in done.stderr))
+    assert seen == [(False, True), *[(False, False)] * (first - 1), *[(True, False)] * first], "one line for a machine"
 
 
 def test_claims_in_place_of_networks() -> None:
@@ -187,7 +227,9 @@ def test_a_chart_of_claims_wants_the_kubernetes_that_has_them() -> None:
 
 def test_a4x_max_takes_gib_from_the_image_and_its_adapters_by_claim() -> None:
     """GoogleCloudPlatform/container-engine-accelerators @ 992db81, gpudirect-rdma/nccl-test-a4x-max-jobset.yaml."""
-    found = run("machineType=a4x-maxgpu-4g-metal", name=A4X)
+    with pytest.raises(ChartgenError, match=r"launchers.megatron-lm.image: nvcr.io/nvidia/nemo:"):
+        run("machineType=a4x-maxgpu-4g-metal", name=A4X)
+    found = run(*MAX, name=A4X)
     assert "/usr/local/gib" not in mounts(container(found))
     assert mounts(container(found))["/usr/local/nvidia"]["name"] == "nvidia-libraries"
     assert container(found)["securityContext"] == security("IPC_LOCK")
@@ -195,4 +237,4 @@ def test_a4x_max_takes_gib_from_the_image_and_its_adapters_by_claim() -> None:
     assert request["exactly"]["count"] == 8
     assert one("ComputeDomain", found)["spec"]["numNodes"] == 2
     with pytest.raises(ChartgenError, match=r"network.subnetworks.*8 RDMA adapters"):
-        run("machineType=a4x-maxgpu-4g-metal", "network.mode=annotation", name=A4X)
+        run(*MAX, "network.mode=annotation", name=A4X)

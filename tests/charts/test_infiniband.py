@@ -79,7 +79,9 @@ def test_coreweave_shares_all_adapters_and_needs_no_capability(machine: str) -> 
     assert container(found)["resources"]["limits"] == {"nvidia.com/gpu": "8", "rdma/ib": "1"}
     assert container(found)["securityContext"] == security()
     assert nccl(found) == OURS | {"NCCL_IB_HCA": "ibp", "NCCL_COLLNET_ENABLE": "0"}
-    assert pod(found)["spec"]["nodeSelector"] == {"node.kubernetes.io/instance-type": machine}
+    # gb300-roce-* of the same folder: machines with RoCE have the same type
+    flavor = {"backend.coreweave.cloud/flavor": "infiniband"}
+    assert pod(found)["spec"]["nodeSelector"] == {"node.kubernetes.io/instance-type": machine} | flavor
     assert "podAffinity" not in pod(found)["spec"]["affinity"]
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from exporters import free_port
 from fake_torchrun import TORCH
 from nccllogs import TCP, verbs
 from rendered import Objects, one, rendered, unescaped
@@ -105,8 +106,12 @@ class Cluster:
 
     def __post_init__(self) -> None:
         (self.folder / "outputs").mkdir()
-        for name, body in {"sshd": SSHD, "ssh": SSH, "mpirun": MPIRUN, "nsys": NSYS, "ssh-keygen": ""}.items():
+        for name, body in {"sshd": SSHD, "ssh": SSH, "mpirun": MPIRUN, "nsys": NSYS}.items():
             self.install(self.folder / "bin" / name, body)
+        # what Volcano's plugin and the MPI operator mount into every pod of a run
+        (self.folder / "ssh").mkdir()
+        for name in ("id_rsa", "id_rsa.pub"):
+            (self.folder / "ssh" / name).write_text(f"ssh-rsa {name}\n")
         (self.folder / "modules").mkdir()
         (self.folder / "modules" / "torch.py").write_text(TORCH)
         (self.folder / "said").write_text(verbs("RoCE", 16))
@@ -135,6 +140,7 @@ class Cluster:
         place.mkdir(parents=True, exist_ok=True)
         for there, here in {"/run/chartgen": "run", "/run/sshd": "sshd-run"}.items():
             text = text.replace(there, str(place / here))
+        text = text.replace("/root/.ssh", str(self.folder / "ssh"))
         file = place / name
         file.write_text(text.replace(METADATA, self.metadata))
         return file
@@ -144,10 +150,13 @@ class Cluster:
         known = {entry["name"]: unescaped(entry["value"]) for entry in entries if "value" in entry}
         return {**known, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "MACHINES": str(self.folder)}
 
-    def worker(self, index: int) -> subprocess.Popen[bytes]:
-        """Start a worker."""
+    def worker(self, index: int, key: Path | None = None) -> subprocess.Popen[bytes]:
+        """Start a worker, perhaps with another key than the run's."""
         place = self.folder / self.hosts[index]
         start = self.script("start.sh", place)
+        start.write_text(
+            start.read_text().replace(str(self.folder / "ssh/id_rsa"), str(key or self.folder / "ssh/id_rsa"))
+        )
         for name in ("rank.sh", "transport.sh", "transport.py", "transport.json"):
             script = self.script(name, place)
             script.write_text(script.read_text().replace("/etc/chartgen", str(place)))
@@ -165,10 +174,10 @@ class Cluster:
         arguments = [unescaped(text) for text in self.container("mpiworker")["args"]]
         return subprocess.Popen(["bash", str(start), *arguments], env=variables, cwd=place)
 
-    def master(self) -> subprocess.Popen[str]:
+    def master(self, hosts: str = "") -> subprocess.Popen[str]:
         """Start the master."""
         script = self.script("master.sh", self.folder / "master")
-        variables = {**self.variables("mpimaster"), "VC_MPIWORKER_HOSTS": ",".join(self.hosts)}
+        variables = {**self.variables("mpimaster"), "VC_MPIWORKER_HOSTS": hosts or ",".join(self.hosts)}
         return subprocess.Popen(["bash", str(script)], env=variables, stdout=-1, stderr=-1, text=True)
 
     def run(self) -> subprocess.CompletedProcess[str]:
@@ -305,6 +314,35 @@ def test_a_machine_that_never_answers_is_named(make: Any) -> None:
     assert cluster.hosts[0] not in line
     assert "waiting for 1 of 2 machines" in out or "waiting for 2 of 2 machines" in out
     assert not (cluster.folder / "mpirun").exists()
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
+def test_only_a_machine_with_the_key_of_the_run_gets_commands(make: Any, *, own: bool) -> None:
+    """A real client and a real server, each with what the controllers mount into /root/.ssh."""
+    server = shutil.which("sshd", path="/usr/sbin:/usr/bin")
+    if not server or os.geteuid():
+        pytest.skip("no OpenSSH server here, or not root: apt-get install openssh-server")
+    cluster = make("mpi.waitSeconds=5", f"mpi.sshPort={free_port()}")
+    keys = cluster.folder / "ssh"
+    for key in (keys / "id_rsa", cluster.folder / "foreign"):
+        key.unlink(missing_ok=True)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ecdsa", "-b", "521", "-N", "", "-f", key], check=True, input=b"y\n")
+    for name, line in {
+        "sshd": f"mkdir -p /run/sshd && exec {server} -o AuthorizedKeysFile={keys}/id_rsa.pub",
+        "ssh": f"exec {shutil.which('ssh')} -F none -i {keys}/id_rsa",
+    }.items():
+        (cluster.folder / "bin" / name).write_text(f'#!/bin/sh\n{line} "$@"\n')
+    place = cluster.folder / "master/run/place"  # where this one machine has that of its worker
+    place.parent.mkdir(parents=True)
+    place.touch()
+    with ExitStack() as stack:
+        worker = cluster.worker(0, key=None if own else cluster.folder / "foreign")
+        stack.callback(worker.wait, timeout=180)
+        stack.callback(worker.terminate)
+        master = cluster.master(hosts="127.0.0.1")
+        out, err = master.communicate(timeout=180)
+    assert ("all 1 machines answer" in out) is own, err
+    assert (cluster.folder / "mpirun").exists() is own
 
 
 def test_an_image_without_a_server_says_so(make: Any) -> None:

@@ -94,7 +94,12 @@ def master(folder: Path, restarts: int, codes: list[str]) -> subprocess.Popen[st
     found = mpijob(f"run.maxRestarts={restarts}")
     (text,) = (item["data"]["master.sh"] for item in found if "master.sh" in item.get("data", {}))
     script = folder / "master.sh"
-    script.write_text(text.replace("/run/chartgen", str(folder / "run")).replace("/etc/mpi", str(folder)))
+    script.write_text(
+        text.replace("/run/chartgen", str(folder / "run"))
+        .replace("/etc/mpi", str(folder))
+        .replace("/root/.ssh", str(folder))
+    )
+    (folder / "id_rsa.pub").write_text("ssh-rsa key\n")
     (folder / "hostfile").write_text("a-0.a.ml.svc slots=8\na-1.a.ml.svc slots=8\n")
     (folder / "codes").write_text("".join(f"{code}\n" for code in codes))
     for name, body in {"ssh": SSH, "mpirun": MPIRUN}.items():

@@ -102,7 +102,10 @@ def test_ssh_has_a_port_of_its_own_and_the_master_takes_no_port_of_the_machine()
     (script,) = (item["data"]["start.sh"] for item in found if "start.sh" in item.get("data", {}))
     assert " -p 2345 " in script
     assert "ports" not in container(found, "mpimaster")
-    assert spec(found)["plugins"] == {"ssh": [], "svc": ["--publish-not-ready-addresses=true"]}
+    assert spec(found)["plugins"] == {
+        "ssh": [],
+        "svc": ["--publish-not-ready-addresses=true", "--disable-network-policy=true"],
+    }
     for port in (22, 6002):
         with pytest.raises(ChartgenError, match=rf"mpi\.sshPort: {port} is taken"):
             oke(f"mpi.sshPort={port}")

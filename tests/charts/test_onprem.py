@@ -27,6 +27,7 @@ from rendered import (
     target,
     volumes,
 )
+from selection import HELMS
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
@@ -165,7 +166,7 @@ def test_script_is_clean_for_bash_and_shellcheck(tmp_path: Path, sets: tuple[str
 
 
 @pytest.mark.engines
-@pytest.mark.parametrize("helm", ["helm", "helm3"])
+@pytest.mark.parametrize("helm", HELMS)
 @pytest.mark.parametrize("made", [chart(None, ONPREM), setup_chart(ONPREM)], ids=lambda made: made.name)
 def test_strict_lint_of_both_helms(tmp_path: Path, helm: str, made: Chart) -> None:
     made.write(tmp_path / made.name)

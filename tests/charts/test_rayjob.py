@@ -199,7 +199,7 @@ def test_a_machine_becomes_a_node_of_ray_after_its_network_is_ready(tmp_path: Pa
 
 def test_programs_without_gpus_are_jobs() -> None:
     found = rayjob("launcher=download", "data.source=https://example.com/a.txt", "storage.data.from=pvc://data")
-    assert {each["kind"] for each in found} == {"ConfigMap", "Job"}
+    assert {each["kind"] for each in found} == {"ConfigMap", "Job", "NetworkPolicy"}
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_helm_creates_the_runtime_before_the_run() -> None:
     """Of kinds that it does not know, Helm creates those first whose names come first."""
     text = render(chart("trainjob", "onprem-p8000"), "my-run", "ml", {"nodes": 1})
     kinds = [line.partition(": ")[2] for line in text.splitlines() if line.startswith("kind: ")]
-    assert kinds == ["ConfigMap", "List", "TrainJob"] == [*kinds[:1], *sorted(kinds[1:])]
+    assert kinds == ["NetworkPolicy", "ConfigMap", "List", "TrainJob"] == [*kinds[:2], *sorted(kinds[2:])]
 
 
 def test_a_change_of_the_runtime_alone_is_a_new_run() -> None:
@@ -63,7 +63,7 @@ def test_a_change_of_the_runtime_alone_is_a_new_run() -> None:
 
 def test_programs_without_gpus_are_jobs() -> None:
     found = trainjob("launcher=download", "data.source=https://example.com/a.txt", "storage.data.from=pvc://data")
-    assert {each["kind"] for each in found} == {"ConfigMap", "Job"}
+    assert {each["kind"] for each in found} == {"ConfigMap", "Job", "NetworkPolicy"}
 
 
 def test_refusals() -> None:

@@ -20,6 +20,7 @@ from chart_refusals import (
     told,
     values_with,
 )
+from selection import HELMS
 
 from chartgen.checks import check, check_values
 from chartgen.checks.facts import FACTS as MAKERS
@@ -66,7 +67,7 @@ def test_sizes_stay_within_64_bits() -> None:
 
 
 @pytest.mark.usefixtures("built_engines")
-@pytest.mark.parametrize("helm", ["helm", "helm3"])
+@pytest.mark.parametrize("helm", HELMS)
 @pytest.mark.parametrize("place", PLACES)
 def test_a_chart_refuses_by_rules_in_the_words_of_the_check(place: str, helm: str) -> None:
     made, seen = chart_on(place), Counter[str]()

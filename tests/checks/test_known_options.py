@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pairs import layers
-from rendered import VALUES, chart
+from rendered import chart
 
 from chartgen.checks import check
 from chartgen.data.program_options import options_of
@@ -110,10 +109,3 @@ def test_variables_of_the_benchmark_are_unchecked_once(sets: tuple[str, ...], co
     found = told("launcher=mlperf-llama2-lora", *(f"{lora}.{each}" for each in sets), name="onprem-p8000")
     said = [(each.rule, each.severity, each.key) for each in found]
     assert said == [("options-of-an-unknown-image", "unchecked", f"{lora}.config")] * count
-
-
-@pytest.mark.parametrize("overlay", sorted(VALUES.glob("*/*.yaml")), ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_presets_have_no_other(overlay: Path) -> None:
-    found = told(files=layers(overlay.parent.name, overlay.stem), name=overlay.parent.name)
-    # nobody has read which variables the benchmark's image takes
-    assert {each.severity for each in found} == ({"unchecked"} if overlay.stem == "llama2-70b-lora" else set())

@@ -41,8 +41,6 @@ MLPERF = {
     "checkpoint": {"enabled": False, "from": "/data/model"},
 }
 MOUNT = {"name": "cache", "mountPath": "/cache"}
-OWN_LABELS = {"app.kubernetes.io/name": "a", "run": "b", "rack": "c"}
-OWN_ANNOTATIONS = {"kubectl.kubernetes.io/default-container": "a"}
 BIDIRECTIONAL = "Bidirectional requires a privileged container"
 VOLUME: dict[str, Any] = {"name": "cache", "emptyDir": {}}
 
@@ -109,15 +107,6 @@ VOLUME: dict[str, Any] = {"name": "cache", "emptyDir": {}}
             {"network": {"mode": "sriov"}}
             | {"extraVolumeMounts": [{"name": "data", "mountPath": "/a", "mountPropagation": "Bidirectional"}]},
             [f"propagation-of-mounts extraVolumeMounts[0].mountPropagation: {BIDIRECTIONAL}"],
-        ),
-        (
-            "gke-a3mega",
-            {"podLabels": OWN_LABELS, "podAnnotations": OWN_ANNOTATIONS},
-            [
-                r"labels-of-the-chart podLabels.app\.kubernetes\.io/name: is set by the chart",
-                "labels-of-the-chart podLabels.run: is set by the chart",
-                r"labels-of-the-chart podAnnotations.kubectl\.kubernetes\.io/default-container: is set by the chart",
-            ],
         ),
     ],
     ids=str,

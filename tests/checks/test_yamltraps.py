@@ -146,13 +146,10 @@ def test_only_what_may_be_meant_is_a_warning() -> None:
     assert (found.severity, found.key) == ("warning", "a.b")
 
 
-@pytest.mark.parametrize(
-    "path",
-    [*sorted(VALUES.rglob("*.yaml")), *sorted(REPOSITORY.glob("charts/*/values.yaml"))],
-    ids=lambda path: str(path.relative_to(REPOSITORY)),
-)
-def test_the_repository_has_none(path: Path) -> None:
-    assert pitfalls(load_file(path)) == []
+def test_the_repository_has_none() -> None:
+    files = [*sorted(VALUES.rglob("*.yaml")), *sorted(REPOSITORY.glob("charts/*/values.yaml"))]
+    assert len(files) > 100
+    assert [found for path in files for found in pitfalls(load_file(path))] == []
 
 
 @pytest.mark.engines

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selection import HELMS
 
 from chartgen.composer.assembly import compose
 from chartgen.composer.node_pools import node_pool
@@ -163,7 +164,11 @@ def test_a_run_that_did_not_get_its_network_is_not_started_again(release: Callab
 
 @pytest.mark.parametrize(
     ("target", "helm"),  # test_upgrade.py has Job and JobSet
-    [*product(("eks-p5", "oke-h100"), ("helm", "helm3")), ("eks-p5 mpijob", "helm"), ("eks-p5 trainjob", "helm3")],
+    [
+        *product(("eks-p5", "oke-h100"), HELMS[:1]),
+        ("eks-p5 mpijob", "helm"),
+        *(pytest.param(each, "helm3", marks=pytest.mark.full) for each in ("eks-p5", "oke-h100", "eks-p5 trainjob")),
+    ],
 )
 def test_an_unchanged_upgrade_does_nothing_and_a_changed_one_replaces_the_run(
     release: Callable[..., Release], target: str, helm: str

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from releases import RELEASE, Site, site_of, small
 from rendered import VALUES, chart, fit_schema
+from selection import HELMS
 
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.helm.manifests import objects, render
@@ -23,7 +24,7 @@ FILES = [VALUES / name for name in ("gpt3-5b.yaml", "gke-a3mega/gpt3-5b.yaml", "
 LINES = [f"iteration {number}/ 100 | elapsed time per iteration (ms): 20000.0 |" for number in (41, 42)]
 
 
-@pytest.fixture(params=["helm", "helm3"])
+@pytest.fixture(params=HELMS)
 def here(request: pytest.FixtureRequest, plane: ControlPlane) -> Iterator[Site]:
     with site_of(request, plane, "records") as found:
         yield found

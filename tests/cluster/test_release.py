@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from mini_charts import CHART_YAML
+from selection import HELMS
 
 from chartgen.errors import ChartgenError, MissingToolError, UsageError
 from chartgen.helm.chart import Chart
@@ -32,7 +33,7 @@ CHART = Chart(
 )
 
 
-@pytest.fixture(params=["helm", "helm3"])
+@pytest.fixture(params=HELMS)
 def place(request: pytest.FixtureRequest, plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Place:
     """A namespace for one test and one Helm."""
     monkeypatch.setenv("CHARTGEN_HELM", str(engines.require(request.param)))

@@ -9,6 +9,7 @@ from typing import Any
 import manifests
 import pytest
 from releases import RELEASE, Site, rolling, run_chart, site_of, small
+from selection import HELMS
 
 from chartgen.errors import ChartgenError
 from chartgen.kube import JOB, JOBSET, POD, WORKLOAD, wait_for
@@ -24,7 +25,7 @@ def machines(plane: ControlPlane) -> Iterator[ControlPlane]:
         yield found
 
 
-@pytest.fixture(params=["helm", "helm3"])
+@pytest.fixture(params=HELMS)
 def here(request: pytest.FixtureRequest, machines: ControlPlane) -> Iterator[Site]:
     with site_of(request, machines, "roll") as found:
         yield found

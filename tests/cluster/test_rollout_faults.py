@@ -18,6 +18,7 @@ import manifests
 import pytest
 from kill_at import run_killed
 from releases import RELEASE, Site, rolling, run_chart, site, site_of, small
+from selection import HELMS
 
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.helm.chart import Chart
@@ -38,7 +39,7 @@ def machines(plane: ControlPlane) -> Iterator[ControlPlane]:
         yield found
 
 
-@pytest.fixture(params=["helm", "helm3"])
+@pytest.fixture(params=HELMS)
 def here(request: pytest.FixtureRequest, machines: ControlPlane) -> Iterator[Site]:
     with site_of(request, machines, "fault") as found:
         yield found

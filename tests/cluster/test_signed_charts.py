@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from selection import HELMS
 
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
@@ -39,7 +40,7 @@ def helm(program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[s
     return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
 
 
-@pytest.mark.parametrize("name", ["helm", "helm3"])
+@pytest.mark.parametrize("name", HELMS)
 def test_a_signed_chart_is_installed_and_a_changed_one_refused(plane: ControlPlane, name: str, tmp_path: Path) -> None:
     program = engines.find(name)
     assert program

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from rendered import GPT3, chart, target
+from selection import HELMS
 
 from chartgen.composer.assembly import compose_setup
 from chartgen.composer.node_pools import node_pool
@@ -83,7 +84,7 @@ def machines(plane: ControlPlane, charts: Path) -> Iterator[ControlPlane]:
     delete_machines(plane.cluster, names)
 
 
-@pytest.fixture(params=["helm", "helm3"])
+@pytest.fixture(params=HELMS)
 def shell(request: pytest.FixtureRequest, machines: ControlPlane, charts: Path) -> Iterator[Shell]:
     namespace = f"upgrade-{request.param}-{len(request.node.name)}"
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}

@@ -153,7 +153,7 @@ def test_installed_package_is_untrusted(tmp_path: Path, monkeypatch: pytest.Monk
     write(folder, {"fragments/mine/env.yaml": "- name: A\n  value: <%= target.path %>\n"})
     result = chartgen("build", "box", "-d", tmp_path / "charts")
     assert result.exit_code == 1
-    assert "access to attribute 'path' of 'Target' object is unsafe" in result.stderr
+    assert "fragments/mine/env.yaml:2" in result.stderr
 
 
 @pytest.mark.parametrize("value", ["no_such_package", "no_such_package.charts", "json.tool"])

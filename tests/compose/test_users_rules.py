@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from answers import findings
 from chart_refusals import refused, rendered, told, values_with
+from selection import HELMS
 from userlib import chartgen, composed, library, write
 
 from chartgen.composer.library import BUILTIN
@@ -89,7 +90,7 @@ def test_what_only_helm_knows_is_named(own: Path) -> None:
 
 @pytest.mark.engines
 @pytest.mark.usefixtures("built_engines")
-@pytest.mark.parametrize("helm", ["helm", "helm3"])
+@pytest.mark.parametrize("helm", HELMS)
 def test_the_chart_refuses_the_same_in_the_same_words(own: Path, helm: str) -> None:
     chart, sets = composed(own), [values_with({}), *map(values_with, BREAKING.values())]
     lines = [lines for lines, _ in rendered(chart, sets, helm)]
@@ -106,7 +107,7 @@ def with_project(folder: Path) -> Path:
 
 @pytest.mark.engines
 @pytest.mark.usefixtures("built_engines")
-@pytest.mark.parametrize("helm", ["helm", "helm3"])
+@pytest.mark.parametrize("helm", HELMS)
 def test_a_text_that_null_deletes_is_empty(tmp_path: Path, helm: str) -> None:
     chart = composed(with_project(tmp_path))
     sets: list[dict[str, Any]] = [{"mine.project": None}, {"mine.project": ""}, {"mine.project": "a"}]
@@ -180,7 +181,7 @@ HOSTILE = [
 
 @pytest.mark.engines
 @pytest.mark.usefixtures("built_engines")
-@pytest.mark.parametrize("helm", ["helm", "helm3"])
+@pytest.mark.parametrize("helm", HELMS)
 def test_text_of_a_rule_stays_text(tmp_path: Path, helm: str) -> None:
     texts = [rule(f"r-{number}", message=text, hint=f"{text} {{nodes}}") for number, text in enumerate(HOSTILE)]
     chart = composed(library(tmp_path, {"mine/rules.yaml": "".join(texts)}))

@@ -117,7 +117,8 @@ def ours(flag: str, text: str, folder: Path) -> dict[str, Json]:
     base = folder / "base.yaml"
     base.write_text(BASE)
     name = {"--set": "set_values", "--set-string": "set_strings", "--set-json": "set_json", "--set-file": "set_files"}
-    return load_values([base], **{name[flag]: [text]}).data
+    given: Json = {name[flag]: [text]}
+    return load_values([base], **given).data
 
 
 def helms(flag: str, text: str, folder: Path) -> Json:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from types import FunctionType, MethodType
 
 import pytest
 from userlib import composed, library, write
 
+from chartgen.composer.assembly import compose
+from chartgen.composer.tags import fill
+from chartgen.composer.target import load_target
 from chartgen.errors import ChartgenError
 
 CONTENT = "stolen-content-4711"
@@ -33,22 +39,78 @@ def test_common_gives_its_own_programs_only(tmp_path: Path, name: str) -> None:
     assert "mine/env.yaml" in refused(folder)
 
 
-@pytest.mark.parametrize(
-    "tag",
-    [
-        "target.path.read_text()",
-        "target.library.roots",
-        "target.library.find('fragment', 'mine').read_text()",
-        "kind.path.parent",
-        "common.__globals__",
-        "().__class__.__mro__[1].__subclasses__()",
-        "compat.__wrapped__.__globals__",
-        "cycler.__init__.__globals__.os.popen('id').read()",
-    ],
-)
-def test_tags_reach_no_files_and_nothing_of_python(tmp_path: Path, tag: str) -> None:
-    folder = library(tmp_path / "lib", {"mine/env.yaml": f"# <%= {tag} %>\n"})
-    assert "mine/env.yaml:1" in refused(folder)
+# Files, Python's own, and what an object prints of itself: addresses differ from build to build.
+ESCAPES = """\
+target.path.read_text()
+target.library.roots
+target.library.find('fragment', 'mine').read_text()
+kind.path.parent
+kind.folders[0].joinpath('{secret}').read_text()
+kind.folders | first
+(kind.folders | list)[-1].joinpath('{secret}').write_text('x')
+target.fragments[0].path
+target.fragments | map(attribute='path') | first
+common.__globals__
+common.__self__
+compat.cache_clear()
+().__class__.__mro__[1].__subclasses__()
+compat.__wrapped__.__globals__
+cycler.__init__.__globals__.os.popen('id').read()
+'{{0.__class__}}'.format(target)
+target | attr('__class__')
+slot
+[slot][0]
+target.items
+target.fragments | map('upper')
+namespace()
+dict
+'a'.encode('utf-8')
+(1).__class__
+('a' | batch(1)).gi_frame
+""".splitlines()
+
+
+def test_tags_reach_no_files_and_nothing_of_python(tmp_path: Path, secret: Path) -> None:
+    for number, escape in enumerate(ESCAPES):
+        tag = escape.format(secret=secret)
+        folder = library(tmp_path / str(number), {"mine/env.yaml": f"# <%= {tag} %>\n"})
+        assert "mine/env.yaml:1" in refused(folder), tag
+    assert CONTENT in secret.read_text()
+
+
+PLAIN = (str, int, float, bool, type(None), list, tuple, dict)
+
+
+def reachable(value: object, path: str, depth: int = 6) -> Iterator[tuple[str, object]]:
+    """Yield whatever a tag reaches from a value by attributes, items and calls without arguments, with its path."""
+    yield path, value
+    if depth and isinstance(value, dict):
+        for key, item in value.items():
+            yield from reachable(key, f"{path} key", depth - 1)
+            yield from reachable(item, f"{path}[{key!r}]", depth - 1)
+    elif depth and isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from reachable(item, f"{path}[{index}]", depth - 1)
+    elif depth and isinstance(value, FunctionType | MethodType):
+        with suppress(TypeError):
+            yield from reachable(value(), f"{path}()", depth - 1)
+
+
+def test_everything_that_tags_reach_is_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every text of the charts, chartgen's own included: a user's definition of the name has the same context."""
+    seen: dict[str, object] = {}
+
+    def spy(text: str, path: Path, context: Mapping[str, object], *, trusted: bool) -> str:
+        seen.update({f"{path.name}: {name}": value for name, value in context.items()})
+        return fill(text, path, context, trusted=trusted)
+
+    monkeypatch.setattr("chartgen.composer.chart_tags.fill", spy)
+    for name, kind in (("gke-a3mega", "jobset"), ("eks-p5", "rayjob")):
+        compose(load_target(name), kind)
+    found = [(name, *each) for name, value in seen.items() for each in reachable(value, name)]
+    assert len(found) > 1000
+    for name, path, each in found:
+        assert type(each) in PLAIN or (path == name and isinstance(each, FunctionType | MethodType)), path
 
 
 @pytest.mark.parametrize("file", ["env.yaml", "beforeLaunch.sh", "helpers.tpl", "values.yaml", "manifests", "setup"])

@@ -169,6 +169,21 @@ def test_a_fault_planted_in_a_reader_is_found(
     assert any(each.partition(":")[0] == kind for each in found)
 
 
+@pytest.mark.usefixtures("built_helm")
+def test_a_fault_planted_in_a_reader_of_a_cluster_is_found(
+    material: Material, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Objects of another form end the command: of 40 inputs there is one."""
+    monkeypatch.setattr("chartgen.kube.cluster.Cluster.judged", lambda _, items, judge: ((i, judge(i)) for i in items))
+    monkeypatch.setattr("chartgen.kube.answers.parse", json.loads)
+    monkeypatch.setattr("chartgen.kube.cluster.shaped", lambda item: item)
+    monkeypatch.setattr("chartgen.kube.http.parse", json.loads)
+    monkeypatch.setattr(fuzz_hostile, "_MATERIAL", [material])
+    monkeypatch.setattr(fuzz_hostile, "_RANGE", [Range(tmp_path)])
+    found = (each for number in range(40) for each, _, _ in try_some("cluster", [number], seed=1).faults)
+    assert any(each.startswith("traceback") for each in found)
+
+
 def test_inputs_are_the_same_for_a_seed(material: Material) -> None:
     for kind in KINDS:
         first = [invent(kind, number, 1, material) for number in range(20)]

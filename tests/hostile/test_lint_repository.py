@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from answers import findings as read
+from selection import HELMS
 
 from chartgen.rehearsal import engines
 
@@ -28,7 +29,7 @@ ENDS = 100  # seconds after which a test gives up: far above what any case takes
 PAYLOAD = "stolen-content-4711"
 
 
-@pytest.fixture(params=["helm", "helm3"])
+@pytest.fixture(params=HELMS)
 def helm(request: pytest.FixtureRequest) -> dict[str, str]:
     """Both Helms: what one reads as a flag or a URL the other may not."""
     found = engines.find(request.param)

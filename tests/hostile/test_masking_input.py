@@ -33,6 +33,11 @@ TEXTS = {
     "escapes": "a=\\" * MEGA,
     "lines below": "_" * MEGA + "=x",
     "keys": "-----BEGIN PRIVATE KEY-----" * (MEGA // 8),
+    "signatures": "&sig=" * MEGA,
+    "headers": "authorization: bearer " * (MEGA // 8),
+    "tokens of the web": "eyJa" * MEGA,
+    "passwords": "password: a" * (MEGA // 4),
+    "one password": "password: " + "a1" * MEGA,
     "names of secrets": "TOKEN_" * (MEGA // 2) + "=ab1",
 }
 

@@ -53,7 +53,7 @@ NETWORKS = {
     "gke-a3ultra": ("network.mode=claims",),
     "aks-nd": ("nodes=2", "machineType=Standard_ND128isr_GB300_v6"),
     "crusoe": ("nodes=2",),
-    "gke-a4x": ("machineType=a4x-maxgpu-4g-metal",),
+    "gke-a4x": ("machineType=a4x-maxgpu-4g-metal,launchers.megatron-lm.image=example.com/nemo-gib:26.06",),
     "nebius": ("nodes=2",),
     "oke-h100": ("network.mode=sriov", "network.mode=host"),
     "onprem-p8000": ("network.interface=infiniband,nodes=2",),

@@ -6,6 +6,7 @@ Each case passed without a finding at commit e0791ee.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from chartgen.checks import check
 from chartgen.cli import main
 from chartgen.composer.assembly import compose
 from chartgen.composer.fragment import load_fragment
-from chartgen.composer.privileges import SYSTEM, is_system, read_privilege
+from chartgen.composer.privileges import SYSTEM, fault_of, is_system, read_privilege
 from chartgen.composer.target import load_target
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError
@@ -277,3 +278,36 @@ def test_a_repositorys_settings_excuse_no_folder_of_the_system(settings: str, tm
         ).exit_code
         != 1
     )
+
+
+@pytest.mark.helm
+def test_plain_helm_refuses_the_volumes_that_check_refuses() -> None:
+    """In one render, whose refusals name the index of each."""
+    text = "/ /dev/sda /home/ubuntu /home/kubernetes/bin/gib/a /dev/nvidia0 /etc "
+    text += "/etc/crusoe/nccl_topo /opt/vendor /mnt /mnt/disk /var/run /mnt/a.sock /dev/infiniband /dev/a.sock"
+    text += " /mnt/../etc /sys /proc/sys/a /varnish /home /a//b /mnt/stateful_partition"
+    text += " /mnt/stateful_partition/kube-ephemeral-ssd/a /mnt/stateful_partition/kube-ephemeral-ssdb"
+    places = text.split()
+    hosts: list[dict[str, Any]] = [{"path": path, **kind} for path in places for kind in ({}, {"type": "Directory"})]
+    volumes: list[dict[str, Any]] = [{"name": f"v{index}", "hostPath": host} for index, host in enumerate(hosts * 2)]
+    kept = [{"name": each["name"], "mountPath": f"/{each['name']}"} for each in volumes]
+    mounts = [{**each, "readOnly": index < len(hosts)} for index, each in enumerate(kept)]
+    values: dict[str, Any] = {"extraVolumes": volumes, "extraVolumeMounts": mounts}
+    with pytest.raises(ChartgenError) as refused:
+        render(compose(load_target("gke-a3mega")), "a", "b", values)
+    found = {int(each) for each in re.findall(r"extraVolumes\[(\d+)\]", str(refused.value))}
+    faults = [fault_of(each["hostPath"], writable=not mounts[index]["readOnly"]) for index, each in enumerate(volumes)]
+    assert found == {index for index, fault in enumerate(faults) if fault}
+    assert 0 < len(found) < len(volumes)
+
+
+@pytest.mark.helm
+def test_plain_helm_refuses_labels_that_the_chart_sets() -> None:
+    chart = compose(load_target("gke-a3mega"))
+    for key, name in (("podLabels", "run"), ("podLabels", "app.kubernetes.io/instance"),
+                      ("podAnnotations", "kubectl.kubernetes.io/default-container")):  # fmt: skip
+        with pytest.raises(ChartgenError, match=name):
+            render(chart, "a", "b", {key: {name: "other"}})
+        assert [each.rule for each in check(chart, load_values(set_json=[json.dumps({key: {name: "a"}})]))] == [
+            "values-schema"
+        ]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from userlib import chartgen, write
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
@@ -118,3 +119,42 @@ def test_a_number_in_an_event_file_has_an_end(tmp_path: Path) -> None:
     argv = [sys.executable, "-c", EVENTS, str(file)]
     ran = subprocess.run(argv, capture_output=True, text=True, check=False, preexec_fn=limit)
     assert "is not a TensorBoard event" in ran.stderr
+
+
+LOG = (Path(__file__).parents[1] / "data" / "logs" / "nemo-bars.log").read_text()
+RECIPE = Path(__file__).parents[1] / "data" / "recipes" / "a3mega"
+# What writes a file whose name a checkout of others can have taken: the name, and the command.
+WRITERS = {
+    "site.yaml": "init gke-a3mega --no-ask --to site.yaml",
+    "report.html": "metrics run.log --report report.html",
+    "picture.svg": "metrics run.log --plot picture.svg",
+    "found.sarif": "lint values.yaml --output sarif --output-file found.sarif",
+    "found.xml": "lint values.yaml --output junit --output-file found.xml",
+    "known.json": "lint values.yaml --write-baseline known.json",
+    "reference/findings.md": "build gke-a3mega --reference reference",
+    "charts/gke-a3mega": "build gke-a3mega",
+    "made/m.yaml": f"convert --from gpu-recipes values.yaml --config {RECIPE / 'nemo.yaml'} --name m -d made --force"
+    " --set workload.image=nvcr.io/nvidia/nemo:24.07",
+    "library/targets/mine.yaml": "new target mine",
+}
+
+
+def entries(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_no_link_of_a_checkout_leads_a_file_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither the file itself, as a link to nothing yet, nor its folder: refused, and nothing outside changes."""
+    home = tmp_path / "home"
+    write(home, {"bin/program": "#!/bin/sh\n"})
+    before = entries(home)
+    for number, (name, command) in enumerate(WRITERS.items()):
+        for linked in {name, name.partition("/")[0]}:
+            checkout = tmp_path / f"{number}-{linked == name}"
+            link = checkout / linked
+            write(checkout, {"values.yaml": (RECIPE / "values.yaml").read_text(), "run.log": LOG, f"{linked}x": ""})
+            link.symlink_to(home / ("new" if linked == name else "bin"))
+            monkeypatch.chdir(checkout)
+            result = chartgen(*command.split())
+            assert result.exit_code in (1, 2), (command, linked, result.output)
+            assert entries(home) == before, (command, linked)

@@ -565,3 +565,16 @@ def test_sections_of_another_type_are_looked_at(section: str, value: str) -> Non
     """Values that people wrote by hand may hold anything; the rules answer all the same."""
     written = re.sub(rf"{section}: .*", f"{section}: {value}", HEAD + "tasSettings: {}\ndwsSettings: {}\n")
     assert {each.severity for each in lint_values(load(written, "values.yaml"))} <= {"error", "warning"}
+
+
+def test_the_name_of_a_recipe_writes_no_keys(tmp_path: Path) -> None:
+    """A file's name may have several lines, and stands in a comment of what is written."""
+    recipe = tmp_path / "v\nwandb: {project: injected}\n#.yaml"
+    recipe.write_text((FOLDER / "a3mega" / "values.yaml").read_text())
+    config, made = FOLDER / "a3mega" / "nemo.yaml", tmp_path / "made"
+    flags = ("--set", "workload.image=nvcr.io/nvidia/nemo:24.07", "--name", "m", "-d", made)
+    chartgen("convert", "--from", "gpu-recipes", recipe, "--config", config, *flags)
+    files = [*made.rglob("*.yaml")]
+    assert files
+    for file in files:
+        assert "wandb" not in require_map(load_file(file), file.name)

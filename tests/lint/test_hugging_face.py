@@ -54,6 +54,45 @@ def test_other_names_of_the_same_settings(tmp_path: Path) -> None:
     assert "rotaryBase: 7" in chartgen("preset", "--from-hf", file).stdout
 
 
+def test_only_models_with_layers_without_experts_lose_their_size(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    experts = {**DATA["deepseek-v3"]["config"]}
+    assert "intermediate_size" in DATA["deepseek-v3"]["left"]
+    for none in ({"first_k_dense_replace": 0}, {"first_k_dense_replace": None, "decoder_sparse_step": 1}):
+        file.write_text(json.dumps(experts | none))
+        assert "intermediate_size" not in listed(chartgen("preset", "--from-hf", file).stderr)
+
+
+def test_the_language_model_of_one_that_reads_pictures_is_described(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    text = DATA["llama3.1-70b"]["config"] | {"model_type": "llama"}
+    file.write_text(json.dumps({"model_type": "mllama", "text_config": text, "vision_config": {"depth": 4}}, indent=1))
+    ran = chartgen("preset", "--from-hf", file, "--name", "sees")
+    made: Any = load(ran.stdout, "made").data
+    assert made["model"] == {"name": "sees", **DATA["llama3.1-70b"]["model"]}
+    assert listed(ran.stderr) == ["rope_scaling", "vision_config"]
+
+
+def test_models_whose_layers_differ_are_refused(tmp_path: Path) -> None:
+    # keys and values: configuration_*.py of transformers v4.57.1 and of nvidia/Llama-3_3-Nemotron-Super-49B-v1
+    mixed: dict[str, Any] = {
+        "block_configs": [{"attention": {"no_op": True}}],
+        "hybrid_override_pattern": "M-M-M*-",
+        "mamba_d_state": 128,
+        "linear_num_value_heads": 32,
+        "layer_types": ["linear_attention", "full_attention"],
+        "intermediate_size": [8192, 4096],
+    }
+    file = tmp_path / "config.json"
+    for key, value in mixed.items():
+        file.write_text(json.dumps(DATA["llama3.1-70b"]["config"] | {key: value}, indent=1))
+        ran = chartgen("preset", "--from-hf", file)
+        assert (ran.exit_code, ran.stdout) == (1, ""), key
+        assert re.search(rf"config\.json:\d+:\d+: {key}", ran.stderr), key
+    file.write_text(json.dumps(DATA["llama3.1-70b"]["config"] | {"layer_types": ["full_attention"]}))
+    assert chartgen("preset", "--from-hf", file).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -43,7 +43,7 @@ DEFECTS = [
         "spec.template.spec.containers[0].args[1] differs",
     ),
     ("helm-template", '{{ "now" | quote }}', "{{ .Values.no.such }}", "nil pointer evaluating"),
-    ("no-host-access", "restartPolicy: Never", "restartPolicy: Never\n      hostIPC: true", "the pod uses hostIPC"),
+    ("no-host-processes", "restartPolicy: Never", "restartPolicy: Never\n      hostIPC: true", "the pod uses hostIPC"),
     ("secrets-by-reference", '"--say"', '"--api-key=abcdefghij0123456789"', "has a secret in args"),
 ]
 

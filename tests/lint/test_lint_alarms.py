@@ -10,11 +10,13 @@ import gzip
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from chartgen.errors import Problem
 from chartgen.findings import Finding, exit_code
 from chartgen.helm.helmignore import Ignored
 from chartgen.helm.manifests import KUBE_VERSION
@@ -23,6 +25,7 @@ from chartgen.linter import Subject, examine
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.render import Renderer
 from chartgen.linter.size import stored
+from chartgen.linter.steps import Examination
 
 HEAD = "apiVersion: v2\nname: theirs\nversion: 0.1.0\n"
 POD = """\
@@ -90,9 +93,11 @@ CASES = {
     "no-literal-namespace": Case(
         "apiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: reader\n  namespace: kube-system\n"
         "---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: worker\n"
-        "  namespace: {{ .Values.jobs.namespace }}\n",
-        "{{ .Values.jobs.namespace }}",
-        "jobs",
+        "  namespace: {{ .Values.jobs.namespace }}\n"
+        "{{- range $namespace := list .Values.jobs.namespace }}\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n"
+        "  name: helper\n  namespace: {{ $namespace }}\n{{- end }}\n",
+        "{{ .Values.jobs.namespace }}\n{{- range",
+        "jobs\n{{- range",
     ),
     "kinds-are-served": Case(
         '{{- if .Capabilities.APIVersions.Has "policy/v1beta1" }}\napiVersion: policy/v1beta1\n'
@@ -102,9 +107,34 @@ CASES = {
     ),
     "renders-are-identical": Case(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
-        'data: {steps: {{ if .Release.IsUpgrade }}"10"{{ else }}"10"{{ end }}}\n',
+        'data: {steps: {{ if .Release.IsUpgrade }}"10"{{ else }}"10"{{ end }}}\n'
+        # an upgrade with Helm finds what the install drew, and keeps what it does not render
+        '---\n{{- $kept := (lookup "v1" "Secret" .Release.Namespace "drawn" | default dict).data | default dict }}\n'
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: drawn}\n"
+        "data: {a: {{ $kept.a | default (randAlphaNum 9 | b64enc) }}}\n{{- if .Release.IsInstall }}\n---\n"
+        "apiVersion: v1\nkind: ConfigMap\n"
+        "metadata: {name: first, annotations: {helm.sh/resource-policy: keep}}\n{{- end }}\n",
         '"10"{{ else }}',
         '"20"{{ else }}',
+    ),
+    "helm-lint": Case(
+        '{{- if .Capabilities.APIVersions.Has "policy/v1/PodDisruptionBudget" }}\napiVersion: policy/v1\n{{- else }}\n'
+        "apiVersion: policy/v1beta1\n{{- end }}\nkind: PodDisruptionBudget\nmetadata: {name: budget}\n"
+        "spec: {minAvailable: 1}\n",
+        "name: budget",
+        "name: Budget_",
+    ),
+    "scripts-parse": Case(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tests}\ndata:\n  run.sh: |-\n"
+        '    @test "answers" {\n      curl web\n    }\n',
+        "@test",
+        "test",
+    ),
+    "secrets-by-reference": Case(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: asks}\nspec:\n  containers:\n"
+        "  - {name: one, image: 'example.com/main:v1', args: ['postgresql://$USER:$PASS@db/app']}\n",
+        "$PASS@",
+        "Vp9tQ2mZ@",
     ),
     "schema-refers-to-itself": Case(
         '{"$schema": "http://json-schema.org/schema#", "type": "object"}\n',
@@ -258,6 +288,14 @@ def test_a_chart_that_asks_for_values_is_not_blamed(tmp_path: Path) -> None:
 
 
 @pytest.mark.helm
+def test_a_chart_that_misses_an_object_of_the_cluster_is_not_blamed(tmp_path: Path) -> None:
+    asks = {"templates/a.yaml": '{{- if not (lookup "v1" "Secret" "a" "b") }}{{ fail "no Secret b" }}{{ end }}\n'}
+    asks["values.yaml"] = ""
+    (finding,) = (each for each in linted(written(tmp_path / "chart", asks), one="jobs: {}") if each.level == "breaks")
+    assert (finding.rule, finding.severity) == ("chart-is-rendered", "unchecked")
+
+
+@pytest.mark.helm
 def test_messages_of_helm_lint_say_what_is_wrong(tmp_path: Path) -> None:
     text = 'a: {{ include "a" . }}\n'
     helper = '{{ define "a" }}{{ .Values.none.such }}{{ end }}'
@@ -284,6 +322,39 @@ def test_values_that_a_template_from_elsewhere_may_use(tmp_path: Path) -> None:
     assert about(linted(folder), "values-are-used") == []
     (folder / "templates/a.yaml").write_text(text % "a")
     assert [each.key for each in about(linted(folder), "values-are-used")] == ["jobs"]
+
+
+@pytest.mark.helm
+def test_values_that_helm_or_another_file_uses(tmp_path: Path) -> None:
+    head = HEAD + (
+        "dependencies:\n- {name: db, version: 1.x.x, condition: 'own.db,other.db', tags: [all]}\n"
+        "- {name: log, version: 1.x.x, import-values: [{child: a, parent: imported}]}\n"
+    )
+    values = "own: {}\nother: {}\ntags: {}\nimported: {}\nenabled: true\nport: 1\nhost: '{{ .Values.zone }}'\nzone: a\n"
+    files = {"Chart.yaml": head, "values.yaml": values + "nobody: 1\n", "files/web.conf": "listen {{ .Values.port }}\n"}
+    files["templates/a.yaml"] = (
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+        'data: {a: {{ tpl (.Files.Get "files/web.conf") . | quote }}, b: {{ tpl .Values.host . | quote }}}\n'
+    )
+    assert [each.key for each in about(linted(written(tmp_path / "chart", files)), "values-are-used")] == ["nobody"]
+
+
+@pytest.mark.helm
+def test_values_of_ci_with_several_documents_are_read_as_helm_reads_them(tmp_path: Path) -> None:
+    folder = written(tmp_path / "chart", {"templates/a.yaml": "a: {{ .Values.b.c }}\n", "values.yaml": ""})
+    (folder / "ci").mkdir()
+    (folder / "ci/more-values.yaml").write_text("a: 1\n---\nb: {c: 2}\n")
+    argv = [str(find_helm().executable), "template", str(folder), "-f", str(folder / "ci/more-values.yaml")]
+    renders = subprocess.run(argv, capture_output=True, check=False).returncode == 0
+    assert renders is (find_helm().version >= (4,))  # Helm 3 reads the first document
+    assert renders is (about(linted(folder, more="a: 1\n---\nb: {c: 2}\n"), "helm-template") == [])
+
+
+def test_a_step_without_an_end_leaves_the_question_open(tmp_path: Path) -> None:
+    done = Examination(Subject(read_chart(written(tmp_path / "chart", {})).chart), limit=0.01)
+    done.add("slow", lambda: [Finding("x", Problem(str(time.sleep(1))))])  # type: ignore[func-returns-value]
+    assert [(each.rule, each.severity) for each in done.findings] == [("lint-finishes", "unchecked")]
+    assert exit_code(done.findings) == 3
 
 
 @pytest.mark.helm

@@ -42,8 +42,14 @@ HARMLESS = {
     "by reference": "- name: HF_TOKEN\n  valueFrom:\n    secretKeyRef: {name: {{ .Values.secretName }}, key: token}\n",
     "a choice of the user": "- name: HF_TOKEN\n  {{ if .Values.secret }}\n  valueFrom:\n"
     "    secretKeyRef: {name: a, key: b}\n  {{ else }}\n  value: {{ .Values.hfToken }}\n  {{ end }}\n",
+    "a choice in two items": "{{ if .Values.secret }}\n- name: HF_TOKEN\n  valueFrom:\n"
+    "    secretKeyRef: {name: a, key: b}\n{{ else }}\n- name: HF_TOKEN\n  value: {{ .Values.hfToken }}\n{{ end }}\n",
     "the next variable": "- name: HF_TOKEN\n  valueFrom: {}\n- name: MODE\n  value: {{ .Values.keyMode }}\n",
     "name of a Secret": "- name: HF_TOKEN\n  value: {{ .Values.token.secretName }}\n",
+    "key in a Secret": (
+        "- name: API_KEY_SECRET_KEY\n  value: {{ .Values.apiSecret.key }}\n"
+        "- name: API_KEY\n  value: {{ .Values.apiSecret.key }}\n"
+    ),
     "a Secret": "kind: Secret\nstringData:\n  x: |\n    HF_TOKEN={{ .Values.hfToken }}\n",
     "a switch": "- name: ALLOW_EMPTY_PASSWORD\n  value: {{ .Values.allowEmptyPassword | quote }}\n",
     "a question": '- name: USE_PASSWORD\n  value: {{ ternary "yes" "no" (not .Values.password) }}\n',
@@ -56,7 +62,7 @@ HARMLESS = {
 
 @pytest.mark.parametrize("shape", HARMLESS)
 def test_what_is_no_token_is_not_one(shape: str) -> None:
-    assert not list(rendered_tokens(chart(HARMLESS[shape], "allowEmptyPassword: true\n")))
+    assert not list(rendered_tokens(chart(HARMLESS[shape], "allowEmptyPassword: true\napiSecret: {name: a, key: b}\n")))
 
 
 @pytest.mark.parametrize(

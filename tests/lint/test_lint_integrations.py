@@ -76,8 +76,25 @@ def action(
         }
         # Installing with hashes takes every package from where the runner's pip takes it.
         online = {key: value for key, value in env.items() if key != "PIP_NO_INDEX"}
-        ran.append(step(each["run"], repository, {**online, **filled, "GITHUB_ACTION_PATH": str(ROOT)}))
+        runner = {"RUNNER_TEMP": str(temporary(env)), "GITHUB_OUTPUT": str(temporary(env) / "output")}
+        ran.append(step(each["run"], repository, {**online, **filled, **runner, "GITHUB_ACTION_PATH": str(ROOT)}))
     return ran
+
+
+def temporary(env: dict[str, str]) -> Path:
+    """Return the runner's own folder."""
+    folder = Path(env["CHARTGEN_CACHE"]).with_name("runner")
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def written(env: dict[str, str]) -> Any:
+    """Return the run of the SARIF file that the action names as its output."""
+    name, _, file = (temporary(env) / "output").read_text().splitlines()[-1].partition("=")
+    assert name == "sarif"
+    assert Path(file).parent == temporary(env)
+    (run,) = json.loads(Path(file).read_text())["runs"]
+    return run
 
 
 def test_github_action_installs_by_hashes() -> None:
@@ -96,16 +113,30 @@ def test_github_action_fails_and_shows_the_finding(repository: Path, installed: 
     write, lint = action(repository, installed, charts="charts")
     assert (write.returncode, lint.returncode) == (0, 1), write.stderr
     assert lint.stdout.startswith("::error file=charts/mine/templates/job.yaml,line=5,title=names-fit::Job lint-")
-    (run,) = json.loads((repository / "chartgen.sarif").read_text())["runs"]
-    (place,) = [each["locations"][0]["physicalLocation"] for each in run["results"]]
+    (place,) = [each["locations"][0]["physicalLocation"] for each in written(installed)["results"]]
     assert place == {"artifactLocation": {"uri": "charts/mine/templates/job.yaml"}, "region": {"startLine": 5}}
 
 
 @pytest.mark.helm
 def test_github_action_passes_with_arguments(repository: Path, installed: dict[str, str]) -> None:
-    *_, lint = action(repository, installed, charts="charts", arguments="--ignore names-fit", output="found.sarif")
+    *_, lint = action(repository, installed, charts="charts", arguments="--ignore names-fit")
     assert (lint.returncode, lint.stdout) == (0, "")
-    assert json.loads((repository / "found.sarif").read_text())["runs"][0]["results"] == []
+    assert written(installed)["results"] == []
+
+
+@pytest.mark.helm
+def test_github_action_and_gitlab_job_replace_no_program(
+    repository: Path, environment: dict[str, str], installed: dict[str, str]
+) -> None:
+    """A pull request with links named as the reports, to a program that the runner may write."""
+    program = temporary(environment) / "program"
+    program.write_text("#!/bin/sh\n")
+    for name in ("chartgen.sarif", "chartgen.xml"):
+        (repository / name).symlink_to(program)
+    _, lint = action(repository, installed, charts="charts")
+    *_, junit = gitlab(repository, environment)
+    assert (lint.returncode, junit.returncode, program.read_text()) == (1, 1, "#!/bin/sh\n")
+    assert "chartgen.xml: a link leads out of its folder" in junit.stderr
 
 
 @pytest.mark.helm
@@ -133,17 +164,22 @@ def test_github_action_does_not_run_what_an_input_holds(repository: Path, instal
 
 @pytest.mark.helm
 def test_gitlab_job(repository: Path, environment: dict[str, str]) -> None:
-    snippet = re.search(r"^## GitLab\n\n```yaml\n(.*?)```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    assert snippet
-    job: Any = load(snippet[1], PAGE).data
-    install, lint = (
-        step(line, repository, {**environment, "CHARTGEN": str(ROOT)}) for line in job["chartgen"]["script"]
-    )
+    install, lint = gitlab(repository, environment)
     assert (install.returncode, lint.returncode) == (0, 1), install.stderr + lint.stderr
-    suite = ET.parse(repository / job["chartgen"]["artifacts"]["reports"]["junit"]).getroot()[0]  # noqa: S314
+    suite = ET.parse(repository / "chartgen.xml").getroot()[0]  # noqa: S314
     assert [(case.get("classname"), case.get("name")) for case in suite] == [
         ("charts/mine/templates/job.yaml", "names-fit")
     ]
+
+
+def gitlab(repository: Path, environment: dict[str, str]) -> list[subprocess.CompletedProcess[str]]:
+    """Run the lines of the page's job, whose report is chartgen.xml."""
+    snippet = re.search(r"^## GitLab\n\n```yaml\n(.*?)```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert snippet
+    job: Any = load(snippet[1], PAGE).data
+    assert job["chartgen"]["artifacts"]["reports"]["junit"] == "chartgen.xml"
+    env = {**environment, "CHARTGEN": str(ROOT)}
+    return [step(line, repository, env) for line in job["chartgen"]["script"]]
 
 
 def hooks(repository: Path, env: dict[str, str], *names: str) -> subprocess.CompletedProcess[str]:

@@ -18,7 +18,7 @@ from lint_seeds import SEEDS, SOUND, Repository, expected, plant
 
 from chartgen.composer.assembly import compose
 from chartgen.composer.target import load_target
-from chartgen.linter.limits import UNFINISHED
+from chartgen.findings import UNFINISHED
 from chartgen.linter.rules import RULES, STEP_RULES, STYLE, level_of
 
 pytestmark = pytest.mark.helm

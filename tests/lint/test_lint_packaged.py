@@ -11,6 +11,7 @@ import pytest
 from answers import findings
 from lint_seeds import JOB, SOUND
 from ociregistry import LOGIN, registry
+from selection import HELMS
 from userlib import chartgen
 
 from chartgen.linter.archives import read_archives
@@ -73,7 +74,7 @@ def test_values_are_tried_on_an_archive(archive: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.helm
-@pytest.mark.parametrize("program", ["helm", "helm3"])
+@pytest.mark.parametrize("program", HELMS)
 def test_chart_of_a_registry_is_fetched_and_linted(archive: Path, program: str, tmp_path: Path) -> None:
     with registry(tmp_path) as address:
         helm("push", archive, f"oci://{address}/charts", "--plain-http")

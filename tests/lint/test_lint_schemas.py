@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rendered import VALUES
 
-from chartgen.data.api_schemas import kind_schema, kubernetes_versions
+from chartgen.data.api_schemas import custom_kinds, kind_schema, kubernetes_versions, whole_groups
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
@@ -29,6 +29,7 @@ JOB: dict[str, Any] = {
         "parallelism": 2,
         "template": {
             "spec": {
+                "restartPolicy": "Never",
                 "containers": [{"name": "a", "resources": {"limits": {"cpu": 4, "memory": "1Gi"}}}],
                 "volumes": [{"name": "a", "emptyDir": {"sizeLimit": "1Gi"}}],
             }
@@ -77,7 +78,12 @@ def told(thing: dict[str, Any]) -> list[str]:
         (JOB, ["spec", "suspend"], "no", "spec.suspend: must be a boolean, not the string 'no'; "),
         (JOB, ["spec", "template"], None, "spec: lacks the field template; add it"),
         (JOB, ["metadata", "lables"], {}, "metadata.lables: is not a field of the API; did you mean labels?"),
-        (JOB, ["metadata", "labels"], {"a": 1}, "metadata.labels.a: must be a string, not the number 1; "),
+        (
+            JOB,
+            ["metadata", "labels"],
+            {"a": 1},
+            "metadata.labels.a: must be a string, not the number 1; use the value of a label",
+        ),
         (JOBSET, ["spec", "network"], [], "spec.network: must be an object, not a list; "),
         (
             JOBSET,
@@ -115,9 +121,20 @@ def test_faults(thing: dict[str, Any], at: list[str | int], value: Any, message:
 @pytest.mark.parametrize("thing", [JOB, JOBSET, DOMAIN, NETWORK], ids=lambda thing: thing["kind"])
 def test_kinds_that_are_known(thing: dict[str, Any]) -> None:
     assert list(kinds_are_known(thing, "1.37")) == []
-    other = {**thing, "kind": "Widget"}
-    (unknown,) = (*kinds_are_known(other, "1.37"), *kinds_are_served(other, "1.37"))
-    assert unknown.message.endswith("Widget is not served")
+
+
+def test_only_a_group_whose_kinds_are_all_known_serves_no_other() -> None:
+    whole = whole_groups("1.37")
+    groups = {name.rpartition("/")[0] for name in custom_kinds()}
+    assert {each.partition("/")[0] for each in groups} - whole == {
+        *("kubeflow.org", "ray.io", "monitoring.coreos.com", "networking.gke.io", "k8s.cni.cncf.io"),
+        *("resource.nvidia.com", "config.volcano.sh", "shard.volcano.sh"),
+    }
+    for version in (*groups, "apps/v1", "example.com/v1"):
+        other = {"apiVersion": version, "kind": "Widget"}
+        served = list(kinds_are_served(other, "1.37"))
+        assert bool(served) is (version.partition("/")[0] in whole), version
+        assert bool(served) is not bool(list(kinds_are_known(other, "1.37")))
 
 
 def test_a_version_that_is_not_served_is_looked_for_in_the_template() -> None:

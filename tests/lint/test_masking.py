@@ -112,11 +112,45 @@ def test_what_yaml_makes_of_a_password_is_not_told() -> None:
         "image registry.example.com:5000/own@sha256:" + "0123456789abcdef" * 4,
         "commit 0123456789abcdef0123456789abcdef01234567",
         "/data/hf_transfer_is_a_library",
+        "tokenizer: meta-llama/Llama-3.1-70B-Instruct",
+        "bos_token: <s>, eos_token=<|end_of_text|>, pad_token: tokenizer-of-llama3-70b",
+        "password: see docs, token: none, secret: huggingface-2",
+        "sk-learn-and-other-libraries-of-python",
     ],
 )
 def test_ordinary_text_is_left_as_it_is(text: str) -> None:
 
     assert masked(text) == text
+
+
+JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+MIXED = "aB3dE5gH7jK9mN1pQ3sT5vW7"
+# texts of tools and people, and the part of each that is secret
+SHOWN = {
+    f"error: {JWT} was rejected": "eyJzdWIi",
+    f"https://x.blob.core.windows.net/c/f?sv=2024-11-04&sig={MIXED}%3D&se=2026": MIXED,
+    f"https://storage.googleapis.com/b/o?X-Goog-Algorithm=A&X-Goog-Signature={'0a1b' * 20}": "0a1b",
+    f"sk-{MIXED}": MIXED,
+    f"sk-ant-api03-{MIXED}": MIXED,
+    f"key glpat-{MIXED}.": MIXED,
+    f"xoxb-1234567890-{MIXED}": MIXED,
+    f"dckr_pat_{MIXED}": MIXED,
+    f"wandb_v1_{MIXED}": MIXED,
+    f"hf_token={MIXED}": MIXED,
+    f"client_secret={MIXED}": MIXED,
+    f"Authorization: Bearer {MIXED}": MIXED,
+    "  password: hunter2x": "hunter2x",
+    f"GITLAB_TOKEN: {MIXED}": MIXED,
+    f"aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/{MIXED[:18]}": "wJalrX",
+    f"AccountName=x;AccountKey={MIXED}==;EndpointSuffix=core": MIXED,
+    f"MLFLOW_TRACKING_TOKEN: {MIXED}": MIXED,
+}
+
+
+def test_secrets_in_texts_of_any_tool_are_masked() -> None:
+    for text, secret in SHOWN.items():
+        assert secret not in masked(text), text
+        assert masked(masked(text)) == masked(text), text
 
 
 def test_masking_twice_is_masking_once() -> None:

@@ -46,3 +46,12 @@ def test_a_service_of_pods_that_an_operator_makes(kind: str) -> None:
 def test_groups_of_kubernetes_own_are_no_operators() -> None:
     ingress: Object = {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "a"}}
     assert reported({"app.kubernetes.io/name": "mine", "k8s.io/part": "mine"}, ingress)
+
+
+def test_a_release_that_may_make_pods_has_services_of_pods_that_no_template_describes() -> None:
+    role: Any = {"kind": "ClusterRole", "metadata": {"name": "a"}, "rules": [{"resources": ["pods"], "verbs": ["get"]}]}
+    assert reported({"operator": "leader"}, role)
+    role["rules"] += [{"resources": ["pods"], "verbs": ["patch"]}]
+    assert not reported({"operator": "leader"}, role)
+    # all labels are those of its own pods, and a value is not
+    assert reported({"app": "wbe"}, role)

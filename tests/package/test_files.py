@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,11 +18,29 @@ from chartgen.files import whole_folder, write_whole
 def test_a_file_keeps_its_mode_and_a_link_stays_one(tmp_path: Path) -> None:
     file, link = tmp_path / "report.json", tmp_path / "link"
     file.write_text("old")
-    file.chmod(0o640)
+    file.chmod(0o750)
     link.symlink_to(file)
     write_whole(link, "new\n")
     assert (file.read_text(), file.stat().st_mode & 0o777, link.is_symlink()) == ("new\n", 0o640, True)
     assert {path.name for path in tmp_path.iterdir()} == {"report.json", "link"}
+
+
+def test_links_out_of_a_folder_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of an absolute name the link itself; below the working directory, which others may have written, each folder."""
+    folder, home = tmp_path / "folder", tmp_path / "home"
+    for each in (folder / "in", home):
+        each.mkdir(parents=True)
+    (folder / "file").symlink_to(home / "file")
+    (folder / "own").symlink_to(folder / "in")
+    (folder / "out").symlink_to(home)
+    write_whole(folder / "out" / "file", "1")  # a folder that the user named
+    monkeypatch.chdir(folder)
+    write_whole(Path("own/file"), "2")
+    assert ((home / "file").read_text(), (folder / "in" / "file").read_text()) == ("1", "2")
+    for refused in (folder / "file", Path("file"), Path("own/../file"), Path("out/file"), Path("out/new/file")):
+        with pytest.raises(ChartgenError, match=re.escape(str(refused))):
+            write_whole(refused, "3", parents=True)
+    assert [(each.name, each.read_text()) for each in home.iterdir()] == [("file", "1")]
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
@@ -37,11 +56,16 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
     assert [path.read_text() for path in tmp_path.iterdir()] == ["old"]
 
 
-def test_a_device_is_written_as_it_is() -> None:
+def test_a_device_is_written_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(ChartgenError, match="No space left"):
         write_whole(Path("/dev/full"), "x")
     write_whole(Path("/dev/null"), "x")
-    assert not Path("/dev/null").is_file()
+    program = "from pathlib import Path; from chartgen.files import write_whole; write_whole(Path('/dev/stdout'), 'x')"
+    argv = [sys.executable, "-c", program]
+    assert subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True).stdout == "x"
+    with (tmp_path / "file").open("w") as file:
+        subprocess.run(argv, stdout=file, check=True)
+    assert (tmp_path / "file").read_text() == "x"
 
 
 def test_a_folder_that_is_missing(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Hostile input at random: mutations of real charts and logs, of which none may hang, crash, leave its folder or steer.
+"""Hostile input at random: charts, logs and answers of clusters: none may hang, crash, leave its folder or steer.
 
     make fuzz-hostile                               20,000 inputs, seed 1
     make fuzz-hostile FUZZ="--count 500 --seed 7"   fewer, as of seed 7
@@ -35,12 +35,16 @@ from mutators import Files
 
 # Kind of input -> what it goes through, and its share of all.
 KINDS = {
-    "log": ("chartgen metrics, every form of output", 0.375),
-    "lint": ("chartgen lint of a chart, with Helm", 0.2),
+    "log": ("chartgen metrics, every form of output", 0.325),
+    "lint": ("chartgen lint of a chart, with Helm", 0.175),
     "chart": ("lint's readers of a chart's files and schemas, without Helm", 0.15),
     "objects": ("lint's rules for rendered objects, without Helm", 0.125),
     "values": ("chartgen lint, check and convert of a values file, and lint's settings; without Helm", 0.1),
     "library": ("chartgen show, list and build of targets and fragments of --path; without Helm", 0.05),
+    "cluster": (
+        "status, history, logs, metrics, doctor and init of a cluster whose answers a stranger has written",
+        0.075,
+    ),
 }
 _TRACED = 10  # of so many charts that go through Helm one goes through strace, too
 _BATCH = 25

@@ -46,6 +46,7 @@ _READS = ("open", "os.listdir", "os.scandir")
 _WRITES = ("os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.chmod", "os.link", "os.symlink", "os.truncate")
 _BY_FOLDER = ("os.remove", "os.rmdir")  # their last argument is the descriptor of an open folder, or -1
 _SOCKETS = ("socket.connect", "socket.bind", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto", "os.system")
+_LOCAL = ("socket.connect", "socket.bind", "socket.getaddrinfo")
 _NEVER = (*_SOCKETS, "urllib.Request", "pickle.find_class", "os.exec", "os.posix_spawn", "pty.spawn")
 
 
@@ -75,12 +76,14 @@ class Cage:
         writes: The folder for what it writes.
         scratch: The folder for its temporary files.
         programs: Names of programs that it may start; bash only to read a script, with -n.
+        talks: Whether it may connect to servers of this machine.
     """
 
     reads: Path
     writes: Path
     scratch: Path
     programs: tuple[str, ...] = ()
+    talks: bool = False
 
     def allows(self, path: str, *, write: bool) -> bool:
         """Report whether a file, links followed, may be opened."""
@@ -184,7 +187,7 @@ def _watch(writer: int, cage: Cage, event: str, arguments: tuple[Any, ...]) -> N
         if told:
             os.write(writer, json.dumps({"ran": f"{name} {words[1]}"}).encode() + b"\n")
     elif event in _NEVER:
-        path, told = arguments, False
+        path, told = arguments, cage.talks and event in _LOCAL and "127.0.0.1" in str(arguments)
     else:
         return
     if not told:

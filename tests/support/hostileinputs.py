@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import hostileclusters
 from caged import GIGA, ROOT
 from mutators import LOG, ODD, SCHEMA, TEXT, Files, Mutator, moved, mutated, twisted, within
 from ruamel.yaml import YAML
@@ -328,6 +329,10 @@ def _invent_library(made: Input, rng: Random, material: Material) -> None:
     )
 
 
+def _invent_cluster(made: Input, rng: Random, _: Material) -> None:
+    made.argv, made.ways = hostileclusters.invent(made.made, rng)
+
+
 _INVENT: dict[str, Callable[[Input, Random, Material], None]] = {
     "log": _invent_log,
     "lint": _invent_chart,
@@ -335,6 +340,7 @@ _INVENT: dict[str, Callable[[Input, Random, Material], None]] = {
     "objects": _invent_objects,
     "values": _invent_values,
     "library": _invent_library,
+    "cluster": _invent_cluster,
 }
 
 

@@ -131,7 +131,11 @@ class Repository:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.env = {**os.environ, "CHARTGEN_CACHE": str(root / ".cache"), "CHARTGEN_HELM": str(find_helm().executable)}
+        self.env = {
+            **os.environ,
+            "CHARTGEN_CACHE": str(root.with_name(f"{root.name}-cache")),
+            "CHARTGEN_HELM": str(find_helm().executable),
+        }
         if (root / "library").is_dir():
             self.env["CHARTGEN_PATH"] = str(root / "library")
 

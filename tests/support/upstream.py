@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 Items: TypeAlias = dict[str, dict[str, str]]
 
 # what mpirun hands to every rank
-_EXPORTED = re.compile(r"-x (\w+)=(\"[^\"]*\"|\S+)")
+_EXPORTED = re.compile(r"-x\s+(?:- )?(\w+)=(\"[^\"]*\"|\S+)")
 _POD_FIELDS = ("dnsPolicy", "restartPolicy", "schedulerName", "subdomain", "hostname", "terminationGracePeriodSeconds")
 _POD_SWITCHES = ("automountServiceAccountToken", "enableServiceLinks")
 _POD_ACCESS = ("hostNetwork", "hostIPC", "hostPID")

@@ -7,6 +7,8 @@ qwen3_moe, deepseek_v3, gpt_oss: configuration_*.py); version 5 keeps `rope_thet
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,6 +62,18 @@ _OPTIONS = {
     "kv_lora_rank": "model.kv_lora_rank, with model.multi_latent_attention",
     "q_lora_rank": "model.q_lora_rank, with model.multi_latent_attention",
 }
+_RECIPE = "train it by its recipe of Megatron-Bridge (launchers.megatron-bridge.recipe)"
+# The language model of one that also reads pictures or sound, and what the file states beside it.
+_TEXT = ("text_config", "llm_config", "language_config")
+_TOKEN = ("_token_id", "_token_index")
+_SHARED = ("tie_word_embeddings",)
+_SIZES = frozenset(name for names in _KEYS.values() for name in names)
+# transformers v4.57.1, configuration_utils.py, ALLOWED_LAYER_TYPES
+_ATTENTION = frozenset(("full_attention", "sliding_attention", "chunked_attention"))
+# State spaces and linear attention (nemotron_h, jamba, bamba, falcon_h1, zamba2, qwen3_next), and blocks of a search.
+_HYBRID = re.compile(
+    r"(?:mamba|ssm|linear_num|linear_conv)_|(?:block_configs|hybrid_override_pattern|layers_block_type|attn_layer_period)$"
+)
 # Longer values are left out of messages.
 _SHORT = 40
 
@@ -79,8 +93,13 @@ def describe(path: Path, name: str) -> Described:
         ChartgenError: The file is not a map, or lacks a size that every model has.
     """
     # Some files are indented with tabs, which only JSON permits; no text contains one.
-    document = load(read_text(path).replace("\t", " "), path)
-    given = require_map(document, path.name)
+    whole = load(read_text(path).replace("\t", " "), path)
+    around = require_map(whole, path.name)
+    inner = tuple([key for key in _TEXT if isinstance(around.get(key), dict)][:1])
+    document = whole.part(inner)
+    given = {**{key: around[key] for key in _SHARED if key in around}, **require_map(document, path.name)}
+    if mixed := [document.problem(message, (key,), _RECIPE) for key, message in _mixed(given)]:
+        raise ChartgenError(mixed)
     sizes = {key: value for key in _KEYS if (value := _first(given, key)[1]) is not None}
     problems = [
         document.problem(f"{key!r} is missing or not a whole number above 0", hint=f"add {' or '.join(_KEYS[key])}")
@@ -96,7 +115,23 @@ def describe(path: Path, name: str) -> Described:
         model["initStandardDeviation"] = _number(given["initializer_range"])
     if isinstance(given.get("tie_word_embeddings"), bool):
         model["tiedEmbeddings"] = given["tie_word_embeddings"]
-    return Described(model, _left(document, given, sizes, str(model["family"])))
+    left = _left(document, given, sizes, str(model["family"]))
+    others = [key for key in around if inner and key not in {*inner, *given, *_IDLE} and not key.endswith(_TOKEN)]
+    left += [whole.problem(f"{_shown(key, around[key])} has no portable key", (key,)) for key in others if around[key]]
+    return Described(model, left)
+
+
+def _mixed(given: dict[str, Plain]) -> Iterator[tuple[str, str]]:
+    """Yield each setting that makes the layers of a model differ in kind or size, and why."""
+    for key, value in given.items():
+        kinds = {*value} - _ATTENTION if key == "layer_types" and isinstance(value, list) else value
+        if key in _SIZES and isinstance(value, list):
+            yield key, f"{key} has a size for each layer, and a portable model has one for all"
+        elif kinds and (_HYBRID.match(key) or key == "layer_types"):
+            yield (
+                key,
+                f"{key}: not every layer is attention and a feed-forward block of one size, as in portable families",
+            )
 
 
 def _first(given: dict[str, Plain], key: str) -> tuple[str, int | None]:
@@ -126,15 +161,25 @@ def _family(given: dict[str, Plain], sizes: dict[str, int]) -> str:
     return known or ("mixtral" if "experts" in sizes else "llama" if _first(given, "rotaryBase")[0] else "gpt")
 
 
+def _has_dense(given: dict[str, Plain]) -> bool:
+    """Report whether a model of experts may have layers without any."""
+    every = given.get("decoder_sparse_step") == 1 and not given.get("mlp_only_layers")
+    return not every and given.get("first_k_dense_replace") != 0
+
+
 def _left(document: Document, given: dict[str, Plain], sizes: dict[str, int], family: str) -> list[Problem]:
     """Return one problem for each setting that the model block does not state."""
     taken = {_first(given, key)[0] for key in _KEYS}
     kind = str(given.get("model_type"))
     found = []
     if kind not in _FAMILIES:
-        hint = "train it by its recipe of Megatron-Bridge (launchers.megatron-bridge.recipe), or check every layer"
+        hint = f"{_RECIPE}, or check every layer"
         message = f"model_type {kind} is not a portable family; {family} is the nearest, and its layers may differ"
         found.append(document.problem(message, ("model_type",) if "model_type" in given else (), hint))
+    if "intermediate_size" not in taken and "moe_intermediate_size" in taken and _has_dense(given):
+        shown = _shown("intermediate_size", given.get("intermediate_size"))
+        message = f"{shown}, of layers without experts, has no portable key"
+        found.append(document.problem(message, ("intermediate_size",), _RECIPE))
     for key, value in given.items():
         if key not in taken and key not in _IDLE and not _is_usual(key, value, sizes):
             option = _OPTIONS.get(key)

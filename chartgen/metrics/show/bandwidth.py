@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chartgen.errors import MissingToolError, Problem
 from chartgen.metrics.read.readers.nccl import Bandwidth
 from chartgen.metrics.show.panels import BLUE, GREEN, ORANGE, RED
-from chartgen.metrics.show.plot import check_kind, style
+from chartgen.metrics.show.plot import check_kind, save, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +79,7 @@ def plot_bandwidths(rows: Sequence[Bandwidth], path: Path, title: str, theme: st
         _draw(figure.subplots(), rows, dark=theme == "dark")
         told = [" ".join(line.split()) for line in bandwidth_lines(rows)[:4]]
         figure.suptitle("\n".join([title, *told]), x=0.01, ha="left", fontsize=11)
-        figure.savefig(path, dpi=130)
+        save(figure, path)
 
 
 def _draw(axes: Axes, rows: Sequence[Bandwidth], *, dark: bool) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import MissingToolError, Problem, UsageError
+from chartgen.files import write_whole
 from chartgen.metrics.report_data import Readout
 from chartgen.metrics.show.courses import Course
 from chartgen.metrics.show.panels import Marks, Panel, axis_title, legend, marks, panels
@@ -65,7 +67,14 @@ def plot(found: Readout, path: Path, theme: str = "light") -> None:
         axes[-1].xaxis.set_major_formatter("{x:,.0f}")
         figure.suptitle(_title(found), x=0.01, ha="left", fontsize=11)
         _explain(figure, legend(happened), _GROUNDS[theme][1])
-        figure.savefig(path, dpi=130)
+        save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a picture, in one step."""
+    drawn = BytesIO()
+    figure.savefig(drawn, dpi=130, format=path.suffix.removeprefix("."))
+    write_whole(path, drawn.getvalue())
 
 
 def check_kind(path: Path) -> None:

@@ -12,6 +12,7 @@ from chartgen.helm.values import Values
 from chartgen.kube import NODE, QUEUE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.kube.pods import Pods, pods_of
 from chartgen.kube.run_kinds import run_kind
+from chartgen.kube.scheduling import offers, untolerated, why_unusable
 from chartgen.kube.workloads import find_runs, outcome
 from chartgen.releases.history import Record, read_records
 
@@ -85,10 +86,10 @@ class PreflightContext:
         """Return the Kueue queue of the run; empty = none."""
         return str((self.run or {"metadata": {}})["metadata"].get("labels", {}).get(QUEUE_LABEL, ""))
 
-    @property
+    @cached_property
     def nodes(self) -> list[Object]:
-        """Return all machines."""
-        return self.find(NODE)
+        """Return all machines that can be read."""
+        return [node for node, _ in self.cluster.judged(self.find(NODE), _facts)]
 
     @cached_property
     def records(self) -> list[Record]:
@@ -113,6 +114,11 @@ class PreflightContext:
             if error.denied:
                 raise
             return error
+
+
+def _facts(node: Object) -> object:
+    """Return everything that checks ask of a machine: one without the form of its kind is left out here."""
+    return offers(node), why_unusable(node), untolerated(node, ())
 
 
 def read_if_allowed(read: Callable[[], T]) -> T | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
+from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError, Object
@@ -115,7 +116,8 @@ def _examine(checks: tuple[Check, ...], context: PreflightContext) -> list[Diagn
 
 
 def _run(check: Check, context: PreflightContext) -> Iterator[Diagnosis]:
-    """Run a check; report a missing read permission instead of raising it."""
+    """Run a check; report what it may not or cannot read instead of raising it."""
+    context.cluster.unreadable.clear()
     try:
         yield from check(context)
     except ClusterError as error:
@@ -123,6 +125,13 @@ def _run(check: Check, context: PreflightContext) -> Iterator[Diagnosis]:
             raise
         fix = f"{error.denied.fix}; or run chartgen doctor as an account that may"
         yield warned(f"not checked: {error.denied.missing.message}", fix)
+    except ChartgenError:
+        raise
+    # an object of the cluster that someone has written must not end the other checks; this one is reported
+    except Exception as error:  # noqa: BLE001
+        text = f"not checked: an object of the cluster has another form than its kind ({type(error).__name__})"
+        yield warned(text, "inspect the objects that this check reads with `kubectl get -o yaml`")
+    yield from (warned(f"not checked: {each.message}", each.hint) for each in context.cluster.gaps)
 
 
 def _id(check: Check) -> str:

@@ -95,10 +95,11 @@ def machines_free(context: PreflightContext) -> Iterator[Diagnosis]:
         return
     used: dict[str, Quantities] = {node["metadata"]["name"]: {} for fleet in fleets for node in fleet.tolerated}
     # as a stream: the pods of a large cluster fill hundreds of megabytes
-    for pod in context.cluster.each(POD, fields="status.phase!=Succeeded,status.phase!=Failed"):
-        place = pod["spec"].get("nodeName")
-        if place in used and not _is_own(context, pod):
-            used[place] = add([used[place], Pods("", "", 1, pod["metadata"], pod["spec"]).requests])
+    pods = context.cluster.each(POD, fields="status.phase!=Succeeded,status.phase!=Failed")
+    others = (pod for pod in pods if pod["spec"].get("nodeName") and not _is_own(context, pod))
+    for _, (place, requests) in context.cluster.judged(others, _taken):
+        if place in used:
+            used[place] = add([used[place], requests])
     for fleet in fleets:
         free = sum(room(_free(node, used), fleet.pods.requests) for node in fleet.tolerated)
         if free < fleet.pods.count:
@@ -182,6 +183,10 @@ def _shortage(node: Object, pods: Pods) -> str:
 def _free(node: Object, used: dict[str, Quantities]) -> Quantities:
     taken = used[node["metadata"]["name"]]
     return {name: amount - taken.get(name, Fraction(0)) for name, amount in offers(node).items()}
+
+
+def _taken(pod: Object) -> tuple[str, Quantities]:
+    return str(pod["spec"]["nodeName"]), Pods("", "", 1, pod["metadata"], pod["spec"]).requests
 
 
 def _is_own(context: PreflightContext, pod: Object) -> bool:

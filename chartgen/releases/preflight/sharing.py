@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.errors import ChartgenError
-from chartgen.kube import Object
+from chartgen.kube import ClusterError, Object
 from chartgen.kube.workloads import find_workers
-from chartgen.releases.history import Record, find_deployed, read_record
-from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
+from chartgen.releases.history import Record, each_deployed, read_record
+from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.result import Diagnosis, warned
 
 # Volumes that belong to a single pod (kubernetes, api/core/v1/types.go).
@@ -22,27 +21,29 @@ def outputs_of_others(context: PreflightContext) -> Iterator[Diagnosis]:
     if own is None:
         return
     # a claim belongs to a namespace, other storage is cluster-wide
-    found = None if "persistentVolumeClaim" in own[1] else read_if_allowed(lambda: find_deployed(context.cluster, ""))
-    if found is None:
-        found = find_deployed(context.cluster, context.namespace)
-        if "persistentVolumeClaim" not in own[1]:
-            text = f"not checked whether releases of other namespaces save to {own[0]}: no permission to list secrets"
-            yield warned(text, "run chartgen doctor as an account that may list them in all namespaces")
-    for kept in found:
-        yield from _compared(context, own, kept)
-
-
-def _compared(context: PreflightContext, own: tuple[str, Object], kept: Object) -> Iterator[Diagnosis]:
+    everywhere = "persistentVolumeClaim" not in own[1]
     try:
-        record = read_record(kept)
-    except ChartgenError:
-        metadata = kept["metadata"]
-        text = f"not checked whether another release saves to {own[0]}: {metadata['name']} is not a record of Helm"
-        yield warned(text, f"kubectl --namespace {metadata['namespace']} describe secret {metadata['name']}")
-        return
-    if not _is_own(context, record) and _outputs(record.objects, record.namespace) == own:
-        text = f"release {record.name} of namespace {record.namespace} saves to {own[0]} of the same storage"
-        yield warned(text, "set another run.name, unless this release is to continue that one's training")
+        yield from _compared(context, own, "" if everywhere else context.namespace)
+    except ClusterError as error:
+        if error.denied is None or not everywhere:
+            raise
+        text = f"not checked whether releases of other namespaces save to {own[0]}: no permission to list secrets"
+        yield warned(text, "run chartgen doctor as an account that may list them in all namespaces")
+        yield from _compared(context, own, context.namespace)
+
+
+def _compared(context: PreflightContext, own: tuple[str, Object], namespace: str) -> Iterator[Diagnosis]:
+    kept = each_deployed(context.cluster, namespace)
+    for _, (release, other) in context.cluster.judged(kept, lambda item: _outputs_of(context, read_record(item))):
+        if other == own:
+            text = f"{release} saves to {own[0]} of the same storage"
+            yield warned(text, "set another run.name, unless this release is to continue that one's training")
+
+
+def _outputs_of(context: PreflightContext, record: Record) -> tuple[str, tuple[str, Object] | None]:
+    """Return a release, and where it saves; None for this one."""
+    other = None if _is_own(context, record) else _outputs(record.run_objects, record.namespace)
+    return f"release {record.name} of namespace {record.namespace}", other
 
 
 def _is_own(context: PreflightContext, record: Record) -> bool:

@@ -113,13 +113,17 @@ def _machines(cluster: Cluster, pods: set[str], namespace: str) -> dict[str, str
 
 def _read(cluster: Cluster, namespace: str, fields: str) -> Iterator[Event]:
     with cluster.optional():
-        for item in cluster.each(EVENT, namespace=namespace, fields=fields):
-            about = item["involvedObject"]
-            written = item.get("lastTimestamp") or item.get("eventTime") or item["metadata"]["creationTimestamp"]
-            yield Event(
-                (about.get("kind", ""), about.get("name", "")),
-                str(item.get("reason")),
-                refusal(str(item.get("message")).strip()),
-                read_time(written),
-                item.get("reportingComponent", ""),
-            )
+        for _, event in cluster.judged(cluster.each(EVENT, namespace=namespace, fields=fields), _event):
+            yield event
+
+
+def _event(item: Object) -> Event:
+    about = item["involvedObject"]
+    written = item.get("lastTimestamp") or item.get("eventTime") or item["metadata"]["creationTimestamp"]
+    return Event(
+        (str(about.get("kind", "")), str(about.get("name", ""))),
+        str(item.get("reason")),
+        refusal(str(item.get("message")).strip()),
+        read_time(written),
+        str(item.get("reportingComponent", "")),
+    )

@@ -161,8 +161,8 @@ class Follower:
     def _run_has_ended(self) -> bool:
         runs = find_runs(self._cluster, self._release, self._namespace, needed=lambda _: False)
         if not runs:
-            for each in self._cluster.unread:  # its run may be of such a kind
-                self._progress(f"whether the run has ended is unknown: {each.missing}")
+            for each in self._cluster.gaps:  # its run may be of such a kind
+                self._progress(f"whether the run has ended is unknown: {each}")
         return all(map(outcome, runs))
 
     def _read(self, options: dict[str, str | int]) -> Iterator[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from chartgen.kube import POD, Cluster, Object, Streams
 from chartgen.kube.workloads import each_pod, gpus, program_of
 from chartgen.releases.history import read_time
-from chartgen.releases.status.pods import is_started, why_unplaced
+from chartgen.releases.status.pods import is_started, rendezvous, why_unplaced
 
 # Labels and annotations with a pod's number: Job and JobSet, the operators of Kubeflow, Volcano.
 _INDEX_LABELS = (
@@ -96,8 +97,9 @@ class Member:
 
 def each_member(cluster: Cluster, release: str, namespace: str) -> Iterator[tuple[Member, Object]]:
     """Yield the pods of a release's runs that are not being deleted, each with its object."""
-    for pod in each_pod(cluster, release, namespace):
-        yield member(pod), pod
+    pods = each_pod(cluster, release, namespace)
+    for pod, (found, _) in cluster.judged(pods, lambda pod: (member(pod), rendezvous(pod))):
+        yield found, pod
 
 
 def member(pod: Object) -> Member:
@@ -154,7 +156,7 @@ def last_lines(cluster: Cluster, member: Member, namespace: str, count: int) -> 
         ClusterError: The pod or its machine is gone, or its container has not started.
         MissingToolError: The connection is lost.
     """
-    return [*pod_log(cluster, member, namespace, tailLines=count)]
+    return [*islice(pod_log(cluster, member, namespace, tailLines=count), count)]
 
 
 def since_option(since: int) -> dict[str, str | int]:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from chartgen.errors import Problem
+from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import Cluster, ClusterError
-from chartgen.releases.history import find_latest, read_record
+from chartgen.releases.history import find_latest, read_record, storage_kind
 from chartgen.releases.status.readout import Readout, read
 from chartgen.releases.status.text import since
 from chartgen.visible import one_line
@@ -31,11 +31,17 @@ def read_all(cluster: Cluster, namespace: str = "", *, refused: Callable[[Proble
 
     Raises:
         ClusterError: The cluster denies access to Helm's records.
-        ChartgenError: An object in Helm's store is not a record of Helm.
     """
-    records = map(read_record, find_latest(cluster, namespace))
-    for record in sorted(records, key=lambda record: (record.namespace, record.name)):
-        if record.target and not record.setup:
+    for latest in find_latest(cluster, namespace):
+        metadata = latest["metadata"]
+        item = cluster.get(storage_kind(), metadata["name"], metadata["namespace"])
+        try:
+            record = read_record(item) if item else None
+        except ChartgenError as error:
+            for problem in error.problems:
+                refused(problem)
+            continue
+        if record and record.target and not record.setup:
             try:
                 yield read(cluster, record.name, record.namespace)
             except ClusterError as error:

@@ -55,8 +55,8 @@ class Readout:
         progress: Step and speed, when the log shows them.
         causes: Reasons for the wait, and anomalies.
         failure: The failure, or the cause of a restart.
-        unread: What the user may not read and is therefore unknown: kinds of runs that the release does not contain,
-            events, or the queue.
+        unread: What is unknown because the user may not read it (kinds of runs that the release does not contain,
+            events, or the queue), or because it cannot be read: objects with content of another form.
     """
 
     release: str
@@ -148,8 +148,9 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
         MissingToolError: The cluster does not answer.
     """
     cluster.unread.clear()
+    cluster.unreadable.clear()
     readout = _read(cluster, release, namespace or cluster.namespace)
-    return replace(readout, unread=tuple(permission.missing for permission in cluster.unread))
+    return replace(readout, unread=tuple(cluster.gaps))
 
 
 def _read(cluster: Cluster, release: str, namespace: str) -> Readout:
@@ -196,7 +197,7 @@ def _read(cluster: Cluster, release: str, namespace: str) -> Readout:
 
 def _contains(record: Record | None, kind: Kind) -> bool:
     """Report whether a revision contains a run of a kind."""
-    own = map(run_kind, record.objects if record else ())
+    own = map(run_kind, record.run_objects if record else ())
     return any(each.kind == kind for each in own if each)
 
 

@@ -44,7 +44,7 @@ def read_release(
     if not records:
         problem = f"neither a file nor a release {release} in namespace {namespace}"
         raise ChartgenError(Problem(problem, hint="name a log, or another namespace with -n"))
-    facts = facts_of_release(restore_chart(records[-1]), Values(records[-1].values))
+    facts = _facts_of(records[-1])
     members = [source.member for source in find_sources(cluster, release, namespace)]
     streams = ((each.name, _text(cluster, each, namespace, progress)) for each in members)
     return read_streams(streams, patterns_of(records[-1].values)), facts
@@ -93,6 +93,22 @@ def _facts(record: Record | None) -> Facts:
     if record is None or not record.target:
         return Facts()
     try:
-        return agree([(record.name, facts_of_release(restore_chart(record), Values(record.values)))])
+        return agree([(record.name, _facts_of(record))])
     except ChartgenError:
         return Facts()  # this chartgen no longer knows these values: use the log alone
+
+
+def _facts_of(record: Record) -> Mapping[str, Any]:
+    """Return the facts in the values of a revision.
+
+    Raises:
+        ChartgenError: Its values are not those of its chart.
+    """
+    try:
+        return facts_of_release(restore_chart(record), Values(record.values))
+    except ChartgenError:
+        raise
+    # chart and schema are the record's own: anybody may have written a chart that only bears a target's name
+    except Exception as error:  # noqa: BLE001
+        text = f"the values of release {record.name} are not those of its target ({type(error).__name__})"
+        raise ChartgenError(text) from None

@@ -20,6 +20,7 @@ import re
 import socket
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -149,21 +150,28 @@ class Server:
     """
 
     def __init__(self, steps: Steps) -> None:
-        self._steps, self._readers = steps, 0
+        self._steps = steps
+        self._readers: dict[asyncio.StreamWriter, str] = {}  # with their addresses, the oldest first
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one request and close the connection."""
-        if self._readers == MOST_READERS:
-            writer.transport.abort()
-            return
-        self._readers += 1
+        self._make_room()
+        self._readers[writer] = (writer.get_extra_info("peername") or "?")[0]
         try:
             await asyncio.wait_for(self._answer(reader, writer), SECONDS)
             writer.close()
         except (OSError, EOFError, asyncio.TimeoutError, asyncio.LimitOverrunError):
             writer.transport.abort()  # of a reader that is slow, sends too much or has gone
         finally:
-            self._readers -= 1
+            self._readers.pop(writer, None)
+
+    def _make_room(self) -> None:
+        """Drop the oldest reader of the address with the most: one that opens many does not keep the others out."""
+        if len(self._readers) >= MOST_READERS:
+            ((address, _),) = Counter(self._readers.values()).most_common(1)
+            oldest = next(writer for writer, each in self._readers.items() if each == address)
+            del self._readers[oldest]
+            oldest.transport.abort()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         request = await reader.readuntil(b"\r\n\r\n")

@@ -115,6 +115,10 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- if include "coreweave.gpu" . }}
 {{- /* instance-type */}}
 node.kubernetes.io/instance-type: {{ .Values.machineType }}
+{{- /* coreweave-nodes */}}
+{{- if include "coreweave.infiniband" . }}
+backend.coreweave.cloud/flavor: infiniband
+{{- end }}
 {{- end }}
 {{- end }}
 {{- define "coreweave.slot.affinity" -}}

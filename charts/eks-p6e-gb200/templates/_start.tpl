@@ -27,7 +27,7 @@ if [[ -z $plugin ]]; then
   exit 1
 fi
 export LD_LIBRARY_PATH="$plugin:/opt/amazon/efa/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-# NVIDIA's images preset another plugin from 26.06 on. A name is found by every NCCL; a path only by 2.21 and newer, as
+# NVIDIA's images preset another plugin from NeMo 26.08 on. A name is found by every NCCL; a path only by 2.21 and newer, as
 # all images have that preset one.
 if [[ " ${release_variables[*]} " != *" NCCL_NET_PLUGIN "* ]]; then
   if [[ -e $plugin/libnccl-net-ofi.so ]]; then
@@ -70,6 +70,7 @@ exec {{ include "eks-p6e-gb200.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "eks-p6e-gb200.rankProgram" }}
+
 {{- if eq .Values.launcher "nemo-1" }}
 {{- with include "eks-p6e-gb200.launcher.nemo-1.beforeRank" . | trim }}
 {{ . }}

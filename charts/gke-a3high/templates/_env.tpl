@@ -115,7 +115,7 @@
   value: {{ $value | quote }}
 {{- end }}
 {{- /* gpudirect-tcpx */}}
-# NVIDIA's images preset another plugin from 26.06 on. A name is found by every NCCL: before 2.21 none takes a path.
+# NVIDIA's images preset another plugin from NeMo 26.08 on. A name is found by every NCCL: before 2.21 none takes a path.
 - name: NCCL_NET_PLUGIN
   value: tcpx
 - name: NCCL_PROTO

@@ -118,7 +118,7 @@
 # The profile of the plugin ends the start when it is not set; all else of the plugin lies there too.
 - name: NCCL_LIB_DIR
   value: /usr/local/nccl-plugin/lib64
-# NVIDIA's images preset another plugin from 26.06 on.
+# NVIDIA's images preset another plugin from NeMo 26.08 on.
 - name: NCCL_NET_PLUGIN
   value: /usr/local/nccl-plugin/lib64/libnccl-net.so
 # NCCL_PROTO is the plugin's own to set, in its profile: it differs from version to version.

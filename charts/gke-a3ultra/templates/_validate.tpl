@@ -190,6 +190,7 @@
 {{- end }}
 {{- if eq $fact.launcher.task "train" "test" }}
 {{- if and (eq $v.network.mode "annotation") (ne (int64 (len (default list $v.network.subnetworks))) (include "gke-a3ultra.wholeNumber" $fact.machine.fabric.adapters | int64)) }}{{ $problems = append $problems (printf "network.subnetworks: %d networks for the %d RDMA adapters of %s; list %d networks, or use network.mode claims" (int64 (len (default list $v.network.subnetworks))) (include "gke-a3ultra.wholeNumber" $fact.machine.fabric.adapters | int64) $fact.machine.name (include "gke-a3ultra.wholeNumber" $fact.machine.fabric.adapters | int64)) }}{{ end }}
+{{- if and (hasKey $fact.machine.fabric "gib") (hasPrefix "nvcr.io/nvidia/" $fact.launcher.image) }}{{ $problems = append $problems (printf "launchers.%s.image: %s does not contain gIB, which %s needs; use an image that installs the packages doca-ofed-userspace and nccl-gib-plugins on top of it" $v.launcher $fact.launcher.image $fact.machine.name) }}{{ end }}
 {{- if and (and (eq $v.network.mode "claims") $v.network.deviceCount) (gt (int64 $v.network.deviceCount) (include "gke-a3ultra.wholeNumber" $fact.machine.fabric.adapters | int64)) }}{{ $problems = append $problems (printf "network.deviceCount: %v is more than the %d RDMA adapters of %s; use %d, or null for all" (ternary "null" (int64 $v.network.deviceCount) (kindIs "invalid" $v.network.deviceCount)) (include "gke-a3ultra.wholeNumber" $fact.machine.fabric.adapters | int64) $fact.machine.name (include "gke-a3ultra.wholeNumber" $fact.machine.fabric.adapters | int64)) }}{{ end }}
 {{- if and (and (eq $v.network.mode "claims") (not $v.network.deviceCount)) (le (include "gke-a3ultra.wholeNumber" $fact.machine.fabric.adapters | int64) 0) }}{{ $problems = append $problems (printf "machineType: the target has no number in fabric.adapters of %s, the RDMA adapters that each pod claims; write it into the row of the machine type: fabric: {adapters: N}" $fact.machine.name) }}{{ end }}
 {{- end }}
@@ -224,5 +225,21 @@
 {{- end }}
 
 
+{{- include "gke-a3ultra.machinesFolders" (list . $check) }}
 {{- with concat $problems $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
+{{- end }}
+
+{{/* Refuses volumes of the machine's own system, as `chartgen check` does. Takes (list root check). */}}
+{{- define "gke-a3ultra.machinesFolders" -}}
+{{- $check := index . 1 }}
+{{- $writable := list }}
+{{- range (index . 0).Values.extraVolumeMounts }}{{ if ne (toString .readOnly) "true" }}{{ $writable = append $writable .name }}{{ end }}{{ end }}
+{{- range $index, $volume := (index . 0).Values.extraVolumes }}
+{{- $host := kindIs "map" $volume.hostPath | ternary $volume.hostPath dict }}
+{{- $path := toString $host.path }}
+{{- $kept := and (regexMatch `^(/opt/.+|/etc/crusoe/nccl_topo)$` $path) (or (has $volume.name $writable) (not (has $host.type (list "File" "Directory")))) }}
+{{- if and $host.path (or $kept (not (regexMatch `^(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+$` $path)) (hasSuffix ".sock" $path) (and (regexMatch `^(/(bin|boot|dev|etc|home|lib|lib32|lib64|libx32|opt|proc|root|run|sbin|sys|usr|var)(/.*)?|/mnt|/mnt/stateful_partition(/.*)?)$` $path) (not (regexMatch `^(/dev/(aperture_devices|dmabuf_import_helper|dri|gdrdrv|hugepages|infiniband|kfd|nvidia[a-z0-9-]*|shm)(/.+)?|/home/kubernetes/bin/(gib|nvidia)(/.+)?|/proc/sys|/sys|/opt/.+|/etc/crusoe/nccl_topo|/mnt/stateful_partition/kube-ephemeral-ssd(/.*)?)$` $path)))) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "extraVolumes[%d].hostPath: %s belongs to the machine's own system%s" $index $path ($kept | ternary ", and pods may only read it" ""))) }}
+{{- end }}
+{{- end }}
 {{- end }}

@@ -13,8 +13,9 @@ mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- end }}
 {{- end }}
 {{- if include "gke-a4.gpu" . }}
-# gIB: its libraries must be found before those of the image. Google changes its settings from version to version.
-export LD_LIBRARY_PATH="/usr/local/gib/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+# gIB: its libraries must be found before those of the image, and the image's CUDA driver library before the machine's: NVIDIA's
+# images have it in this folder where it is newer. Google changes gIB's settings from version to version.
+export LD_LIBRARY_PATH="/usr/local/cuda/compat/lib:/usr/local/gib/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 {{- if include "gke-a4.gibInImage" . }}
 if [[ ! -d /usr/local/gib/lib64 ]]; then
   echo 'chartgen: no /usr/local/gib/lib64; on this machine type the image contains gIB (nccl-gib-plugins) and DOCA-OFED' >&2
@@ -58,6 +59,14 @@ exec {{ include "gke-a4.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "gke-a4.rankProgram" }}
+{{- if include "gke-a4.gpu" . }}
+# Half of the machine's GPUs are at each of its two NUMA nodes. Memory comes from the node of the CPUs by default: numactl, which
+# Google's privileged recipes use, needs SYS_NICE under the runtime's seccomp profile.
+node=/sys/devices/system/node/node$((LOCAL_RANK / {{ div (include "gke-a4.machine" . | fromJson).gpus 2 }}))
+if ! { taskset -cp "$(cat "$node/cpulist")" "$$"; } &>/dev/null && mkdir "${CHARTGEN_PROCESSES:-/run/chartgen/ranks}.unbound" 2>/dev/null; then
+  echo "chartgen: the processes are not bound to NUMA nodes: no $node/cpulist that taskset can use" >&2
+fi
+{{- end }}
 {{- if eq .Values.launcher "nemo-1" }}
 {{- with include "gke-a4.launcher.nemo-1.beforeRank" . | trim }}
 {{ . }}

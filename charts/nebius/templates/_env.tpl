@@ -95,7 +95,7 @@
 {{- /* infiniband */}}
 - name: NCCL_SOCKET_IFNAME
   value: eth0
-# NCCL's own InfiniBand, whatever plugin an image presets, as NVIDIA's do from 26.06 on.
+# NCCL's own InfiniBand, whatever plugin an image presets, as NVIDIA's do from NeMo 26.08 on.
 - name: NCCL_NET_PLUGIN
   value: none
 - name: NCCL_DEBUG

@@ -53,6 +53,7 @@ exec {{ include "nebius.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "nebius.rankProgram" }}
+
 {{- if eq .Values.launcher "nemo-1" }}
 {{- with include "nebius.launcher.nemo-1.beforeRank" . | trim }}
 {{ . }}

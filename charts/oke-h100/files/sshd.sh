@@ -14,7 +14,8 @@ if ! server=$(command -v sshd); then
   echo 'chartgen: this image has no sshd, through which mpirun starts processes; use one with openssh-server' >&2
   exit 1
 fi
-ssh-keygen -q -t ed25519 -N '' -f /run/chartgen/host-key </dev/null
+# The run's own key, which the controller puts into each of its pods: by it the master knows its machines.
+install -m 600 /root/.ssh/id_rsa /run/chartgen/host-key
 # Not as the image configures it: only root gets in, and only with the key that was made for this run.
 "$server" -D -e -f /dev/null -h /run/chartgen/host-key -p SSH_PORT \
   -o LogLevel=ERROR -o PidFile=none -o StrictModes=no -o PasswordAuthentication=no -o KbdInteractiveAuthentication=no &

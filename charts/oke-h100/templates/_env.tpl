@@ -99,7 +99,7 @@
   value: {{ .Values.network.interface | quote }}
 {{- $fabric := include "oke-h100.roceFabric" . | fromYaml }}
 {{- $settings := include "oke-h100.roceSettings" . | fromYaml }}
-# In /etc/nccl.conf too, where a variable of the image would win: NVIDIA's preset another plugin from 26.06 on.
+# In /etc/nccl.conf too, where a variable of the image would win: NVIDIA's preset another plugin from NeMo 26.08 on.
 - name: NCCL_NET_PLUGIN
   value: {{ (get $settings.nccl $fabric.settings).NCCL_NET_PLUGIN | default "none" }}
 {{- range $name, $value := get $settings.env $fabric.settings }}

@@ -1,5 +1,6 @@
-# gIB: its libraries must be found before those of the image. Google changes its settings from version to version.
-export LD_LIBRARY_PATH="/usr/local/gib/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+# gIB: its libraries must be found before those of the image, and the image's CUDA driver library before the machine's: NVIDIA's
+# images have it in this folder where it is newer. Google changes gIB's settings from version to version.
+export LD_LIBRARY_PATH="/usr/local/cuda/compat/lib:/usr/local/gib/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 {{- if include "<%= chart %>.gibInImage" . }}
 if [[ ! -d /usr/local/gib/lib64 ]]; then
   echo 'chartgen: no /usr/local/gib/lib64; on this machine type the image contains gIB (nccl-gib-plugins) and DOCA-OFED' >&2

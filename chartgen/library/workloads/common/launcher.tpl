@@ -1,5 +1,5 @@
 {{/* <%= launcher.name %>: <%= launcher.description %> */}}
-<% for file, name in launcher.definitions.items() %>
+<% for file, name in definitions(launcher).items() %>
 {{- define "<%= chart %>.launcher.<%= launcher.name %>.<%= name %>" }}
 <%= part(launcher, file) %>
 {{- end }}

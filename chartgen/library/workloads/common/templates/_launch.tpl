@@ -10,7 +10,7 @@
 {{- end }}
 
 meet "$MASTER_PORT"
-<% for launcher in target.launchers if "launch.sh" in launcher.parts %>
+<% for launcher in target.launchers if "launch.sh" in parts(launcher) %>
 {{- if eq .Values.launcher "<%= launcher.name %>" }}
 {{- with <%= reading(launcher, "launch.sh") %> | trim }}
 {{ . }}

@@ -13,7 +13,7 @@ mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- end }}
 {{- end }}
 <%= slot("beforeLaunch.sh", 0) %>
-<% for launcher in target.launchers if "beforeLaunch.sh" in launcher.parts and launcher.processes != "ray" %>
+<% for launcher in target.launchers if "beforeLaunch.sh" in parts(launcher) and launcher.processes != "ray" %>
 {{- if eq .Values.launcher "<%= launcher.name %>" }}
 {{- with <%= reading(launcher, "beforeLaunch.sh") %> | trim }}
 {{ . }}
@@ -40,7 +40,8 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 <% if kind.starts == "gpu" %>
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "<%= chart %>.rankProgram" }}
-<% for launcher in target.launchers if "beforeRank.sh" in launcher.parts %>
+<%= slot("beforeRank.sh", 0) %>
+<% for launcher in target.launchers if "beforeRank.sh" in parts(launcher) %>
 {{- if eq .Values.launcher "<%= launcher.name %>" }}
 {{- with <%= reading(launcher, "beforeRank.sh") %> | trim }}
 {{ . }}

@@ -10,12 +10,28 @@
 {{- $launcher := include "<%= chart %>.launcher" . | fromJson }}
 {{- $machine := include "<%= chart %>.machine" . | fromJson }}
 {{- $gpus := include "<%= chart %>.gpusPerNode" . | int64 }}
-<% for launcher in target.launchers if "validate.tpl" in launcher.parts %>
+<% for launcher in target.launchers if "validate.tpl" in parts(launcher) %>
 {{- if eq .Values.launcher "<%= launcher.name %>" }}
 <%= part(launcher, "validate.tpl") %>
 {{- end }}
 <% endfor %>
 <%= workload_validate() %>
 <%= slot("validate.tpl", 0) %>
+{{- include "<%= chart %>.machinesFolders" (list . $check) }}
 {{- with concat $problems $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
+{{- end }}
+
+{{/* Refuses volumes of the machine's own system, as `chartgen check` does. Takes (list root check). */}}
+{{- define "<%= chart %>.machinesFolders" -}}
+{{- $check := index . 1 }}
+{{- $writable := list }}
+{{- range (index . 0).Values.extraVolumeMounts }}{{ if ne (toString .readOnly) "true" }}{{ $writable = append $writable .name }}{{ end }}{{ end }}
+{{- range $index, $volume := (index . 0).Values.extraVolumes }}
+{{- $host := kindIs "map" $volume.hostPath | ternary $volume.hostPath dict }}
+{{- $path := toString $host.path }}
+{{- $kept := and (regexMatch `<%= folders.readable %>` $path) (or (has $volume.name $writable) (not (has $host.type (list "File" "Directory")))) }}
+{{- if and $host.path (or $kept (not (regexMatch `<%= folders.plain %>` $path)) (hasSuffix ".sock" $path) (and (regexMatch `<%= folders.system %>` $path) (not (regexMatch `<%= folders.open %>` $path)))) }}
+{{- $_ := set $check "problems" (append $check.problems (printf "extraVolumes[%d].hostPath: %s belongs to the machine's own system%s" $index $path ($kept | ternary ", and pods may only read it" ""))) }}
+{{- end }}
+{{- end }}
 {{- end }}

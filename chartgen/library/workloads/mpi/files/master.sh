@@ -4,11 +4,13 @@ set -euo pipefail
 trap 'exit 143' TERM
 
 <%= common("_begin.sh") %>
+mkdir -p /run/chartgen/places
+# Only the machines of the run have its key.
+echo "* $(</root/.ssh/id_rsa.pub)" >/run/chartgen/known-hosts
 options=(
   -p "$MPI_SSH_PORT" -o BatchMode=yes -o ConnectTimeout=5 -o LogLevel=ERROR
-  -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null
+  -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/run/chartgen/known-hosts -o GlobalKnownHostsFile=/dev/null
 )
-mkdir -p /run/chartgen/places
 
 # A machine answers when its start script is done; the answer is its place in the network.
 waiting=("${hosts[@]}")
@@ -24,7 +26,7 @@ while true; do
   waiting=("${silent[@]}")
   if ((${#waiting[@]} == 0)); then break; fi
   if ((SECONDS >= MPI_WAIT_SECONDS)); then
-    echo "chartgen: after $SECONDS s no ssh server answers on ${waiting[*]}; see the logs of these pods" >&2
+    echo "chartgen: after $SECONDS s no ssh server of this run answers on ${waiting[*]}; see the logs of these pods" >&2
     exit 1
   fi
   if ((report <= SECONDS)); then

@@ -14,7 +14,7 @@
 {{- define "<%= chart %>.driverScript" -}}
 {{ include "<%= chart %>.rayScript" . }}
 {{ .Files.Get "files/driver.sh" | trim }}
-<% for launcher in target.launchers if "beforeLaunch.sh" in launcher.parts and launcher.processes == "ray" %>
+<% for launcher in target.launchers if "beforeLaunch.sh" in parts(launcher) and launcher.processes == "ray" %>
 {{- if eq .Values.launcher "<%= launcher.name %>" }}
 {{- with <%= reading(launcher, "beforeLaunch.sh") %> | trim }}
 {{ . }}

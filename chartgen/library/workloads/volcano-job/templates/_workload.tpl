@@ -14,8 +14,8 @@ schedulerName: volcano
 minAvailable: {{ add1 $nodes }}
 plugins:
   ssh: []
-  # Names resolve before pods are ready.
-  svc: [--publish-not-ready-addresses=true]
+  # Names resolve before pods are ready. Volcano's own NetworkPolicy would also keep Prometheus out.
+  svc: [--publish-not-ready-addresses=true, --disable-network-policy=true]
 # A pod that fails or is evicted ends the others, which frees the GPUs. Volcano counts its retries from the first
 # start on; only a run that has used them up is Failed.
 maxRetry: {{ add1 .Values.run.maxRestarts }}

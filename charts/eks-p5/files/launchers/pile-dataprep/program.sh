@@ -5,13 +5,15 @@ shopt -s inherit_errexit
 
 log() { echo "chartgen: rank $RANK: $*"; }
 
-# Fetches into a file, from where an earlier attempt stopped. The token comes through a pipe: no list of processes has it.
+# Fetches into a file, from where an earlier attempt stopped. The token is for the hub alone, and comes through a pipe: no
+# list of processes has it.
 fetch() {
-  local attempt code=0
+  local attempt code=0 hub=${HF_ENDPOINT:-https://huggingface.co}
   for ((attempt = 0; attempt < 5; attempt++)); do
     code=0
-    curl --fail --location --no-progress-meter --retry 8 --retry-connrefused --continue-at - --output "$2" \
-      --config <(if [[ -n ${HF_TOKEN-} ]]; then echo "header = \"Authorization: Bearer $HF_TOKEN\""; fi) "$1" || code=$?
+    curl --proto =http,https --proto-redir "=${1%%:*},https" --fail --location --no-progress-meter \
+      --retry 8 --retry-connrefused --continue-at - --output "$2" \
+      --config <(if [[ -n ${HF_TOKEN-} && $1 == "${hub%/}"/* ]]; then echo "header = \"Authorization: Bearer $HF_TOKEN\""; fi) "$1" || code=$?
     # curl does not repeat transfers that broke off (18, 56) by itself.
     if [[ $code != 18 && $code != 56 ]]; then break; fi
   done

@@ -1,0 +1,141 @@
+"""The answers of an API server as plain data, within bounds: a stranger may answer, and a tenant may fill an object."""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from chartgen.kube.kinds import Kind, Object
+
+LARGEST = 32 * 2**20  # bytes; an object has at most 1.5 MiB (etcd, Documentation: System limits), a page may have fewer
+# Commas and brackets, of which each value has one at least. The densest object of 1.5 MiB has fewer: `[],` repeated.
+_MOST_MARKS = 1_200_000
+_DEEPEST = 100  # levels; no field of the API that chartgen reads is half as deep
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+_TEXTS = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "resourceVersion")
+_MAPS_OF_TEXT = ("labels", "annotations")
+
+
+class TooLargeError(ValueError):
+    """An answer has more bytes or values than any object of the API."""
+
+
+def body(blocks: Iterable[bytes], encoding: str) -> bytes:
+    """Return the unpacked bytes of an answer.
+
+    Args:
+        blocks: The bytes as they come.
+        encoding: The server's Content-Encoding.
+
+    Raises:
+        TooLargeError: There are more than `LARGEST`.
+        ValueError: They are not packed as the server claims.
+    """
+    found = bytearray()
+    for block in _unpacked(blocks) if encoding == "gzip" else blocks:
+        found += block
+        if len(found) > LARGEST:
+            raise TooLargeError(f"with more than {LARGEST >> 20} MiB")
+    return bytes(found)
+
+
+def _unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield unpacked bytes in pieces of bounded size."""
+    packed = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    for block in blocks:
+        rest = block
+        while rest:
+            try:
+                yield packed.decompress(rest, LARGEST)
+            except zlib.error as error:
+                raise ValueError(f"as damaged gzip ({error})") from None
+            rest = packed.unconsumed_tail
+
+
+def parse(text: bytes) -> Any:
+    """Return the data in JSON; what is nested deeper than any field of the API is replaced by null.
+
+    Raises:
+        TooLargeError: It has too many values.
+        ValueError: It is not JSON.
+    """
+    if sum(map(text.count, (b",", b"[", b"{"))) > _MOST_MARKS:
+        raise TooLargeError("with too many values")
+    try:
+        return json.loads(text)
+    except RecursionError:
+        return parse(_flattened(text))
+    except ValueError:
+        raise ValueError("without an object in JSON") from None
+
+
+def _flattened(text: bytes) -> bytes:
+    kept, depth, begin = [], 0, 0
+    for match in _TOKEN.finditer(text):
+        if match[0] in b"[{":
+            depth += 1
+            if depth == _DEEPEST + 1:
+                kept.append(text[begin : match.start()] + b"null")
+        elif match[0] in b"]}":
+            if depth == _DEEPEST + 1:
+                begin = match.end()
+            depth -= 1
+    return b"".join(kept) + (text[begin:] if depth <= _DEEPEST else b"")
+
+
+def page(answer: Object, kind: Kind) -> tuple[list[Object], str]:
+    """Return the objects of a page, and where the next page begins; empty for the last one.
+
+    Raises:
+        ValueError: It is not a list of objects.
+    """
+    items, metadata = answer.get("items") or [], answer.get("metadata")
+    rest = metadata.get("continue", "") if isinstance(metadata, dict) else None
+    if not isinstance(items, list) or not isinstance(rest, str):
+        raise ValueError("without a list of objects")  # noqa: TRY004 - it is the answer that is wrong
+    return [{"apiVersion": kind.api_version, "kind": kind.name, **shaped(item)} for item in items], rest
+
+
+def discovered(answer: Object, api_version: str) -> list[Kind]:
+    """Return the kinds of an API version.
+
+    Raises:
+        ValueError: It is not a list of kinds.
+    """
+    try:
+        return [
+            Kind(api_version, str(each["kind"]), str(each["name"]), bool(each["namespaced"]))
+            for each in answer["resources"]
+            if "/" not in each["name"]
+        ]
+    except (KeyError, TypeError):
+        raise ValueError("without a list of kinds") from None
+
+
+def shaped(item: Any) -> Object:
+    """Return an object with the parts that each object has, and without those that no reader needs.
+
+    Raises:
+        ValueError: It has another form than an object of the API.
+    """
+    if not (isinstance(item, dict) and isinstance(item.get("metadata"), dict)):
+        raise ValueError("with something other than an object")  # noqa: TRY004 - it is the answer that is wrong
+    # the manager of each field: often half of an object, and free text of whoever wrote it
+    metadata = {key: value for key, value in item["metadata"].items() if value is not None and key != "managedFields"}
+    texts = [metadata.get(key, "") for key in _TEXTS]
+    for each in (metadata.get(key, {}) for key in _MAPS_OF_TEXT):
+        texts += each.values() if isinstance(each, dict) else [None]
+    parts = [item.get(key) or {} for key in ("spec", "status")]
+    owners = metadata.get("ownerReferences", [])
+    if not (
+        metadata.get("name")
+        and all(isinstance(each, str) for each in texts)
+        and all(isinstance(each, dict) for each in parts)
+        and isinstance(owners, list)
+        and all(isinstance(each, dict) and {"kind", "uid"} <= set(each) for each in owners)
+    ):
+        raise ValueError("with an object of another form")
+    return {**{key: value for key, value in item.items() if value is not None}, "metadata": metadata}

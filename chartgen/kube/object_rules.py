@@ -1,0 +1,204 @@
+"""The API server's rules for relations between fields of objects other than pods.
+
+Sources: kubernetes v1.36.3, pkg/apis/{core,apps,batch,rbac,networking,policy,autoscaling}/validation/validation.go.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from typing import Any
+
+from chartgen.findings import Complaint
+from chartgen.helm.yaml import Keys
+from chartgen.kube.limits import full_name, limited_types, listed_relations
+from chartgen.kube.manifest_walk import repeated
+from chartgen.kube.pod_rules import RELATIONS
+from chartgen.kube.validation import Relation, faults
+
+# Keys that a Secret of a type must have: core/validation ValidateSecret.
+_SECRET_KEYS = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+}
+
+
+def object_faults(thing: dict[str, Any], schema: dict[str, Any], kubernetes: str, at: Keys = ()) -> Iterator[Complaint]:
+    """Yield the faults for which the API server would reject an object.
+
+    Args:
+        thing: The object, or a part of one.
+        schema: Its schema.
+        kubernetes: One of `kubernetes_versions`.
+        at: Key path of the part.
+    """
+    return faults(thing, schema, limited_types(kubernetes), at, _relations(kubernetes))
+
+
+@lru_cache(maxsize=8)
+def _relations(kubernetes: str) -> dict[str, Relation]:
+    """Return the relations of each type: those of the table, of pods, and of other objects."""
+    found: dict[str, list[Relation]] = {}
+    own = ((full_name(name), relation) for name, relation in _OWN)
+    for name, relation in (*listed_relations(kubernetes), *RELATIONS.items(), *own):
+        found.setdefault(name, []).append(relation)
+    return {name: partial(_each, relations) for name, relations in found.items()}
+
+
+def _each(relations: list[Relation], data: dict[str, Any]) -> Iterator[Complaint]:
+    for relation in relations:
+        yield from relation(data)
+
+
+def _restarts(kinds: tuple[str, ...], data: dict[str, Any]) -> Iterator[Complaint]:
+    if (policy := _policy(data)) not in kinds:
+        yield Complaint(f"is {policy}", f"use {' or '.join(kinds)}", ("template", "spec", "restartPolicy"))
+
+
+def _policy(data: dict[str, Any]) -> str:
+    return ((data.get("template") or {}).get("spec") or {}).get("restartPolicy") or "Always"
+
+
+def _job(data: dict[str, Any]) -> Iterator[Complaint]:
+    indexed = data.get("completionMode") == "Indexed"
+    if indexed and data.get("completions") is None:
+        yield Complaint("lacks the field completions, which completionMode Indexed needs", "add it")
+    if not indexed and data.get("backoffLimitPerIndex") is not None:
+        yield Complaint("needs completionMode Indexed", "set that, or remove it", ("backoffLimitPerIndex",))
+    if data.get("podFailurePolicy") and _policy(data) != "Never":
+        yield Complaint("needs restartPolicy Never", "set that in the template", ("podFailurePolicy",))
+
+
+def _deployment(data: dict[str, Any]) -> Iterator[Complaint]:
+    strategy = data.get("strategy") or {}
+    rolling = strategy.get("rollingUpdate")
+    if strategy.get("type") == "Recreate" and rolling is not None:
+        yield Complaint("does not go with type Recreate", "remove it", ("strategy", "rollingUpdate"))
+    zero = (0, "0%")
+    if rolling and rolling.get("maxSurge") in zero and rolling.get("maxUnavailable") in zero:
+        yield Complaint("has maxSurge and maxUnavailable 0", "give one of them", ("strategy", "rollingUpdate"))
+    if data.get("progressDeadlineSeconds", 600) <= data.get("minReadySeconds", 0):
+        yield Complaint("must be above minReadySeconds", "raise it", ("progressDeadlineSeconds",))
+
+
+def _service(data: dict[str, Any]) -> Iterator[Complaint]:
+    kind, ports, headless = data.get("type") or "ClusterIP", data.get("ports") or [], data.get("clusterIP") == "None"
+    if kind == "ExternalName" and not data.get("externalName"):
+        yield Complaint("lacks the field externalName, which type ExternalName needs", "add it")
+    if kind != "ExternalName" and not ports and not headless:
+        yield Complaint("has no ports", "give one, or use clusterIP: None")
+    if kind in ("NodePort", "LoadBalancer") and headless:
+        yield Complaint(f"must not be None for a Service of type {kind}", "remove it", ("clusterIP",))
+    if kind not in ("NodePort", "LoadBalancer") and data.get("externalTrafficPolicy") and not data.get("externalIPs"):
+        yield Complaint(f"does not go with type {kind}", "remove it", ("externalTrafficPolicy",))
+    for index, port in enumerate(ports):
+        if ports[1:] and not port.get("name"):
+            yield Complaint("has no name, and the Service has several ports", "give it one", ("ports", index))
+        if kind == "ClusterIP" and port.get("nodePort"):
+            yield Complaint("does not go with type ClusterIP", "remove it", ("ports", index, "nodePort"))
+    numbers = ((("ports", index), (port["port"], port.get("protocol") or "TCP")) for index, port in enumerate(ports))
+    names = ((("ports", index), port["name"]) for index, port in enumerate(ports) if port.get("name"))
+    for at, name in (*repeated(numbers), *repeated(names)):
+        yield Complaint(f"repeats {name if isinstance(name, str) else name[0]}", "change one of the two", at)
+
+
+def _secret(data: dict[str, Any]) -> Iterator[Complaint]:
+    for key, text in (data.get("data") or {}).items():
+        try:
+            base64.b64decode((text or "").replace("\n", "").replace("\r", ""), validate=True)
+        except ValueError:
+            yield Complaint("is not base64", "pipe it through b64enc, or use stringData", ("data", key))
+    keys = {**(data.get("data") or {}), **(data.get("stringData") or {})}
+    for key in _SECRET_KEYS.get(str(data.get("type")), ()):
+        if key not in keys:
+            yield Complaint(f"lacks the key {key}, which type {data['type']} needs", "add it, or remove the type")
+
+
+def _config_map(data: dict[str, Any]) -> Iterator[Complaint]:
+    for key in (data.get("data") or {}).keys() & (data.get("binaryData") or {}).keys():
+        yield Complaint("is in data and in binaryData", "keep one of the two", ("binaryData", key))
+
+
+def _scaler(data: dict[str, Any]) -> Iterator[Complaint]:
+    if (data.get("minReplicas") or 1) > data["maxReplicas"]:
+        yield Complaint(f"is below minReplicas {data['minReplicas']}", "raise it", ("maxReplicas",))
+
+
+def _budget(data: dict[str, Any]) -> Iterator[Complaint]:
+    if None not in (data.get("minAvailable"), data.get("maxUnavailable")):
+        yield Complaint("does not go with minAvailable", "keep one of the two", ("maxUnavailable",))
+
+
+def _subject(data: dict[str, Any]) -> Iterator[Complaint]:
+    wanted = "" if data["kind"] == "ServiceAccount" else "rbac.authorization.k8s.io"
+    if (data.get("apiGroup") or wanted) != wanted:
+        yield Complaint(f"is {data['apiGroup']!r}", f"use {wanted}" if wanted else "remove it", ("apiGroup",))
+
+
+def _cluster_binding(data: dict[str, Any]) -> Iterator[Complaint]:
+    if data["roleRef"]["kind"] != "ClusterRole":
+        yield Complaint("must be ClusterRole", "use a ClusterRole, or a RoleBinding", ("roleRef", "kind"))
+    for index, subject in enumerate(data.get("subjects") or ()):
+        if subject["kind"] == "ServiceAccount" and not subject.get("namespace"):
+            message = "lacks the field namespace, which a ServiceAccount needs here"
+            yield Complaint(message, "add namespace: {{ .Release.Namespace }}", ("subjects", index))
+
+
+def _role_rule(data: dict[str, Any]) -> Iterator[Complaint]:
+    resources, paths = data.get("resources"), data.get("nonResourceURLs")
+    if resources and paths:
+        yield Complaint("does not go with resources", "use two rules", ("nonResourceURLs",))
+    for field in ("apiGroups", "resources"):
+        if not paths and not data.get(field):
+            yield Complaint(f"lacks the field {field}", "add it")
+
+
+def _role(data: dict[str, Any]) -> Iterator[Complaint]:
+    for index, rule in enumerate(data.get("rules") or ()):
+        if rule.get("nonResourceURLs"):
+            yield Complaint("is for a ClusterRole", "use a ClusterRole", ("rules", index, "nonResourceURLs"))
+
+
+def _ingress(data: dict[str, Any]) -> Iterator[Complaint]:
+    if not data.get("rules") and not data.get("defaultBackend"):
+        yield Complaint("has neither rules nor defaultBackend", "give one of them")
+
+
+def _ingress_path(data: dict[str, Any]) -> Iterator[Complaint]:
+    if data["pathType"] in ("Exact", "Prefix") and not str(data.get("path") or "").startswith("/"):
+        yield Complaint(f"must begin with / for pathType {data['pathType']}", "give it", ("path",))
+
+
+def _peer(data: dict[str, Any]) -> Iterator[Complaint]:
+    selects = [key for key in ("podSelector", "namespaceSelector") if data.get(key) is not None]
+    if not selects and data.get("ipBlock") is None:
+        yield Complaint("has none of podSelector, namespaceSelector, ipBlock", "give one of them")
+    if selects and data.get("ipBlock") is not None:
+        yield Complaint("does not go with a selector", "use two peers", ("ipBlock",))
+
+
+_ALWAYS, _ENDING = partial(_restarts, ("Always",)), partial(_restarts, ("Never", "OnFailure"))
+_OWN: tuple[tuple[str, Relation], ...] = (
+    ("core.v1.Secret", _secret),
+    ("core.v1.ConfigMap", _config_map),
+    ("core.v1.ServiceSpec", _service),
+    ("apps.v1.DeploymentSpec", _ALWAYS),
+    ("apps.v1.DeploymentSpec", _deployment),
+    ("apps.v1.StatefulSetSpec", _ALWAYS),
+    ("apps.v1.DaemonSetSpec", _ALWAYS),
+    ("apps.v1.ReplicaSetSpec", _ALWAYS),
+    ("batch.v1.JobSpec", _ENDING),
+    ("batch.v1.JobSpec", _job),
+    ("autoscaling.v2.HorizontalPodAutoscalerSpec", _scaler),
+    ("policy.v1.PodDisruptionBudgetSpec", _budget),
+    ("rbac.v1.Subject", _subject),
+    ("rbac.v1.ClusterRoleBinding", _cluster_binding),
+    ("rbac.v1.PolicyRule", _role_rule),
+    ("rbac.v1.Role", _role),
+    ("networking.v1.IngressSpec", _ingress),
+    ("networking.v1.HTTPIngressPath", _ingress_path),
+    ("networking.v1.NetworkPolicyPeer", _peer),
+)

@@ -1,0 +1,63 @@
+"""What a call of lint leaves out: reported, because a pull request could leave out a chart that it adds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+from chartgen.errors import Problem
+from chartgen.findings import LEFT_OUT, Finding
+
+_MOST = 50_000  # folders that are searched; a repository of Kubernetes has about 6,000
+_PRESETS = "values"
+
+
+def left_out(roots: Iterable[Path], linted: Collection[str]) -> Iterator[Finding]:
+    """Report the charts below folders that are neither linted nor subcharts of a linted chart.
+
+    Hidden folders are not searched: they contain tools, such as virtual environments with charts of their own.
+
+    Args:
+        roots: The folders.
+        linted: The resolved folders of the linted charts.
+    """
+    for root in dict.fromkeys(roots):
+        for number, (folder, is_chart) in enumerate(_folders(root)):
+            if number == _MOST:
+                message = f"has more than {_MOST:,} folders, not all of which were searched for charts"
+                yield _finding(message, root, "name each chart on the command line")
+                break
+            if is_chart and not _is_linted(os.path.realpath(folder), linted):
+                hint = "name its folder on the command line, or remove it"
+                yield _finding("is a chart that was not checked", folder / "Chart.yaml", hint)
+
+
+def late(name: str, seconds: float) -> Finding:
+    """Return the finding of a chart for which no time is left."""
+    return _finding(f"was not checked: the call took {seconds:g} s", name, "give more time with --deadline")
+
+
+def other_presets(folder: Path, presets: Path) -> Iterator[Finding]:
+    """Report the usual folder of presets if the settings name another one in its place."""
+    usual = folder / _PRESETS
+    if usual.is_dir() and os.path.realpath(usual) != os.path.realpath(folder / presets):
+        hint = "name the folder on the command line, with --presets"
+        yield _finding("these presets were not checked: the settings name others", usual, hint)
+
+
+def _folders(root: Path) -> Iterator[tuple[Path, bool]]:
+    for folder, below, files in os.walk(root):
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        yield Path(folder), "Chart.yaml" in files
+
+
+def _is_linted(folder: str, linted: Collection[str]) -> bool:
+    """Report whether a chart is linted by itself, or as a subchart; Helm skips those whose names begin with `_`."""
+    place, name = os.path.split(folder)
+    above, charts = os.path.split(place)
+    return folder in linted or (charts == "charts" and name[:1] != "_" and _is_linted(above, linted))
+
+
+def _finding(message: str, place: Path | str, hint: str) -> Finding:
+    return Finding(LEFT_OUT, Problem(message, place, hint=hint), "unchecked")

@@ -1,0 +1,157 @@
+"""Answers in place of an API server's: each ends in bounded time and memory, with one line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stranger_api import VERSION, Answer, answering
+
+from chartgen.errors import ChartgenError
+from chartgen.kube import POD, Cluster
+from chartgen.kube.connection import connect
+
+NESTED = b"[" * 200_000 + b"]" * 200_000
+PODS = "api/v1/pods"
+
+
+def pod(name: str, **parts: Any) -> dict[str, Any]:
+    return {"metadata": {"name": name, "namespace": "theirs", "uid": name}, "spec": {"containers": []}, **parts}
+
+
+def pods(*items: Any, rest: str = "") -> bytes:
+    return json.dumps({"kind": "PodList", "metadata": {"continue": rest}, "items": items}).encode()
+
+
+@contextmanager
+def connected(folder: Path, table: dict[str, Answer]) -> Iterator[Cluster]:
+    """Connect to a server that answers each path alike, whatever the query."""
+    whole = {**VERSION, **table}
+    with (
+        answering(folder, lambda path: whole.get(path.partition("?")[0])) as file,
+        connect(kubeconfig=file, timeout=5) as cluster,
+    ):
+        yield cluster
+
+
+def trickle(before: bytes) -> Callable[[BaseHTTPRequestHandler], None]:
+    """Send a byte every tenth of a second, after some at once."""
+
+    def send(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(before)
+        while True:
+            handler.wfile.write(b" ")
+            time.sleep(0.1)
+
+    return send
+
+
+def endless(handler: BaseHTTPRequestHandler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\n\r\n{")
+    while True:
+        handler.wfile.write(b'"a":"' + b"x" * 100_000 + b'",')
+
+
+def packed(data: bytes) -> Answer:
+    head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"
+    return lambda handler: handler.wfile.write(head + data)
+
+
+NOT_AN_API: dict[str, Answer] = {
+    "deep": b'{"items":' + NESTED + b',"metadata":{}}',
+    "deep without an end": NESTED[:200_000],
+    "no JSON": b"<html>",
+    "a number of 5,000 digits": b'{"items":[],"metadata":{"a":' + b"9" * 5000 + b"}}",
+    "no UTF-8": b'{"items":"\xff"}',
+    "a list": b"[]",
+    "items that are a map": b'{"items":{"a":1},"metadata":{}}',
+    "no metadata": b'{"items":[]}',
+    "a number to go on with": b'{"items":[],"metadata":{"continue":7}}',
+    "an item that is a number": pods(7),
+    "an item without metadata": pods({"spec": {}}),
+    "an item without a name": pods({"metadata": {}}),
+    "a name that is a list": pods({"metadata": {"name": []}}),
+    "a spec that is a text": pods({**pod("x"), "spec": "x"}),
+    "labels that are a list": pods({"metadata": {"name": "x", "labels": ["a"]}}),
+    "a label that is a number": pods({"metadata": {"name": "x", "labels": {"a": 1}}}),
+    "owners that are numbers": pods({"metadata": {"name": "x", "ownerReferences": [1]}}),
+    "the same page again": pods(pod("x"), rest="again"),
+    "no end": endless,
+    "a bomb": packed(gzip.compress(b" " * 2**26, 1)),
+    "damaged gzip": packed(b"x"),
+    "too many values": b'{"metadata":{},"items":[' + b"[]," * 700_000 + b"[]]}",
+}
+
+
+def test_what_is_no_answer_of_an_api_server_ends_with_one_line(tmp_path: Path) -> None:
+    for name, answer in NOT_AN_API.items():
+        with connected(tmp_path, {PODS: answer}) as cluster, pytest.raises(ChartgenError) as caught:
+            cluster.list(POD)
+        assert caught.value.exit_code == 3, name
+        assert len(caught.value.problems) == 1, name
+
+
+def test_pages_without_end_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("chartgen.kube.cluster._MOST_PAGES", 20)
+    asked: list[str] = []
+
+    def answer(path: str) -> bytes | None:
+        asked.append(path)
+        return pods(pod(f"x{len(asked)}"), rest=f"{len(asked)}") if path.startswith(PODS) else VERSION.get(path)
+
+    with answering(tmp_path, answer) as file, connect(kubeconfig=file) as cluster, pytest.raises(ChartgenError):
+        cluster.list(POD)
+    assert 20 < len(asked) < 30
+
+
+def test_bytes_that_come_slowly_are_waited_for_until_one_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limits of the client begin anew with each byte, in headers, in a body, and in the end of a log."""
+    monkeypatch.setattr("chartgen.kube.http._DEADLINE", 0.6)
+    for name, before in {"header": b"HTTP/1.1 200 OK\r\nA: ", "body": b"HTTP/1.1 200 OK\r\n\r\n{"}.items():
+        for refused in (False, True):
+            text = before.replace(b"200 OK", b"403 No") if refused else before
+            log = f"{PODS.replace('pods', 'namespaces/ml/pods')}/x/log"
+            with connected(tmp_path, {PODS: trickle(text), log: trickle(text)}) as cluster:
+                begun = time.monotonic()
+                with pytest.raises(ChartgenError):
+                    cluster.list(POD)
+                params = {"tailLines": "5"}
+                with pytest.raises(ChartgenError):
+                    list(cluster.stream(POD, "x", "ml", subresource="log", params=params, idle=9))
+                assert time.monotonic() - begun < 5, (name, refused)
+
+
+def test_an_object_nested_deeply_is_read_without_what_is_deep(tmp_path: Path) -> None:
+    deep = b'{"a":"]}\\"[",' * 1 + b'"b":' * 1 + NESTED + b',"c":[{}],"d":"x"}'
+    one = json.dumps(pod("x", status={"deep": "DEEP"})).encode().replace(b'"DEEP"', deep)
+    fields = json.dumps(pod("y")).encode().replace(b'"uid"', b'"managedFields":' + NESTED + b',"uid"')
+    answer = b'{"metadata":{},"items":[' + one + b"," + fields + b"]}"
+    with connected(tmp_path, {PODS: answer}) as cluster:
+        first, second = cluster.list(POD)
+    status = first["status"]["deep"]
+    assert (status["a"], status["c"], status["d"]) == (']}"[', [{}], "x")
+    assert second == {"apiVersion": "v1", "kind": "Pod", **pod("y")}
+
+
+def test_large_objects_come_in_smaller_pages(tmp_path: Path) -> None:
+    """One answer with all of them would be too large: a thousand Secrets may have a gigabyte."""
+    many = [pod(f"x{number:02}", data="x" * 3_000_000) for number in range(30)]
+
+    def answer(path: str) -> bytes | None:
+        if not path.startswith(PODS):
+            return VERSION.get(path)
+        query = dict(part.split("=") for part in path.partition("?")[2].split("&"))
+        begin, size = int(query.get("continue", 0)), int(query["limit"])
+        return pods(*many[begin : begin + size], rest=str(begin + size) if begin + size < len(many) else "")
+
+    with answering(tmp_path, answer) as file, connect(kubeconfig=file) as cluster:
+        assert [each["metadata"]["name"] for each in cluster.each(POD)] == [each["metadata"]["name"] for each in many]

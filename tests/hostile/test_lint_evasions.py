@@ -1,0 +1,247 @@
+"""Ways of a pull request to keep a chart from being judged; each of them passed with exit 0 at commit 0a2fb7d."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answers import findings
+from click.testing import CliRunner
+
+from chartgen.cli import main
+from chartgen.composer.privileges import is_forbidden
+
+HEAD = "apiVersion: v2\nname: {}\nversion: 0.1.0\ndescription: a chart\n"
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
+POD = """apiVersion: v1
+kind: Pod
+metadata: {name: evil}
+spec:
+  hostPID: true
+  containers:
+  - name: evil
+    image: example.com/evil:v1
+    securityContext: {privileged: true}
+    volumeMounts: [{name: all, mountPath: /all}]
+  volumes:
+  - {name: all, hostPath: {path: /}}
+"""
+CONTROL = {"no-system-folders", "no-privileged-containers", "no-host-processes"}
+Lint = Callable[..., tuple[int, set[str], set[str]]]
+
+pytestmark = pytest.mark.helm
+
+
+@pytest.fixture
+def lint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lint:
+    """Write files and lint the repository that they are; return exit code, rules and places of what counts."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(files: dict[str, str | bytes], *arguments: str) -> tuple[int, set[str], set[str]]:
+        for path, content in files.items():
+            file = tmp_path / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content if isinstance(content, bytes) else content.encode())
+        ran = CliRunner().invoke(main, ["lint", "--no-cache", "--output", "json", *arguments])
+        found = [
+            each for each in findings(ran.stdout) if each["severity"] == "error" or each["rule"].startswith("chart")
+        ]
+        return ran.exit_code, {each["rule"] for each in found}, {str(each["path"]) for each in found}
+
+    return run
+
+
+def chart(folder: str = "charts/x", *, head: str = "", **templates: str) -> dict[str, Any]:
+    """Return a chart's files; a template's name is that of its keyword."""
+    texts = {f"{folder}/templates/{name}.yaml": text for name, text in (templates or {"config": CONFIG}).items()}
+    return {f"{folder}/Chart.yaml": HEAD.format(folder.rpartition("/")[2]) + head, **texts}
+
+
+def test_control_of_the_machine_has_no_level(lint: Lint) -> None:
+    """Neither who claims to have made the chart, nor settings, comments and annotations excuse it."""
+    every = ", ".join(sorted(CONTROL))
+    excused = f"# chartgen: ignore[{every}] needed\n" + "\n".join(
+        f"{line} # chartgen: ignore[{every}] needed" if line else "" for line in POD.splitlines()
+    )
+    annotated = ", ".join(
+        f"ignore-check.kube-linter.io/{name}: needed"
+        for name in ("host-pid", "host-ipc", "privileged-container", "sensitive-host-mounts")
+    )
+    for head in ("", "annotations: {chartgen/target: gke-a3mega}\n", "annotations: {chartgen/target: nobody}\n"):
+        for text in (POD, excused, POD.replace("{name: evil}", f"{{name: evil, annotations: {{{annotated}}}}}", 1)):
+            for settings in ("", 'level = "breaks"', 'select = ["unique-environment"]'):
+                files = {**chart(head=head, pod=text), "chartgen.toml": f"[lint]\n{settings}\n"}
+                code, rules, _ = lint(files)
+                assert code == 1, (head, text, settings)
+                # a chart that only claims to be a target's cannot be read to its end, which is an error too
+                assert rules >= CONTROL or "lint-finishes" in rules, (head, text, settings)
+
+
+def test_settings_cannot_ignore_what_was_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for rule in ("chart-files", "chart-is-rendered", "charts-are-linted", "lint-finishes", "no-cluster-admin"):
+        for ignored in (rule, f"{rule}:charts/x"):
+            (tmp_path / "chartgen.toml").write_text(f'[lint]\nignore = ["{ignored}"]\n')
+            ran = CliRunner().invoke(main, ["lint", "."])
+            assert (ran.exit_code, f"cannot ignore {rule}" in ran.output) == (2, True)
+
+
+def test_the_command_line_excuses_one_chart(lint: Lint) -> None:
+    files = {**chart("charts/agent", pod=POD), **chart("charts/other", pod=POD)}
+    ignored = ",".join(f"{rule}:charts/agent" for rule in CONTROL)
+    code, rules, places = lint(files, "--ignore", ignored)
+    assert (code, rules, places) == (1, CONTROL, {"charts/other/templates/pod.yaml"})
+
+
+def test_values_of_ci_do_not_replace_the_defaults(lint: Lint) -> None:
+    pod = "{{ if .Values.evil }}\n" + POD + "{{ end }}\n"
+    files = chart(pod=pod) | {"charts/x/values.yaml": "evil: true\n", "charts/x/ci/ok-values.yaml": "evil: false\n"}
+    assert lint(files)[:2] == (1, CONTROL)
+
+
+def test_values_of_ci_replace_defaults_that_the_chart_refuses(lint: Lint) -> None:
+    asks = '{{ required "name is needed" .Values.name }}'
+    schema = json.dumps({"properties": {"name": {"type": "string", "minLength": 1}}})
+    for files in (
+        chart(config=CONFIG.replace("{a: b}", f"{{a: {asks}}}")),
+        chart(config=CONFIG.replace("{a: b}", "{a: {{ .Values.name }}}")) | {"charts/x/values.schema.json": schema},
+    ):
+        files |= {"charts/x/values.yaml": 'name: ""\n'}
+        assert lint(files)[0] in (1, 3)
+        assert lint(files | {"charts/x/ci/ok-values.yaml": "name: mine\n"})[:2] == (0, set())
+        (Path.cwd() / "charts/x/ci/ok-values.yaml").unlink()
+
+
+def test_charts_beside_the_named_ones_are_unchecked(lint: Lint) -> None:
+    """Whether the repository's settings name too few, or another chart hides them from lint."""
+    files = {**chart("charts/good"), **chart("charts/evil", pod=POD), **chart("deploy/more/evil", pod=POD)}
+    left = {"charts/evil/Chart.yaml", "deploy/more/evil/Chart.yaml"}
+    found = lint({**files, "chartgen.toml": '[lint]\ncharts = ["charts/good"]\n'})
+    assert found == (3, {"charts-are-linted"}, left)
+    found = lint({**chart("charts"), "chartgen.toml": ""}, "charts")
+    assert found == (3, {"charts-are-linted"}, {"charts/evil/Chart.yaml", "charts/good/Chart.yaml"})
+
+
+NEEDS = "dependencies: [{name: sub, version: 0.1.0, repository: 'https://charts.example'}]\n"
+
+
+def subchart() -> dict[str, Any]:
+    return chart("charts/x/charts/sub", config=CONFIG.replace("name: c", "name: d"))
+
+
+def test_subcharts_are_checked_with_their_chart(lint: Lint) -> None:
+    files = {**chart("charts/x", head=NEEDS), **subchart(), "chartgen.toml": '[lint]\ncharts = ["charts/x"]\n'}
+    assert lint(files)[:2] == (0, set())
+
+
+def test_presets_that_settings_leave_out_are_unchecked(lint: Lint) -> None:
+    files = {**chart(), "values/x/p.yaml": "a: 1\n", "other/readme": "", "chartgen.toml": '[lint]\npresets = "other"\n'}
+    assert lint(files) == (3, {"charts-are-linted"}, {"values"})
+    assert lint(files, "--presets", "other")[0] == 0
+
+
+def packed(files: dict[str, str]) -> bytes:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w:gz") as archive:
+        for path, text in files.items():
+            info = tarfile.TarInfo(path)
+            info.size = len(text.encode())
+            archive.addfile(info, io.BytesIO(text.encode()))
+    return data.getvalue()
+
+
+def test_objects_that_helm_installs_without_rendering_are_judged(lint: Lint) -> None:
+    crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n"
+    again = {"charts/x/charts/sub/crds/pod.yaml": f"{crd}---\n{crd.replace('metadata', 'kind: Pod' + chr(10) + 'x')}"}
+    sub = subchart()
+    inner = packed({"sub/Chart.yaml": HEAD.format("sub"), "sub/crds/pod.yaml": f"{crd}---\n{POD}"})
+    for crds, place in (
+        ({**sub, "charts/x/charts/sub/crds/pod.yml": POD}, "charts/x/charts/sub/crds/pod.yml"),
+        ({**sub, "charts/x/charts/sub/crds/a/pod.json": f"{crd}---\n{POD}"}, "charts/x/charts/sub/crds/a/pod.json"),
+        ({"charts/x/charts/sub-0.1.0.tgz": inner}, "charts/x/charts/sub-0.1.0.tgz/sub/crds/pod.yaml"),
+    ):
+        code, rules, places = lint({**chart("charts/x", head=NEEDS), **crds})
+        assert (code, rules, places) == (1, CONTROL, {place})
+        for path in crds:
+            (Path.cwd() / path).unlink()
+    assert lint({**chart("charts/x", head=NEEDS), **sub, **again})[0] == 1
+
+
+def test_volumes_of_a_persistent_volume(lint: Lint) -> None:
+    spec = "spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], "
+    volume = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\n" + spec
+    for source in ("local", "hostPath"):
+        assert lint(chart(volume=f"{volume}{source}: {{path: /}}}}\n"))[1] == {"no-system-folders"}
+    assert lint(chart(volume=f"{volume}local: {{path: /mnt/disks/ssd0}}}}\n"))[0] == 0
+
+
+def test_templates_cannot_tell_lint_by_its_names(lint: Lint) -> None:
+    for condition in (
+        'ne .Release.Name "lint"',
+        'ne .Release.Namespace "chartgen-lint"',
+        'and (ne .Release.Name "lint") (semverCompare "<1.30" .Capabilities.KubeVersion.Version)',
+        '($n := .Release.Name) | ne "lint"',
+    ):
+        pod = f"{{{{ if {condition} }}}}\n{POD}{{{{ end }}}}\n"
+        code, rules, _ = lint(chart(pod=pod))
+        assert (code, CONTROL - rules) == (1, set()), condition
+
+
+def test_findings_have_fixed_names(lint: Lint) -> None:
+    files = chart(
+        pod=POD.replace("{name: evil}", "{name: {{ .Release.Name }}, namespace: {{ .Release.Namespace }}}", 1)
+    )
+    files["charts/x/templates/fail.yaml"] = (
+        '{{ if .Values.x }}{{ fail (printf "%s %s" .Release.Name .Release.Namespace) }}{{ end }}'
+    )
+    lint({**files, "charts/x/ci/x-values.yaml": "x: true\n"})
+    runs = [CliRunner().invoke(main, ["lint", "--no-cache", "--output", "json"]).stdout for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert "Pod lint: " in runs[0]
+    assert "lint chartgen-lint" in runs[0]
+
+
+def test_a_call_ends_and_reports_the_rest(lint: Lint) -> None:
+    """A name counts once, and the time is that of all charts."""
+    names = ["charts/a", "charts/./a", "charts", "charts/b"] * 500
+    files = {**chart("charts/a"), **chart("charts/b"), "chartgen.toml": f"[lint]\ncharts = {json.dumps(names)}\n"}
+    assert lint(files)[:2] == (0, set())
+    slow = {"charts/a/templates/slow.yaml": "{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}"}
+    code, rules, places = lint({**files, **slow}, "--deadline", "3")
+    assert (code, rules) == (1, {"lint-finishes", "charts-are-linted"})
+    assert places - {"charts"} == {"charts/a", "charts/b"}
+
+
+def test_devices_and_folders_of_users_are_the_machines() -> None:
+    for path in ("/dev/sda", "/dev/nvme0n1", "/dev/mem", "/dev/kmsg", "/home/ubuntu", "/home/kubernetes/bin", "/dev"):
+        assert is_forbidden(path), path
+    for path in (
+        "/dev/infiniband",
+        "/dev/infiniband/uverbs0",
+        "/dev/nvidia0",
+        "/dev/nvidia-caps",
+        "/dev/shm",
+        "/dev/kfd",
+    ):
+        assert not is_forbidden(path), path
+
+
+def test_other_ways_to_control_a_machine_or_cluster(lint: Lint) -> None:
+    def container(context: str) -> str:
+        return (
+            POD.partition("  hostPID")[0] + f"  containers:\n  - {{name: p, image: a:v1, securityContext: {context}}}\n"
+        )
+
+    binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: b}\n"
+    role = "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n"
+    subjects = "subjects: [{kind: Group, name: all, apiGroup: rbac.authorization.k8s.io}]\n"
+    assert lint(chart(x=container("{windowsOptions: {hostProcess: true}}")))[1] == {"no-privileged-containers"}
+    assert lint(chart(x=binding + role + subjects))[1] == {"no-cluster-admin"}
+    confined = ("{procMount: Unmasked}", "{seccompProfile: {type: Unconfined}}", "{allowPrivilegeEscalation: true}")
+    for context in (*confined, "{appArmorProfile: {type: Unconfined}}"):
+        assert "no-unconfined-containers" in lint(chart(x=container(context)), "--level", "style")[1], context
