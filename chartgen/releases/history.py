@@ -46,7 +46,8 @@ _NOT_A_RECORD = (
 )
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
-_RUN = re.compile(rf"^kind: (?:{'|'.join((*RUN_NAMES, TRAINING_RUNTIME.name))})$", re.MULTILINE)
+# In any style of YAML: third-party charts may render JSON.
+_RUN = re.compile(rf"""\bkind["']?:\s*["']?(?:{"|".join((*RUN_NAMES, TRAINING_RUNTIME.name))})\b""")
 _TARGET = "chartgen/target"
 _SETUP = "chartgen/setup"
 # Annotations of each object that Helm makes (pkg/action/validate.go).
