@@ -9,9 +9,9 @@ from chartgen.errors import Problem
 from chartgen.findings import Complaint, Finding
 from chartgen.helm.chart import Chart
 from chartgen.kube.manifest_walk import Container, Object, all_containers, containers, items, metadata, pods
+from chartgen.linter.references import Wired
 from chartgen.linter.scripts import Script, scripts
 from chartgen.linter.tokens import LONGEST_LINE, names_token
-from chartgen.linter.references import Wired
 
 # A command that prints all variables, at the start of a command; the rest ends it or takes its output.
 _DUMP = re.compile(

@@ -17,7 +17,6 @@ from chartgen.findings import Complaint
 from chartgen.kube.controllers import group_of
 from chartgen.kube.manifest_walk import LINT_NAMESPACE, Keys, Object, is_template, metadata, pods, texts
 
-
 RELEASE = "lint"  # the name of the release in lint's renders
 
 
@@ -169,7 +168,9 @@ def _keys(thing: Object) -> set[Any]:
 
 def _references(things: Sequence[Object]) -> Iterator[Reference]:
     for number, thing in enumerate(things):
-        roots = [((), thing, field) for field in _OF_KINDS.get(str(thing.get("kind")), ())]
+        roots: list[tuple[Keys, Object, Field]] = [
+            ((), thing, field) for field in _OF_KINDS.get(str(thing.get("kind")), ())
+        ]
         roots += [(pod.at, pod.spec, field) for pod in pods(thing) if is_template(thing, pod) for field in _OF_PODS]
         for at, root, field in roots:
             for place, node in _at(root, field.path.split("."), at):
