@@ -1,4 +1,4 @@
-"""The API server's rules for relations between fields of objects that are no pods.
+"""The API server's rules for relations between fields of objects that are not pods.
 
 Sources: kubernetes v1.36.3, pkg/apis/{core,apps,batch,rbac,networking,policy,autoscaling}/validation/validation.go.
 """

@@ -109,7 +109,7 @@ def names_are_in_the_release(things: Sequence[Object]) -> Iterator[Wired]:
 
 
 class _Texts:
-    """The texts of a release beside its references, which tell what else makes an object."""
+    """The texts of a release beside its references, which show what else makes an object."""
 
     def __init__(self, things: Sequence[Object], references: Sequence[Reference]) -> None:
         places = {(each.number, each.at) for each in references}

@@ -117,7 +117,7 @@ def _times(node: object, number: int) -> int:
 def selectors_outlast_a_version(things: Sequence[Object]) -> Iterator[Wired]:
     """No field that an upgrade cannot change has a label of the chart's version: selectors, and pods of a Job.
 
-    The API server refuses to change them; a hook is made anew, and a Job that expires is gone by then.
+    The API server refuses to change them; a hook is made again, and a Job that expires is gone by then.
     """
     for index, thing in enumerate(things):
         spec = thing.get("spec") or {}
