@@ -42,6 +42,7 @@ def test_the_chart_without_a_defect_has_no_findings() -> None:
     assert errors(WEB) == []
 
 
+@pytest.mark.threat(15)
 @pytest.mark.helm
 def test_each_defect_is_found_where_it_is(tmp_path: Path) -> None:
     missed: dict[str, list[str]] = {}
