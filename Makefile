@@ -122,7 +122,7 @@ lint-report: $(CHARTGEN) ## lint every chart below COPY, a folder of OWNER+NAME@
 	$(PROGRAM)/lint_report.py $(COPY)
 
 .PHONY: fuzz-hostile
-fuzz-hostile: $(CHARTGEN) $(DEV) ## try 20,000 mutations of charts and logs: no hang, no crash, no file outside (FUZZ="--charts FOLDER --count 500")
+fuzz-hostile: $(CHARTGEN) $(DEV) ## try 20,000 mutations of charts, logs and answers of clusters: no hang, no crash, no file outside (FUZZ="--charts FOLDER --count 500")
 	$(BIN)/chartgen engines build helm
 	$(PROGRAM)/fuzz_hostile.py $(FUZZ)
 

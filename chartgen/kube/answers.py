@@ -96,7 +96,7 @@ def page(answer: Object, kind: Kind) -> tuple[list[Object], str]:
     rest = metadata.get("continue", "") if isinstance(metadata, dict) else None
     if not isinstance(items, list) or not isinstance(rest, str):
         raise ValueError("without a list of objects")  # noqa: TRY004 - it is the answer that is wrong
-    return [{"apiVersion": kind.api_version, "kind": kind.name, **shaped(item)} for item in items], rest
+    return [shaped(item, kind) for item in items], rest
 
 
 def discovered(answer: Object, api_version: str) -> list[Kind]:
@@ -115,7 +115,7 @@ def discovered(answer: Object, api_version: str) -> list[Kind]:
         raise ValueError("without a list of kinds") from None
 
 
-def shaped(item: Any) -> Object:
+def shaped(item: Any, kind: Kind) -> Object:
     """Return an object with the parts that each object has, and without those that no reader needs.
 
     Raises:
@@ -138,4 +138,5 @@ def shaped(item: Any) -> Object:
         and all(isinstance(each, dict) and {"kind", "uid"} <= set(each) for each in owners)
     ):
         raise ValueError("with an object of another form")
-    return {**{key: value for key, value in item.items() if value is not None}, "metadata": metadata}
+    given = {key: value for key, value in item.items() if value is not None}
+    return {**given, "apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}

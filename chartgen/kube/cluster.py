@@ -92,7 +92,7 @@ class Cluster(Transport):
     @property
     def gaps(self) -> list[Problem]:
         """Return what reads so far lack: permissions, and objects that could not be read."""
-        return [*(each.missing for each in self.unread), *starmap(_unreadable, self.unreadable.items())]
+        return [*(each.missing for each in self.unread), *starmap(_unreadable, list(self.unreadable.items()))]
 
     def get(self, kind: Kind, name: str, namespace: str = "") -> Object | None:
         """Return an object; None when it or its kind does not exist."""
@@ -103,7 +103,7 @@ class Cluster(Transport):
                 return None
             raise
         with self._understood(f"GET {kind.name} {name}"):
-            return shaped(found)
+            return shaped(found, kind)
 
     def list(
         self,

@@ -101,6 +101,27 @@ def test_a_list_that_expires_is_gone_on_with(plane: ControlPlane, tmp_path: Path
 
 
 @pytest.mark.engines
+def test_a_list_goes_on_in_smaller_pages(
+    plane: ControlPlane, tmp_path: Path, maps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server takes another limit along with the token of a larger page."""
+    large = [f"{maps[-1]}-{number}" for number in range(3)]
+    monkeypatch.setattr("chartgen.kube.answers.LARGEST", 400_000)
+    try:
+        for name in large:
+            metadata = {"name": name, "namespace": "paged", "labels": {"paged": "yes"}}
+            plane.cluster.create(CONFIG_MAP, {"metadata": metadata, "data": {"a": "x" * 300_000}})
+        with faults_of(plane, tmp_path, lambda *_: None) as (config, seen), connect(kubeconfig=config) as cluster:
+            found = [item["metadata"]["name"] for item in cluster.each(CONFIG_MAP, labels={"paged": "yes"})]
+    finally:
+        for name in large:
+            plane.cluster.delete(CONFIG_MAP, name, "paged")
+    assert found == [*maps, *large]
+    asked = [parse_qs(urlsplit(path).query) for path in seen if "configmaps" in path]
+    assert {int(each["limit"][0]) for each in asked if "continue" in each} == {500, 100, 20, 4, 1}
+
+
+@pytest.mark.engines
 @pytest.mark.usefixtures("maps")
 def test_a_list_that_expires_without_a_way_on_is_an_error(plane: ControlPlane, tmp_path: Path) -> None:
     def fault(_: str, path: str) -> Answer | None:

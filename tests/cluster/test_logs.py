@@ -342,6 +342,24 @@ def running_pods(cluster: Cluster, release: str) -> list[str]:
 
 
 @pytest.mark.engines
+def test_a_pod_with_a_false_number_does_not_end_it(kubelet: Kubelet, started: Any, plane: ControlPlane) -> None:
+    (pod, _) = started(manifests.jobset("false", 2, pool="talk"))
+    kubelet.write(pod, "before")
+    following = Following(plane.cluster, "false")
+    following.has("before")
+    plane.cluster.patch(POD, pod, {"metadata": {"labels": {JOB_INDEX: "x"}}}, namespace="default")
+    kubelet.drop()
+    wait_for(lambda: following.said, what="that it is said", timeout=180)
+    plane.cluster.patch(POD, pod, {"metadata": {"labels": {JOB_INDEX: "0"}}}, namespace="default")
+    kubelet.write(pod, "after")
+    following.has("before", "after")
+    kubelet.end(pod)
+    end_container(plane.cluster, pod)
+    following.ends()
+    assert following.said == [f"the log of pod {pod} does not come, trying again"]
+
+
+@pytest.mark.engines
 def test_a_restarted_run_is_followed_in_its_new_pod(kubelet: Kubelet, started: Any, plane: ControlPlane) -> None:
     run = manifests.jobset("again", 2, pool="talk")
     run["spec"]["failurePolicy"] = {"maxRestarts": 1}

@@ -7,14 +7,20 @@ import gzip
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import answer
+from facts import has
+from releases import RELEASE, rolling, site_of, small
 from stranger_api import VERSION, answering
+from userlib import chartgen
 
 from chartgen.errors import ChartgenError
-from chartgen.kube import Object
+from chartgen.kube import NAMESPACE, POD, SECRET, Kind, Object, wait_for
+from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.releases.history import read_record
 
 INFO = {"status": "deployed", "last_deployed": "2026-11-24T06:00:00Z"}
@@ -111,3 +117,63 @@ def test_dense_secrets_take_less_than_100_megabytes(tmp_path: Path) -> None:
     revisions, _, used = ran.stdout.strip().rpartition(" ")
     assert revisions == "[2, 3, 4] 1 1"
     assert int(used) < 100_000  # KiB
+
+
+def manifest(spec: str, api: str = "batch/v1", kind: str = "Job") -> str:
+    return f"apiVersion: {api}\nkind: {kind}\nmetadata: {{name: a}}\nspec: {spec}"
+
+
+# Forms that ended `doctor` and `install` of everybody.
+OF_TENANTS = {
+    **{name: RUNS[name] for name in ("broken YAML", "nested", "aliases", "a job that is a number")},
+    "containers": manifest("{template: {spec: {containers: 7}}}"),
+    "jobs": manifest("{replicatedJobs: 7}", "jobset.x-k8s.io/v1alpha2", "JobSet"),
+    "a list": "7",
+}
+DEEP = '{"f:a":' * 1500 + "{}" + "}" * 1500
+
+
+@pytest.fixture(scope="module")
+def tenant(plane: ControlPlane) -> Iterator[str]:
+    """Four machines, and a namespace with the objects of a hostile tenant."""
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "theirs"}}
+    with rolling(plane):
+        plane.cluster.apply([space])
+        for number, text in enumerate(OF_TENANTS.values()):
+            record = content(name=f"r{number}", manifest=text)
+            plane.cluster.create(SECRET, secret(json.dumps(record).encode(), f"r{number}"))
+        account = Kind("v1", "ServiceAccount", "serviceaccounts")
+        wait_for(lambda: plane.cluster.get(account, "default", "theirs"), what="its account", timeout=180)
+        fields = {"manager": "x", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": 0}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "deep", "managedFields": [fields]},
+            "spec": {"nodeName": "roll-0", "containers": [{"name": "c", "image": "x"}]},
+        }
+        body = json.dumps(pod).replace('"fieldsV1": 0', f'"fieldsV1": {DEEP}')
+        path, head = POD.path("theirs"), {"Content-Type": "application/json"}
+        plane.cluster._client.post(path, content=body, headers=head).raise_for_status()
+        assert DEEP in plane.cluster._client.get(f"{path}/deep").text, "the server takes and keeps it"
+        yield "theirs"
+        plane.cluster.delete_object(space)
+        wait_for(lambda: plane.cluster.get(NAMESPACE, "theirs") is None, what="that it is gone", timeout=180)
+
+
+def test_a_tenants_objects_do_not_end_the_commands_of_others(
+    request: pytest.FixtureRequest, plane: ControlPlane, tenant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outputs are on NFS, so that the releases of all namespaces are compared."""
+    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
+    small().write(tmp_path / "tiny")
+    with site_of(request, plane, "beside") as here:
+        arguments = (tmp_path / "tiny", RELEASE, "--namespace", here.namespace)
+        asked = chartgen("doctor", *arguments, "--output", "json")
+        made = chartgen("install", *arguments)
+        chartgen("uninstall", RELEASE, "--namespace", here.namespace)
+    checks = {each["name"]: (each["status"], each["text"]) for each in answer(asked.stdout)["diagnoses"]}
+    assert asked.exit_code == made.exit_code == 0, made.stderr
+    said = f"6 Secrets of namespace {tenant}"
+    assert checks["outputs-of-others"] == ("warn", has(said))
+    assert said in made.stderr
+    assert {checks[name][0] for name in ("permissions", "machines", "machines-free", "admission")} == {"pass"}

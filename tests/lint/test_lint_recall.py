@@ -21,7 +21,7 @@ SEEDS: list[dict[str, Any]] = load_file(FOLDER / "web-seeds.yaml").data  # type:
 
 def errors(folder: Path) -> list[Finding]:
     read = read_chart(folder)
-    done = examine(Subject(read.chart, folder, faults=read.findings, versions=("1.36",)))
+    done = examine(Subject(read.chart, folder, faults=read.findings, versions=("1.37",)))
     return [each for each in done.findings if each.severity != "unchecked" and each.level == "breaks"]
 
 

@@ -43,6 +43,10 @@ COMMANDS = [
     *(["status", RELEASE], ["status", "-A"], ["status", RELEASE, "--output", "json"], ["history", RELEASE]),
     *(["logs", RELEASE, "--tail", "3"], ["metrics", RELEASE], ["doctor"], _DOCTOR, [*_DOCTOR, "--output", "json"]),
     ["init", "gke-a3mega", "--from-cluster", "--no-ask", "--to", "{out}/site.yaml"],
+    ["top", "-A", "--count", "1", "--output", "json"],
+    ["wait", RELEASE, "--for", "queued", "--timeout", "1s"],
+    ["install", "gke-a3mega", "other", "-f", "v.yaml", "--dry-run"],
+    ["upgrade", "gke-a3mega", RELEASE, "-f", "v.yaml", "--dry-run", "--force"],
 ]
 
 

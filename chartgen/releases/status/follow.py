@@ -151,9 +151,13 @@ class Follower:
     def _current(self) -> Member | None:
         """Return the pod to read: the same pod until its log is complete, then its replacement."""
         found = self._cluster.get(POD, self._pod.name, self._namespace)
-        if found and found["metadata"]["uid"] == self._pod.uid != self._done:
-            return member(found)
-        for each in map(member, each_pod(self._cluster, self._release, self._namespace, dict(self._pod.place))):
+        if found and found["metadata"].get("uid") == self._pod.uid != self._done:
+            for _, each in self._cluster.judged([found], member):
+                return each
+            self._miss()  # what the object says is no pod's; it may be mended
+            return None
+        others = each_pod(self._cluster, self._release, self._namespace, dict(self._pod.place))
+        for _, each in self._cluster.judged(others, member):
             if each.uid != self._pod.uid and each.machine and self._shared.take(each):
                 return each
         return None
@@ -187,6 +191,9 @@ class Follower:
             return
         if not is_passing(error):
             raise error
+        self._miss()
+
+    def _miss(self) -> None:
         if not self._lost:
             self._progress(f"the log of pod {self._pod.name} does not come, trying again")
         self._lost = True

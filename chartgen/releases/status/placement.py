@@ -91,10 +91,13 @@ def unschedulable(message: str) -> str:
 def taints_of_machines(cluster: Cluster, pod: Object) -> str:
     """Return the taints that repel a pod from its selected machines; empty without the permission to read machines."""
     tolerations = pod["spec"].get("tolerations") or ()
+    found: dict[str, None] = {}
     try:
-        nodes = list(cluster.each(NODE, labels=pod["spec"].get("nodeSelector", {})))
+        nodes = cluster.each(NODE, labels=pod["spec"].get("nodeSelector", {}))
+        for _, taints in cluster.judged(nodes, lambda node: untolerated(node, tolerations)):
+            found |= dict.fromkeys(taints)
     except ClusterError as error:
         if error.status == 403:  # machines are cluster-scoped, so many users cannot read them
             return ""
         raise
-    return ", ".join(dict.fromkeys(taint for node in nodes for taint in untolerated(node, tolerations)))
+    return ", ".join(found)
