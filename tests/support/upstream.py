@@ -52,7 +52,9 @@ def exported(texts: Iterable[str]) -> dict[str, str]:
 
 def exported_by(scripts: Iterable[str]) -> dict[str, str]:
     """Return the variables that scripts set with `export NAME=VALUE ...`, but for those of a branch with tabs."""
-    lines = [line for text in scripts for line in re.findall(r"^ *export (.*)$", text.replace("\\\n", " "), re.MULTILINE)]
+    lines = [
+        line for text in scripts for line in re.findall(r"^ *export (.*)$", text.replace("\\\n", " "), re.MULTILINE)
+    ]
     return {name: value.strip('"') for line in lines for name, value in _SET.findall(line)}
 
 
