@@ -19,7 +19,7 @@ _GPU = "nvidia.com/gpu"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 # Recipes of Megatron-Bridge v0.4.0 to v0.6.0 that end with DeepEP, each with one GPU for an expert; and those that do
 # so before v0.6.0, of 26.08, alone.
-_LAST_READ = "26.08"
+_READ = ("26.04", "26.08")
 _DEEPEP = (
     *("exaone_moe_", "glm52_", "nemotron_3_nano_peft_", "nemotron_3_nano_sft_", "qwen3_235b_a22b_", "step35_"),
     *("qwen3_30b_a3b_peft_", "qwen3_30b_a3b_pretrain_8gpu_", "qwen3_30b_a3b_sft_8gpu_", "qwen3_next_80b_a3b_"),
@@ -135,7 +135,7 @@ def provider_of_libfabric(job: Job) -> Iterator[Claim]:
 def deepep_on_efa(job: Job) -> Iterator[Claim]:
     """The DeepEP of NVIDIA's images connects machines by InfiniBand alone, so that experts on EFA share one machine."""
     release, recipe = release_of(job, "nvidia/nemo"), str(job.own.get("recipe") or "")
-    if "efa" not in fragments(job) or not release or version(release) > version(_LAST_READ):
+    if "efa" not in fragments(job) or not release or not version(_READ[0]) <= version(release) <= version(_READ[1]):
         return
     shared = int(job.values["parallelism"].get("expertTensor") or 1) if recipe else job.parallel("expertTensor")
     fits, grace = job.gpus_per_node // shared, job.machine.gpu.startswith("gb")
@@ -148,7 +148,7 @@ def deepep_on_efa(job: Job) -> Iterator[Claim]:
 
 def _uses_deepep(job: Job, recipe: str, release: str) -> bool:
     """Report whether DeepEP moves the tokens; the user's options win over the recipe's, and DeepEP is the default."""
-    older = _DEEPEP_BEFORE if version(release) < version(_LAST_READ) else ()
+    older = _DEEPEP_BEFORE if version(release) < version(_READ[1]) else ()
     given, listed = dict(options(job)), recipe.startswith((*_DEEPEP, *older))
     flexible = given.get("moe_token_dispatcher_type", "flex" if listed else "") == "flex"
     return bool(flexible and given.get("moe_flex_dispatcher_backend", "deepep") == "deepep")

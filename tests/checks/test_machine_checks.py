@@ -205,7 +205,10 @@ def test_experts_of_several_machines_do_not_use_deepep_on_efa() -> None:
     wrong = ([QWEN], [f"{FLEX}=flex"], [nano, "launchers.megatron-bridge.image=nvcr.io/nvidia/nemo:26.08"])
     right = (
         *([], [QWEN, f"{FLEX}=alltoall"], [QWEN, "launchers.megatron-bridge.image=example.com/bridge-uccl:1"]),
-        *([QWEN, f"launchers.megatron-bridge.image=nvcr.io/nvidia/nemo:{release}"] for release in ("26.08", "26.10")),
+        *(
+            [QWEN, f"launchers.megatron-bridge.image=nvcr.io/nvidia/nemo:{release}"]
+            for release in ("26.02", "26.08", "26.10")
+        ),
         *([QWEN, "parallelism.expert=8"], [QWEN.replace("qwen3_30b_a3b", "deepseek_v3")]),
         [f"{FLEX}=flex", f"{FLEX.replace('token_dispatcher_type', 'flex_dispatcher_backend')}=hybridep"],
     )
