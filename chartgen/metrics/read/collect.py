@@ -75,9 +75,12 @@ class Collector:
         tracks, section = self._tracks, len(self.sections) - 1
         for family, rank, event in events:
             if isinstance(event, Step | Steps):
-                track = tracks.get((family, rank))
+                # lines of a pipeline's stages may have no rank
+                stage = family == "torchtitan" and isinstance(event, Step) and "loss" not in event.values
+                source = (family, rank + b" stage" if stage else rank)
+                track = tracks.get(source)
                 if track is None:
-                    track = tracks[family, rank] = Track(family)
+                    track = tracks[source] = Track(family)
                 if isinstance(event, Step):
                     track.add(event, section)
                 else:
@@ -137,7 +140,9 @@ class Collector:
         track = Track("mlperf")
         for mark in self.marks:
             if mark.kind == "eval" and mark.step >= 0 and self._goes_on(track, mark):
-                track.add(Step(mark.step, mark.when, {"samples": mark.samples}), mark.section)
+                track.add(
+                    Step(mark.step, mark.when, {} if isnan(mark.samples) else {"samples": mark.samples}), mark.section
+                )
         return track
 
     @staticmethod
@@ -155,7 +160,9 @@ class Collector:
 
     def log(self, place: str, scanner: Scanner | None = None) -> Log:
         """Choose the process whose steps count, and return the data of the log."""
-        ordered = sorted(self._tracks.items(), key=lambda item: (-len(item[1]), _ORDER.index(item[0][0]), item[0][1]))
+        # a report of memory alone is no step
+        tracks = [item for item in self._tracks.items() if item[1].columns.keys() - {"memory"}]
+        ordered = sorted(tracks, key=lambda item: (*worth(item[1]), _ORDER.index(item[0][0]), item[0][1]))
         track = ordered[0][1] if ordered else self._evaluated()
         for (family, _), other in ordered:
             speeds = other.column("tflops")
@@ -171,6 +178,11 @@ class Collector:
             log.size, log.broken, log.first_broken = scanner.size, scanner.broken, scanner.first_broken
             log.bandwidths = scanner.bandwidths
         return log
+
+
+def worth(track: Track) -> tuple[bool, int]:
+    """Return the order in which processes count: those that know the loss, and those with more steps first."""
+    return track.family == "torchtitan" and "loss" not in track.columns, -len(track)
 
 
 def last_of(times: array[float]) -> float:
