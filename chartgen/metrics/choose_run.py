@@ -9,7 +9,7 @@ from typing import TypeAlias
 from chartgen.errors import Problem, UsageError
 from chartgen.metrics.figures.facts import Notice, agree
 from chartgen.metrics.figures.settings import facts_of
-from chartgen.metrics.read.collect import Log
+from chartgen.metrics.read.collect import EPOCH, Log
 from chartgen.metrics.read.events import NEVER, Checkpoint, Mark
 
 # The start of a run: index of its first step, index of its first configuration, its settings.
@@ -88,6 +88,8 @@ def _cut(log: Log, runs: list[_Run], at: int) -> Log:
     # most logs do not contain the program start of a later run
     run.begun = log.starts.get(section, NEVER) if at else log.begun
     run.fresh, run.remarks = log.fresh, log.remarks
-    others = [each.when for each in run.checkpoints] + [each.when for each in run.marks]
-    run.ended = max([when for when in (*run.track.when, *others) if not isnan(when)], default=NEVER)
+    timed = [*run.marks] if run.track.family in EPOCH else [*run.marks, *run.checkpoints]
+    run.ended = max(
+        [when for when in (*run.track.when, *(each.when for each in timed)) if not isnan(when)], default=NEVER
+    )
     return run

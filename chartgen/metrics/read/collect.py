@@ -16,8 +16,8 @@ from chartgen.metrics.read.track import Track
 if TYPE_CHECKING:
     from chartgen.metrics.read.readers.nccl import Bandwidth
 
-# Their times are seconds of an epoch, whatever the time zone of the log's first lines.
-_EPOCH = ("dllogger", "mlperf", "tensorboard")
+# Their times are seconds of an epoch, whatever the time zone of other lines, such as the first one and checkpoints.
+EPOCH = ("dllogger", "mlperf", "tensorboard")
 _ORDER = tuple(FAMILIES)
 
 
@@ -68,7 +68,7 @@ class Collector:
         self._tracks: dict[tuple[str, bytes], Track] = {}
         self._marking: bytes | None = None
         self._stepped = False
-        self._ended = NEVER
+        self._ended = self._saved = NEVER
 
     def take(self, events: Iterable[tuple[str, bytes, Event]]) -> None:
         """Take events in the order of the log."""
@@ -97,7 +97,7 @@ class Collector:
             self._start(family, event)
         elif isinstance(event, Checkpoint):
             self.checkpoints.append(event._replace(section=len(self.sections) - 1))
-            self._ended = later(self._ended, event.when)
+            self._saved = later(self._saved, event.when)
         elif isinstance(event, Mark):
             self._mark(event, rank)
         elif isinstance(event, Remark):
@@ -114,7 +114,7 @@ class Collector:
             self._stepped = False
         if start.fresh:
             self.fresh.add(len(self.sections) - 1)
-        if family in _EPOCH:
+        if family in EPOCH:
             self.begun = start.when if not self.begun <= start.when else self.begun
             self.starts.setdefault(len(self.sections) - 1, start.when)
 
@@ -136,20 +136,24 @@ class Collector:
         self._ended = later(self._ended, mark.when)
 
     def _evaluated(self) -> Track:
-        """Return the evaluated steps, for a log that contains only evaluations."""
-        track = Track("mlperf")
-        for mark in self.marks:
-            if mark.kind == "eval" and mark.step >= 0 and self._goes_on(track, mark):
-                track.add(
-                    Step(mark.step, mark.when, {} if isnan(mark.samples) else {"samples": mark.samples}), mark.section
-                )
+        """Return the evaluated steps, for a log that contains only evaluations; their ordinals if steps are unknown."""
+        track, counts = Track("mlperf"), dict[int, int]()
+        marks = [mark for mark in self.marks if mark.kind == "eval"]
+        known = all(mark.step >= 0 for mark in marks)
+        for mark in marks:
+            number = counts[mark.section] = counts.get(mark.section, 0) + 1
+            step = Step(
+                mark.step if known else number, mark.when, {} if isnan(mark.samples) else {"samples": mark.samples}
+            )
+            if self._goes_on(track, step, mark.section):
+                track.add(step, mark.section)
         return track
 
     @staticmethod
-    def _goes_on(track: Track, mark: Mark) -> bool:
+    def _goes_on(track: Track, step: Step, section: int) -> bool:
         """Report whether an evaluation follows the previous one: some benchmarks count in other units."""
         last = [*track.attempts()][-1:] if len(track) else []
-        return not last or last[0].section != mark.section or mark.step > track.numbers[-1]
+        return not last or last[0].section != section or step.number > track.numbers[-1]
 
     def _doubt(self, track: Track) -> None:
         """Remove the columns with at least as many contrary remarks as values."""
@@ -169,12 +173,16 @@ class Collector:
             if family == "bridge" and speeds and len(other) == len(track):
                 track.columns.setdefault("tflops", speeds)
         self._doubt(track)
+        if track.family == "mlperf" and not {"seconds", "loss"} & track.columns.keys():
+            track = max(track, self._evaluated(), key=len)
         log = Log(track, place)
         log.sections, log.checkpoints, log.marks, log.begun = self.sections, self.checkpoints, self.marks, self.begun
         log.fresh, log.starts, log.remarks = self.fresh, self.starts, [remark.text for remark in self.remarks]
         log.ended = later(self._ended, last_of(track.when))
+        if track.family not in EPOCH:
+            log.ended = later(log.ended, self._saved)
         if scanner is not None:
-            log.begun = self.begun if track.family in _EPOCH else scanner.begun
+            log.begun = self.begun if track.family in EPOCH else scanner.begun
             log.size, log.broken, log.first_broken = scanner.size, scanner.broken, scanner.first_broken
             log.bandwidths = scanner.bandwidths
         return log

@@ -65,8 +65,8 @@ class Counter:
     def __init__(self) -> None:
         #: Samples per step; tokens per sample, and samples per epoch, 0 = unknown.
         self.batch, self.sequence, self.epoch = 1, 0, 0
-        #: The last logged step.
-        self.reached = 0
+        #: The last logged step; the last epoch that ended.
+        self.reached, self.ended = 0, NEVER
         #: The step of the last logged loss.
         self.lost = -1
         #: Units of a throughput per step: samples, tokens or 1.
@@ -135,6 +135,9 @@ class Counter:
             if not 0 < seconds < inf:
                 continue
             for rule in self._rules(counts, amount, known=len(times) == 1):
+                # a line at the end of an epoch with its number counts epochs
+                if counts.get("step") in (self.ended, self.ended + 1) and (rule.divisor >= 1 or rule.kind == "start"):
+                    continue
                 span = self._span(rule, counts, elapsed / seconds)
                 if span <= 0:
                     continue
@@ -152,15 +155,16 @@ class Counter:
         # a block with a start only needs an estimate of its size, and so a known time
         kinds = ("end", "size", "start") if known else ("end", "size")
         for name in counts:
+            # some submitters log the number of batches as that of samples
+            if self.epoch >= 2 * self.batch == 2 * amount and name == "step":
+                epoch = self.batch / self.epoch
+                yield from (Rule(name, epoch, 1, "end"), Rule(name, epoch, 0, "end"), Rule(name, epoch, 0, "start"))
             for kind in kinds:
                 yield Rule(name, self.batch, 0, kind)
                 if self.sequence:
                     yield Rule(name, self.batch * self.sequence, 0, kind)
                 yield Rule(name, 1, 0, kind)
             yield Rule(name, 1, 1, "end")
-            if self.epoch > self.batch == amount and name == "step":
-                epoch = self.batch / self.epoch
-                yield from (Rule(name, epoch, 1, "end"), Rule(name, epoch, 0, "end"), Rule(name, epoch, 0, "start"))
 
     def _span(self, rule: Rule, counts: Mapping[str, int], estimate: float) -> int:
         """Return the number of steps that a line covers by a rule; 0 when the rule does not match."""
@@ -219,17 +223,20 @@ class Counter:
         return float(count) if "epoch_num" in metadata else count * float(self.batch)
 
     def epoch_of(self, metadata: Mapping[str, Any]) -> float:
-        """Return the epoch of an evaluation; nan where its count is one of samples or tokens: at least a batch."""
+        """Return the epoch of an evaluation; nan where its count is one of samples or tokens.
+
+        Benchmarks of language models call these epochs: at least a batch, and no more than there are.
+        """
         count = metadata.get("epoch_num")
-        counted = isinstance(count, int | float) and "samples_count" not in metadata
-        return float(count) if counted and 0 < count < self.batch else NEVER
+        if not isinstance(count, int | float) or "samples_count" in metadata or count <= 0:
+            return NEVER
+        beyond = not self.sequence and 0 < self.epoch < count
+        return float(count) if count < self.batch or beyond else NEVER
 
     def step_of(self, samples: float, epoch: float) -> int:
-        """Return the step after some samples, or in an epoch; -1 = unknown."""
-        if not isnan(epoch):
-            samples = epoch * (self.epoch or NEVER)
-            if self.reached:
-                return self.reached
+        """Return the step after some samples, or that reached when lines report epochs; -1 = unknown."""
+        if self._rule and self._rule.divisor < 1 and self._rule.kind == "end" and not isnan(epoch):
+            return self.reached
         return -1 if isnan(samples) or not self.batch else int(samples // self.batch)
 
 

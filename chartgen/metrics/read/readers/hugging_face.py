@@ -69,7 +69,7 @@ class TrainerReader:
         if "memory" in values:
             values["memory"] *= _GIB
         timed = self._timed(int(number), _seconds(pairs.get("elapsed_time", "")))
-        return (Step(int(number), when, values | timed, int(total or pairs.get("total_steps", 0))),)
+        return (Step(int(number), when, values | timed, int(total or pairs.get("total_steps") or 0)),)
 
     def _timed(self, step: int, passed: int) -> dict[str, float]:
         """Return the mean time of the steps since the last line with another time."""

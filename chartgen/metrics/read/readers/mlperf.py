@@ -93,6 +93,8 @@ class MlperfReader:
             return (Mark("eval", when, str(float(value)), step=step, samples=samples, epoch=epoch),)
         if key == "run_start":
             self._counter.start(when)
+        if key == "epoch_stop":
+            self._counter.ended = float(metadata.get("epoch_num", NEVER))
         status = str(metadata.get("status", ""))
         return (Mark(key, when, status),) if key in ("run_start", "run_stop") else ()
 
