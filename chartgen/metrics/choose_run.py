@@ -88,7 +88,8 @@ def _cut(log: Log, runs: list[_Run], at: int) -> Log:
     # most logs do not contain the program start of a later run
     run.begun = log.starts.get(section, NEVER) if at else log.begun
     run.fresh, run.remarks = log.fresh, log.remarks
-    timed = [*run.marks] if run.track.family in EPOCH else [*run.marks, *run.checkpoints]
+    timed: list[Checkpoint | Mark] = [*run.marks]
+    timed += [] if run.track.family in EPOCH else run.checkpoints
     run.ended = max(
         [when for when in (*run.track.when, *(each.when for each in timed)) if not isnan(when)], default=NEVER
     )
