@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import filterfalse
 from math import inf, isnan
 from typing import TypeAlias
 
@@ -72,16 +73,16 @@ def _runs(log: Log) -> list[_Run]:
 def _cut(log: Log, runs: list[_Run], at: int) -> Log:
     begin, section, _ = runs[at]
     end, behind = runs[at + 1][:2] if at + 1 < len(runs) else (len(log.track), len(log.sections))
-    run = Log(log.track.part(begin, end), log.places[0])
-    run.places, run.sections, run.size = log.places, log.sections[:behind], log.size
-    run.broken, run.first_broken, run.bandwidths = log.broken, log.first_broken, log.bandwidths
     # runs without a configuration share the section, and only the time tells them apart
     since = log.track.when[begin] if at and runs[at - 1][1] == section else -inf
     until = log.track.when[end] if end < len(log.track) and behind == section else inf
+    behind = max(behind, section + 1)
+    run = Log(log.track.part(begin, end), log.places[0])
+    run.places, run.sections, run.size = log.places, log.sections[:behind], log.size
+    run.broken, run.first_broken, run.bandwidths = log.broken, log.first_broken, log.bandwidths
 
     def belongs(each: Checkpoint | Mark) -> bool:
-        within = section <= each.section < max(behind, section + 1)
-        return within and not (each.when < since or each.when >= until)
+        return section <= each.section < behind and not (each.when < since or each.when >= until)
 
     run.checkpoints = [*filter(belongs, log.checkpoints)]
     run.marks = [*filter(belongs, log.marks)]
@@ -90,7 +91,6 @@ def _cut(log: Log, runs: list[_Run], at: int) -> Log:
     run.fresh, run.remarks = log.fresh, log.remarks
     timed: list[Checkpoint | Mark] = [*run.marks]
     timed += [] if run.track.family in EPOCH else run.checkpoints
-    run.ended = max(
-        [when for when in (*run.track.when, *(each.when for each in timed)) if not isnan(when)], default=NEVER
-    )
+    times = [*run.track.when, *(each.when for each in timed)]
+    run.ended = max(filterfalse(isnan, times), default=NEVER)
     return run

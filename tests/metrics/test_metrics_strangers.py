@@ -125,10 +125,12 @@ def test_steps_of_mlperf_that_count_epochs(tmp_path: Path) -> None:
 
 
 def test_launches_of_torchtitan_are_runs(tmp_path: Path) -> None:
-    log = logs.text([*titan(20), *titan(10, hour=15, loss=2.0)])
+    evaluation = "[titan] 2026-09-04 10:00:30,000 - root - INFO - validate step: 20  loss:  8.5  memory: 40.00GiB(1%)"
+    log = logs.text([*titan(20), evaluation, *titan(10, hour=15, loss=2.0)])
     for run, steps, loss in ((None, 10, 2.0), (1, 20, 9.0), (2, 10, 2.0)):
         found = figures(tmp_path, log, run=run)
         assert (len(found.log.track), found.timeline.restarts) == (steps, ())
+        assert [each.value for each in found.evaluations] == ([8.5] if run == 1 else [])
         assert found.loss is not None
         assert found.loss.last == loss
         assert any("2 runs" in notice.message for notice in found.notices) is (run is None)
