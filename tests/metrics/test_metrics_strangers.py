@@ -235,11 +235,19 @@ def factory(step: int, elapsed: str, loss: str = "0.5") -> str:
 
 
 def trainer(step: int, elapsed: str, mark: str = "") -> str:
-    """The bar, drawn twice as it is, and the values, which newer versions quote."""
-    bar = f"\r {step // 2}%|##7       | {step}/176 [{elapsed}<12:19,  1.50s/it]"
-    values = {"loss": "0.5", "grad_norm": "0.75", "learning_rate": "8e-07", "epoch": "0.64"}
+    """The bar, a step late until it is drawn again, and the values, which newer versions quote."""
+    late, bar = (f"\r {at // 2}%|##7       | {at}/176 [{elapsed}<12:19,  1.50s/it]" for at in (step - 1, step))
+    values = {"loss": "0.5", "grad_norm": "0.75", "learning_rate": "8e-07", "epoch": f"0.{step}"}
     pairs = ", ".join(f"'{name}': {mark}{value}{mark}" for name, value in values.items())
-    return f"{bar}\r                       \r{{{pairs}}}\n{bar}"
+    return f"{late}\r                       \r{{{pairs}}}\n{bar}"
+
+
+def printed(step: int, elapsed: str) -> str:
+    """LLaMA-Factory logs behind the bar what Trainer prints again."""
+    values = f"{{'loss': 0.5, 'learning_rate': 8e-07, 'epoch': 0.{step}}}\n"
+    return (
+        f"  2%|##   | {step}/176 [{elapsed}<25:00,  5.09s/it][INFO|2025-04-30 22:55:57] callbacks:1 >> {values}{values}"
+    )
 
 
 def test_hugging_face_trainer_and_what_is_made_of_it(tmp_path: Path) -> None:
@@ -250,6 +258,7 @@ def test_hugging_face_trainer_and_what_is_made_of_it(tmp_path: Path) -> None:
         "LLaMA-Factory": logs.text([factory(at, f"5:{20 + at}:30") for at in (1, 2, 3)]),
         "a day": logs.text([factory(at, f"1 day, 0:0{at}:30") for at in (1, 2, 3)]),
         "Trainer": "".join(trainer(at, f"0{at}:30") for at in (1, 2, 3)),
+        "printed": "".join(printed(at, f"0{at}:30") for at in (1, 2, 3)),
         "quoted": "".join(trainer(at, f"1:0{at}:30", "'") for at in (1, 2, 3)),
     }
     for name, content in texts.items():
