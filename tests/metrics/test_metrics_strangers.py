@@ -237,7 +237,7 @@ def factory(step: int, elapsed: str, loss: str = "0.5") -> str:
 def trainer(step: int, elapsed: str, mark: str = "") -> str:
     """The bar, a step late until it is drawn again, and the values, which newer versions quote."""
     late, bar = (f"\r {at // 2}%|##7       | {at}/176 [{elapsed}<12:19,  1.50s/it]" for at in (step - 1, step))
-    values = {"loss": "0.5", "grad_norm": "0.75", "learning_rate": "8e-07", "epoch": f"0.{step}"}
+    values = {"loss": "0.5", "grad_norm": "0.75", "learning_rate": "8e-07", "epoch": "0.64"}
     pairs = ", ".join(f"'{name}': {mark}{value}{mark}" for name, value in values.items())
     return f"{late}\r                       \r{{{pairs}}}\n{bar}"
 

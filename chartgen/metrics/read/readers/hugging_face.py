@@ -42,7 +42,8 @@ class TrainerReader:
     def __init__(self) -> None:
         self._bar: dict[str, str] = {}
         self._waiting: dict[str, str] = {}
-        self._total = self._epoch = ""
+        self._beside = ("", "")
+        self._total = ""
         self._step, self._passed = -1, 0
 
     def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
@@ -51,10 +52,13 @@ class TrainerReader:
             return (Setting("global_batch_size", batch[1].decode()),)
         drawn = self._draws(line[prefix.size :])
         pairs = {match[2]: match[4] or match[5] for match in _PAIR.finditer(line.decode(errors="replace"))}
+        values = pairs.get("loss", ""), pairs.get("epoch", "")
         if drawn and not pairs:
             pairs, self._waiting = self._waiting, {}
-        elif "loss" in pairs and not drawn and not pairs.keys() & _STEPS:
-            self._waiting = pairs if pairs.get("epoch") != self._epoch else {}  # LLaMA-Factory prints them twice
+        elif drawn:
+            self._beside = values
+        elif "loss" in pairs and not pairs.keys() & _STEPS:
+            self._waiting = pairs if values != self._beside else {}  # LLaMA-Factory prints them twice
             return ()
         return self._values({**self._bar, **pairs}, prefix.when)
 
@@ -81,7 +85,6 @@ class TrainerReader:
         values = {_NAMES[name]: float(pairs[name]) for name in pairs.keys() & _NAMES.keys() if pairs[name] != "null"}
         if "memory" in values:
             values["memory"] *= _GIB
-        self._epoch = pairs.get("epoch", "")
         timed = self._timed(int(number), _seconds(pairs.get("elapsed_time", "")))
         return (Step(int(number), when, values | timed, int(total or pairs.get("total_steps") or 0)),)
 
