@@ -46,7 +46,8 @@ _NOT_A_RECORD = (
 )
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
-_RUN = re.compile(rf"^kind: (?:{'|'.join((*RUN_NAMES, TRAINING_RUNTIME.name))})$", re.MULTILINE)
+# In YAML or JSON; documents that only mention a kind are read for nothing.
+_RUN = re.compile(rf"\bkind[\"']?\s*:\s*[\"']?(?:{'|'.join((*RUN_NAMES, TRAINING_RUNTIME.name))})\b")
 _TARGET = "chartgen/target"
 _SETUP = "chartgen/setup"
 # Annotations of each object that Helm makes (pkg/action/validate.go).
