@@ -128,15 +128,15 @@ def shaped(item: Any, kind: Kind) -> Object:
     texts = [metadata.get(key, "") for key in _TEXTS]
     for each in (metadata.get(key, {}) for key in _MAPS_OF_TEXT):
         texts += each.values() if isinstance(each, dict) else [None]
-    parts = [item.get(key) or {} for key in ("spec", "status")]
+    given = {key: value for key, value in item.items() if value is not None}
+    parts = [given.get(key, {}) for key in ("spec", "status")]
     owners = metadata.get("ownerReferences", [])
     if not (
         metadata.get("name")
         and all(isinstance(each, str) for each in texts)
         and all(isinstance(each, dict) for each in parts)
         and isinstance(owners, list)
-        and all(isinstance(each, dict) and {"kind", "uid"} <= set(each) for each in owners)
+        and all(isinstance(each, dict) and isinstance(each.get("kind"), str) and "uid" in each for each in owners)
     ):
         raise ValueError("with an object of another form")
-    given = {key: value for key, value in item.items() if value is not None}
     return {**given, "apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}

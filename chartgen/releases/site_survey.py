@@ -46,15 +46,14 @@ def survey(cluster: Cluster, target: Target, namespace: str) -> Survey:
         return None if found is None else sorted(item["metadata"]["name"] for item in found)
 
     nodes = read_if_allowed(lambda: cluster.list(NODE))
-    types: Counter[str] = Counter()
-    for _, name in cluster.judged(nodes or (), lambda node: "" if why_unusable(node) else _type_of(node, target)):
-        types[name] += bool(name)
+    found = cluster.judged(nodes or (), lambda node: "" if why_unusable(node) else _type_of(node, target))
+    types = Counter(name for _, name in found if name)
     return Survey(
         namespace,
         names(served_kind(cluster, "LocalQueue")),
         names(CLAIM),
         names(STORAGE_CLASS),
-        None if nodes is None else dict((types - Counter()).most_common()),
+        None if nodes is None else dict(types.most_common()),
     )
 
 

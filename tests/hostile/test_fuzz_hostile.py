@@ -184,6 +184,25 @@ def test_a_fault_planted_in_a_reader_of_a_cluster_is_found(
     assert any(each.startswith("traceback") for each in found)
 
 
+@pytest.mark.usefixtures("built_helm")
+def test_a_doctor_that_a_tenant_ends_is_found(
+    material: Material, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """It ends with one line, as for an error of its user."""
+
+    def ends(*_: object) -> Iterator[object]:
+        raise ChartgenError("of a test")
+
+    monkeypatch.setattr("chartgen.releases.preflight.nodes._taken", ends)
+    monkeypatch.setattr("chartgen.kube.cluster.Cluster.judged", lambda _, items, judge: ((i, judge(i)) for i in items))
+    made = next(
+        each
+        for each in (invent("cluster", number, 1, material) for number in range(500))
+        if each.ways == ["tenant"] and each.argv[:2] == ["doctor", "gke-a3mega"]
+    )
+    assert any(each.startswith("silent") for each in Range(tmp_path).judge(made, "cluster").faults)
+
+
 def test_inputs_are_the_same_for_a_seed(material: Material) -> None:
     for kind in KINDS:
         first = [invent(kind, number, 1, material) for number in range(20)]

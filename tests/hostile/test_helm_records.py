@@ -88,6 +88,15 @@ def test_a_run_of_a_false_record_is_read_within_bounds() -> None:
                 assert record.run_objects, name
 
 
+def test_a_run_is_found_in_each_form_of_its_manifest() -> None:
+    """Helm keeps the text of templates, which may be JSON, or quote."""
+    run = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": {}}
+    other = "kind: ConfigMap\nmetadata: {name: b}"
+    for text in (json.dumps(run), json.dumps(run, indent=1), "kind: 'Job'\nspec: {}", "{kind: Job}", "kind: Job # x"):
+        record = read_record(secret(json.dumps(content(manifest=f"---\n{other}\n---\n{text}\n")).encode()))
+        assert [item["kind"] for item in record.run_objects] == ["Job"], text
+
+
 DENSE = {
     "lists": b'"a":[' + b"[]," * 9_000_000 + b"0]",
     "within the bounds": b'"a":[' + b'{"b":0},' * 190_000 + b"0]",

@@ -42,7 +42,7 @@ KINDS = {
     "values": ("chartgen lint, check and convert of a values file, and lint's settings; without Helm", 0.1),
     "library": ("chartgen show, list and build of targets and fragments of --path; without Helm", 0.05),
     "cluster": (
-        "commands that read a cluster whose answers a stranger has written, doctor and install among them",
+        "commands that read a cluster whose answers a stranger has written, doctor and upgrade among them",
         0.075,
     ),
 }

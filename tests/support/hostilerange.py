@@ -14,7 +14,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 from caged import GIGA, ROOT, TRACER, Budget, Cage, Verdict, caged, traced
-from hostileclusters import serves
+from hostileclusters import serves, silenced
 from hostileinputs import Input
 from mutators import PAYLOAD, Files
 from stranger_api import answering
@@ -180,10 +180,16 @@ class Range:
         verdict = caged(partial(_run, made, kind, out), cage, BUDGETS.get(kind, Budget()))
         if trace:
             verdict.faults += traced(self.tracer.parent, cage, self.helm)
-        for name in ("stdout", "stderr"):
-            if PAYLOAD.encode() in ((out / name).read_bytes() if (out / name).exists() else b""):
+        said = {name: _read(out / name) for name in ("stdout", "stderr")}
+        verdict.faults += silenced(made.argv, made.ways, said["stdout"]) if talks else []
+        for name, text in said.items():
+            if PAYLOAD in text:
                 verdict.faults.append(f"outside: a secret beside the input is printed on {name}")
         return verdict
+
+
+def _read(file: Path) -> str:
+    return file.read_bytes().decode("utf-8", "replace") if file.exists() else ""
 
 
 def write(made: Files, folder: Path) -> None:

@@ -53,7 +53,6 @@ exec {{ include "aks-nd.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "aks-nd.rankProgram" }}
-
 {{- if eq .Values.launcher "nemo-1" }}
 {{- with include "aks-nd.launcher.nemo-1.beforeRank" . | trim }}
 {{ . }}

@@ -53,7 +53,6 @@ exec {{ include "coreweave.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "coreweave.rankProgram" }}
-
 {{- if eq .Values.launcher "nemo-1" }}
 {{- with include "coreweave.launcher.nemo-1.beforeRank" . | trim }}
 {{ . }}

@@ -53,7 +53,6 @@ exec {{ include "crusoe.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "crusoe.rankProgram" }}
-
 {{- if eq .Values.launcher "nemo-1" }}
 {{- with include "crusoe.launcher.nemo-1.beforeRank" . | trim }}
 {{ . }}

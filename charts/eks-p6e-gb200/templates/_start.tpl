@@ -70,7 +70,6 @@ exec {{ include "eks-p6e-gb200.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "eks-p6e-gb200.rankProgram" }}
-
 {{- if eq .Values.launcher "nemo-1" }}
 {{- with include "eks-p6e-gb200.launcher.nemo-1.beforeRank" . | trim }}
 {{ . }}

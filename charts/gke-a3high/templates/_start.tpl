@@ -59,7 +59,6 @@ exec {{ include "gke-a3high.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "gke-a3high.rankProgram" }}
-
 {{- if eq .Values.launcher "nemo-1" }}
 {{- with include "gke-a3high.launcher.nemo-1.beforeRank" . | trim }}
 {{ . }}

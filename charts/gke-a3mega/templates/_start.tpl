@@ -47,7 +47,6 @@ exec {{ include "gke-a3mega.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "gke-a3mega.rankProgram" }}
-
 {{- if eq .Values.launcher "nemo-1" }}
 {{- with include "gke-a3mega.launcher.nemo-1.beforeRank" . | trim }}
 {{ . }}

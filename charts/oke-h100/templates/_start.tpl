@@ -47,7 +47,6 @@ exec {{ include "oke-h100.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "oke-h100.rankProgram" }}
-
 {{- if eq .Values.launcher "nemo-1" }}
 {{- with include "oke-h100.launcher.nemo-1.beforeRank" . | trim }}
 {{ . }}

@@ -53,7 +53,6 @@ exec {{ include "onprem-p8000.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "onprem-p8000.rankProgram" }}
-
 {{- if eq .Values.launcher "nemo-1" }}
 {{- with include "onprem-p8000.launcher.nemo-1.beforeRank" . | trim }}
 {{ . }}
