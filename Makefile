@@ -85,6 +85,10 @@ format: $(DEV) ## format the Python files and apply the safe fixes
 charts: $(CHARTGEN) ## build every chart into charts/, and schemas/
 	$(BIN)/chartgen build --all --prune --schemas schemas --reference docs/reference
 
+.PHONY: threats
+threats: $(RUNTIME) ## write the tests with the mark `threat` into the table of SECURITY.md
+	$(PROGRAM)/threats.py
+
 .PHONY: pictures
 pictures: $(CHARTGEN) ## draw the pictures of docs/explanation/how-it-works.md
 	$(PROGRAM)/pictures.py

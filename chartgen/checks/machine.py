@@ -8,12 +8,23 @@ from typing import Any
 
 from chartgen.checks.claim import Claim
 from chartgen.checks.compatibility import fragments
+from chartgen.checks.images import release_of
 from chartgen.checks.job import Job
+from chartgen.checks.options import options
+from chartgen.data.compatibility import version
 from chartgen.findings import Rule
 from chartgen.kube.quantities import read
 
 _GPU = "nvidia.com/gpu"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+# Recipes of Megatron-Bridge v0.4.0 to v0.6.0 that end with DeepEP, each with one GPU for an expert; and those that do
+# so before v0.6.0, of 26.08, alone.
+_READ = ("26.04", "26.08")
+_DEEPEP = (
+    *("exaone_moe_", "glm52_", "nemotron_3_nano_peft_", "nemotron_3_nano_sft_", "qwen3_235b_a22b_", "step35_"),
+    *("qwen3_30b_a3b_peft_", "qwen3_30b_a3b_pretrain_8gpu_", "qwen3_30b_a3b_sft_8gpu_", "qwen3_next_80b_a3b_"),
+)
+_DEEPEP_BEFORE = ("nemotron_3_nano_", "qwen3_30b_a3b_")
 
 
 def quantity(text: str) -> Fraction | None:
@@ -121,6 +132,28 @@ def provider_of_libfabric(job: Job) -> Iterator[Claim]:
         yield Claim("env.FI_PROVIDER", message, "remove it, or set network.interface to tcp if you want TCP")
 
 
+def deepep_on_efa(job: Job) -> Iterator[Claim]:
+    """The DeepEP of NVIDIA's images connects machines by InfiniBand alone, so that experts on EFA share one machine."""
+    release, recipe = release_of(job, "nvidia/nemo"), str(job.own.get("recipe") or "")
+    if "efa" not in fragments(job) or not release or not version(_READ[0]) <= version(release) <= version(_READ[1]):
+        return
+    shared = int(job.values["parallelism"].get("expertTensor") or 1) if recipe else job.parallel("expertTensor")
+    fits, grace = job.gpus_per_node // shared, job.machine.gpu.startswith("gb")
+    if job.parallel("expert") > fits and _uses_deepep(job, recipe, release) and not grace:
+        own = f"launchers.{job.launcher.name}"
+        message = f"{job.parallel('expert')} spreads experts over machines, and the DeepEP of {job.image} has no EFA"
+        hint = f"use {fits} or less, {own}.config.model.moe_token_dispatcher_type alltoall, or an image of your own"
+        yield Claim("parallelism.expert", message, hint, (f"{own}.recipe", f"{own}.config", "gpusPerNode"))
+
+
+def _uses_deepep(job: Job, recipe: str, release: str) -> bool:
+    """Report whether DeepEP moves the tokens; the user's options win over the recipe's, and DeepEP is the default."""
+    older = _DEEPEP_BEFORE if version(release) < version(_READ[1]) else ()
+    given, listed = dict(options(job)), recipe.startswith((*_DEEPEP, *older))
+    flexible = given.get("moe_token_dispatcher_type", "flex" if listed else "") == "flex"
+    return bool(flexible and given.get("moe_flex_dispatcher_backend", "deepep") == "deepep")
+
+
 def fabric_of_the_target(job: Job) -> Iterator[Claim]:
     """A target without a fabric fragment has no network for GPUs, so that several machines speak TCP."""
     if job.nodes > 1 and not any("fabric" in fragment.provides for fragment in job.target.fragments):
@@ -202,6 +235,14 @@ MACHINE = (
         "awslabs/ai-on-sagemaker-hyperpod, issue 134",
         tasks=_RUNS,
         remedy="`env.FI_PROVIDER`: remove it, or set network.interface to tcp if you want TCP",
+    ),
+    Rule.of(
+        deepep_on_efa,
+        "awslabs/awsome-distributed-ai @ 95b939c, 3.test_cases/megatron/megatron-bridge/README.md (DeepEP on EFA); "
+        "NVIDIA-NeMo/Megatron-Bridge v0.4.0 to v0.6.0, src/megatron/bridge/recipes and docker",
+        "warning",
+        remedy="`parallelism.expert`: use … or less, launchers.….config.model.moe_token_dispatcher_type alltoall, "
+        "or an image of your own",
     ),
     Rule.of(
         fabric_of_the_target,

@@ -11,7 +11,8 @@ from chartgen.kube.kinds import CONFIG_MAP, SECRET
 Object: TypeAlias = dict[str, Any]
 Keys: TypeAlias = tuple[str | int, ...]
 
-# The namespace that lint renders into; any other namespace in an object is literal.
+# The release and the namespace in lint's renders; any other namespace in an object is literal.
+LINT_RELEASE = "lint"
 LINT_NAMESPACE = "chartgen-lint"
 
 

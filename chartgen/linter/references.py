@@ -15,9 +15,7 @@ from chartgen.data.api_schemas import kubernetes_groups, kubernetes_versions
 from chartgen.errors import did_you_mean
 from chartgen.findings import Complaint
 from chartgen.kube.controllers import group_of
-from chartgen.kube.manifest_walk import LINT_NAMESPACE, Keys, Object, is_template, metadata, pods, texts
-
-RELEASE = "lint"  # the name of the release in lint's renders
+from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE, Keys, Object, is_template, metadata, pods, texts
 
 
 class Wired(NamedTuple):
@@ -129,9 +127,9 @@ class _Texts:
         """Report whether the release should contain what a reference names."""
         name = reference.name
         spoken = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", self.others)
-        if (spoken and name != RELEASE) or name.startswith(self.operated):
+        if (spoken and name != LINT_RELEASE) or name.startswith(self.operated):
             return False
-        ours = bool(names) and re.match(rf"{RELEASE}(-|\Z)", name)
+        ours = bool(names) and re.match(rf"{LINT_RELEASE}(-|\Z)", name)
         return bool(ours) or any(_is_slip(name, each) for each in names)
 
 

@@ -20,10 +20,10 @@ from chartgen.helm.program import Helm, find_helm
 from chartgen.helm.program_errors import HelmError, explain
 from chartgen.helm.values import to_json
 from chartgen.helm.yaml import Plain
-from chartgen.kube.manifest_walk import LINT_NAMESPACE
+from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE
 
 # Release and namespace in findings, whatever names the templates saw.
-NAMES = ("lint", LINT_NAMESPACE)
+NAMES = (LINT_RELEASE, LINT_NAMESPACE)
 # Helm's messages when a chart's own `fail`, `required` or schema rejects values.
 _ASKS = ("execution error at (", "meet the specifications of the schema")
 # Seconds; a chart of chartgen takes 0.1. Templates can loop for hours without filling memory.

@@ -9,6 +9,7 @@ from typing import Any
 from chartgen.findings import Complaint, Rule
 from chartgen.kube.controllers import group_of
 from chartgen.kube.manifest_walk import (
+    LINT_RELEASE,
     Container,
     Keys,
     Object,
@@ -179,7 +180,9 @@ def _selector(thing: Object) -> tuple[Keys, Object]:
     if thing.get("kind") == "Service":
         return ("spec", "selector"), selector
     labels = selector.get("matchLabels")
-    if not isinstance(labels, dict) or (policy and not any(str(each).startswith("lint") for each in labels.values())):
+    if not isinstance(labels, dict) or (
+        policy and not any(str(each).startswith(LINT_RELEASE) for each in labels.values())
+    ):
         return (), {}  # a policy without a label of the release may be for pods of others
     return ("spec", "podSelector" if policy else "selector"), labels
 

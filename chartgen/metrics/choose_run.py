@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isnan
+from itertools import filterfalse
+from math import inf, isnan
 from typing import TypeAlias
 
 from chartgen.errors import Problem, UsageError
 from chartgen.metrics.figures.facts import Notice, agree
 from chartgen.metrics.figures.settings import facts_of
-from chartgen.metrics.read.collect import Log
-from chartgen.metrics.read.events import NEVER
+from chartgen.metrics.read.collect import EPOCH, Log
+from chartgen.metrics.read.events import NEVER, Checkpoint, Mark
 
 # The start of a run: index of its first step, index of its first configuration, its settings.
 _Run: TypeAlias = tuple[int, int, Mapping[str, str]]
@@ -42,10 +43,14 @@ def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], li
     return _cut(log, runs, at), runs[at][2], told
 
 
-def _after_the_end(log: Log, begin: int) -> bool:
-    """Report whether the steps restart from the beginning after all planned steps."""
+def _anew(log: Log, begin: int) -> bool:
+    """Report whether the steps start from the first one after all planned steps.
+
+    Logs of torchtitan contain neither these nor a configuration, so every start without a checkpoint is a new run.
+    """
     numbers, planned = log.track.numbers, log.track.planned
-    return begin > 0 and planned > 0 and numbers[begin] <= 1 and numbers[begin - 1] >= planned - 1
+    done = numbers[begin - 1] >= planned - 1 if planned else log.track.family == "torchtitan"
+    return begin > 0 and numbers[begin] <= 1 and done
 
 
 def _whose(log: Log) -> str:
@@ -58,11 +63,7 @@ def _runs(log: Log) -> list[_Run]:
         own = log.sections[attempt.section]
         begin, section, settings = runs[-1]
         fresh = attempt.section in log.fresh and attempt.section > section
-        if (
-            fresh
-            or _after_the_end(log, attempt.begin)
-            or agree([("then", facts_of(settings)), ("now", facts_of(own))]).notices
-        ):
+        if fresh or _anew(log, attempt.begin) or agree([("then", facts_of(settings)), ("now", facts_of(own))]).notices:
             runs.append((attempt.begin, attempt.section, own))
         elif own:
             runs[-1] = (begin, section, own)
@@ -72,14 +73,24 @@ def _runs(log: Log) -> list[_Run]:
 def _cut(log: Log, runs: list[_Run], at: int) -> Log:
     begin, section, _ = runs[at]
     end, behind = runs[at + 1][:2] if at + 1 < len(runs) else (len(log.track), len(log.sections))
+    # runs without a configuration share the section, and only the time tells them apart
+    since = log.track.when[begin] if at and runs[at - 1][1] == section else -inf
+    until = log.track.when[end] if end < len(log.track) and behind == section else inf
+    behind = max(behind, section + 1)
     run = Log(log.track.part(begin, end), log.places[0])
     run.places, run.sections, run.size = log.places, log.sections[:behind], log.size
     run.broken, run.first_broken, run.bandwidths = log.broken, log.first_broken, log.bandwidths
-    run.checkpoints = [each for each in log.checkpoints if section <= each.section < behind]
-    run.marks = [each for each in log.marks if section <= each.section < behind]
+
+    def belongs(each: Checkpoint | Mark) -> bool:
+        return section <= each.section < behind and not (each.when < since or each.when >= until)
+
+    run.checkpoints = [*filter(belongs, log.checkpoints)]
+    run.marks = [*filter(belongs, log.marks)]
     # most logs do not contain the program start of a later run
     run.begun = log.starts.get(section, NEVER) if at else log.begun
     run.fresh, run.remarks = log.fresh, log.remarks
-    others = [each.when for each in run.checkpoints] + [each.when for each in run.marks]
-    run.ended = max([when for when in (*run.track.when, *others) if not isnan(when)], default=NEVER)
+    timed: list[Checkpoint | Mark] = [*run.marks]
+    timed += [] if run.track.family in EPOCH else run.checkpoints
+    times = [*run.track.when, *(each.when for each in timed)]
+    run.ended = max(filterfalse(isnan, times), default=NEVER)
     return run

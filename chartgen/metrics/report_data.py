@@ -95,15 +95,19 @@ class Readout(NamedTuple):
     @property
     def left(self) -> float | None:
         """Return the seconds for the remaining planned steps, at the window's speed; None when unknown or done."""
-        steps = self.planned - self.log.track.numbers[-1]
         each = self.times.mean if self.times else self.derived.seconds if self.derived else None
-        return steps * each if each and steps > 1 else None
+        return self.steps_left * each if each and self.steps_left > 1 else None
+
+    @property
+    def steps_left(self) -> int:
+        """Return the planned steps after the last one; 1 may remain for a program that counts from 0."""
+        return max(self.planned - self.log.track.numbers[-1], 0)
 
     @property
     def planned(self) -> int:
-        """Return the steps of the whole run; 0 when unknown, or when the values are those of a shorter run."""
-        told = int(self.facts.get("steps") or 0)
-        return self.log.track.planned or (told if told >= self.log.track.numbers[-1] else 0)
+        """Return the steps of the whole run; 0 when unknown, or when those known are of an epoch or a shorter run."""
+        known = (self.log.track.planned, int(self.facts.get("steps") or 0))
+        return next((steps for steps in known if steps >= self.log.track.numbers[-1]), 0)
 
 
 def read_out(log: Log, wanted: Wanted) -> Readout:

@@ -354,6 +354,7 @@ def test_only_changed_or_broken_copies_are_made_again(image: Image) -> None:
     assert contents(copy) == contents(source)
 
 
+@pytest.mark.threat(19)
 def test_a_file_that_another_tenant_left_is_no_copy(image: Image) -> None:
     """The disk outlives its tenants: a file of the same size and time may hold anything, and be anyone's."""
     source, copy = data_set(image)
@@ -373,6 +374,7 @@ def test_a_file_that_another_tenant_left_is_no_copy(image: Image) -> None:
         assert (planted.stat().st_uid, planted.stat().st_mode & 0o777) == (me, 0o644)
 
 
+@pytest.mark.threat(19)
 def test_links_that_another_tenant_left_write_to_nothing(image: Image) -> None:
     source, copy = data_set(image)
     victim = image.folder / "victim"

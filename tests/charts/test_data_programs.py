@@ -580,6 +580,7 @@ def test_a_file_of_the_pile_that_breaks_off_goes_on(pile: Pile) -> None:
     assert [headers.get("Range") for _, headers in pile.site.asked] == [None, "bytes=5-"]
 
 
+@pytest.mark.threat(6)
 def test_the_token_is_sent_to_the_hub_alone_and_not_shown(pile: Pile) -> None:
     assert pile.prepare(1, HF_TOKEN=TOKEN)[0] == 0
     assert [headers.get("Authorization") for _, headers in pile.site.asked] == [None], "it is not huggingface.co"

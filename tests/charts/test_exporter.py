@@ -247,6 +247,7 @@ def test_readers_that_stay_or_send_rubbish_do_not_stop_it(tmp_path: Path) -> Non
             each.close()
 
 
+@pytest.mark.threat(21)
 def test_readers_that_stay_keep_nobody_from_the_page(tmp_path: Path) -> None:
     """Each new reader takes the place of the oldest one of the address with the most: also not of a slow Prometheus."""
     with exporter(tmp_path) as (_, port), ExitStack() as stack:

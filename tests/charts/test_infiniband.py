@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from rendered import VALUES, Objects, container, env, job_spec, mounts, one, pod, rendered, rendered_setup, security
+from doc_runner import REPOSITORY, blocks
+from rendered import (
+    VALUES,
+    Objects,
+    container,
+    env,
+    job_spec,
+    mounts,
+    one,
+    pod,
+    rendered,
+    rendered_setup,
+    security,
+    volumes,
+)
 
 AKS, COREWEAVE = "aks-nd", "coreweave"
 # Azure/ai-infrastructure-on-azure @ a01b073, infrastructure_validations/aks/NCCL/helm/nccl-test/values.yaml
@@ -63,6 +79,15 @@ def test_machines_of_a_run_on_aks_are_of_one_node_pool() -> None:
 def test_a_topology_file_and_a_user_win_over_the_machine_type() -> None:
     found = run("network.topologyFile=/opt/topo/topo.xml", "env.NCCL_MIN_NCHANNELS=many")
     assert nccl(found) == OURS | V5 | {"NCCL_TOPO_FILE": "/opt/topo/topo.xml", "NCCL_MIN_NCHANNELS": "many"}
+
+
+def test_the_guide_brings_azures_topology_file_into_any_image(tmp_path: Path) -> None:
+    (text,) = blocks(REPOSITORY / "docs" / "guides" / "aks-llama3.md", "yaml")
+    (tmp_path / "topology.yaml").write_text(text)
+    found = rendered("nodes=2", files=(tmp_path / "topology.yaml",), name=AKS)
+    folder, _, name = nccl(found)["NCCL_TOPO_FILE"].rpartition("/")
+    volume = volumes(found)[mounts(container(found))[folder]["name"]]
+    assert (volume["configMap"], name) == ({"name": "nccl-topology"}, "ndv5-topo.xml")
 
 
 def test_nothing_of_infiniband_without_it() -> None:

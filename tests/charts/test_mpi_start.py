@@ -316,6 +316,7 @@ def test_a_machine_that_never_answers_is_named(make: Any) -> None:
     assert not (cluster.folder / "mpirun").exists()
 
 
+@pytest.mark.threat(18)
 @pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
 def test_only_a_machine_with_the_key_of_the_run_gets_commands(make: Any, *, own: bool) -> None:
     """A real client and a real server, each with what the controllers mount into /root/.ssh."""

@@ -42,6 +42,7 @@ def labels_of_pods(found: Objects) -> list[dict[str, str]]:
     return [each["metadata"]["labels"] for each in templates]
 
 
+@pytest.mark.threat(18)
 def test_every_pod_of_a_run_is_reached_by_its_own_pods_alone() -> None:
     for case in KINDS:
         for sets in ((), DATA) if case != "rayjob" else ((),):
@@ -58,6 +59,7 @@ def test_every_pod_of_a_run_is_reached_by_its_own_pods_alone() -> None:
             assert [each for each in seen if not any(one <= each.items() for one in selectors)] == [], (case, sets)
 
 
+@pytest.mark.threat(18)
 def test_prometheus_reaches_the_port_of_the_metrics_and_nothing_else() -> None:
     for case in KINDS:
         if case == "rayjob":
@@ -68,6 +70,7 @@ def test_prometheus_reaches_the_port_of_the_metrics_and_nothing_else() -> None:
     assert len(data["spec"]["ingress"]) == 1, "data programs serve no metrics"
 
 
+@pytest.mark.threat(18)
 def test_the_operator_of_ray_reaches_the_dashboard_alone() -> None:
     *_, rule = one("NetworkPolicy", run("rayjob"))["spec"]["ingress"]
     operator = {"matchLabels": {"app.kubernetes.io/component": "kuberay-operator"}}
@@ -76,6 +79,7 @@ def test_the_operator_of_ray_reaches_the_dashboard_alone() -> None:
     assert rule["from"][0]["namespaceSelector"] == {"matchLabels": {"kubernetes.io/metadata.name": "ray-system"}}
 
 
+@pytest.mark.threat(18)
 def test_a_value_turns_it_off_and_the_run_stays_the_same() -> None:
     for case in KINDS:
         off, on = run(case, "run.networkPolicy=false"), run(case)
@@ -83,6 +87,7 @@ def test_a_value_turns_it_off_and_the_run_stays_the_same() -> None:
         assert off == [item for item in on if item["kind"] != "NetworkPolicy"], case
 
 
+@pytest.mark.threat(18)
 def test_pods_in_the_network_of_their_machine_have_none() -> None:
     """They have the machine's addresses, which no selector of pods names: a policy would keep them from Ray's head."""
     for name, sets in (("gke-a3mega", "network.hostNetwork=true"), ("oke-h100", "network.mode=host")):
@@ -90,6 +95,7 @@ def test_pods_in_the_network_of_their_machine_have_none() -> None:
         assert len(policies(rendered(*DATA, sets, files=(), name=name))) == 1, "its pod has a network of its own"
 
 
+@pytest.mark.threat(18)
 def test_volcano_makes_no_policy_of_its_own() -> None:
     (arguments,) = (item["spec"]["plugins"]["svc"] for item in run("volcano-job") if item["kind"] == "Job")
     assert "--disable-network-policy=true" in arguments

@@ -27,7 +27,7 @@ import profiles
 import pytest
 from pairs import TARGETS
 from rendered import Objects, rendered
-from upstream import Items, exported, items_of
+from upstream import Items, exported, exported_by, items_of
 
 from chartgen.composer.target import load_target
 from chartgen.helm.chart import Chart
@@ -241,7 +241,7 @@ def theirs(reference: dict[str, Any]) -> dict[tuple[str, str], str]:
         for source in reference["manifests"]
         for path in source.get("scripts", ())
     ]
-    set_by_scripts |= dict(re.findall(r'^ *export (\w+)="?([^"\n]*)"?$', "\n".join(scripts), re.MULTILINE))
+    set_by_scripts |= exported_by(scripts)
     items["program env"] = items.get("program env", {}) | set_by_scripts
     items["program"] |= numa(scripts)
     return {key: CHANGING.sub("RANDOM", text) for key, text in flat(items).items()}

@@ -194,6 +194,31 @@ WRONG = [
     ),
 ]
 
+QWEN = "launchers.megatron-bridge.recipe=qwen3_30b_a3b_pretrain_config"
+SPREAD = ("launcher=megatron-bridge", "nodes=2", "batch.global=64", "parallelism.expert=16")
+FLEX = "launchers.megatron-bridge.config.model.moe_token_dispatcher_type"
+
+
+def test_experts_of_several_machines_do_not_use_deepep_on_efa() -> None:
+    """Also DeepEP of the user's choice; not another dispatcher, image or newer recipe, nor Grace, which has none."""
+    nano = QWEN.replace("qwen3_30b_a3b_pretrain", "nemotron_3_nano_sft")
+    wrong = ([QWEN], [f"{FLEX}=flex"], [nano, "launchers.megatron-bridge.image=nvcr.io/nvidia/nemo:26.08"])
+    right = (
+        *([], [QWEN, f"{FLEX}=alltoall"], [QWEN, "launchers.megatron-bridge.image=example.com/bridge-uccl:1"]),
+        *(
+            [QWEN, f"launchers.megatron-bridge.image=nvcr.io/nvidia/nemo:{release}"]
+            for release in ("26.02", "26.08", "26.10")
+        ),
+        *([QWEN, "parallelism.expert=8"], [QWEN.replace("qwen3_30b_a3b", "deepseek_v3")]),
+        [f"{FLEX}=flex", f"{FLEX.replace('token_dispatcher_type', 'flex_dispatcher_backend')}=hybridep"],
+    )
+    for sets in (*wrong, *right):
+        found = [each.key for each in judge(MACHINE, job("eks-p5", *SPREAD, *sets)) if each.id == "deepep-on-efa"]
+        assert found == (["parallelism.expert"] if sets in wrong else []), sets
+    for elsewhere in ("eks-p6e-gb200", "aks-nd"):
+        assert judge(MACHINE, job(elsewhere, *SPREAD, QWEN, "nodes=4")) == []
+
+
 RIGHT = [
     ("gke-a3mega", ["sharedMemory=1827Gi"]),
     ("gke-a3mega", ["sharedMemory=1Ti", f"{RESOURCES}.limits.memory=1Ti"]),
@@ -243,8 +268,10 @@ def test_no_published_configuration_is_refused() -> None:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_every_machine_type_passes_with_the_defaults(name: str) -> None:
-    for machine in target(name).machines:
-        assert judge(MACHINE, job(name, f"machineType={machine}")) == []
+    """But for one whose image must contain gIB, which no image of NVIDIA's does."""
+    for machine in target(name).machines.values():
+        found = [each.id for each in judge(MACHINE, job(name, f"machineType={machine.name}"))]
+        assert found == (["gib-of-the-image"] if "gib" in machine.fabric else []), machine.name
 
 
 @pytest.mark.parametrize(

@@ -79,12 +79,14 @@ def test_two_planes_run_side_by_side(plane: ControlPlane) -> None:
     assert plane.processes.exited() == {}
 
 
+@pytest.mark.threat(7)
 def test_its_files_are_private(plane: ControlPlane) -> None:
     assert plane.folder.stat().st_mode & 0o777 == 0o700
     for name in ("kubeconfig", "tokens.csv", "accounts.pem"):
         assert (plane.folder / name).stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.threat(7)
 def test_nothing_listens_beyond_this_machine(plane: ControlPlane) -> None:
     """Every listening socket of the plane's processes is bound to a loopback address."""
     addresses = {address for name in plane.processes.pids for address, _ in listening(plane, name)}
@@ -100,6 +102,7 @@ def listening(plane: ControlPlane, name: str) -> list[tuple[str, int]]:
     return [(address, int(port, 16)) for address, port in places]
 
 
+@pytest.mark.threat(7)
 def test_another_user_of_this_machine_learns_nothing(plane: ControlPlane) -> None:
     """Without credentials no port gives data away, but whether it is healthy and one sentence of a log."""
     assert listening(plane, "etcd") == listening(plane, "kwok") == []

@@ -25,6 +25,7 @@ def policies(here: Site) -> list[str]:
     return [item["metadata"]["name"] for item in here.cluster.list(POLICY, namespace=here.namespace)]
 
 
+@pytest.mark.threat(18)
 def test_a_policy_comes_and_goes_with_its_run(here: Site) -> None:
     made = chart("job", "gke-a3high")
     here.roll("install", made, {"steps": 10})

@@ -89,7 +89,7 @@ def test_what_is_taken_for_granted_of_the_cluster_is_told() -> None:
 def test_job_kind_without_a_queue_needs_no_controller() -> None:
     result = rehearse(target(), gpt3("nodes=4", "model.layers=48", "queue.name=", "topology.mode="), workload="job")
     assert result.verdict.ok, result.verdict.reasons
-    assert result.plan.apis == {"v1", "batch/v1"}
+    assert result.plan.apis == {"v1", "batch/v1", "networking.k8s.io/v1"}
 
 
 def test_a_program_for_data_runs_beside_the_machines_with_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

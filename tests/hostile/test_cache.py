@@ -30,6 +30,7 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.threat(22)
 def test_no_program_of_a_checkout_runs(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", ".cache")
     assert cache_dir() == checkout.parent / "home" / ".cache" / "chartgen"
@@ -46,6 +47,7 @@ def test_no_program_of_a_checkout_runs(checkout: Path, monkeypatch: pytest.Monke
             find_tool("helm")
 
 
+@pytest.mark.threat(22)
 def test_no_program_that_others_can_write_runs(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(checkout.parent)
     monkeypatch.setenv("CHARTGEN_CACHE", str(checkout / ".cache" / "chartgen"))
@@ -59,6 +61,7 @@ def test_no_program_that_others_can_write_runs(checkout: Path, monkeypatch: pyte
     assert find_tool("helm") == program
 
 
+@pytest.mark.threat(22)
 def test_no_completion_is_a_command(tmp_path: Path) -> None:
     folder = library(tmp_path / "lib", {})
     for place in ("targets/{}.yaml", "fragments/{}/fragment.yaml", "workloads/{}/workload.yaml", "values/{}.yaml"):

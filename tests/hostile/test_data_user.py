@@ -125,6 +125,7 @@ def test_without_the_init_container_the_user_cannot_write(site: Site, machine: P
     assert "Permission denied" in done.stdout + done.stderr
 
 
+@pytest.mark.threat(6)
 @pytest.mark.helm
 @pytest.mark.parametrize(
     ("owner", "mode", "sets", "code"),

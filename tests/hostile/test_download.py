@@ -73,6 +73,7 @@ NAMES = {
 }
 
 
+@pytest.mark.threat(6)
 @pytest.mark.parametrize("names", NAMES.values(), ids=NAMES)
 def test_names_that_cannot_stand_together_or_lead_elsewhere(
     names: list[str], site: Site, machine: Machine, tmp_path: Path
@@ -96,6 +97,7 @@ def test_names_that_are_odd_but_sound(site: Site, machine: Machine) -> None:
     assert files(machine.folder / "data/set") == sorted(names)
 
 
+@pytest.mark.threat(6)
 @pytest.mark.parametrize("link", ["set/a", "set/a/b", "set/a/b.part", "set/a/b.gz", "set/a/b.gz.part"])
 def test_links_that_lead_elsewhere(link: str, site: Site, machine: Machine, tmp_path: Path) -> None:
     """Another release, or an archive unpacked before, has left a link in the storage."""
@@ -192,6 +194,7 @@ def pages(site: Site, following: str) -> None:
     site.files["/o/n/resolve/main/a"] = b"1"
 
 
+@pytest.mark.threat(6)
 def test_the_next_page_on_another_host_gets_no_token(site: Site, machine: Machine) -> None:
     with serving(Site(files={"/next": b'[{"type": "file", "path": "b", "size": 1}]'})) as other:
         pages(site, f"{other.address}/next")
@@ -222,6 +225,7 @@ def test_the_next_page_may_be_relative(site: Site, machine: Machine) -> None:
     assert code == 0, log
 
 
+@pytest.mark.threat(6)
 @pytest.mark.parametrize("scheme", ["file:///etc/hostname", "ftp://127.0.0.1:9/x", "data:text/plain,x", "gopher://h/x"])
 def test_redirects_have_the_schemes_of_the_web(scheme: str, site: Site, machine: Machine) -> None:
     site.instead["/a"] = [lambda handler: answer(handler, 302, Location=scheme)]
@@ -232,6 +236,7 @@ def test_redirects_have_the_schemes_of_the_web(scheme: str, site: Site, machine:
     assert files(machine.folder / "data") == []
 
 
+@pytest.mark.threat(6)
 def test_the_token_leaves_with_the_first_other_host(site: Site, machine: Machine) -> None:
     """There and back again: what another host sends on to is that host's word."""
     hub(site, "", "o/n", "main", {"a": b"x"})
@@ -279,6 +284,7 @@ def chunked(body: bytes) -> Answer:
     return send
 
 
+@pytest.mark.threat(6)
 def test_a_file_without_end_is_cut_at_its_listed_size(site: Site, machine: Machine) -> None:
     hub(site, "", "o/n", "main", {"a": b"right"})
     sent: list[int] = []

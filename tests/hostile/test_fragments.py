@@ -33,6 +33,7 @@ def refused(folder: Path) -> str:
     return str(raised.value)
 
 
+@pytest.mark.threat(4)
 @pytest.mark.parametrize("name", ["/etc/passwd", "../../LICENSE", "templates/_helpers.tpl", "README.md", ""])
 def test_common_gives_its_own_programs_only(tmp_path: Path, name: str) -> None:
     folder = library(tmp_path / "lib", {"mine/env.yaml": f'# <%= common("{name}") %>\n'})
@@ -70,6 +71,7 @@ dict
 """.splitlines()
 
 
+@pytest.mark.threat(4)
 def test_tags_reach_no_files_and_nothing_of_python(tmp_path: Path, secret: Path) -> None:
     for number, escape in enumerate(ESCAPES):
         tag = escape.format(secret=secret)
@@ -96,6 +98,7 @@ def reachable(value: object, path: str, depth: int = 6) -> Iterator[tuple[str, o
             yield from reachable(value(), f"{path}()", depth - 1)
 
 
+@pytest.mark.threat(4)
 def test_everything_that_tags_reach_is_plain_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every text of the charts, chartgen's own included: a user's definition of the name has the same context."""
     seen: dict[str, object] = {}
@@ -113,6 +116,7 @@ def test_everything_that_tags_reach_is_plain_data(monkeypatch: pytest.MonkeyPatc
         assert type(each) in PLAIN or (path == name and isinstance(each, FunctionType | MethodType)), path
 
 
+@pytest.mark.threat(4)
 @pytest.mark.parametrize("file", ["env.yaml", "beforeLaunch.sh", "helpers.tpl", "values.yaml", "manifests", "setup"])
 def test_links_in_a_fragment_are_refused(tmp_path: Path, secret: Path, file: str) -> None:
     folder = library(tmp_path / "lib", {})
@@ -121,6 +125,7 @@ def test_links_in_a_fragment_are_refused(tmp_path: Path, secret: Path, file: str
     assert str(link) in refused(folder)
 
 
+@pytest.mark.threat(4)
 def test_a_fragment_and_a_target_that_are_links_are_refused(tmp_path: Path) -> None:
     elsewhere = library(tmp_path / "elsewhere", {"mine/env.yaml": f"- name: X\n  value: {CONTENT}\n"})
     folder = library(tmp_path / "lib", {}, "mine", "other")
@@ -132,6 +137,7 @@ def test_a_fragment_and_a_target_that_are_links_are_refused(tmp_path: Path) -> N
     assert str(folder / "targets" / "box.yaml") in refused(folder)
 
 
+@pytest.mark.threat(4)
 def test_links_in_a_launcher_are_refused(tmp_path: Path, secret: Path) -> None:
     folder = library(tmp_path / "lib", {})
     target = folder / "targets" / "box.yaml"

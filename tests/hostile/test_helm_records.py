@@ -57,6 +57,7 @@ FALSE: dict[str, bytes] = {
 }
 
 
+@pytest.mark.threat(16)
 def test_a_false_record_is_one_line() -> None:
     for name, text in FALSE.items():
         with pytest.raises(ChartgenError) as caught:
@@ -76,6 +77,7 @@ RUNS = {
 }
 
 
+@pytest.mark.threat(16)
 def test_a_run_of_a_false_record_is_read_within_bounds() -> None:
     for name, manifest in RUNS.items():
         record = read_record(secret(json.dumps(content(manifest=manifest)).encode()))
@@ -102,6 +104,7 @@ DENSE = {
 }
 
 
+@pytest.mark.threat(16)
 def test_dense_secrets_take_less_than_100_megabytes(tmp_path: Path) -> None:
     """Three of 47 KB took 2 GB: each of them unpacks to 27 MB of empty lists."""
     secrets = [

@@ -62,6 +62,7 @@ def chart(folder: str = "charts/x", *, head: str = "", **templates: str) -> dict
     return {f"{folder}/Chart.yaml": HEAD.format(folder.rpartition("/")[2]) + head, **texts}
 
 
+@pytest.mark.threat(11)
 def test_control_of_the_machine_has_no_level(lint: Lint) -> None:
     """Neither who claims to have made the chart, nor settings, comments and annotations excuse it."""
     every = ", ".join(sorted(CONTROL))
@@ -82,6 +83,7 @@ def test_control_of_the_machine_has_no_level(lint: Lint) -> None:
                 assert rules >= CONTROL or "lint-finishes" in rules, (head, text, settings)
 
 
+@pytest.mark.threat(11)
 def test_settings_cannot_ignore_what_was_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for rule in ("chart-files", "chart-is-rendered", "charts-are-linted", "lint-finishes", "no-cluster-admin"):
@@ -91,6 +93,7 @@ def test_settings_cannot_ignore_what_was_not_checked(tmp_path: Path, monkeypatch
             assert (ran.exit_code, f"cannot ignore {rule}" in ran.output) == (2, True)
 
 
+@pytest.mark.threat(11)
 def test_the_command_line_excuses_one_chart(lint: Lint) -> None:
     files = {**chart("charts/agent", pod=POD), **chart("charts/other", pod=POD)}
     ignored = ",".join(f"{rule}:charts/agent" for rule in CONTROL)
@@ -98,6 +101,7 @@ def test_the_command_line_excuses_one_chart(lint: Lint) -> None:
     assert (code, rules, places) == (1, CONTROL, {"charts/other/templates/pod.yaml"})
 
 
+@pytest.mark.threat(15)
 def test_values_of_ci_do_not_replace_the_defaults(lint: Lint) -> None:
     pod = "{{ if .Values.evil }}\n" + POD + "{{ end }}\n"
     files = chart(pod=pod) | {"charts/x/values.yaml": "evil: true\n", "charts/x/ci/ok-values.yaml": "evil: false\n"}
@@ -117,6 +121,7 @@ def test_values_of_ci_replace_defaults_that_the_chart_refuses(lint: Lint) -> Non
         (Path.cwd() / "charts/x/ci/ok-values.yaml").unlink()
 
 
+@pytest.mark.threat(15)
 def test_charts_beside_the_named_ones_are_unchecked(lint: Lint) -> None:
     """Whether the repository's settings name too few, or another chart hides them from lint."""
     files = {**chart("charts/good"), **chart("charts/evil", pod=POD), **chart("deploy/more/evil", pod=POD)}
@@ -139,6 +144,7 @@ def test_subcharts_are_checked_with_their_chart(lint: Lint) -> None:
     assert lint(files)[:2] == (0, set())
 
 
+@pytest.mark.threat(15)
 def test_presets_that_settings_leave_out_are_unchecked(lint: Lint) -> None:
     files = {**chart(), "values/x/p.yaml": "a: 1\n", "other/readme": "", "chartgen.toml": '[lint]\npresets = "other"\n'}
     assert lint(files) == (3, {"charts-are-linted"}, {"values"})
@@ -155,6 +161,7 @@ def packed(files: dict[str, str]) -> bytes:
     return data.getvalue()
 
 
+@pytest.mark.threat(15)
 def test_objects_that_helm_installs_without_rendering_are_judged(lint: Lint) -> None:
     crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n"
     again = {"charts/x/charts/sub/crds/pod.yaml": f"{crd}---\n{crd.replace('metadata', 'kind: Pod' + chr(10) + 'x')}"}
@@ -172,6 +179,7 @@ def test_objects_that_helm_installs_without_rendering_are_judged(lint: Lint) -> 
     assert lint({**chart("charts/x", head=NEEDS), **sub, **again})[0] == 1
 
 
+@pytest.mark.threat(11)
 def test_volumes_of_a_persistent_volume(lint: Lint) -> None:
     spec = "spec: {capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], "
     volume = "apiVersion: v1\nkind: PersistentVolume\nmetadata: {name: v}\n" + spec
@@ -180,6 +188,7 @@ def test_volumes_of_a_persistent_volume(lint: Lint) -> None:
     assert lint(chart(volume=f"{volume}local: {{path: /mnt/disks/ssd0}}}}\n"))[0] == 0
 
 
+@pytest.mark.threat(15)
 def test_templates_cannot_tell_lint_by_its_names(lint: Lint) -> None:
     for condition in (
         'ne .Release.Name "lint"',
@@ -192,6 +201,7 @@ def test_templates_cannot_tell_lint_by_its_names(lint: Lint) -> None:
         assert (code, CONTROL - rules) == (1, set()), condition
 
 
+@pytest.mark.threat(15)
 def test_findings_have_fixed_names(lint: Lint) -> None:
     files = chart(
         pod=POD.replace("{name: evil}", "{name: {{ .Release.Name }}, namespace: {{ .Release.Namespace }}}", 1)
@@ -206,6 +216,7 @@ def test_findings_have_fixed_names(lint: Lint) -> None:
     assert "lint chartgen-lint" in runs[0]
 
 
+@pytest.mark.threat(15)
 def test_a_call_ends_and_reports_the_rest(lint: Lint) -> None:
     """A name counts once, and the time is that of all charts."""
     names = ["charts/a", "charts/./a", "charts", "charts/b"] * 500
@@ -217,6 +228,7 @@ def test_a_call_ends_and_reports_the_rest(lint: Lint) -> None:
     assert places - {"charts"} == {"charts/a", "charts/b"}
 
 
+@pytest.mark.threat(11)
 def test_devices_and_folders_of_users_are_the_machines() -> None:
     for path in ("/dev/sda", "/dev/nvme0n1", "/dev/mem", "/dev/kmsg", "/home/ubuntu", "/home/kubernetes/bin", "/dev"):
         assert is_forbidden(path), path
@@ -231,6 +243,7 @@ def test_devices_and_folders_of_users_are_the_machines() -> None:
         assert not is_forbidden(path), path
 
 
+@pytest.mark.threat(11)
 def test_other_ways_to_control_a_machine_or_cluster(lint: Lint) -> None:
     def container(context: str) -> str:
         return (

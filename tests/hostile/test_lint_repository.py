@@ -69,6 +69,7 @@ def rules(ran: subprocess.CompletedProcess[str]) -> set[str]:
     return {each["rule"] for each in findings(ran)}
 
 
+@pytest.mark.threat(1)
 @pytest.mark.helm
 @pytest.mark.parametrize("settings", ["chartgen.toml", "pyproject.toml"])
 def test_settings_that_are_flags_run_nothing(repo: Path, helm: dict[str, str], settings: str) -> None:
@@ -87,6 +88,7 @@ def test_settings_that_are_flags_run_nothing(repo: Path, helm: dict[str, str], s
     assert evil in ran.stderr
 
 
+@pytest.mark.threat(1, 2)
 @pytest.mark.helm
 def test_folders_that_are_flags_are_folders(repo: Path, helm: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "outside").write_text(PAYLOAD)
@@ -98,6 +100,7 @@ def test_folders_that_are_flags_are_folders(repo: Path, helm: dict[str, str], tm
     assert {str(each["path"]).split("/")[0] for each in findings(ran)} == {"--dry-run=server"}
 
 
+@pytest.mark.threat(1)
 @pytest.mark.parametrize("entry", ["/etc", "../elsewhere", "linked"])
 @pytest.mark.parametrize("key", ["charts", "presets", "baseline"])
 def test_settings_that_leave_the_repository(repo: Path, entry: str, key: str) -> None:
@@ -132,6 +135,7 @@ def test_settings_that_take_long_to_read(repo: Path, settings: str) -> None:
     assert "pyproject.toml" in ran.stderr
 
 
+@pytest.mark.threat(1)
 def test_settings_file_that_is_a_link(repo: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(PAYLOAD)
     (repo / "chartgen.toml").symlink_to(tmp_path / "secret")
@@ -140,6 +144,7 @@ def test_settings_file_that_is_a_link(repo: Path, tmp_path: Path) -> None:
     assert PAYLOAD not in ran.stderr
 
 
+@pytest.mark.threat(5)
 @pytest.mark.helm
 @pytest.mark.parametrize("where", ["charts/evil", "values/good/p.yaml", "values"])
 def test_links_out_of_the_repository_are_not_followed(repo: Path, tmp_path: Path, where: str) -> None:
@@ -156,6 +161,7 @@ def test_links_out_of_the_repository_are_not_followed(repo: Path, tmp_path: Path
     assert "chart-files" in rules(ran)
 
 
+@pytest.mark.threat(5)
 @pytest.mark.parametrize("name", ["../../outside", "/etc", "a/b", "..", ""])
 def test_a_charts_name_is_no_path(repo: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "outside").mkdir()
@@ -200,6 +206,7 @@ def packed(files: dict[str, bytes], *, kind: bytes = tarfile.REGTYPE, **options:
     return data.getvalue()
 
 
+@pytest.mark.threat(3)
 @pytest.mark.helm
 @pytest.mark.parametrize("place", ["own", "folder", "packed", "dialect", "by its id", "under default"])
 def test_a_reference_of_a_schema_is_not_fetched(
@@ -254,6 +261,7 @@ PACKAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.threat(3)
 @pytest.mark.helm
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_schema_hides_in_an_archive(
@@ -270,6 +278,7 @@ def test_no_schema_hides_in_an_archive(
     assert rules(ran) & {"schema-refers-to-itself", "chart-files"}
 
 
+@pytest.mark.threat(3)
 @pytest.mark.helm
 @pytest.mark.parametrize("ignored", ["*.txt\x0cvalues.schema.json", "values.schema.json"])
 def test_no_schema_hides_behind_a_helmignore(
@@ -283,6 +292,7 @@ def test_no_schema_hides_behind_a_helmignore(
     assert "schema-refers-to-itself" in rules(ran)
 
 
+@pytest.mark.threat(3)
 @pytest.mark.helm
 def test_an_archive_beside_a_subchart_in_a_folder(
     repo: Path, helm: dict[str, str], server: tuple[str, list[str]]
@@ -325,6 +335,7 @@ NAMED: dict[str, Callable[[str], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.threat(3)
 @pytest.mark.helm
 @pytest.mark.parametrize("place", NAMED)
 def test_names_that_helm_does_not_know_are_foreign(
@@ -338,6 +349,7 @@ def test_names_that_helm_does_not_know_are_foreign(
     assert "schema-refers-to-itself" in rules(ran)
 
 
+@pytest.mark.threat(3)
 @pytest.mark.helm
 @pytest.mark.parametrize("place", ["own", "folder"])
 def test_a_schema_that_is_no_text_is_not_used(
@@ -355,6 +367,7 @@ def test_a_schema_that_is_no_text_is_not_used(
     assert not asked
 
 
+@pytest.mark.threat(14)
 @pytest.mark.parametrize("name", ["Chart.yaml", "values.yaml"])
 def test_files_that_are_no_text(repo: Path, name: str) -> None:
     chart = write(repo / "charts" / "good", values__yaml="a: 1\n")
@@ -363,6 +376,7 @@ def test_files_that_are_no_text(repo: Path, name: str) -> None:
     assert [(each["rule"], each["path"]) for each in findings(ran)] == [("chart-files", f"charts/good/{name}")]
 
 
+@pytest.mark.threat(3)
 @pytest.mark.helm
 @pytest.mark.parametrize("target", ["file:///etc/passwd", "file:///dev/zero", "/etc/passwd"])
 def test_a_reference_to_a_file_is_not_read(repo: Path, helm: dict[str, str], target: str) -> None:
@@ -374,6 +388,7 @@ def test_a_reference_to_a_file_is_not_read(repo: Path, helm: dict[str, str], tar
     assert "root:" not in ran.stdout + ran.stderr
 
 
+@pytest.mark.threat(3)
 @pytest.mark.helm
 def test_references_inside_a_schema_are_no_finding(repo: Path) -> None:
     schema = {
@@ -390,6 +405,7 @@ def test_references_inside_a_schema_are_no_finding(repo: Path) -> None:
     assert "schema-refers-to-itself" not in rules(lint(repo, "--output", "json"))
 
 
+@pytest.mark.threat(2)
 @pytest.mark.helm
 def test_helm_sees_nothing_of_the_user(repo: Path, helm: dict[str, str], tmp_path: Path) -> None:
     """Neither a kubeconfig, a home, plugins, a proxy nor a secret of the shell: templates and flags could use them."""
@@ -427,6 +443,7 @@ SCHEMAS: dict[str, Any] = {
 }
 
 
+@pytest.mark.threat(14)
 @pytest.mark.helm
 @pytest.mark.parametrize("kind", SCHEMAS)
 def test_a_broken_schema_does_not_end_the_lint_of_others(repo: Path, kind: str) -> None:
@@ -473,6 +490,7 @@ SLOW: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.mark.threat(9)
 @pytest.mark.helm
 @pytest.mark.parametrize("kind", SLOW)
 def test_lint_of_a_costly_chart_ends(repo: Path, kind: str) -> None:
@@ -486,6 +504,7 @@ def test_lint_of_a_costly_chart_ends(repo: Path, kind: str) -> None:
     assert any("b-other" in str(each["path"]) for each in findings(ran))
 
 
+@pytest.mark.threat(9)
 def test_archives_that_unpack_to_too_much(repo: Path) -> None:
     chart = write(repo / "charts" / "bombs")
     (chart / "charts").mkdir()
@@ -500,6 +519,7 @@ def test_archives_that_unpack_to_too_much(repo: Path) -> None:
     assert rules(ran) == {"chart-files"}
 
 
+@pytest.mark.threat(9)
 def test_a_large_chart_is_not_read_to_its_end(repo: Path) -> None:
     chart = write(repo / "charts" / "large")
     for number in range(60):
@@ -509,6 +529,7 @@ def test_a_large_chart_is_not_read_to_its_end(repo: Path) -> None:
     assert rules(ran) == {"chart-files"}
 
 
+@pytest.mark.threat(9)
 def test_what_does_not_end_is_a_finding() -> None:
     from chartgen.linter.confined import Outcome, confined
     from chartgen.linter.limits import Limits

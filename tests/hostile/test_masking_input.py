@@ -42,6 +42,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.threat(9)
 @pytest.mark.parametrize("name", TEXTS)
 def test_masking_takes_time_as_the_length_of_its_text(name: str) -> None:
     def limit() -> None:

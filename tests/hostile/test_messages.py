@@ -50,6 +50,7 @@ def test_a_quantity_is_no_power_without_end(text: str) -> None:
         read(text)
 
 
+@pytest.mark.threat(9)
 @pytest.mark.parametrize("name", READERS)
 def test_reading_takes_time_as_the_length_of_its_text(name: str) -> None:
     def limit() -> None:

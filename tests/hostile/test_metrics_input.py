@@ -56,6 +56,7 @@ LINES = {
 }
 
 
+@pytest.mark.threat(9)
 @pytest.mark.parametrize("name", LINES)
 def test_a_long_line_takes_time_as_its_length(name: str, tmp_path: Path) -> None:
     log = tmp_path / "run.log"
@@ -91,6 +92,7 @@ COUNTS = {
 }
 
 
+@pytest.mark.threat(9)
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("form", ["text", "json", "report"])
 def test_a_number_allocates_nothing(name: str, form: str, tmp_path: Path) -> None:

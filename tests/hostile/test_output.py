@@ -99,6 +99,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.threat(13)
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_command_prints_what_steers(name: str, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
@@ -110,6 +111,7 @@ def test_no_command_prints_what_steers(name: str, repository: Path, monkeypatch:
     assert result.output
 
 
+@pytest.mark.threat(13)
 @pytest.mark.parametrize("name", ["lint all", "check", "metrics", "list", "exec", "an unknown option"])
 def test_no_terminal_is_steered(name: str, repository: Path) -> None:
     drawn = on_a_terminal(COMMANDS[name], repository)
@@ -117,6 +119,7 @@ def test_no_terminal_is_steered(name: str, repository: Path) -> None:
     assert faults(drawn) == []
 
 
+@pytest.mark.threat(13)
 @pytest.mark.parametrize("form", ["json", "sarif", "junit", "github"])
 @pytest.mark.parametrize("command", ["lint all", "check", "check a flag"])
 def test_reports_are_sound(command: str, form: str, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,6 +136,7 @@ def test_reports_are_sound(command: str, form: str, repository: Path, monkeypatc
         assert {line.partition(" ")[0] for line in text.splitlines()} <= {"::error", "::warning"}
 
 
+@pytest.mark.threat(13)
 def test_a_page_holds_no_controls(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(repository)
     page = repository / "page.html"
@@ -166,6 +170,7 @@ def test_one_line_is_one_line() -> None:
     assert visible("a\nb") == "a\nb"
 
 
+@pytest.mark.threat(13)
 def test_commands_print_by_click_alone() -> None:
     """What goes by `print` or by a stream of its own would pass the guard by."""
     for path in Path(chartgen.cli.__file__).parent.glob("*.py"):
@@ -183,6 +188,7 @@ def kubelet(plane: ControlPlane) -> Iterator[Kubelet]:
     delete_machines(plane.cluster, names)
 
 
+@pytest.mark.threat(13)
 @pytest.mark.engines
 def test_a_cluster_steers_no_terminal(plane: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> None:
     """A container's last words, a pod's log and an event's message are written by whoever runs there."""

@@ -99,12 +99,14 @@ def refused(archive: Path, folder: Path) -> None:
     assert sum(path.stat().st_size for path in folder.rglob("*")) < 10 << 20
 
 
+@pytest.mark.threat(5)
 @pytest.mark.parametrize("case", REFUSED)
 def test_member_that_is_no_plain_file_below_the_chart_is_refused(case: str, tmp_path: Path) -> None:
     (tmp_path / "into").mkdir()
     refused(packed(tmp_path, REFUSED[case]), tmp_path / "into")
 
 
+@pytest.mark.threat(9)
 @pytest.mark.parametrize("case", FILES)
 def test_archive_that_holds_too_much_is_refused(case: str, tmp_path: Path) -> None:
     (tmp_path / "into").mkdir()

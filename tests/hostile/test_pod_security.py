@@ -130,6 +130,7 @@ def prepared(name: str, launcher: str, store: str) -> Values:
     return load_values([SITE[name]], set_values=[f"launcher={launcher}", place, *PREPARED, *WANTED.get(launcher, ())])
 
 
+@pytest.mark.threat(6)
 @pytest.mark.parametrize("name", TARGETS)
 def test_each_container_is_restricted_or_its_exceptions_are_stated(name: str) -> None:
     launched: set[str] = set()
@@ -152,6 +153,7 @@ def test_setup_charts_are_restricted(name: str) -> None:
     assert [each for thing in found for each in exceptions(thing)] == []
 
 
+@pytest.mark.threat(6)
 @pytest.mark.parametrize("name", DATA_WIRINGS)
 def test_programs_without_gpus_run_as_a_user_and_write_to_nothing_but_storage(name: str) -> None:
     for launcher in load_target(name).launchers:

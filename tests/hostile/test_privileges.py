@@ -56,6 +56,7 @@ def extra(path: str, container: bool = True) -> dict[str, Any]:
     return {**volumes, **mounts}
 
 
+@pytest.mark.threat(11)
 @pytest.mark.helm
 @pytest.mark.parametrize("target", ["gke-a3mega", "onprem-p8000"])
 @pytest.mark.parametrize("path", ["/", "/etc", "/mnt/other", "/sys"])
@@ -84,6 +85,7 @@ def test_what_fragments_state_is_allowed(target: str) -> None:
         assert policy(of(chart, given=disks)) == []
 
 
+@pytest.mark.threat(11)
 @pytest.mark.helm
 def test_a_privilege_of_one_container_in_another() -> None:
     chart = compose(load_target("gke-a3high"))
@@ -107,6 +109,7 @@ TABLE = """
 """
 
 
+@pytest.mark.threat(11)
 @pytest.mark.helm
 @pytest.mark.parametrize("target", ["", "gke-a3mega"])
 def test_a_table_in_the_readme_states_nothing(target: str) -> None:
@@ -146,6 +149,7 @@ REFUSED += ["/mnt/stateful_partition/var", "/var/lib/kubelet", "/var/run", "/hom
 TAKEN = ["/mnt/disk", "/raid", "/etcetera", "/mnt/k8s-disks/0", "/mnt/stateful_partition/kube-ephemeral-ssd", "/data_1"]
 
 
+@pytest.mark.threat(11)
 @pytest.mark.parametrize("path", [*REFUSED, *(f"/{name}" for name in SYSTEM), *(f"/{name}/x" for name in SYSTEM)])
 def test_local_disks_are_no_system_folders(path: str) -> None:
     """For check, for Helm alone, and for lint."""
@@ -169,6 +173,7 @@ def test_local_disks_are_taken(path: str) -> None:
     assert not is_system(path)
 
 
+@pytest.mark.threat(11)
 @pytest.mark.parametrize(
     "text",
     [
@@ -199,6 +204,7 @@ def test_fragments_state_no_such_privilege(text: str, tmp_path: Path) -> None:
     assert [each.line for each in raised.value.problems] == [3]
 
 
+@pytest.mark.threat(11)
 @pytest.mark.helm
 def test_virtual_functions_need_no_privilege() -> None:
     chart = compose(load_target("oke-h100"))
@@ -219,6 +225,7 @@ def mounted(path: str, *, template: str = "", above: str = "", note: str = "") -
     return replace(chart, files={**chart.files, "templates/job.yaml": job, **more})
 
 
+@pytest.mark.threat(11)
 @pytest.mark.helm
 @pytest.mark.parametrize("path", ["/", "/etc", "/var/run", "/var/run/docker.sock", "//", "/mnt/..", "/proc", "/root"])
 def test_no_comment_excuses_a_folder_of_the_system(path: str) -> None:
@@ -244,6 +251,7 @@ spec:
 """
 
 
+@pytest.mark.threat(11)
 @pytest.mark.helm
 def test_a_volume_of_its_own_is_no_way_around() -> None:
     assert policy(lint(mounted("/mnt/plugin", template=VOLUME))) == [SYSTEM_FOLDERS]
@@ -256,6 +264,7 @@ def test_that_a_rule_cannot_be_ignored_is_told() -> None:
     assert ("templates/more.yaml", 3) in told
 
 
+@pytest.mark.threat(11)
 @pytest.mark.helm
 @pytest.mark.parametrize("settings", ['ignore = ["no-system-folders"]', 'select = ["unique-environment"]', "baseline"])
 def test_a_repositorys_settings_excuse_no_folder_of_the_system(settings: str, tmp_path: Path, monkeypatch: Any) -> None:
@@ -280,6 +289,7 @@ def test_a_repositorys_settings_excuse_no_folder_of_the_system(settings: str, tm
     )
 
 
+@pytest.mark.threat(20)
 @pytest.mark.helm
 def test_plain_helm_refuses_the_volumes_that_check_refuses() -> None:
     """In one render, whose refusals name the index of each."""
@@ -301,6 +311,7 @@ def test_plain_helm_refuses_the_volumes_that_check_refuses() -> None:
     assert 0 < len(found) < len(volumes)
 
 
+@pytest.mark.threat(20)
 @pytest.mark.helm
 def test_plain_helm_refuses_labels_that_the_chart_sets() -> None:
     chart = compose(load_target("gke-a3mega"))

@@ -92,6 +92,7 @@ def together(made: Chart, base: dict[str, Any], taken: list[dict[str, Any]]) -> 
     return together(made, base, taken[:half]) + together(made, base, taken[half:])
 
 
+@pytest.mark.threat(8)
 @pytest.mark.parametrize("launcher", ["nemo-1", "megatron-lm"])
 def test_a_text_stays_one_scalar(launcher: str) -> None:
     made = chart()
@@ -114,6 +115,7 @@ def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+@pytest.mark.threat(8)
 def test_settings_that_are_no_yaml_end_the_render() -> None:
     """A line of a template that forgot to quote: fromYaml gives its error for a map, and dropped the settings."""
     made = chart()

@@ -9,6 +9,7 @@ import pytest
 from chartgen.linter.scripts import scripts_parse
 
 
+@pytest.mark.threat(14)
 @pytest.mark.parametrize("end", ["kill -9 $$", "exit 7"])
 def test_a_bash_that_ends_without_a_word_is_a_finding(
     end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -41,6 +41,7 @@ def test_folders_that_pods_may_not_even_read(path: str) -> None:
     assert is_forbidden(path)
 
 
+@pytest.mark.threat(11)
 @pytest.mark.parametrize(
     ("changed", "line"),
     [
@@ -74,6 +75,7 @@ def test_a_stated_file_is_allowed_and_a_written_one_is_not(tmp_path: Path) -> No
     assert found == {"no-system-folders"}
 
 
+@pytest.mark.threat(11)
 @pytest.mark.parametrize(
     ("host_path", "read_only", "wrong"),
     [

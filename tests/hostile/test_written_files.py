@@ -41,6 +41,7 @@ def stored(name: str, file: str) -> dict[str, Any]:
     return record(gzip.compress(json.dumps(kept).encode()))
 
 
+@pytest.mark.threat(5)
 @pytest.mark.parametrize("file", ["../../planted", "{folder}/planted", "a/../../../planted", "a\0b", ""])
 def test_a_revision_writes_nothing_outside(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -50,6 +51,7 @@ def test_a_revision_writes_nothing_outside(file: str, tmp_path: Path, monkeypatc
     assert not [*tmp_path.rglob("planted")]
 
 
+@pytest.mark.threat(5)
 @pytest.mark.parametrize("name", ["../planted", "{folder}/planted", "..", "", "a\0b"])
 def test_a_charts_name_in_a_revision_is_no_path(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -59,12 +61,14 @@ def test_a_charts_name_in_a_revision_is_no_path(name: str, tmp_path: Path, monke
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.threat(5)
 def test_a_chart_in_memory_is_written_into_its_folder_only(tmp_path: Path) -> None:
     with pytest.raises(ChartgenError):
         Chart("good", {"Chart.yaml": "", "../planted": "x"}).write(tmp_path / "good")
     assert not [*tmp_path.iterdir()]
 
 
+@pytest.mark.threat(16)
 def test_a_deep_revision_is_no_record() -> None:
     with pytest.raises(ChartgenError):
         read_record(record(gzip.compress(b"[" * MEGA)))
@@ -82,6 +86,7 @@ except ChartgenError:
 """
 
 
+@pytest.mark.threat(16)
 def test_a_revision_that_unpacks_to_gigabytes_is_no_record() -> None:
     packed = gzip.compress(bytes(64 * MEGA)) * 64
     content = base64.b64encode(base64.b64encode(packed))
@@ -143,6 +148,7 @@ def entries(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.threat(5)
 def test_no_link_of_a_checkout_leads_a_file_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither the file itself, as a link to nothing yet, nor its folder: refused, and nothing outside changes."""
     home = tmp_path / "home"

@@ -302,6 +302,7 @@ def test_what_is_not_carried_over_is_listed(tmp_path: Path, case: str) -> None:
     assert f": {key} " in tried.said
 
 
+@pytest.mark.threat(12)
 def test_secrets_are_left_and_not_shown(tmp_path: Path) -> None:
     token = "hf_abcdefghijklmnopqrstuvwxyz0123456789"  # noqa: S105
     values = {"workload.envs.0": {"name": "HF_TOKEN", "value": token}, "workload.hfToken": token}
@@ -567,6 +568,7 @@ def test_sections_of_another_type_are_looked_at(section: str, value: str) -> Non
     assert {each.severity for each in lint_values(load(written, "values.yaml"))} <= {"error", "warning"}
 
 
+@pytest.mark.threat(22)
 def test_the_name_of_a_recipe_writes_no_keys(tmp_path: Path) -> None:
     """A file's name may have several lines, and stands in a comment of what is written."""
     recipe = tmp_path / "v\nwandb: {project: injected}\n#.yaml"

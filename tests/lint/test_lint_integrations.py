@@ -97,6 +97,7 @@ def written(env: dict[str, str]) -> Any:
     return run
 
 
+@pytest.mark.threat(10)
 def test_github_action_installs_by_hashes() -> None:
     """No package without a hash, the build backend included; chartgen itself is the commit that the workflow names."""
     meta: Any = load_file(ROOT / "action.yml").data
@@ -108,6 +109,7 @@ def test_github_action_installs_by_hashes() -> None:
         assert "--require-hashes" in words or {"--no-deps", "--no-build-isolation", "."} <= words, command
 
 
+@pytest.mark.threat(10)
 @pytest.mark.helm
 def test_github_action_fails_and_shows_the_finding(repository: Path, installed: dict[str, str]) -> None:
     write, lint = action(repository, installed, charts="charts")
@@ -124,6 +126,7 @@ def test_github_action_passes_with_arguments(repository: Path, installed: dict[s
     assert written(installed)["results"] == []
 
 
+@pytest.mark.threat(5)
 @pytest.mark.helm
 def test_github_action_and_gitlab_job_replace_no_program(
     repository: Path, environment: dict[str, str], installed: dict[str, str]
@@ -139,6 +142,7 @@ def test_github_action_and_gitlab_job_replace_no_program(
     assert "chartgen.xml: a link leads out of its folder" in junit.stderr
 
 
+@pytest.mark.threat(10)
 @pytest.mark.helm
 def test_github_action_takes_every_line(repository: Path, installed: dict[str, str]) -> None:
     plant(SEED, repository / "more" / "other")
@@ -148,6 +152,7 @@ def test_github_action_takes_every_line(repository: Path, installed: dict[str, s
     assert places == ["charts/mine/templates/job.yaml", "more/other/templates/job.yaml"]
 
 
+@pytest.mark.threat(10)
 @pytest.mark.helm
 def test_github_action_takes_charts_for_no_flags(repository: Path, installed: dict[str, str]) -> None:
     *_, lint = action(repository, installed, charts="--select=none")
@@ -155,6 +160,7 @@ def test_github_action_takes_charts_for_no_flags(repository: Path, installed: di
     assert "'--select=none' is neither a folder" in lint.stderr
 
 
+@pytest.mark.threat(10)
 @pytest.mark.helm
 def test_github_action_does_not_run_what_an_input_holds(repository: Path, installed: dict[str, str]) -> None:
     *_, lint = action(repository, installed, charts="$(touch hacked) ;touch hacked")

@@ -38,6 +38,7 @@ FLAGS = [
 ]
 
 
+@pytest.mark.threat(12)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("flag", "text", "secret"), FLAGS)
 def test_no_form_of_check_repeats_a_secret(flag: str, text: str, secret: str, form: str) -> None:
@@ -47,6 +48,7 @@ def test_no_form_of_check_repeats_a_secret(flag: str, text: str, secret: str, fo
     assert found.output
 
 
+@pytest.mark.threat(12)
 @pytest.mark.parametrize("form", FORMS)
 def test_nor_does_it_where_a_file_holds_it(form: str, tmp_path: Path) -> None:
     file = tmp_path / "site.yaml"
@@ -60,6 +62,7 @@ def test_nor_does_it_where_a_file_holds_it(form: str, tmp_path: Path) -> None:
     assert "secretEnv.HF_TOKEN" in found.output
 
 
+@pytest.mark.threat(12)
 def test_an_error_on_its_way_out_is_masked_too() -> None:
     found = chartgen("render", "gke-a3mega", "my-run", "--set", "secretEnv.DB=hunter2-x")
     assert found.exit_code == 1
@@ -89,6 +92,7 @@ def test_nor_does_what_helm_quotes(tmp_path: Path) -> None:
     assert HF not in found.output
 
 
+@pytest.mark.threat(12)
 def test_what_yaml_makes_of_a_password_is_not_told() -> None:
     (found,) = pitfalls(load("env: {DB_PASSWORD: 0123456}\n", "site.yaml"))
     assert "123456" not in str(found)
@@ -147,6 +151,7 @@ SHOWN = {
 }
 
 
+@pytest.mark.threat(12)
 def test_secrets_in_texts_of_any_tool_are_masked() -> None:
     for text, secret in SHOWN.items():
         assert secret not in masked(text), text
@@ -159,6 +164,7 @@ def test_masking_twice_is_masking_once() -> None:
         assert masked(masked(text)) == masked(text)
 
 
+@pytest.mark.threat(12)
 def test_data_are_masked_by_their_keys() -> None:
     data = {"env": [{"name": "DB_PASSWORD", "value": "x"}, {"name": "A", "value": "b"}], "secretEnv": {"T": "y"}}
     assert json.loads(json.dumps(masked_value(data))) == {

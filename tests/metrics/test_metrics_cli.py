@@ -62,7 +62,7 @@ def test_the_figures_of_a_run() -> None:
         "learning    rate 0.00015",
         "goodput     92.4 %: 30 steps that count, in 3 min 53 s",
         "first step  done after 20 s",
-        "left        8 min 23 s for 70 steps, at this speed",
+        "left        70 of 100 steps: the log ends at step 30; 8 min 23 s at this speed",
         "cost        93.30 for the wall time, 2,741.81 for a billion tokens; 16 machines at 90 an hour",
     ]
 
@@ -347,7 +347,7 @@ def test_one_step_is_enough_for_figures_but_not_for_a_picture(folder: Path) -> N
 
 KNOWN = (
     "known are logs of DLLogger, Megatron-LM, NeMo, TensorBoard, Automodel, torchtitan, NeMo RL, "
-    "MLPerf, Megatron-Bridge"
+    "MLPerf, Megatron-Bridge, Hugging Face Trainer"
 )
 MAXTEXT = b"completed step: 11, seconds: 28.294, TFLOP/s/device: 1520.276, loss: 9.5\n"
 BAD = {
@@ -413,12 +413,12 @@ def test_a_word_that_is_no_file_is_taken_for_a_release_and_that_is_said(
 
 def test_dates_and_numbers_that_cannot_be(folder: Path) -> None:
     wild = logs.megatron(RUN[:1]).replace("iteration        1/", f"iteration {'9' * 30}/")
-    wild += logs.nemo2(RUN[:1]).replace("iteration 1/", f"iteration {'9' * 30}/")
+    wild += logs.nemo2(RUN[:1]).replace("global_step: 1 ", f"global_step: {'9' * 30} ")
     deep = f'DLLL {{"step": 1, "data": {"[" * 100_000}\n'
     (folder / "wild.log").write_text("2026-99-99 25:61:00 starting\n" + wild + deep + logs.megatron(RUN))
     result = metrics("wild.log", "--output", "json")
     assert json.loads(result.stdout)["stepSeconds"]["mean"] == 7.1875
-    assert "warning: 2 lines cannot be read, the first is: Training epoch 0, iteration 999" in result.stderr
+    assert "warning: 2 lines cannot be read, the first is: Training epoch 0, iteration 1/" in result.stderr
 
 
 def test_an_event_file_with_a_record_that_is_none(folder: Path) -> None:

@@ -25,6 +25,7 @@ def test_a_file_keeps_its_mode_and_a_link_stays_one(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"report.json", "link"}
 
 
+@pytest.mark.threat(5)
 def test_links_out_of_a_folder_are_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of an absolute name the link itself; below the working directory, which others may have written, each folder."""
     folder, home = tmp_path / "folder", tmp_path / "home"
@@ -43,6 +44,7 @@ def test_links_out_of_a_folder_are_not_followed(tmp_path: Path, monkeypatch: pyt
     assert [(each.name, each.read_text()) for each in home.iterdir()] == [("file", "1")]
 
 
+@pytest.mark.threat(14)
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("old")
     program = (
@@ -86,6 +88,7 @@ for number in range(100_000):
 """
 
 
+@pytest.mark.threat(14)
 def test_a_killed_writer_leaves_a_whole_folder(tmp_path: Path) -> None:
     """Killed at 40 moments: the folder is there each time, with the files of one state."""
     folder = tmp_path / "chart"
@@ -99,6 +102,7 @@ def test_a_killed_writer_leaves_a_whole_folder(tmp_path: Path) -> None:
         assert len({(folder / name).read_text() for name in "abc"}) == 1
 
 
+@pytest.mark.threat(14)
 def test_drafts_that_were_left_are_cleared_away(tmp_path: Path) -> None:
     old, new = tmp_path / ".chart.1.draft", tmp_path / ".chart.2.draft"
     for folder in (old, new):

@@ -159,6 +159,7 @@ def cut(to: Handler) -> None:
     to.wfile.write(GOOD[:1000])
 
 
+@pytest.mark.threat(14)
 @pytest.mark.parametrize(
     ("answer", "word"),
     [
@@ -188,6 +189,7 @@ def test_what_goes_wrong_on_the_way_is_one_line(
     assert "\n" not in "".join(map(str, problems))
 
 
+@pytest.mark.threat(14)
 @pytest.mark.parametrize(
     ("content", "member", "word"),
     [
@@ -239,6 +241,7 @@ def test_a_server_that_is_too_slow_is_left(mirror: Files, monkeypatch: pytest.Mo
     assert not list(engines.engines_dir().iterdir())
 
 
+@pytest.mark.threat(14)
 def test_a_killed_download_leaves_no_engine(mirror: Files) -> None:
     begun = Event()
 

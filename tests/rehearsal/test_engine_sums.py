@@ -52,6 +52,7 @@ def offer(monkeypatch: pytest.MonkeyPatch, proxy: Path, known: str) -> None:
     monkeypatch.setattr(engine_build, "sums", lambda: known)
 
 
+@pytest.mark.threat(14)
 def test_a_changed_module_is_refused(proxy: Path) -> None:
     engine = engines.engine("kubeconform")
     publish(proxy, engine)
@@ -61,6 +62,7 @@ def test_a_changed_module_is_refused(proxy: Path) -> None:
     assert not engine.program.exists()
 
 
+@pytest.mark.threat(14)
 def test_a_module_without_a_known_checksum_is_refused(proxy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch, proxy, "")
     with pytest.raises(MissingToolError) as caught:

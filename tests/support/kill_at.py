@@ -110,15 +110,15 @@ def _arm(fault: dict[str, Any], network: road.Proxy | None) -> None:
 
     happens, delay, kind = _happens(fault, network), fault.get("delay", 0.0), fault["kind"]
     places = itertools.count()
-    request, helm = httpx2.Client.request, Helm.run
+    send, helm = httpx2.Client.send, Helm.run
 
-    def counted(self: Any, method: str, path: str, **arguments: Any) -> Any:
-        is_change = method != "GET" and not (arguments.get("params") or {}).get("dryRun")
+    def counted(self: Any, request: httpx2.Request, **arguments: Any) -> Any:
+        is_change = request.method != "GET" and not request.url.params.get("dryRun")
         # what follows a check at once cannot be held back by any lock; a Lease's version fences its writes
-        counts = "/leases" in str(path) if kind == "sleep" else True
+        counts = "/leases" in request.url.path if kind == "sleep" else True
         if is_change and counts and next(places) == fault["change"]:
             happens()
-        return request(self, method, path, **arguments)
+        return send(self, request, **arguments)
 
     def called(self: Any, arguments: Any, stdin: str | None = None) -> str:
         if arguments[0] in ("install", "upgrade", "uninstall") and kind != "sleep" and next(places) == fault["change"]:
@@ -128,7 +128,7 @@ def _arm(fault: dict[str, Any], network: road.Proxy | None) -> None:
                 happens()
         return helm(self, arguments, stdin)
 
-    httpx2.Client.request = counted  # type: ignore[method-assign,assignment]
+    httpx2.Client.send = counted  # type: ignore[method-assign]
     Helm.run = called  # type: ignore[method-assign]
 
 
@@ -136,15 +136,16 @@ def _lose_answers() -> None:
     """Lose the answer of every second write of the Lease."""
     import httpx2
 
-    request, places = httpx2.Client.request, itertools.count()
+    send, places = httpx2.Client.send, itertools.count()
 
-    def unheard(self: Any, method: str, path: str, **arguments: Any) -> Any:
-        reply = request(self, method, path, **arguments)
-        if method == "PATCH" and "/leases" in str(path) and next(places) % 2:
+    def unheard(self: Any, request: httpx2.Request, **arguments: Any) -> Any:
+        reply = send(self, request, **arguments)
+        if request.method == "PATCH" and "/leases" in request.url.path and next(places) % 2:
+            reply.close()
             raise httpx2.ReadTimeout("the answer is lost")
         return reply
 
-    httpx2.Client.request = unheard  # type: ignore[method-assign,assignment]
+    httpx2.Client.send = unheard  # type: ignore[method-assign]
 
 
 def _pace(kind: str) -> None:

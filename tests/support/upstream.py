@@ -16,6 +16,8 @@ Items: TypeAlias = dict[str, dict[str, str]]
 
 # what mpirun hands to every rank
 _EXPORTED = re.compile(r"-x\s+(?:- )?(\w+)=(\"[^\"]*\"|\S+)")
+# what a script sets for all that it starts
+_SET = re.compile(r"(\w+)=(\"[^\"\n]*\"|\$\(\([^)]*\)\)|\S*)")
 _POD_FIELDS = ("dnsPolicy", "restartPolicy", "schedulerName", "subdomain", "hostname", "terminationGracePeriodSeconds")
 _POD_SWITCHES = ("automountServiceAccountToken", "enableServiceLinks")
 _POD_ACCESS = ("hostNetwork", "hostIPC", "hostPID")
@@ -46,6 +48,14 @@ def exported(texts: Iterable[str]) -> dict[str, str]:
     said = [re.sub(r"^\s*#.*$", "", text, flags=re.MULTILINE) for text in texts]
     pairs = [pair for text in said for pair in _EXPORTED.findall(text.replace("\\\n", " "))]
     return {name: value.strip('"') for name, value in pairs}
+
+
+def exported_by(scripts: Iterable[str]) -> dict[str, str]:
+    """Return the variables that scripts set with `export NAME=VALUE ...`, but for those of a branch with tabs."""
+    lines = [
+        line for text in scripts for line in re.findall(r"^ *export (.*)$", text.replace("\\\n", " "), re.MULTILINE)
+    ]
+    return {name: value.strip('"') for line in lines for name, value in _SET.findall(line)}
 
 
 def _pod(pod: dict[str, Any]) -> dict[str, str]:

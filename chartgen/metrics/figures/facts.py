@@ -28,6 +28,7 @@ NAMES = {
     "gpu": "GPU",
     "precision": "precision",
     "lora": "LoRA",
+    "recomputed": "full recomputation",
     "steps": "steps",
     "flops": "FLOPs per sample",
 }

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MOST_TFLOPS = 20_000.0
 # More than the difference between two counts by conventions, padding and small terms.
 DOUBT = 0.15
+# With full recomputation, programs count the forward pass twice: four passes in place of three
+# (deepspeedai/Megatron-DeepSpeed, megatron/utils.py, throughput_calculator; EleutherAI/gpt-neox, megatron/logging.py).
+_RECOMPUTED = 4 / 3
 # Column -> its usual name; these are never below zero, and the first ones are never zero.
 _POSITIVE = {"seconds": "step times", "batch": "batches", "sequence": "sequence lengths"}
 _NOT_BELOW = {
@@ -74,10 +77,10 @@ def check(speed: Speed, peak: Peak | None, facts: Facts) -> tuple[Speed, list[No
         problem = f"TFLOPS of the other convention are above {whose}, {limit:,g}, and left out"
         notices.append(Notice(problem))
         speed = speed._replace(tflops=kept)
-    return _contradicted(speed, notices)
+    return _contradicted(speed, facts, notices)
 
 
-def _contradicted(speed: Speed, notices: list[Notice]) -> tuple[Speed, list[Notice]]:
+def _contradicted(speed: Speed, facts: Facts, notices: list[Notice]) -> tuple[Speed, list[Notice]]:
     """Compare a speed with the program's own logged figures."""
     own, each = speed.own_tokens, speed.tokens_per_gpu
     if own and each and abs(each / own - 1) > DOUBT:
@@ -85,7 +88,9 @@ def _contradicted(speed: Speed, notices: list[Notice]) -> tuple[Speed, list[Noti
         hint = "name the right ones; figures that need them are left out"
         return Speed(speed.samples, logged_tflops=speed.logged_tflops), [*notices, Notice(problem, hint, "error")]
     logged, tflops = speed.logged_tflops, speed.tflops or {}
-    if logged and tflops and all(abs(value / logged - 1) > DOUBT for value in tflops.values()):
+    factors = (1, _RECOMPUTED) if facts.get("recomputed") else (1,)
+    counts = [value * factor for value in tflops.values() for factor in factors]
+    if logged and counts and all(abs(count / logged - 1) > DOUBT for count in counts):
         named = ", ".join(f"{value:,.1f}" for value in tflops.values())
         problem = f"the program counts {logged:,.1f} TFLOPS/GPU, which no convention gives: {named}"
         return speed, [*notices, Notice(problem, "are model, batch and GPUs this run's?")]

@@ -43,12 +43,14 @@ class Evaluation(NamedTuple):
         step: The step before it; -1 = unknown.
         samples: The number of samples before it; nan = unknown.
         when: Its time; nan = unknown.
+        epoch: Its epoch, as the program counts; nan = unknown.
     """
 
     value: float
     step: int
     samples: float
     when: float
+    epoch: float = NEVER
 
 
 def loss_of(window: Window) -> Loss | None:
@@ -69,7 +71,7 @@ def evaluations_of(log: Log) -> tuple[Evaluation, ...]:
     """Return the evaluations, first to last."""
     told = [mark for mark in log.marks if mark.kind == "eval"]
     if told:
-        return tuple(Evaluation(float(mark.text), mark.step, mark.samples, mark.when) for mark in told)
+        return tuple(Evaluation(float(mark.text), mark.step, mark.samples, mark.when, mark.epoch) for mark in told)
     # some programs repeat the last one with each step
     track, column = log.track, log.track.column("validation") or ()
     changed = [at for at, value in enumerate(column) if isfinite(value) and (not at or column[at - 1] != value)]

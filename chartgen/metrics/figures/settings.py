@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 # Fact -> native names, the more precise first. Sources: NVIDIA/Megatron-LM @ d98e8a6, megatron/training/arguments.py;
-# NVIDIA/NeMo @ 8cfedd7, examples/nlp/language_modeling/conf/megatron_gpt_config.yaml.
+# NVIDIA/NeMo @ 8cfedd7, examples/nlp/language_modeling/conf/megatron_gpt_config.yaml; EleutherAI/gpt-neox,
+# megatron/neox_arguments/neox_args.py.
 _NUMBERS = {
     "layers": ("num_layers",),
     "hiddenSize": ("hidden_size",),
@@ -20,7 +21,7 @@ _NUMBERS = {
     "expertsPerToken": ("moe_router_topk",),
     "sequenceLength": ("encoder_seq_length", "seq_length", "data/seq_length"),
     "batch": ("global_batch_size", "train_batch_size"),
-    "gpus": ("world_size",),
+    "gpus": ("world_size", "global_num_gpus"),
     "machines": ("num_nodes",),
 }
 _WHOLE = re.compile(r"[0-9]{1,18}")
@@ -46,6 +47,8 @@ def facts_of(settings: Mapping[str, str]) -> dict[str, Any]:
         facts["gpus"] = int(settings["devices"]) * facts["machines"]
     if "layers" in facts:
         facts["gated"] = _gated(settings)
+    if settings.get("recompute_granularity") == "full" or settings.get("checkpoint_activations") in _TRUE:
+        facts["recomputed"] = True
     return facts | _precision(settings) | _adapters(settings)
 
 

@@ -12,6 +12,8 @@ from chartgen.metrics.figures.window import Window
 # A modified z-score above this is an outlier (B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993).
 _OUTLIER = 3.5
 _MAD = 0.6745
+# More of them are no outliers, but steps of another kind.
+_RARE = 0.1
 # A deviation below this share of the median is not an outlier, even if the steps are almost equal.
 _NOTABLE = 0.05
 
@@ -104,6 +106,8 @@ def _outliers(window: Window, ordered: Sequence[float], median: float) -> list[O
         return []
     most = max(_OUTLIER / _MAD * spread, _NOTABLE * median)
     far = [Outlier(step, seconds) for step, seconds in window.rows("seconds") if abs(seconds - median) > most]
+    if len(far) > max(_RARE * len(ordered), 1):
+        return []
     return sorted(far, key=lambda each: -abs(each.seconds - median))
 
 

@@ -16,8 +16,8 @@ from chartgen.metrics.read.track import Track
 if TYPE_CHECKING:
     from chartgen.metrics.read.readers.nccl import Bandwidth
 
-# Their times are seconds of an epoch, whatever the time zone of the log's first lines.
-_EPOCH = ("dllogger", "mlperf", "tensorboard")
+# Their times are seconds of an epoch, whatever the time zone of other lines, such as the first one and checkpoints.
+EPOCH = ("dllogger", "mlperf", "tensorboard")
 _ORDER = tuple(FAMILIES)
 
 
@@ -68,16 +68,19 @@ class Collector:
         self._tracks: dict[tuple[str, bytes], Track] = {}
         self._marking: bytes | None = None
         self._stepped = False
-        self._ended = NEVER
+        self._ended = self._saved = NEVER
 
     def take(self, events: Iterable[tuple[str, bytes, Event]]) -> None:
         """Take events in the order of the log."""
         tracks, section = self._tracks, len(self.sections) - 1
         for family, rank, event in events:
             if isinstance(event, Step | Steps):
-                track = tracks.get((family, rank))
+                # lines of a pipeline's stages may have no rank
+                stage = family == "torchtitan" and isinstance(event, Step) and "loss" not in event.values
+                source = (family, rank + b" stage" if stage else rank)
+                track = tracks.get(source)
                 if track is None:
-                    track = tracks[family, rank] = Track(family)
+                    track = tracks[source] = Track(family)
                 if isinstance(event, Step):
                     track.add(event, section)
                 else:
@@ -94,7 +97,7 @@ class Collector:
             self._start(family, event)
         elif isinstance(event, Checkpoint):
             self.checkpoints.append(event._replace(section=len(self.sections) - 1))
-            self._ended = later(self._ended, event.when)
+            self._saved = later(self._saved, event.when)
         elif isinstance(event, Mark):
             self._mark(event, rank)
         elif isinstance(event, Remark):
@@ -111,7 +114,7 @@ class Collector:
             self._stepped = False
         if start.fresh:
             self.fresh.add(len(self.sections) - 1)
-        if family in _EPOCH:
+        if family in EPOCH:
             self.begun = start.when if not self.begun <= start.when else self.begun
             self.starts.setdefault(len(self.sections) - 1, start.when)
 
@@ -133,18 +136,24 @@ class Collector:
         self._ended = later(self._ended, mark.when)
 
     def _evaluated(self) -> Track:
-        """Return the evaluated steps, for a log that contains only evaluations."""
-        track = Track("mlperf")
-        for mark in self.marks:
-            if mark.kind == "eval" and mark.step >= 0 and self._goes_on(track, mark):
-                track.add(Step(mark.step, mark.when, {"samples": mark.samples}), mark.section)
+        """Return the evaluated steps, for a log that contains only evaluations; their ordinals if steps are unknown."""
+        track, counts = Track("mlperf"), dict[int, int]()
+        marks = [mark for mark in self.marks if mark.kind == "eval"]
+        known = all(mark.step >= 0 for mark in marks)
+        for mark in marks:
+            number = counts[mark.section] = counts.get(mark.section, 0) + 1
+            step = Step(
+                mark.step if known else number, mark.when, {} if isnan(mark.samples) else {"samples": mark.samples}
+            )
+            if self._goes_on(track, step, mark.section):
+                track.add(step, mark.section)
         return track
 
     @staticmethod
-    def _goes_on(track: Track, mark: Mark) -> bool:
+    def _goes_on(track: Track, step: Step, section: int) -> bool:
         """Report whether an evaluation follows the previous one: some benchmarks count in other units."""
         last = [*track.attempts()][-1:] if len(track) else []
-        return not last or last[0].section != mark.section or mark.step > track.numbers[-1]
+        return not last or last[0].section != section or step.number > track.numbers[-1]
 
     def _doubt(self, track: Track) -> None:
         """Remove the columns with at least as many contrary remarks as values."""
@@ -155,22 +164,33 @@ class Collector:
 
     def log(self, place: str, scanner: Scanner | None = None) -> Log:
         """Choose the process whose steps count, and return the data of the log."""
-        ordered = sorted(self._tracks.items(), key=lambda item: (-len(item[1]), _ORDER.index(item[0][0]), item[0][1]))
+        # a report of memory alone is no step
+        tracks = [item for item in self._tracks.items() if item[1].columns.keys() - {"memory"}]
+        ordered = sorted(tracks, key=lambda item: (*worth(item[1]), _ORDER.index(item[0][0]), item[0][1]))
         track = ordered[0][1] if ordered else self._evaluated()
         for (family, _), other in ordered:
             speeds = other.column("tflops")
             if family == "bridge" and speeds and len(other) == len(track):
                 track.columns.setdefault("tflops", speeds)
         self._doubt(track)
+        if track.family == "mlperf" and not {"seconds", "loss"} & track.columns.keys():
+            track = max(track, self._evaluated(), key=len)
         log = Log(track, place)
         log.sections, log.checkpoints, log.marks, log.begun = self.sections, self.checkpoints, self.marks, self.begun
         log.fresh, log.starts, log.remarks = self.fresh, self.starts, [remark.text for remark in self.remarks]
         log.ended = later(self._ended, last_of(track.when))
+        if track.family not in EPOCH:
+            log.ended = later(log.ended, self._saved)
         if scanner is not None:
-            log.begun = self.begun if track.family in _EPOCH else scanner.begun
+            log.begun = self.begun if track.family in EPOCH else scanner.begun
             log.size, log.broken, log.first_broken = scanner.size, scanner.broken, scanner.first_broken
             log.bandwidths = scanner.bandwidths
         return log
+
+
+def worth(track: Track) -> tuple[bool, int]:
+    """Return the order in which processes count: those that know the loss, and those with more steps first."""
+    return track.family == "torchtitan" and "loss" not in track.columns, -len(track)
 
 
 def last_of(times: array[float]) -> float:

@@ -108,6 +108,7 @@ class Mark(NamedTuple):
         section: Number of configurations printed before it.
         step: The step of an evaluation; -1 = unknown.
         samples: Number of samples before it; nan = unknown.
+        epoch: Its epoch, or the share of the first; nan = unknown.
     """
 
     kind: str
@@ -116,6 +117,7 @@ class Mark(NamedTuple):
     section: int = 0
     step: int = -1
     samples: float = NEVER
+    epoch: float = NEVER
 
 
 class Remark(NamedTuple):

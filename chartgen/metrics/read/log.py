@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
-from chartgen.metrics.read.collect import Collector, Log, last_of
+from chartgen.metrics.read.collect import Collector, Log, last_of, worth
 from chartgen.metrics.read.events import NEVER
 from chartgen.metrics.read.lines import STDIN, find_logs, is_events, read_blocks, split_blocks
 from chartgen.metrics.read.readers import FAMILIES
@@ -94,7 +94,7 @@ def join(logs: list[Log]) -> Log:
             whole.marks += [mark._replace(section=mark.section + before) for mark in log.marks]
             whole.fresh |= {section + before for section in log.fresh}
             whole.starts |= {section + before: when for section, when in log.starts.items()}
-        elif len(log.track) > len(whole.track):
+        elif worth(log.track) < worth(whole.track):
             whole.track, whole.sections = log.track, log.sections
     whole.begun = min((log.begun for log in logs if not isnan(log.begun)), default=NEVER)
     whole.ended = max((log.ended for log in logs if not isnan(log.ended)), default=NEVER)

@@ -1,9 +1,9 @@
 """The prefix of a line: a time, and the process that wrote the line.
 
 kubectl logs --prefix writes `[pod/NAME/CONTAINER] `, --timestamps an RFC 3339 time (which job launchers put in
-brackets); torchrun --tee writes `[default0]:` (docs.pytorch.org, torch.distributed.elastic.multiprocessing), srun
---label and the NeMo launcher `0: ` (slurm.schedmd.com/srun.html), mpirun --tag-output `[1,0]<stdout>:`
-(docs.open-mpi.org, mpirun).
+brackets); torchrun --tee writes `[default0]:`, or its --role, such as `[rank0]:` (docs.pytorch.org,
+torch.distributed.elastic.multiprocessing), srun --label and the NeMo launcher `0: ` (slurm.schedmd.com/srun.html),
+mpirun --tag-output `[1,0]<stdout>:` (docs.open-mpi.org, mpirun).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UTC = rb"(\d{4}-\d\d-\d\dT\d\d:\d\d):(\d\d(?:\.\d{1,9})?)Z "
 _PREFIX = re.compile(
     rb"(?P<time>" + _TIME + rb")"
     rb"|(?P<pod>\[pod/[^\]]+\] ?)"
-    rb"|(?P<rank>[\w/.-]* ?\[default\d+\]: ?|\[\d+,\d+\]<\w+>: ?|\d+: )"
+    rb"|(?P<rank>[\w/.-]* ?\[(?:default|rank)\d+\]: ?|\[\d+,\d+\]<\w+>: ?|\d+: )"
 )
 # Controllers give each new pod of an index five new characters; it is the same rank, started again.
 _RANDOM = rb"(\[pod/[^/\]]+)-[a-z0-9]{5}(/|\])"

@@ -44,7 +44,7 @@ SHAPE: Shape = {
     "timeline": Timeline,
     "cost": Cost | None,
     "score": Score | None,
-    "evaluations": [{"value": float, "step": int | None, "samples": float, "unixSeconds": float}],
+    "evaluations": [{"value": float, "step": int | None, "samples": float, "epoch": float, "unixSeconds": float}],
     "target": float,
     "notices": [Notice],
 }
@@ -94,7 +94,7 @@ def as_dict(found: Readout) -> dict[str, Any]:
 
 def _evaluation(each: Evaluation) -> dict[str, Any]:
     step = each.step if each.step >= 0 else None
-    return {"value": each.value, "step": step, "samples": each.samples, "unixSeconds": each.when}
+    return {"value": each.value, "step": step, "samples": each.samples, "epoch": each.epoch, "unixSeconds": each.when}
 
 
 def csv_lines(found: Readout) -> Iterator[str]:

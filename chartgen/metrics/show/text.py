@@ -134,8 +134,9 @@ def _time(found: Readout) -> Iterator[tuple[str, str]]:
         yield "goodput", f"{line.goodput * 100:.1f} %: {what}"
     if line.first_step_seconds is not None:
         yield "first step", f"done after {duration(line.first_step_seconds)}"
-    if found.left is not None:
-        yield "left", f"{duration(found.left)} for {found.planned - found.log.track.numbers[-1]:,} steps, at this speed"
+    if (steps := found.steps_left) > 1:
+        speed = f"; {duration(found.left)} at this speed" if found.left else ""
+        yield "left", f"{steps:,} of {found.planned:,} steps: the log ends at step {found.planned - steps:,}{speed}"
     for restart in line.restarts[:5]:
         pause = f", {duration(restart.pause_seconds)} after the step before it" if restart.pause_seconds else ""
         yield "restart", f"at step {restart.step:,}: {restart.lost:,} steps lost{pause}"
@@ -165,6 +166,8 @@ def _evaluations(found: Readout) -> str:
     text = f"{count:,}: {first.value:.4f} to {last.value:.4f}" if count > 1 else f"{last.value:.4f}"
     if math.isfinite(last.samples):
         text += f" after {last.samples:,.0f} samples"
+    elif math.isfinite(last.epoch):
+        text += f" at epoch {last.epoch:.4g}"
     elif last.step >= 0:
         text += f" at step {last.step:,}"
     return text + (f"; target {found.target:g}" if found.target is not None else "")

@@ -1,5 +1,5 @@
-# gIB: its libraries must be found before those of the image, and the image's CUDA driver library before the machine's: NVIDIA's
-# images have it in this folder where it is newer. Google changes gIB's settings from version to version.
+# gIB: its libraries must be found before those of the image, and what an image has in CUDA's compat folder before the machine's
+# driver, as Google's launchers order them. Google changes gIB's settings from version to version.
 export LD_LIBRARY_PATH="/usr/local/cuda/compat/lib:/usr/local/gib/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 {{- if include "<%= chart %>.gibInImage" . }}
 if [[ ! -d /usr/local/gib/lib64 ]]; then

@@ -44,6 +44,7 @@ FAMILIES = {
     "nemo_rl": "NeMo RL",
     "mlperf": "MLPerf",
     "bridge": "Megatron-Bridge",
+    "hugging_face": "Hugging Face Trainer",
     "list": "NeMo's list of step times",
 }
 # Mark -> family; every line of a family contains one of its marks. The more precise families come first, since a line
@@ -67,6 +68,11 @@ MARKERS = {
     "• Training FLOPS: ".encode(): "nemo_rl",
     "• Validation loss: ".encode(): "nemo_rl",
     b"heckpoint ": "checkpoints",
+    b"%|": "hugging_face",
+    b"learning_rate": "hugging_face",
+    b"eval_loss": "hugging_face",
+    b"current_steps": "hugging_face",
+    b"Total train batch size (": "hugging_face",
 }
 # First lines of a configuration: Megatron-LM's and NeMo 1's; the cell of a notebook, which is a separate program.
 STARTS = {

@@ -7,19 +7,22 @@ Iteration: 49 : Start time: 1727.500s : Save duration: 1.250s`, `Global Checkpoi
 
 Sources: NVIDIA/Megatron-LM @ d98e8a6, megatron/training/checkpointing.py; NVIDIA/NeMo @ 8cfedd7,
 nemo/utils/callbacks/nemo_model_checkpoint.py, nemo/lightning/io/pl.py, nemo/utils/callbacks/dist_ckpt_io.py.
-NeMo 2 counts the step of the start from 0 and that of the end from 1.
+NeMo 2 counts the step from 0, except where a save is finalized. Start times are seconds of an epoch, those of lines may
+be of any time zone, which only a line with both reveals.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from math import isnan
 
 from chartgen.metrics.read.events import NEVER, Checkpoint, Event
 from chartgen.metrics.read.prefix import Prefix, written
 from chartgen.metrics.read.readers import Reader
 
 _SIGNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
+    ("end", re.compile(rb"\[NeMo I .{0,99}uccessfully saved checkpoint from iteration +(?P<before>\d+)")),
     ("start", re.compile(rb"saving checkpoint at iteration +(?P<step>\d+)")),
     ("end", re.compile(rb"[Ss]uccessfully saved checkpoint from iteration +(?P<step>\d+)")),
     ("load", re.compile(rb"successfully loaded checkpoint(?:.{0,5000} at iteration (?P<step>\d+))?")),
@@ -47,18 +50,41 @@ _SIGNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
 )
 
 
+# Zones differ from UTC by at most 14 hours, in steps of a quarter (IANA time zone database, 2025b).
+_FARTHEST, _QUARTER = 14 * 3600, 900
+
+
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    return Reader(read)
+    return Reader(CheckpointReader().read)
 
 
-def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
-    """Return the checkpoint of a line."""
-    for sign, pattern in _SIGNS:
-        if match := pattern.search(line):
-            group: Callable[[str], bytes | None] = match.groupdict().get
-            step = int(group("step") or (int(group("before") or -2) + 1))
-            own = group("when")
-            when = float(own) if own else written(prefix, line)
-            return (Checkpoint(sign, step, when, float(group("seconds") or NEVER)),)
-    return ()
+class CheckpointReader:
+    """Converts times of an epoch to the clock of the log's lines."""
+
+    def __init__(self) -> None:
+        self._zone: float | None = None
+        self._without = False
+
+    def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
+        """Return the checkpoint of a line."""
+        for sign, pattern in _SIGNS:
+            if match := pattern.search(line):
+                group: Callable[[str], bytes | None] = match.groupdict().get
+                step = int(group("step") or (int(group("before") or -2) + 1))
+                seconds, own = float(group("seconds") or NEVER), group("when")
+                told = written(prefix, line)
+                if own:
+                    when = self._converted(float(own), told - (0 if isnan(seconds) else seconds))
+                else:
+                    when = NEVER if self._without and isnan(prefix.when) else told
+                return (Checkpoint(sign, step, when, seconds),)
+        return ()
+
+    def _converted(self, own: float, told: float) -> float:
+        """Convert a time of an epoch, given that of its line; nan = the line has none."""
+        if not isnan(told):
+            zone = round((told - own) / _QUARTER) * _QUARTER
+            self._zone = zone if abs(zone) <= _FARTHEST else 0
+        self._without = self._zone is None
+        return own + (self._zone or 0)

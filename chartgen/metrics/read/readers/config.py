@@ -21,9 +21,23 @@ NAMES = (
     *("num_layers", "hidden_size", "ffn_hidden_size", "num_attention_heads", "num_query_groups", "num_experts"),
     *("num_moe_experts", "moe_router_topk", "seq_length", "encoder_seq_length", "padded_vocab_size", "vocab_size"),
     *("global_batch_size", "micro_batch_size", "world_size", "devices", "num_nodes", "precision", "bf16", "fp16"),
-    *("fp8", "fp8_recipe", "swiglu", "activation", "gated_linear_unit", "group_query_attention", "peft_scheme"),
+    *(
+        "recompute_granularity",
+        "checkpoint_activations",
+        "fp8",
+        "fp8_recipe",
+        "swiglu",
+        "activation",
+        "gated_linear_unit",
+        "group_query_attention",
+        "peft_scheme",
+    ),
 )
-_LINE = re.compile(rb"(?:^|[\s:])(%s)(?: \.+ |: +)(\S+)\s*$" % b"|".join(name.encode() for name in NAMES))
+_SETTING = rb"(?:^|[\s:])(%s)(?: \.+ |: +)(\S+)\s*$"
+_LINE = re.compile(_SETTING % "|".join(NAMES).encode())
+# GPT-NeoX: `  seq_length ............ 2048...........updated`. In other programs the two more names are of a process.
+_NEOX = re.compile(_SETTING % "|".join((*NAMES, "train_batch_size", "global_num_gpus")).encode())
+_ORIGIN = re.compile(rb"\.+(?:updated|default)\s*$")
 _VOCABULARY = re.compile(rb" padded vocab \(size: \d{1,12}\) with \d{1,12} dummy tokens \(new size: (\d{1,12})\)")
 _WORLD = re.compile(rb"using world size: (\d{1,9})\b")
 # deepspeed/runtime/config.py, print: `[2021-05-27 19:49:22,949] [INFO] [config.py:904:print]   world_size .... 1`.
@@ -46,7 +60,8 @@ def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
         return (Setting("padded_vocab_size", match[1].decode()),)
     if match := _WORLD.search(line):
         return (Setting("world_size", match[1].decode()),)
-    if match := _LINE.search(line, prefix.size):
+    text, marked = _ORIGIN.subn(b"", line)
+    if match := (_NEOX if marked else _LINE).search(text, prefix.size):
         return (Setting(match[1].decode(), match[2].decode(errors="replace").strip("'\"")),)
     if any(start in line for start in STARTS):
         return (Start(written(prefix, line), fresh=_CELL in line),)

@@ -1,8 +1,8 @@
 """The meaning of counts and speeds in an MLPerf result, which differs between submitters.
 
-`step` counts samples, tokens or steps: from the start of the run, in the block that ends (its size), or up to the
-block's start. `throughput` is samples, tokens or steps per second. The clock decides: only one interpretation of the
-first lines matches the elapsed time.
+`step` counts samples, tokens, steps or epochs: from the start of the run, in the block that ends (its size), or up to
+the block's start. `throughput` is samples, tokens or steps per second. The clock decides: only one interpretation of
+the first lines matches the elapsed time.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ _FAR = log(1.5)
 _GUESS = 0.02
 
 
+# Far more than the rounding of a quotient of whole numbers.
+_ROUNDED = 1e-6
 # For a known rule: limits of the elapsed time as a multiple of the steps' time; pauses make it longer.
 _SHORTEST, _LONGEST = 0.5, 100.0
 
@@ -29,14 +31,18 @@ class Rule(NamedTuple):
     Args:
         name: Name of the count.
         divisor: Amount of the count per step.
-        offset: Added number: 1 where steps are counted from 0.
+        offset: Number added to the count: 1 where it begins with 0.
         kind: end (of the run so far), size (of a block) or start (of the block).
     """
 
     name: str
-    divisor: int
+    divisor: float
     offset: int
     kind: str
+
+    def steps(self, count: int) -> int:
+        """Return the step of a count."""
+        return int((count + self.offset) / self.divisor + _ROUNDED)
 
 
 class Place(NamedTuple):
@@ -57,10 +63,10 @@ class Counter:
     """Follows the lines of a run."""
 
     def __init__(self) -> None:
-        #: Samples per step; tokens per sample, 0 = unknown.
-        self.batch, self.sequence = 1, 0
-        #: The last logged step.
-        self.reached = 0
+        #: Samples per step; tokens per sample, and samples per epoch, 0 = unknown.
+        self.batch, self.sequence, self.epoch = 1, 0, 0
+        #: The last logged step; the last epoch that ended.
+        self.reached, self.ended = 0, NEVER
         #: The step of the last logged loss.
         self.lost = -1
         #: Units of a throughput per step: samples, tokens or 1.
@@ -77,6 +83,8 @@ class Counter:
             self.amount = float(self.batch)
         elif key.endswith("sequence_length"):
             self.sequence = int(value)
+        elif key == "train_samples":
+            self.epoch = int(value)
 
     def start(self, when: float) -> None:
         """Begin a run."""
@@ -126,7 +134,10 @@ class Counter:
         for amount, seconds in times.items():
             if not 0 < seconds < inf:
                 continue
-            for rule in self._rules(counts, known=len(times) == 1):
+            for rule in self._rules(counts, amount, known=len(times) == 1):
+                # a line at the end of an epoch with its number counts epochs
+                if counts.get("step") in (self.ended, self.ended + 1) and (rule.divisor >= 1 or rule.kind == "start"):
+                    continue
                 span = self._span(rule, counts, elapsed / seconds)
                 if span <= 0:
                     continue
@@ -140,10 +151,14 @@ class Counter:
         self._rule, self.amount, place = chosen
         return place
 
-    def _rules(self, counts: Mapping[str, int], *, known: bool) -> Iterator[Rule]:
+    def _rules(self, counts: Mapping[str, int], amount: float, *, known: bool) -> Iterator[Rule]:
         # a block with a start only needs an estimate of its size, and so a known time
         kinds = ("end", "size", "start") if known else ("end", "size")
         for name in counts:
+            # some submitters log the number of batches as that of samples
+            if self.epoch >= 2 * self.batch == 2 * amount and name == "step":
+                epoch = self.batch / self.epoch
+                yield from (Rule(name, epoch, 1, "end"), Rule(name, epoch, 0, "end"), Rule(name, epoch, 0, "start"))
             for kind in kinds:
                 yield Rule(name, self.batch, 0, kind)
                 if self.sequence:
@@ -153,10 +168,10 @@ class Counter:
 
     def _span(self, rule: Rule, counts: Mapping[str, int], estimate: float) -> int:
         """Return the number of steps that a line covers by a rule; 0 when the rule does not match."""
-        count = counts[rule.name] // rule.divisor + rule.offset
+        count = rule.steps(counts[rule.name])
         if rule.kind == "start":
-            # the start of a block also checks the estimate of the previous block
-            near = abs(count - self.reached) <= 1 + 0.02 * self.reached
+            # the start of a block also checks the estimate of the previous block; the first one may be 0 or 1
+            near = abs(count - self.reached) <= max(1, 1 / rule.divisor) + 0.02 * self.reached
             return max(count + round(estimate) - self.reached, 0) if near and 0 < estimate < 1e12 else 0
         return count if rule.kind == "size" else count - self.reached
 
@@ -177,7 +192,7 @@ class Counter:
         rule = self._rule
         if rule is None or rule.kind != "end" or names != self._names or rule.name not in counts:
             return None
-        numbers = [count // rule.divisor + rule.offset for count in counts[rule.name]]
+        numbers = [*map(rule.steps, counts[rule.name])]
         before = [self.reached, *numbers[:-1]]
         spans = [float(number - last) for number, last in zip(numbers, before, strict=True)]
         ends = [self._last, *when[:-1]]
@@ -188,7 +203,7 @@ class Counter:
     def whole(self, counts: Mapping[str, int]) -> int:
         """Return the step of a line without a speed, such as that of a loss; -1 = unknown."""
         if self._rule and self._rule.kind == "end" and self._rule.name in counts:
-            return counts[self._rule.name] // self._rule.divisor + self._rule.offset
+            return self._rule.steps(counts[self._rule.name])
         if "samples_count" in counts and self.batch:
             return counts["samples_count"] // self.batch
         return counts.get("step", -1)
@@ -201,14 +216,27 @@ class Counter:
         if isinstance(count := metadata.get("samples_count"), int | float):
             return float(count)
         count = metadata.get("epoch_num", metadata.get("step"))
-        if not isinstance(count, int | float):
+        if not isinstance(count, int | float) or not isnan(self.epoch_of(metadata)):
             return NEVER
         if self.sequence and self.batch and count % (self.batch * self.sequence) == 0:
             return count / self.sequence
         return float(count) if "epoch_num" in metadata else count * float(self.batch)
 
-    def step_of(self, samples: float) -> int:
-        """Return the step after some samples; -1 = unknown."""
+    def epoch_of(self, metadata: Mapping[str, Any]) -> float:
+        """Return the epoch of an evaluation; nan where its count is one of samples or tokens.
+
+        Benchmarks of language models call these epochs: at least a batch, and no more than there are.
+        """
+        count = metadata.get("epoch_num")
+        if not isinstance(count, int | float) or "samples_count" in metadata or count <= 0:
+            return NEVER
+        beyond = not self.sequence and 0 < self.epoch < count
+        return float(count) if count < self.batch or beyond else NEVER
+
+    def step_of(self, samples: float, epoch: float) -> int:
+        """Return the step after some samples, or that reached when lines report epochs; -1 = unknown."""
+        if self._rule and self._rule.divisor < 1 and self._rule.kind == "end" and not isnan(epoch):
+            return self.reached
         return -1 if isnan(samples) or not self.batch else int(samples // self.batch)
 
 

@@ -1,7 +1,8 @@
 """NVIDIA DLLogger's lines: `DLLL {"timestamp": "1727486904.618568", "step": 0, "data": {...}}`.
 
-The line with the step PARAMETER contains the flattened configuration: `cfg/num_layers`. Source: NVIDIA/dllogger,
-dllogger/logger.py (JSONStreamBackend); NVIDIA/NeMo @ 8cfedd7, nemo/utils/loggers/dllogger.py.
+The line with the step PARAMETER contains the flattened configuration: `cfg/num_layers`. A step may be the list of an
+epoch and a step: `[0, 177]`; a shorter list is a summary. Source: NVIDIA/dllogger, dllogger/logger.py
+(JSONStreamBackend); NVIDIA/NeMo @ 8cfedd7, nemo/utils/loggers/dllogger.py.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from chartgen.metrics.read.prefix import Lines, Prefix
 from chartgen.metrics.read.readers import Reader
 from chartgen.metrics.read.readers.columns import Layout, Layouts
 from chartgen.metrics.read.readers.objects import INTEGER, NUMBER, learn
-from chartgen.metrics.read.readers.pairs import NAMES, steps_of_pairs, values_of
+from chartgen.metrics.read.readers.pairs import NAMES, Epochs, steps_of_pairs, values_of
 
 _CONFIG = "PARAMETER"
 # Text after the object, such as another rank's line, is ignored.
@@ -25,7 +26,7 @@ _decode = json.JSONDecoder().raw_decode
 
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    layouts = Layouts(_learn)
+    layouts, epochs = Layouts(_learn), Epochs()
 
     def read_many(lines: Lines) -> Sequence[Event]:
         columns = layouts.columns(lines)
@@ -36,10 +37,10 @@ def open_reader() -> Reader:
         steps = steps_of_pairs(numbers, when, columns)
         return (steps,) if steps else ()
 
-    return Reader(read, read_many)
+    return Reader(lambda line, prefix: read(line, prefix, epochs), read_many)
 
 
-def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
+def read(line: bytes, prefix: Prefix, epochs: Epochs) -> Sequence[Event]:
     """Return the step or the configuration of a line; nothing for a truncated line."""
     text = line.decode(errors="replace")
     try:
@@ -50,6 +51,8 @@ def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
     when = float(record.get("timestamp", NEVER)) if isnan(prefix.when) else prefix.when
     if step == _CONFIG:
         return (Start(when), *(Setting(name.removeprefix("cfg/"), _text(value)) for name, value in data.items()))
+    if isinstance(step, list):
+        step = epochs.number(*map(int, step)) if len(step) == 2 else None
     values = values_of(data.items()) if isinstance(step, int) else {}
     return (Step(step, when, values),) if values else ()
 

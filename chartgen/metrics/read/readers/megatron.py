@@ -5,8 +5,9 @@ iteration (ms): 3075.7 | throughput per GPU (TFLOP/s/GPU): 478.0 | energy per GP
 
 Source: NVIDIA/Megatron-LM @ d98e8a6, megatron/training/training.py (training_log), and report_memory in
 megatron/training/utils/common_utils.py. Old versions omit the time, and the loss of a skipped iteration. Forks use
-other names: `elapsed time per iteration (s)`, `TFLOPs`, `tokens per gpu per second (tgs)`, `lm-loss`
-(bigscience-workshop/Megatron-DeepSpeed and deepspeedai/Megatron-DeepSpeed, megatron/training.py). An evaluation is
+other names: `elapsed time per iteration (s)`, `TFLOPs`, `tokens per gpu per second (tgs)`, `lm-loss`, `approx flops per
+GPU` (bigscience-workshop/Megatron-DeepSpeed and deepspeedai/Megatron-DeepSpeed, megatron/training.py;
+EleutherAI/gpt-neox, megatron/logging.py). An evaluation is
 ` validation loss at iteration 100 | lm loss value: 8.581882E+00 | lm loss PPL: 5.334132E+03 | `.
 """
 
@@ -37,6 +38,7 @@ _FIELDS = {
     b"elapsed time per iteration (s)": "seconds",
     b"throughput per GPU (TFLOP/s/GPU)": "tflops",
     b"TFLOPs": "tflops",
+    b"approx flops per GPU": "tflops",
     b"tokens per gpu per second (tgs)": "tokens",
     b"tokens per GPU (tokens/s/GPU)": "tokens",
     b"actual seqlen": "sequence",
@@ -127,8 +129,8 @@ def _fields(fields: bytes) -> tuple[bytes, tuple[str, ...]]:
         known = _FIELDS.get(name.strip())
         if known and known not in names:
             names.append(known)
-            # some forks add their own mean after a slash
-            pattern += re.escape(name + colon) + rb" *([^ |/\n]+)[^|\n]*\|"
+            # some forks add their own mean after a slash, and GPT-NeoX a unit: 55.2TFLOPS
+            pattern += re.escape(name + colon) + rb" *([^ |/\nT]+)[^|\n]*\|"
         else:
             pattern += re.escape(name) + rb"[^|\n]*\|"
     # the layout differs when the previous line was truncated and this one has more fields

@@ -25,6 +25,7 @@ _SETTINGS = {
     "global_batch_size": "global_batch_size",
     "max_sequence_length": "seq_length",
     "sequence_length": "seq_length",
+    "train_samples": "train_samples",
     "lora_rank": "lora_rank",
     "target_accuracy": "target_accuracy",
     "submission_benchmark": "submission_benchmark",
@@ -87,10 +88,13 @@ class MlperfReader:
         if key in ("block_start", "eval_stop", *_EVALUATIONS):
             self._counter.pause(when)
         if key in _EVALUATIONS:
-            samples = self._counter.samples(metadata)
-            return (Mark("eval", when, str(float(value)), step=self._counter.step_of(samples), samples=samples),)
+            samples, epoch = self._counter.samples(metadata), self._counter.epoch_of(metadata)
+            step = self._counter.step_of(samples, epoch)
+            return (Mark("eval", when, str(float(value)), step=step, samples=samples, epoch=epoch),)
         if key == "run_start":
             self._counter.start(when)
+        if key == "epoch_stop":
+            self._counter.ended = float(metadata.get("epoch_num", NEVER))
         status = str(metadata.get("status", ""))
         return (Mark(key, when, status),) if key in ("run_start", "run_stop") else ()
 

@@ -5,7 +5,8 @@
   `Epoch 0: :  47%|...| 7/15 [06:19<07:13, reduced_train_loss=11.50, global_step=5.000, train_step_timing in s=49.50]`
 - At its end, it prints `[NeMo I 2025-03-10 16:24:43 perf_metrics_utils:42] train_step_timing in s: [7.13, 7.12]`,
   rounded to two digits, from the oldest TensorBoard file in the run's directory.
-- NeMo 2 prints names in any order; with a log interval above 1, all except global_step are means:
+- NeMo 2 prints names in any order; with a log interval above 1, all except global_step are means. The iteration is that
+  of the epoch; the number after the slash is that of the run or, in a run without max_steps, of the epoch:
   `Training epoch 0, iteration 97/99 | lr: 1.469e-05 | global_step: 97 | train_step_timing in s: 12.22`
 
 Source: NVIDIA/NeMo @ 8cfedd7, nemo/collections/common/parts/perf_metrics_utils.py and
@@ -20,31 +21,38 @@ from collections.abc import Iterator, Sequence
 from chartgen.metrics.read.events import Event, Step, Timings
 from chartgen.metrics.read.prefix import Prefix, written
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.pairs import values_of
+from chartgen.metrics.read.readers.pairs import Epochs, values_of
 
 _LIST = b"train_step_timing in s: ["
-_LINE = re.compile(rb"Training epoch \d+, iteration (\d+)/(\d+) \|")
+_LINE = re.compile(rb"Training epoch (\d{1,9}), iteration (\d+)/(\d+) \|")
 
 
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    return Reader(read)
+    epochs = Epochs()
+    return Reader(lambda line, prefix: read(line, prefix, epochs))
 
 
-def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
+def read(line: bytes, prefix: Prefix, epochs: Epochs) -> Sequence[Event]:
     """Return the step of a line, or the step times of a whole run."""
     if b"global_step=" in line:
         return _bar(line, prefix)
     if match := _LINE.search(line):
-        values = values_of(_numbers(line[match.end() :].decode(errors="replace")))
-        told = values.keys() & {"seconds", "loss"}
-        return (Step(int(match[1]), prefix.when, values, int(match[2]) + 1),) if told else ()
+        return _line(line, match, prefix.when, epochs)
     begin, end = line.find(_LIST), line.rfind(b"]")
     if 0 <= begin < end:
         seconds = [float(item) for item in line[begin + len(_LIST) : end].split(b",") if item.strip()]
         when = written(prefix, line)
         return (Timings(seconds, when),)
     return ()
+
+
+def _line(line: bytes, match: re.Match[bytes], when: float, epochs: Epochs) -> Sequence[Event]:
+    epoch, iteration, last = map(int, match.groups())
+    pairs = dict(_numbers(line[match.end() :].decode(errors="replace")))
+    number = int(pairs["global_step"]) if "global_step" in pairs else epochs.number(epoch, iteration)
+    values = values_of(pairs.items())
+    return (Step(number, when, values, last + 1),) if values.keys() & {"seconds", "loss"} else ()
 
 
 def _bar(line: bytes, prefix: Prefix) -> Sequence[Event]:

@@ -11,32 +11,66 @@ from chartgen.metrics.read.readers.columns import scaled, steps_of
 
 # Native names -> names in VALUES. Sources: NVIDIA/NeMo @ 8cfedd7, nemo/utils/exp_manager.py and
 # nemo/lightning/pytorch/callbacks for times and memory, nemo/collections/nlp/models/language_modeling for the others;
-# NVIDIA/Megatron-LM @ d98e8a6, megatron/training/training.py for TensorBoard's tags.
+# NVIDIA/Megatron-LM @ d98e8a6, megatron/training/training.py, and torchtitan 0.3.0, torchtitan/components/metrics.py,
+# for TensorBoard's tags; NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/BERT/run_pretraining.py.
 NAMES = {
     "train_step_timing in s": "seconds",
     "iteration-time": "seconds",
     "reduced_train_loss": "loss",
     "lm loss": "loss",
+    "average_loss": "loss",
+    "step_loss": "loss",
+    "loss_metrics/global_avg_loss": "loss",
     "consumed_samples": "samples",
     "global_batch_size": "batch",
     "batch-size": "batch",
     "TFLOPS_per_GPU": "tflops",
     "throughput": "tflops",
     "throughput/tflops/device": "tflops",
+    "tflops": "tflops",
     "tokens_per_sec_per_gpu": "tokens",
+    "throughput(tps)": "tokens",
     "lr": "rate",
+    "learning_rate": "rate",
     "learning-rate": "rate",
     "val_loss": "validation",
     "lm loss validation": "validation",
+    "validation_metrics/loss": "validation",
     "grad_norm": "gradient",
     "grad-norm": "gradient",
     "peak_memory_usage": "memory",
     "mem-max-allocated-bytes": "memory",
     "mem-max-reserved-gigabytes": "memory",
+    "memory/max_reserved(GiB)": "memory",
     "iter-energy/gpu": "energy",
 }
 # Factors for values that are not in GB.
-_UNITS = {"peak_memory_usage": 1e-9, "mem-max-allocated-bytes": 1e-9, "mem-max-reserved-gigabytes": 1024**3 / 1e9}
+_UNITS = {
+    **dict.fromkeys(("peak_memory_usage", "mem-max-allocated-bytes"), 1e-9),
+    **dict.fromkeys(("mem-max-reserved-gigabytes", "memory/max_reserved(GiB)"), 1024**3 / 1e9),
+}
+
+
+class Epochs:
+    """Numbers steps over the epochs: some programs count from the beginning again in each."""
+
+    def __init__(self) -> None:
+        self._before: dict[int, int] = {}
+        self._last = -1
+
+    def number(self, epoch: int, step: int) -> int:
+        """Return the step of the run.
+
+        Args:
+            epoch: The epoch.
+            step: The step as logged: of the run, or of the epoch, from 0 or 1.
+        """
+        if epoch not in self._before:
+            again = self._before and step <= self._last
+            self._before[epoch] = self._last + (step == 0) if again else 0
+        number = self._before[epoch] + step
+        self._last = max(self._last, number)
+        return number
 
 
 def values_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, float]:

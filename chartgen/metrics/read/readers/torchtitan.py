@@ -2,7 +2,8 @@
 
 `[titan] 2026-02-11 00:54:17,768 - root - INFO - step:  2  loss: 12.85991  grad_norm:  2.1345  memory: 19.45GiB(30.39%)
 tps: 5,941  tflops: 56.37  mfu: 18.91%`, on one line, with or without colours. tps is per GPU; the step time is missing.
-Every rank logs. Those of a pipeline's other stages do not know the loss, and log a negative number in its place.
+Every rank logs. Those of a pipeline's other stages do not know the loss, and log a negative number in its place: they
+count when no rank with the loss is in the log.
 Source: torchtitan 0.2.2 and 0.3.0 (PyPI), torchtitan/components/metrics.py (MetricsProcessor.log and log_validation),
 train.py and trainer.py (pp_forward_backward_step).
 """
@@ -46,9 +47,9 @@ def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
     values = {_NAMES[name]: float(value.replace(b",", b"")) for name, value in told if name in _NAMES}
     when = written(prefix, text, match.start())
     if values.get("loss", 0) < 0:
-        return ()
+        del values["loss"]
     if match[1]:
         return (Mark("eval", when, str(values["loss"]), step=int(match[2])),) if "loss" in values else ()
     if "memory" in values:
         values["memory"] *= _GIB
-    return (Step(int(match[2]), when, values),) if "loss" in values else ()
+    return (Step(int(match[2]), when, values),) if values.keys() & {"loss", "tokens"} else ()

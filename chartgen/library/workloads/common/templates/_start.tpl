@@ -40,7 +40,9 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 <% if kind.starts == "gpu" %>
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "<%= chart %>.rankProgram" }}
+<% if slot("beforeRank.sh", 0) %>
 <%= slot("beforeRank.sh", 0) %>
+<% endif %>
 <% for launcher in target.launchers if "beforeRank.sh" in parts(launcher) %>
 {{- if eq .Values.launcher "<%= launcher.name %>" }}
 {{- with <%= reading(launcher, "beforeRank.sh") %> | trim }}

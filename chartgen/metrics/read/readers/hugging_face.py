@@ -1,0 +1,108 @@
+"""Hugging Face Trainer's values, and those of ms-swift and LLaMA-Factory, which are based on it.
+
+- Trainer prints `{'loss': 0.5, 'grad_norm': 0.7, 'learning_rate': 8e-07, 'epoch': 0.64}`, in version 5 with each number
+  in quotes. The step is only in the bar before it in the same line, or else in the bar drawn again after it:
+  ` 31%|###  | 56/176 [02:30<12:19,  1.50s/it]`. An evaluation is `{'eval_loss': 0.25, ...}`, with a bar of its own.
+- ms-swift adds `'global_step/max_steps': '56/176'` (with Megatron `'iteration'`) and `'elapsed_time': '1h 22m 38s'`;
+  its logging.jsonl is the same in JSON.
+- LLaMA-Factory's trainer_log.jsonl has `"current_steps": 56, "total_steps": 176`, and `"elapsed_time": "0:27:55"`.
+
+The time passed, to a second, is the only one: step times are means between two lines.
+Source: transformers 4.57 and 5.0 (PyPI), transformers/trainer_callback.py and trainer.py; ms-swift 3.9 (PyPI),
+swift/trainers/callback.py; hiyouga/LLaMA-Factory v0.9.3, src/llamafactory/train/callbacks.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from chartgen.metrics.read.events import Event, Mark, Setting, Step
+from chartgen.metrics.read.prefix import Prefix
+from chartgen.metrics.read.readers import Reader
+
+_BATCH = re.compile(rb"Total train batch size \([^)]{0,100}\) = (\d{1,12})\b")
+_BAR = re.compile(rb"^(?:Train: )? {0,20}\d{1,3}%\|[^|]{0,200}\| (\d{1,18})/(\d{1,18}) \[([\d:]{1,20})<")
+_PAIR = re.compile(r"""(['"])([\w/() ]{1,60})\1: (?:(['"])([^'"]{1,60})\3|([^'",}\s]{1,60}))""")
+_STEPS = dict.fromkeys(("global_step/max_steps", "iteration", "current_steps", "step"))
+_PART = re.compile(r"(\d+) ?([dhms:]?)")
+_SIZES = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_NAMES = {"loss": "loss", "grad_norm": "gradient", "learning_rate": "rate", "lr": "rate", "memory(GiB)": "memory"}
+_GIB = 1024**3 / 1e9
+
+
+def open_reader() -> Reader:
+    """Return the reader of a log's lines."""
+    return Reader(TrainerReader().read)
+
+
+class TrainerReader:
+    """Keeps the bar of training, values that wait for it, and the last step with its time."""
+
+    def __init__(self) -> None:
+        self._bar: dict[str, str] = {}
+        self._waiting: dict[str, str] = {}
+        self._beside = ("", "")
+        self._total = ""
+        self._step, self._passed = -1, 0
+
+    def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
+        """Return the step, the evaluation or the batch of a line."""
+        if batch := _BATCH.search(line):
+            return (Setting("global_batch_size", batch[1].decode()),)
+        drawn = self._draws(line[prefix.size :])
+        pairs = {match[2]: match[4] or match[5] for match in _PAIR.finditer(line.decode(errors="replace"))}
+        values = pairs.get("loss", ""), pairs.get("epoch", "")
+        if drawn and not pairs:
+            pairs, self._waiting = self._waiting, {}
+        elif drawn:
+            self._beside = values
+        elif "loss" in pairs and not pairs.keys() & _STEPS:
+            self._waiting = pairs if values != self._beside else {}  # LLaMA-Factory prints them twice
+            return ()
+        return self._values({**self._bar, **pairs}, prefix.when)
+
+    def _draws(self, line: bytes) -> bool:
+        """Report whether a line draws the bar of training, which is the first one."""
+        bar = _BAR.search(line)
+        if bar is None:
+            return False
+        number, total, passed = (group.decode() for group in bar.groups())
+        self._total = self._total or total
+        if total == self._total:
+            self._bar = {"step": f"{number}/{total}", "elapsed_time": passed}
+        return total == self._total
+
+    def _values(self, pairs: Mapping[str, str], when: float) -> Sequence[Event]:
+        told = next((pairs[name] for name in _STEPS if name in pairs), "")
+        number, _, total = told.partition("/")
+        if not number.isdecimal() or not ("epoch" in pairs or "iteration" in pairs):
+            return ()
+        if pairs.get("eval_loss", "null") != "null":
+            return (Mark("eval", when, str(float(pairs["eval_loss"])), step=int(number)),)
+        if pairs.get("loss", "null") == "null":
+            return ()
+        values = {_NAMES[name]: float(pairs[name]) for name in pairs.keys() & _NAMES.keys() if pairs[name] != "null"}
+        if "memory" in values:
+            values["memory"] *= _GIB
+        timed = self._timed(int(number), _seconds(pairs.get("elapsed_time", "")))
+        return (Step(int(number), when, values | timed, int(total or pairs.get("total_steps") or 0)),)
+
+    def _timed(self, step: int, passed: int) -> dict[str, float]:
+        """Return the mean time of the steps since the last line with another time."""
+        span, seconds = step - self._step, passed - self._passed
+        known = self._step >= 0 and span > 0 and seconds > 0
+        if known or seconds < 0 or span < 0 or self._step < 0:
+            self._step, self._passed = step, passed
+        return {"seconds": seconds / span, "span": span} if known else {}
+
+
+def _seconds(text: str) -> int:
+    """Convert 1h 22m 38s, 2:30 or 1 day, 0:27:55."""
+    total = clock = 0
+    for number, unit in _PART.findall(text):
+        if unit in _SIZES:
+            total += int(number) * _SIZES[unit]
+        else:
+            clock = clock * 60 + int(number)
+    return total + clock
