@@ -49,18 +49,18 @@ def _limit(types: dict[str, Any], name: str, fields: Mapping[str, Any]) -> None:
     schema = types.get(name, {})
     for field, limit in fields.items():
         if field == "*":
-            schema = {**schema, **_keywords(limit)}
+            schema = {**schema, **keywords(limit)}
         elif field in schema.get("properties", {}):
-            was, own = schema["properties"][field], _keywords(limit)
+            was, own = schema["properties"][field], keywords(limit)
             own = {**was, **own, **{key: {**was.get(key, {}), **own[key]} for key in _NESTED if key in own}}
             schema = {**schema, "properties": {**schema["properties"], field: own}}
     types[name] = schema
 
 
-def _keywords(limit: str | dict[str, Any]) -> dict[str, Any]:
+def keywords(limit: str | dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a limit, also nested ones; a name means the keywords of that format."""
-    keywords: dict[str, Any] = table()["formats"][limit] if isinstance(limit, str) else limit
-    return {**keywords, **{key: _keywords(keywords[key]) for key in _NESTED if key in keywords}}
+    found: dict[str, Any] = table()["formats"][limit] if isinstance(limit, str) else limit
+    return {**found, **{key: keywords(found[key]) for key in _NESTED if key in found}}
 
 
 def listed_relations(kubernetes: str) -> Iterator[tuple[str, Relation]]:
@@ -68,8 +68,9 @@ def listed_relations(kubernetes: str) -> Iterator[tuple[str, Relation]]:
     types = type_definitions(kubernetes)
     for name, fields in table()["one"].items():
         yield full_name(name), partial(one_of, tuple(fields or types[full_name(name)]["properties"]))
-    for name, by_type in table()["typed"].items():
-        yield full_name(name), partial(_typed, by_type)
+    for path, by_value in table()["typed"].items():
+        name, _, field = path.rpartition(".")
+        yield full_name(name), partial(_typed, field, by_value)
 
 
 def one_of(fields: tuple[str, ...], data: dict[str, Any]) -> Iterator[Complaint]:
@@ -81,7 +82,7 @@ def one_of(fields: tuple[str, ...], data: dict[str, Any]) -> Iterator[Complaint]
         yield Complaint(f"has {' and '.join(given)}", "keep one of them")
 
 
-def _typed(by_type: Mapping[str, str], data: dict[str, Any]) -> Iterator[Complaint]:
-    wanted = by_type.get(str(data.get("type")))
-    if wanted and data.get(wanted) is None:
-        yield Complaint(f"has type {data['type']} without {wanted}", f"give {wanted}, or change the type")
+def _typed(field: str, by_value: Mapping[str, str], data: dict[str, Any]) -> Iterator[Complaint]:
+    wanted = by_value.get(data.get(field) or "")
+    if wanted and not data.get(wanted):
+        yield Complaint(f"has {field} {data[field]} without {wanted}", f"give {wanted}, or change {field}")

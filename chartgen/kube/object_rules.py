@@ -64,7 +64,7 @@ def _policy(data: dict[str, Any]) -> str:
 
 def _job(data: dict[str, Any]) -> Iterator[Complaint]:
     indexed = data.get("completionMode") == "Indexed"
-    if indexed and data.get("completions") is None:
+    if indexed and data.get("completions") is None and data.get("parallelism") is not None:
         yield Complaint("lacks the field completions, which completionMode Indexed needs", "add it")
     if not indexed and data.get("backoffLimitPerIndex") is not None:
         yield Complaint("needs completionMode Indexed", "set that, or remove it", ("backoffLimitPerIndex",))
@@ -73,21 +73,34 @@ def _job(data: dict[str, Any]) -> Iterator[Complaint]:
 
 
 def _deployment(data: dict[str, Any]) -> Iterator[Complaint]:
-    strategy = data.get("strategy") or {}
-    rolling = strategy.get("rollingUpdate")
-    if strategy.get("type") == "Recreate" and rolling is not None:
-        yield Complaint("does not go with type Recreate", "remove it", ("strategy", "rollingUpdate"))
-    zero = (0, "0%")
-    if rolling and rolling.get("maxSurge") in zero and rolling.get("maxUnavailable") in zero:
-        yield Complaint("has maxSurge and maxUnavailable 0", "give one of them", ("strategy", "rollingUpdate"))
     if data.get("progressDeadlineSeconds", 600) <= data.get("minReadySeconds", 0):
         yield Complaint("must be above minReadySeconds", "raise it", ("progressDeadlineSeconds",))
 
 
+def _strategy(data: dict[str, Any]) -> Iterator[Complaint]:
+    if data.get("type") in ("Recreate", "OnDelete") and data.get("rollingUpdate") is not None:
+        yield Complaint(f"does not go with type {data['type']}", "remove it", ("rollingUpdate",))
+
+
+def _rolling(surge: object, data: dict[str, Any]) -> Iterator[Complaint]:
+    """Check what may be added and missing at a time; the default of maxUnavailable is above 0."""
+    adds, lacks = (
+        data.get(key, default) not in (0, "0%") for key, default in (("maxSurge", surge), ("maxUnavailable", 1))
+    )
+    if not adds and not lacks:
+        yield Complaint("has maxSurge and maxUnavailable 0", "give one of them")
+    if adds and lacks and surge == 0:
+        yield Complaint("has maxSurge and maxUnavailable above 0", "set one of them to 0")
+
+
+def _policy_port(data: dict[str, Any]) -> Iterator[Complaint]:
+    first, last = data.get("port"), data.get("endPort")
+    if last is not None and not (isinstance(first, int) and first <= last):
+        yield Complaint("must be at least port, a number", "correct one of the two", ("endPort",))
+
+
 def _service(data: dict[str, Any]) -> Iterator[Complaint]:
     kind, ports, headless = data.get("type") or "ClusterIP", data.get("ports") or [], data.get("clusterIP") == "None"
-    if kind == "ExternalName" and not data.get("externalName"):
-        yield Complaint("lacks the field externalName, which type ExternalName needs", "add it")
     if kind != "ExternalName" and not ports and not headless:
         yield Complaint("has no ports", "give one, or use clusterIP: None")
     if kind in ("NodePort", "LoadBalancer") and headless:
@@ -187,6 +200,10 @@ _OWN: tuple[tuple[str, Relation], ...] = (
     ("core.v1.ServiceSpec", _service),
     ("apps.v1.DeploymentSpec", _ALWAYS),
     ("apps.v1.DeploymentSpec", _deployment),
+    ("apps.v1.DeploymentStrategy", _strategy),
+    ("apps.v1.StatefulSetUpdateStrategy", _strategy),
+    ("apps.v1.RollingUpdateDeployment", partial(_rolling, "25%")),
+    ("apps.v1.RollingUpdateDaemonSet", partial(_rolling, 0)),
     ("apps.v1.StatefulSetSpec", _ALWAYS),
     ("apps.v1.DaemonSetSpec", _ALWAYS),
     ("apps.v1.ReplicaSetSpec", _ALWAYS),
@@ -201,4 +218,5 @@ _OWN: tuple[tuple[str, Relation], ...] = (
     ("networking.v1.IngressSpec", _ingress),
     ("networking.v1.HTTPIngressPath", _ingress_path),
     ("networking.v1.NetworkPolicyPeer", _peer),
+    ("networking.v1.NetworkPolicyPort", _policy_port),
 )

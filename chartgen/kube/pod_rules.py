@@ -116,10 +116,7 @@ def _projected(data: dict[str, Any]) -> Iterator[Complaint]:
     seen: set[str] = set()
     for index, source in enumerate(data.get("sources") or ()):
         for kind in table()["projections"]:
-            given = source.get(kind) or {}
-            files = [item["path"] for item in given.get("items") or ()]
-            files += [given["path"]] if "path" in given else []
-            for path in files:
+            for path in [item["path"] for item in (source.get(kind) or {}).get("items") or ()]:
                 if path in seen:
                     yield Complaint(f"writes {path} a second time", "use another path", ("sources", index, kind))
                 seen.add(path)
@@ -217,6 +214,11 @@ def _container(data: dict[str, Any]) -> Iterator[Complaint]:
     for probe in ("livenessProbe", "startupProbe"):
         if (data.get(probe) or {}).get("successThreshold") not in (None, 0, 1):
             yield Complaint("must be 1", "remove it, or use a readinessProbe", (probe, "successThreshold"))
+    for index, mount in enumerate(data.get("volumeMounts") or ()):
+        privileged = (data.get("securityContext") or {}).get("privileged")
+        if mount.get("mountPropagation") == "Bidirectional" and not privileged:
+            message = "must not be Bidirectional in a container that is not privileged"
+            yield Complaint(message, "use HostToContainer", ("volumeMounts", index, "mountPropagation"))
 
 
 def _privileges(data: dict[str, Any]) -> Iterator[Complaint]:
