@@ -12,7 +12,7 @@ from typing import Any
 
 from chartgen.findings import Complaint
 from chartgen.helm.yaml import Keys
-from chartgen.kube.limits import full_name, limited_types, listed_relations
+from chartgen.kube.limits import limited_types, relations
 from chartgen.kube.manifest_walk import repeated
 from chartgen.kube.pod_rules import RELATIONS
 from chartgen.kube.validation import Relation, faults
@@ -40,17 +40,7 @@ def object_faults(thing: dict[str, Any], schema: dict[str, Any], kubernetes: str
 
 @lru_cache(maxsize=8)
 def _relations(kubernetes: str) -> dict[str, Relation]:
-    """Return the relations of each type: those of the table, of pods, and of other objects."""
-    found: dict[str, list[Relation]] = {}
-    own = ((full_name(name), relation) for name, relation in _OWN)
-    for name, relation in (*listed_relations(kubernetes), *RELATIONS.items(), *own):
-        found.setdefault(name, []).append(relation)
-    return {name: partial(_each, relations) for name, relations in found.items()}
-
-
-def _each(relations: list[Relation], data: dict[str, Any]) -> Iterator[Complaint]:
-    for relation in relations:
-        yield from relation(data)
+    return relations(kubernetes, (*RELATIONS.items(), *_OWN))
 
 
 def _restarts(kinds: tuple[str, ...], data: dict[str, Any]) -> Iterator[Complaint]:
@@ -140,11 +130,6 @@ def _scaler(data: dict[str, Any]) -> Iterator[Complaint]:
         yield Complaint(f"is below minReplicas {data['minReplicas']}", "raise it", ("maxReplicas",))
 
 
-def _budget(data: dict[str, Any]) -> Iterator[Complaint]:
-    if None not in (data.get("minAvailable"), data.get("maxUnavailable")):
-        yield Complaint("does not go with minAvailable", "keep one of the two", ("maxUnavailable",))
-
-
 def _subject(data: dict[str, Any]) -> Iterator[Complaint]:
     wanted = "" if data["kind"] == "ServiceAccount" else "rbac.authorization.k8s.io"
     if (data.get("apiGroup") or wanted) != wanted:
@@ -161,11 +146,8 @@ def _cluster_binding(data: dict[str, Any]) -> Iterator[Complaint]:
 
 
 def _role_rule(data: dict[str, Any]) -> Iterator[Complaint]:
-    resources, paths = data.get("resources"), data.get("nonResourceURLs")
-    if resources and paths:
-        yield Complaint("does not go with resources", "use two rules", ("nonResourceURLs",))
     for field in ("apiGroups", "resources"):
-        if not paths and not data.get(field):
+        if not data.get("nonResourceURLs") and not data.get(field):
             yield Complaint(f"lacks the field {field}", "add it")
 
 
@@ -175,22 +157,9 @@ def _role(data: dict[str, Any]) -> Iterator[Complaint]:
             yield Complaint("is for a ClusterRole", "use a ClusterRole", ("rules", index, "nonResourceURLs"))
 
 
-def _ingress(data: dict[str, Any]) -> Iterator[Complaint]:
-    if not data.get("rules") and not data.get("defaultBackend"):
-        yield Complaint("has neither rules nor defaultBackend", "give one of them")
-
-
 def _ingress_path(data: dict[str, Any]) -> Iterator[Complaint]:
     if data["pathType"] in ("Exact", "Prefix") and not str(data.get("path") or "").startswith("/"):
         yield Complaint(f"must begin with / for pathType {data['pathType']}", "give it", ("path",))
-
-
-def _peer(data: dict[str, Any]) -> Iterator[Complaint]:
-    selects = [key for key in ("podSelector", "namespaceSelector") if data.get(key) is not None]
-    if not selects and data.get("ipBlock") is None:
-        yield Complaint("has none of podSelector, namespaceSelector, ipBlock", "give one of them")
-    if selects and data.get("ipBlock") is not None:
-        yield Complaint("does not go with a selector", "use two peers", ("ipBlock",))
 
 
 _ALWAYS, _ENDING = partial(_restarts, ("Always",)), partial(_restarts, ("Never", "OnFailure"))
@@ -210,13 +179,10 @@ _OWN: tuple[tuple[str, Relation], ...] = (
     ("batch.v1.JobSpec", _ENDING),
     ("batch.v1.JobSpec", _job),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", _scaler),
-    ("policy.v1.PodDisruptionBudgetSpec", _budget),
     ("rbac.v1.Subject", _subject),
     ("rbac.v1.ClusterRoleBinding", _cluster_binding),
     ("rbac.v1.PolicyRule", _role_rule),
     ("rbac.v1.Role", _role),
-    ("networking.v1.IngressSpec", _ingress),
     ("networking.v1.HTTPIngressPath", _ingress_path),
-    ("networking.v1.NetworkPolicyPeer", _peer),
     ("networking.v1.NetworkPolicyPort", _policy_port),
 )

@@ -81,7 +81,7 @@ def values(schema: dict[str, Any]) -> Iterator[Any]:
     yield from (*schema["enum"], "Other") if "enum" in schema else ()
     yield from (schema["minimum"], schema["minimum"] - 1) if "minimum" in schema else ()
     yield from (schema["maximum"], schema["maximum"] + 1) if "maximum" in schema else ()
-    yield from ("", "-a /b:=") if {"pattern", "minLength"} & schema.keys() else ()
+    yield from ("", "-a /b:=") if "pattern" in schema else ()
     yield from ([],) if "minItems" in schema else ()
     for key, wrap in _WRAPPED.items():
         if isinstance(schema.get(key), dict):
