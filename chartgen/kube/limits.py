@@ -13,7 +13,7 @@ from chartgen.helm.yaml import load_file, require_map
 from chartgen.kube.validation import Relation
 
 _NESTED = ("items", "propertyNames", "additionalProperties")
-_EMPTY = (None, "", [])
+_EMPTY: tuple[Any, ...] = (None, "", [])
 
 
 @lru_cache(maxsize=1)
@@ -50,18 +50,18 @@ def _limit(types: dict[str, Any], name: str, fields: Mapping[str, Any]) -> None:
     schema = types.get(name, {})
     for field, limit in fields.items():
         if field == "*":
-            schema = {**schema, **keywords(limit)}
+            schema = {**schema, **_keywords(limit)}
         elif field in schema.get("properties", {}):
-            was, own = schema["properties"][field], keywords(limit)
+            was, own = schema["properties"][field], _keywords(limit)
             own = {**was, **own, **{key: {**was.get(key, {}), **own[key]} for key in _NESTED if key in own}}
             schema = {**schema, "properties": {**schema["properties"], field: own}}
     types[name] = schema
 
 
-def keywords(limit: str | dict[str, Any]) -> dict[str, Any]:
+def _keywords(limit: str | dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a limit, also nested ones; a name means the keywords of that format."""
     found: dict[str, Any] = table()["formats"][limit] if isinstance(limit, str) else limit
-    return {**found, **{key: keywords(found[key]) for key in _NESTED if key in found}}
+    return {**found, **{key: _keywords(found[key]) for key in _NESTED if key in found}}
 
 
 def relations(kubernetes: str, own: Iterable[tuple[str, Relation]]) -> dict[str, Relation]:

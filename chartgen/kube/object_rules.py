@@ -63,7 +63,7 @@ def _job(data: dict[str, Any]) -> Iterator[Complaint]:
 
 
 def _deployment(data: dict[str, Any]) -> Iterator[Complaint]:
-    if data.get("progressDeadlineSeconds", 600) <= data.get("minReadySeconds", 0):
+    if (data.get("progressDeadlineSeconds") or 600) <= (data.get("minReadySeconds") or 0):
         yield Complaint("must be above minReadySeconds", "raise it", ("progressDeadlineSeconds",))
 
 
@@ -72,14 +72,13 @@ def _strategy(data: dict[str, Any]) -> Iterator[Complaint]:
         yield Complaint(f"does not go with type {data['type']}", "remove it", ("rollingUpdate",))
 
 
-def _rolling(surge: object, data: dict[str, Any]) -> Iterator[Complaint]:
-    """Check what may be added and missing at a time; the default of maxUnavailable is above 0."""
-    adds, lacks = (
-        data.get(key, default) not in (0, "0%") for key, default in (("maxSurge", surge), ("maxUnavailable", 1))
-    )
+def _rolling(data: dict[str, Any], *, of_machines: bool = False) -> Iterator[Complaint]:
+    """Check what may be added and missing at a time: a machine has one pod more, or one less, of a DaemonSet."""
+    surge, missing = data.get("maxSurge"), data.get("maxUnavailable")
+    adds, lacks = surge not in (0, "0%", None if of_machines else 0), missing not in (0, "0%")  # None is the default
     if not adds and not lacks:
         yield Complaint("has maxSurge and maxUnavailable 0", "give one of them")
-    if adds and lacks and surge == 0:
+    if adds and lacks and of_machines:
         yield Complaint("has maxSurge and maxUnavailable above 0", "set one of them to 0")
 
 
@@ -106,6 +105,12 @@ def _service(data: dict[str, Any]) -> Iterator[Complaint]:
     names = ((("ports", index), port["name"]) for index, port in enumerate(ports) if port.get("name"))
     for at, name in (*repeated(numbers), *repeated(names)):
         yield Complaint(f"repeats {name if isinstance(name, str) else name[0]}", "change one of the two", at)
+
+
+def _cron_job(data: dict[str, Any]) -> Iterator[Complaint]:
+    if len(data["metadata"].get("name") or "") > 52:
+        message = "has more than 52 characters, which leaves no room for the time in the names of its Jobs"
+        yield Complaint(message, "shorten it, such as with trunc 52", ("metadata", "name"))
 
 
 def _secret(data: dict[str, Any]) -> Iterator[Complaint]:
@@ -171,11 +176,12 @@ _OWN: tuple[tuple[str, Relation], ...] = (
     ("apps.v1.DeploymentSpec", _deployment),
     ("apps.v1.DeploymentStrategy", _strategy),
     ("apps.v1.StatefulSetUpdateStrategy", _strategy),
-    ("apps.v1.RollingUpdateDeployment", partial(_rolling, "25%")),
-    ("apps.v1.RollingUpdateDaemonSet", partial(_rolling, 0)),
+    ("apps.v1.RollingUpdateDeployment", _rolling),
+    ("apps.v1.RollingUpdateDaemonSet", partial(_rolling, of_machines=True)),
     ("apps.v1.StatefulSetSpec", _ALWAYS),
     ("apps.v1.DaemonSetSpec", _ALWAYS),
     ("apps.v1.ReplicaSetSpec", _ALWAYS),
+    ("batch.v1.CronJob", _cron_job),
     ("batch.v1.JobSpec", _ENDING),
     ("batch.v1.JobSpec", _job),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", _scaler),

@@ -12,11 +12,11 @@ from typing import Any
 from chartgen.data.api_schemas import custom_kinds, kind_schema, whole_groups
 from chartgen.findings import Complaint
 from chartgen.helm.yaml import type_name
-from chartgen.kube.limits import full_name, keywords, table
+from chartgen.kube.limits import full_name
 from chartgen.kube.manifest_walk import Object, is_template, metadata, pods
 from chartgen.kube.object_rules import object_faults
 from chartgen.kube.run_kinds import run_kind
-from chartgen.kube.validation import faults, spelled
+from chartgen.kube.validation import spelled
 
 _METADATA = {"$ref": full_name("pkg.apis.meta.v1.ObjectMeta")}
 _POD = {"$ref": full_name("core.v1.PodSpec")}
@@ -45,9 +45,6 @@ def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[Complai
 def _faults(thing: Object, schema: dict[str, Any], kubernetes: str, *, is_custom: bool) -> Iterator[Complaint]:
     """Yield the faults of an object; those of the pods of a run are found by its controller, not by the API server."""
     yield from object_faults(thing, schema, kubernetes)
-    names = table()["names"]
-    limit = keywords(names.get(thing.get("kind"), names["*"]))
-    yield from faults(metadata(thing).get("name"), limit, {}, ("metadata", "name"))
     if is_custom:
         yield from object_faults(metadata(thing), _METADATA, kubernetes, ("metadata",))
         for pod in pods(thing) if run_kind(thing) else ():
