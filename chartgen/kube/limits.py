@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from chartgen.helm.yaml import load_file, require_map
 from chartgen.kube.validation import Relation
 
 _NESTED = ("items", "propertyNames", "additionalProperties")
+_EMPTY: tuple[Any, ...] = (None, "", [])
 
 
 @lru_cache(maxsize=1)
@@ -59,29 +60,50 @@ def _limit(types: dict[str, Any], name: str, fields: Mapping[str, Any]) -> None:
 
 def _keywords(limit: str | dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a limit, also nested ones; a name means the keywords of that format."""
-    keywords: dict[str, Any] = table()["formats"][limit] if isinstance(limit, str) else limit
-    return {**keywords, **{key: _keywords(keywords[key]) for key in _NESTED if key in keywords}}
+    found: dict[str, Any] = table()["formats"][limit] if isinstance(limit, str) else limit
+    return {**found, **{key: _keywords(found[key]) for key in _NESTED if key in found}}
 
 
-def listed_relations(kubernetes: str) -> Iterator[tuple[str, Relation]]:
-    """Yield each type with a relation between fields that the table states."""
+def relations(kubernetes: str, own: Iterable[tuple[str, Relation]]) -> dict[str, Relation]:
+    """Return the rule of each type for relations between its fields: those of the table, and others."""
+    found: dict[str, list[Relation]] = {}
+    for name, relation in (*_listed(kubernetes), *own):
+        found.setdefault(full_name(name), []).append(relation)
+    return {name: partial(_each, rules) for name, rules in found.items()}
+
+
+def _each(rules: Iterable[Relation], data: dict[str, Any]) -> Iterator[Complaint]:
+    for rule in rules:
+        yield from rule(data)
+
+
+def _listed(kubernetes: str) -> Iterator[tuple[str, Relation]]:
     types = type_definitions(kubernetes)
-    for name, fields in table()["one"].items():
-        yield full_name(name), partial(one_of, tuple(fields or types[full_name(name)]["properties"]))
-    for name, by_type in table()["typed"].items():
-        yield full_name(name), partial(_typed, by_type)
+    for section in ("one", "least"):
+        for name, fields in table()[section].items():
+            yield name, partial(_one_of, tuple(fields or types[full_name(name)]["properties"]), section)
+    for section, relation in (("typed", _typed), ("excludes", _excluded)):
+        for path, row in table()[section].items():
+            name, _, field = path.rpartition(".")
+            yield name, partial(relation, field, row)
 
 
-def one_of(fields: tuple[str, ...], data: dict[str, Any]) -> Iterator[Complaint]:
-    """Check that exactly one of some fields is given."""
-    given = [field for field in fields if data.get(field) not in (None, "", 0)]
+def _one_of(fields: Sequence[str], section: str, data: dict[str, Any]) -> Iterator[Complaint]:
+    """Check that one of some fields is given, or one or more for the section `least`."""
+    given = [field for field in fields if data.get(field) not in (*_EMPTY, 0)]
     if not given:
         yield Complaint(f"has none of {', '.join(fields)}", "give one of them")
-    if given[1:]:
+    if given[1:] and section == "one":
         yield Complaint(f"has {' and '.join(given)}", "keep one of them")
 
 
-def _typed(by_type: Mapping[str, str], data: dict[str, Any]) -> Iterator[Complaint]:
-    wanted = by_type.get(str(data.get("type")))
-    if wanted and data.get(wanted) is None:
-        yield Complaint(f"has type {data['type']} without {wanted}", f"give {wanted}, or change the type")
+def _excluded(field: str, others: Sequence[str], data: dict[str, Any]) -> Iterator[Complaint]:
+    if data.get(field) not in _EMPTY:
+        for other in (each for each in others if data.get(each) not in _EMPTY):
+            yield Complaint(f"does not go with {other}", "keep one of the two", (field,))
+
+
+def _typed(field: str, by_value: Mapping[str, str], data: dict[str, Any]) -> Iterator[Complaint]:
+    wanted = by_value.get(data.get(field) or "")
+    if wanted and not data.get(wanted):
+        yield Complaint(f"has {field} {data[field]} without {wanted}", f"give {wanted}, or change {field}")

@@ -12,7 +12,7 @@ from typing import Any
 
 from chartgen.findings import Complaint
 from chartgen.helm.yaml import Keys
-from chartgen.kube.limits import full_name, limited_types, listed_relations
+from chartgen.kube.limits import limited_types, relations
 from chartgen.kube.manifest_walk import repeated
 from chartgen.kube.pod_rules import RELATIONS
 from chartgen.kube.validation import Relation, faults
@@ -40,17 +40,7 @@ def object_faults(thing: dict[str, Any], schema: dict[str, Any], kubernetes: str
 
 @lru_cache(maxsize=8)
 def _relations(kubernetes: str) -> dict[str, Relation]:
-    """Return the relations of each type: those of the table, of pods, and of other objects."""
-    found: dict[str, list[Relation]] = {}
-    own = ((full_name(name), relation) for name, relation in _OWN)
-    for name, relation in (*listed_relations(kubernetes), *RELATIONS.items(), *own):
-        found.setdefault(name, []).append(relation)
-    return {name: partial(_each, relations) for name, relations in found.items()}
-
-
-def _each(relations: list[Relation], data: dict[str, Any]) -> Iterator[Complaint]:
-    for relation in relations:
-        yield from relation(data)
+    return relations(kubernetes, (*RELATIONS.items(), *_OWN))
 
 
 def _restarts(kinds: tuple[str, ...], data: dict[str, Any]) -> Iterator[Complaint]:
@@ -64,7 +54,7 @@ def _policy(data: dict[str, Any]) -> str:
 
 def _job(data: dict[str, Any]) -> Iterator[Complaint]:
     indexed = data.get("completionMode") == "Indexed"
-    if indexed and data.get("completions") is None:
+    if indexed and data.get("completions") is None and data.get("parallelism") is not None:
         yield Complaint("lacks the field completions, which completionMode Indexed needs", "add it")
     if not indexed and data.get("backoffLimitPerIndex") is not None:
         yield Complaint("needs completionMode Indexed", "set that, or remove it", ("backoffLimitPerIndex",))
@@ -73,21 +63,33 @@ def _job(data: dict[str, Any]) -> Iterator[Complaint]:
 
 
 def _deployment(data: dict[str, Any]) -> Iterator[Complaint]:
-    strategy = data.get("strategy") or {}
-    rolling = strategy.get("rollingUpdate")
-    if strategy.get("type") == "Recreate" and rolling is not None:
-        yield Complaint("does not go with type Recreate", "remove it", ("strategy", "rollingUpdate"))
-    zero = (0, "0%")
-    if rolling and rolling.get("maxSurge") in zero and rolling.get("maxUnavailable") in zero:
-        yield Complaint("has maxSurge and maxUnavailable 0", "give one of them", ("strategy", "rollingUpdate"))
-    if data.get("progressDeadlineSeconds", 600) <= data.get("minReadySeconds", 0):
+    if (data.get("progressDeadlineSeconds") or 600) <= (data.get("minReadySeconds") or 0):
         yield Complaint("must be above minReadySeconds", "raise it", ("progressDeadlineSeconds",))
+
+
+def _strategy(data: dict[str, Any]) -> Iterator[Complaint]:
+    if data.get("type") in ("Recreate", "OnDelete") and data.get("rollingUpdate") is not None:
+        yield Complaint(f"does not go with type {data['type']}", "remove it", ("rollingUpdate",))
+
+
+def _rolling(data: dict[str, Any], *, of_machines: bool = False) -> Iterator[Complaint]:
+    """Check what may be added and missing at a time: a machine has one pod more, or one less, of a DaemonSet."""
+    surge, missing = data.get("maxSurge"), data.get("maxUnavailable")
+    adds, lacks = surge not in (0, "0%", None if of_machines else 0), missing not in (0, "0%")  # None is the default
+    if not adds and not lacks:
+        yield Complaint("has maxSurge and maxUnavailable 0", "give one of them")
+    if adds and lacks and of_machines:
+        yield Complaint("has maxSurge and maxUnavailable above 0", "set one of them to 0")
+
+
+def _policy_port(data: dict[str, Any]) -> Iterator[Complaint]:
+    first, last = data.get("port"), data.get("endPort")
+    if last is not None and not (isinstance(first, int) and first <= last):
+        yield Complaint("must be at least port, a number", "correct one of the two", ("endPort",))
 
 
 def _service(data: dict[str, Any]) -> Iterator[Complaint]:
     kind, ports, headless = data.get("type") or "ClusterIP", data.get("ports") or [], data.get("clusterIP") == "None"
-    if kind == "ExternalName" and not data.get("externalName"):
-        yield Complaint("lacks the field externalName, which type ExternalName needs", "add it")
     if kind != "ExternalName" and not ports and not headless:
         yield Complaint("has no ports", "give one, or use clusterIP: None")
     if kind in ("NodePort", "LoadBalancer") and headless:
@@ -103,6 +105,12 @@ def _service(data: dict[str, Any]) -> Iterator[Complaint]:
     names = ((("ports", index), port["name"]) for index, port in enumerate(ports) if port.get("name"))
     for at, name in (*repeated(numbers), *repeated(names)):
         yield Complaint(f"repeats {name if isinstance(name, str) else name[0]}", "change one of the two", at)
+
+
+def _cron_job(data: dict[str, Any]) -> Iterator[Complaint]:
+    if len(data["metadata"].get("name") or "") > 52:
+        message = "has more than 52 characters, which leaves no room for the time in the names of its Jobs"
+        yield Complaint(message, "shorten it, such as with trunc 52", ("metadata", "name"))
 
 
 def _secret(data: dict[str, Any]) -> Iterator[Complaint]:
@@ -127,11 +135,6 @@ def _scaler(data: dict[str, Any]) -> Iterator[Complaint]:
         yield Complaint(f"is below minReplicas {data['minReplicas']}", "raise it", ("maxReplicas",))
 
 
-def _budget(data: dict[str, Any]) -> Iterator[Complaint]:
-    if None not in (data.get("minAvailable"), data.get("maxUnavailable")):
-        yield Complaint("does not go with minAvailable", "keep one of the two", ("maxUnavailable",))
-
-
 def _subject(data: dict[str, Any]) -> Iterator[Complaint]:
     wanted = "" if data["kind"] == "ServiceAccount" else "rbac.authorization.k8s.io"
     if (data.get("apiGroup") or wanted) != wanted:
@@ -148,11 +151,8 @@ def _cluster_binding(data: dict[str, Any]) -> Iterator[Complaint]:
 
 
 def _role_rule(data: dict[str, Any]) -> Iterator[Complaint]:
-    resources, paths = data.get("resources"), data.get("nonResourceURLs")
-    if resources and paths:
-        yield Complaint("does not go with resources", "use two rules", ("nonResourceURLs",))
     for field in ("apiGroups", "resources"):
-        if not paths and not data.get(field):
+        if not data.get("nonResourceURLs") and not data.get(field):
             yield Complaint(f"lacks the field {field}", "add it")
 
 
@@ -162,22 +162,9 @@ def _role(data: dict[str, Any]) -> Iterator[Complaint]:
             yield Complaint("is for a ClusterRole", "use a ClusterRole", ("rules", index, "nonResourceURLs"))
 
 
-def _ingress(data: dict[str, Any]) -> Iterator[Complaint]:
-    if not data.get("rules") and not data.get("defaultBackend"):
-        yield Complaint("has neither rules nor defaultBackend", "give one of them")
-
-
 def _ingress_path(data: dict[str, Any]) -> Iterator[Complaint]:
     if data["pathType"] in ("Exact", "Prefix") and not str(data.get("path") or "").startswith("/"):
         yield Complaint(f"must begin with / for pathType {data['pathType']}", "give it", ("path",))
-
-
-def _peer(data: dict[str, Any]) -> Iterator[Complaint]:
-    selects = [key for key in ("podSelector", "namespaceSelector") if data.get(key) is not None]
-    if not selects and data.get("ipBlock") is None:
-        yield Complaint("has none of podSelector, namespaceSelector, ipBlock", "give one of them")
-    if selects and data.get("ipBlock") is not None:
-        yield Complaint("does not go with a selector", "use two peers", ("ipBlock",))
 
 
 _ALWAYS, _ENDING = partial(_restarts, ("Always",)), partial(_restarts, ("Never", "OnFailure"))
@@ -187,18 +174,21 @@ _OWN: tuple[tuple[str, Relation], ...] = (
     ("core.v1.ServiceSpec", _service),
     ("apps.v1.DeploymentSpec", _ALWAYS),
     ("apps.v1.DeploymentSpec", _deployment),
+    ("apps.v1.DeploymentStrategy", _strategy),
+    ("apps.v1.StatefulSetUpdateStrategy", _strategy),
+    ("apps.v1.RollingUpdateDeployment", _rolling),
+    ("apps.v1.RollingUpdateDaemonSet", partial(_rolling, of_machines=True)),
     ("apps.v1.StatefulSetSpec", _ALWAYS),
     ("apps.v1.DaemonSetSpec", _ALWAYS),
     ("apps.v1.ReplicaSetSpec", _ALWAYS),
+    ("batch.v1.CronJob", _cron_job),
     ("batch.v1.JobSpec", _ENDING),
     ("batch.v1.JobSpec", _job),
     ("autoscaling.v2.HorizontalPodAutoscalerSpec", _scaler),
-    ("policy.v1.PodDisruptionBudgetSpec", _budget),
     ("rbac.v1.Subject", _subject),
     ("rbac.v1.ClusterRoleBinding", _cluster_binding),
     ("rbac.v1.PolicyRule", _role_rule),
     ("rbac.v1.Role", _role),
-    ("networking.v1.IngressSpec", _ingress),
     ("networking.v1.HTTPIngressPath", _ingress_path),
-    ("networking.v1.NetworkPolicyPeer", _peer),
+    ("networking.v1.NetworkPolicyPort", _policy_port),
 )

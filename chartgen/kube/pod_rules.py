@@ -8,23 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.findings import Complaint
 from chartgen.helm.yaml import Keys
 from chartgen.kube import quantities
-from chartgen.kube.limits import full_name, limited_types, listed_relations, table
+from chartgen.kube.limits import full_name, limited_types, relations, table
+from chartgen.kube.manifest_walk import repeated
 from chartgen.kube.validation import Relation, faults
 
-_LABEL = r"metadata\.(labels|annotations)\['[^']+'\]"
-_FIELD = re.compile(rf"metadata\.(name|namespace|uid|labels|annotations)|{_LABEL}")
-# Fields of a pod that a variable can have: core/v1, EnvVarSource.
-_VARIABLE = re.compile(
-    rf"metadata\.(name|namespace|uid)|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?)|{_LABEL}"
-)
-_RESOURCE = re.compile(r"(?:requests|limits)\.(cpu|memory|ephemeral-storage|hugepages-.+)")
 _DIVISOR = re.compile(r"0|1([kMGTPE]|[KMGTPE]i)?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
@@ -44,8 +38,8 @@ def type_faults(data: Any, name: str, at: Keys = ()) -> Iterator[Complaint]:
 
 @lru_cache(maxsize=1)
 def _narrower(kubernetes: str) -> dict[str, Relation]:
-    own = {"Volume": _run_volume, "VolumeProjection": _projection}
-    return {**dict(listed_relations(kubernetes)), **RELATIONS, **{full_name(f"core.v1.{k}"): v for k, v in own.items()}}
+    own = ((f"core.v1.{name}", partial(_of_runs, table()[name])) for name in ("Volume", "VolumeProjection"))
+    return relations(kubernetes, (*RELATIONS.items(), *own))
 
 
 def _toleration(data: dict[str, Any]) -> Iterator[Complaint]:
@@ -93,71 +87,32 @@ def _volume(data: dict[str, Any]) -> Iterator[Complaint]:
         yield Complaint(f"has more than one source: {', '.join(given)}", "keep one of them")
 
 
-def _run_volume(data: dict[str, Any]) -> Iterator[Complaint]:
-    yield from _one_of(data, table()["volumes"], {"name"}, "give one, such as emptyDir: {}")
-
-
-def _projection(data: dict[str, Any]) -> Iterator[Complaint]:
-    yield from _one_of(data, table()["projections"], set(), "give one, such as configMap")
-
-
-def _one_of(data: dict[str, Any], sources: list[str], others: set[str], hint: str) -> Iterator[Complaint]:
-    given = [key for key, value in data.items() if value is not None and key not in others]
-    for key in given:
-        if key not in sources:
-            yield Complaint("is not a kind of volume that runs use", "use one of " + ", ".join(sources), (key,))
+def _of_runs(sources: list[str], data: dict[str, Any]) -> Iterator[Complaint]:
+    given = [key for key, value in data.items() if value is not None and key != "name"]
+    for key in (each for each in given if each not in sources):
+        yield Complaint("is not a kind of volume that runs use", "use one of " + ", ".join(sources), (key,))
     if not given:
-        yield Complaint("has no source", hint)
-    if len(given) > 1:
-        yield Complaint(f"has more than one source: {', '.join(given)}", "keep one of them")
+        yield Complaint("has no source", f"give one, such as {sources[0]}")
 
 
 def _projected(data: dict[str, Any]) -> Iterator[Complaint]:
-    seen: set[str] = set()
-    for index, source in enumerate(data.get("sources") or ()):
-        for kind in table()["projections"]:
-            given = source.get(kind) or {}
-            files = [item["path"] for item in given.get("items") or ()]
-            files += [given["path"]] if "path" in given else []
-            for path in files:
-                if path in seen:
-                    yield Complaint(f"writes {path} a second time", "use another path", ("sources", index, kind))
-                seen.add(path)
-
-
-def _file(data: dict[str, Any]) -> Iterator[Complaint]:
-    field, resource = data.get("fieldRef"), data.get("resourceFieldRef")
-    if (field is None) == (resource is None):
-        yield Complaint("needs one of fieldRef and resourceFieldRef", "give one of the two")
-    elif field is not None and not (
-        _FIELD.fullmatch(field["fieldPath"]) and field.get("apiVersion") in (None, "", "v1")
-    ):
-        yield Complaint(
-            f"is {field['fieldPath']!r}", "use metadata.name, namespace, uid, labels or annotations", ("fieldRef",)
-        )
-    elif resource is not None:
-        yield from _resource(resource)
+    paths = (
+        (("sources", index, kind), item["path"])
+        for index, source in enumerate(data.get("sources") or ())
+        for kind in ("secret", "configMap", "downwardAPI")
+        for item in (source.get(kind) or {}).get("items") or ()
+    )
+    for at, path in repeated(paths):
+        yield Complaint(f"writes {path} a second time", "use another path", at)
 
 
 def _resource(data: dict[str, Any]) -> Iterator[Complaint]:
-    found = _RESOURCE.fullmatch(data["resource"])
-    if not found:
-        yield Complaint(f"is {data['resource']!r}", "use one such as limits.memory", ("resourceFieldRef", "resource"))
-    if not data.get("containerName"):
-        yield Complaint(
-            "lacks the field containerName", "name the container whose resource it is", ("resourceFieldRef",)
-        )
-    divisor = str(data.get("divisor", "0"))
-    of_cpu = found and found[1] == "cpu"
-    if divisor not in ("0", "1", "1m") if of_cpu else not _DIVISOR.fullmatch(divisor):
-        yield Complaint(
-            f"is {divisor!r}", "use 1" + (" or 1m" if of_cpu else " or 1Mi"), ("resourceFieldRef", "divisor")
-        )
+    divisor, units = str(data.get("divisor", "0")), "1 or 1m" if data["resource"].endswith(".cpu") else "1 or 1Mi"
+    if divisor not in ("0", "1", "1m") if units == "1 or 1m" else not _DIVISOR.fullmatch(divisor):
+        yield Complaint(f"is {divisor!r}", f"use {units}", ("divisor",))
 
 
 def _mount(data: dict[str, Any]) -> Iterator[Complaint]:
-    if data.get("subPath") and data.get("subPathExpr"):
-        yield Complaint("does not go with subPath", "keep one of the two", ("subPathExpr",))
     if data.get("recursiveReadOnly") in ("IfPossible", "Enabled"):
         if not data.get("readOnly"):
             yield Complaint("needs readOnly: true", "set that, or remove it", ("recursiveReadOnly",))
@@ -175,32 +130,14 @@ def _template(data: dict[str, Any]) -> Iterator[Complaint]:
 
 def _claim(data: dict[str, Any]) -> Iterator[Complaint]:
     modes = data["accessModes"]
-    origins = [name for name in ("dataSource", "dataSourceRef") if data.get(name) is not None]
-    for name in origins:
-        if not data[name].get("apiGroup") and data[name]["kind"] != "PersistentVolumeClaim":
+    for name in ("dataSource", "dataSourceRef"):
+        if (origin := data.get(name)) and not origin.get("apiGroup") and origin["kind"] != "PersistentVolumeClaim":
             yield Complaint("needs apiGroup for a kind other than PersistentVolumeClaim", "give it", (name,))
-    if len(origins) > 1:
-        yield Complaint("does not go with dataSourceRef", "keep one of the two", ("dataSource",))
     if "ReadWriteOncePod" in modes and len({*modes}) > 1:
         yield Complaint("ReadWriteOncePod goes with no other access mode", "keep one of them", ("accessModes",))
     size = (data["resources"].get("requests") or {}).get("storage")
     if size is None or re.fullmatch(r"\+?[0.]+[A-Za-z]*", str(size)):
         yield Complaint("asks for no storage", "give requests.storage, such as 100Gi", ("resources",))
-
-
-def _variable(data: dict[str, Any]) -> Iterator[Complaint]:
-    if data.get("value") and data.get("valueFrom") is not None:
-        yield Complaint("has value and valueFrom", "keep one of them", ("valueFrom",))
-
-
-def _variable_source(data: dict[str, Any]) -> Iterator[Complaint]:
-    field, resource = data.get("fieldRef"), data.get("resourceFieldRef")
-    if field is not None and not _VARIABLE.fullmatch(field["fieldPath"]):
-        hint = "use one such as metadata.name, metadata.labels['a'], spec.nodeName or status.podIP"
-        yield Complaint(f"is {field['fieldPath']!r}", hint, ("fieldRef", "fieldPath"))
-    if resource is not None and not _RESOURCE.fullmatch(resource["resource"]):
-        hint = "use one such as limits.memory"
-        yield Complaint(f"is {resource['resource']!r}", hint, ("resourceFieldRef", "resource"))
 
 
 def _resources(data: dict[str, Any]) -> Iterator[Complaint]:
@@ -217,6 +154,11 @@ def _container(data: dict[str, Any]) -> Iterator[Complaint]:
     for probe in ("livenessProbe", "startupProbe"):
         if (data.get(probe) or {}).get("successThreshold") not in (None, 0, 1):
             yield Complaint("must be 1", "remove it, or use a readinessProbe", (probe, "successThreshold"))
+    for index, mount in enumerate(data.get("volumeMounts") or ()):
+        privileged = (data.get("securityContext") or {}).get("privileged")
+        if mount.get("mountPropagation") == "Bidirectional" and not privileged:
+            message = "must not be Bidirectional in a container that is not privileged"
+            yield Complaint(message, "use HostToContainer", ("volumeMounts", index, "mountPropagation"))
 
 
 def _privileges(data: dict[str, Any]) -> Iterator[Complaint]:
@@ -236,23 +178,20 @@ def _pod(data: dict[str, Any]) -> Iterator[Complaint]:
 
 
 RELATIONS: dict[str, Relation] = {
-    full_name(f"core.v1.{name}"): relation
-    for name, relation in {
-        "Toleration": _toleration,
-        "NodeSelectorRequirement": _requirement,
-        "NodeSelectorTerm": _term,
-        "PodAffinityTerm": _neighbours,
-        "Volume": _volume,
-        "ProjectedVolumeSource": _projected,
-        "DownwardAPIVolumeFile": _file,
-        "VolumeMount": _mount,
-        "PersistentVolumeClaimSpec": _claim,
-        "PersistentVolumeClaimTemplate": _template,
-        "EnvVar": _variable,
-        "EnvVarSource": _variable_source,
-        "ResourceRequirements": _resources,
-        "Container": _container,
-        "SecurityContext": _privileges,
-        "PodSpec": _pod,
-    }.items()
-} | {full_name("pkg.apis.meta.v1.LabelSelectorRequirement"): _requirement}
+    "core.v1.Toleration": _toleration,
+    "core.v1.NodeSelectorRequirement": _requirement,
+    "core.v1.NodeSelectorTerm": _term,
+    "core.v1.PodAffinityTerm": _neighbours,
+    "core.v1.Volume": _volume,
+    "core.v1.VolumeProjection": _volume,
+    "core.v1.ProjectedVolumeSource": _projected,
+    "core.v1.ResourceFieldSelector": _resource,
+    "core.v1.VolumeMount": _mount,
+    "core.v1.PersistentVolumeClaimSpec": _claim,
+    "core.v1.PersistentVolumeClaimTemplate": _template,
+    "core.v1.ResourceRequirements": _resources,
+    "core.v1.Container": _container,
+    "core.v1.SecurityContext": _privileges,
+    "core.v1.PodSpec": _pod,
+    "pkg.apis.meta.v1.LabelSelectorRequirement": _requirement,
+}

@@ -42,7 +42,7 @@ def faults(
 
     Args:
         data: Plain data.
-        schema: A structural schema; `$ref` contains a name of `definitions`.
+        schema: A structural schema; `$ref` contains a name of `definitions`, and keywords beside it add to that.
         definitions: Name -> schema.
         at: Key path of the data.
         relations: Name of a definition -> the rule for relations between its fields, applied when each is valid.
@@ -50,7 +50,7 @@ def faults(
     asked = []
     while "$ref" in schema:
         asked += [relations[schema["$ref"]]] if schema["$ref"] in relations else []
-        schema = definitions[schema["$ref"]]
+        schema = {**definitions[schema["$ref"]], **{key: value for key, value in schema.items() if key != "$ref"}}
     if data is None:  # Kubernetes reads a null as a missing field
         return
     if not _fits_type(data, schema):

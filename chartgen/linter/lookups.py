@@ -33,7 +33,7 @@ _PART = re.compile(r"""[^"`()|{}-]+|"(?:\\.|[^"\\])*"|`[^`]*`|-(?!\}\})|[(]|."""
 
 def looks_up(chart: Chart) -> bool:
     """Report whether a template of the chart, or of an unpacked subchart, may call `lookup`."""
-    return any("lookup" in text for _, text in _templates(chart))
+    return any("lookup" in text and _replaced(text) != text for _, text in _templates(chart))
 
 
 @contextmanager

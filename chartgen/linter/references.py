@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from chartgen.data.api_schemas import kubernetes_groups, kubernetes_versions
@@ -135,14 +134,16 @@ class _Texts:
 
 def _is_slip(name: str, other: str) -> bool:
     """Report whether a name is another one with one letter more, less or changed, or two swapped, no digit."""
-    if len(name) < 6 or abs(len(name) - len(other)) > 1:
-        return False
-    changed = [
-        name[a:b] + other[c:d]
-        for tag, a, b, c, d in SequenceMatcher(None, name, other, autojunk=False).get_opcodes()
-        if tag != "equal"
-    ]
-    return 0 < sum(map(len, changed)) <= 2 and not any(character.isdigit() for part in changed for character in part)
+    begin = _shared(name, other)
+    left, right = name[begin:], other[begin:]
+    end = _shared(left[::-1], right[::-1])
+    left, right = left[: len(left) - end], right[: len(right) - end]
+    differs_once = max(len(left), len(right)) == 1 or (len(left) == 2 and left == right[::-1])
+    return len(name) >= 6 and differs_once and not re.search("[0-9]", left + right)
+
+
+def _shared(name: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), min(len(name), len(other)))
 
 
 def _lacking(reference: Reference, found: Object) -> Iterator[Wired]:

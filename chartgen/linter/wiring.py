@@ -120,7 +120,7 @@ def _times(node: object, number: int) -> int:
 
 
 def selectors_outlast_a_version(things: Sequence[Object]) -> Iterator[Wired]:
-    """No field that an upgrade cannot change has a label of the chart's version: selectors, and pods of a Job.
+    """No field that an upgrade cannot change has the chart's version: labels of selectors, labels and images of a Job.
 
     The API server refuses to change them; a hook is created again, and a Job that expires is gone by then.
     """
@@ -132,6 +132,10 @@ def selectors_outlast_a_version(things: Sequence[Object]) -> Iterator[Wired]:
         elif thing.get("kind") == "Job" and "ttlSecondsAfterFinished" not in spec and not _is_hook(thing):
             at = ("spec", "template", "metadata", "labels")
             labels = metadata(spec.get("template") or {}).get("labels") or {}
+            if not re.search(r"[0-9]", str(metadata(thing).get("name"))):  # such as a version, a revision or a digest
+                yield Wired(
+                    index, Complaint("runs an image of the chart's version", at=("metadata",), holds=_versioned)
+                )
         else:
             continue
         for name in _VERSIONS & labels.keys():
@@ -141,7 +145,12 @@ def selectors_outlast_a_version(things: Sequence[Object]) -> Iterator[Wired]:
 
 
 def _is_hook(thing: Object) -> bool:
-    return "helm.sh/hook" in (metadata(thing).get("annotations") or {})
+    return any(str(name).endswith("/hook") for name in metadata(thing).get("annotations") or {})
+
+
+def _versioned(template: str) -> bool:
+    """Report whether the template of a Job takes the tag of an image from Chart.yaml."""
+    return any(_JOB.search(part) and _IMAGE.search(part) for part in re.split(r"(?m)^---", template))
 
 
 WIRING = (
@@ -157,6 +166,8 @@ WIRING = (
 
 # helm.sh/docs/chart_best_practices/labels: those that change with the chart.
 _VERSIONS = frozenset(("app.kubernetes.io/version", "helm.sh/chart"))
+_JOB = re.compile(r"(?m)^kind: *Job\b")
+_IMAGE = re.compile(r"(?m)^[ -]*image:.*\.Chart\.(?:App)?Version\b")
 _LABELS = "make the selector equal to labels of the pod template"
 
 

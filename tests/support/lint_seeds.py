@@ -47,6 +47,20 @@ values:
 sources: [the test]
 """
 SEEDS: list[dict[str, Any]] = load_file(FOLDER / "seeds.yaml").data  # type: ignore[assignment]
+WEB = FOLDER / "web"
+WEB_SEEDS: list[dict[str, Any]] = load_file(FOLDER / "web-seeds.yaml").data  # type: ignore[assignment]
+
+
+def plant_web(seed: dict[str, Any], folder: Path) -> tuple[Path, range]:
+    """Write the chart `web` with a seed's defect, and return the file and the lines of it."""
+    shutil.copytree(WEB, folder)
+    (file,) = folder.glob(f"templates/{seed['file']}.*")
+    text = file.read_text()
+    assert seed["old"] in text, seed["id"]
+    before, _, after = text.rpartition(seed["old"]) if seed.get("last") else text.partition(seed["old"])
+    file.write_text(before + seed["new"] + after)
+    first = file.read_text()[: len(before)].count("\n") + 1
+    return file, range(first - seed.get("above", 0), first + seed["new"].strip("\n").count("\n") + 1)
 
 
 def plant(seed: dict[str, Any], folder: Path) -> None:
