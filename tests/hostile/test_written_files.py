@@ -30,7 +30,8 @@ HEAD = {"apiVersion": "v2", "name": "good", "version": "0.1.0"}
 def record(packed: bytes) -> dict[str, Any]:
     """Return an object of Helm's store."""
     content = base64.b64encode(base64.b64encode(packed)).decode()
-    return {"metadata": {"name": "sh.helm.release.v1.x.v1"}, "data": {"release": content}}
+    place = {"name": "sh.helm.release.v1.x.v1", "namespace": "y", "labels": {"name": "x", "version": "1"}}
+    return {"metadata": place, "data": {"release": content}}
 
 
 def stored(name: str, file: str) -> dict[str, Any]:

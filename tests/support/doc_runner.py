@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import shlex
 import subprocess
 import sys
@@ -113,7 +114,7 @@ def unseen(page: Path, followed: Followed) -> list[str]:
 def reader(folder: Path) -> dict[str, str]:
     """Prepare a clone for a reader, with a cache of their own, and give their environment."""
     for name in ("values", "charts"):
-        (folder / name).symlink_to(REPOSITORY / name)
+        shutil.copytree(REPOSITORY / name, folder / name)
     cache = folder / "cache"
     cache.mkdir()
     (cache / "engines").symlink_to(cache_dir() / "engines")
