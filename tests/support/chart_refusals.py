@@ -138,7 +138,7 @@ _OTHERS: dict[str, list[Any]] = {
     ],
 }
 _TRIES = 400
-PLACES = [*WIRINGS, "gke-a3mega job", "gke-a3mega pytorchjob", "onprem-p8000 rayjob", "lone", "claims"]
+PLACES = [*WIRINGS, "gke-a3mega job", "gke-a3mega pytorchjob", "onprem-p8000 rayjob", "gke-a4x", "lone", "claims"]
 
 
 @cache
