@@ -309,12 +309,14 @@ def test_a_value_is_what_helms_reader_makes_of_it(lint: Lint) -> None:
 @pytest.mark.threat(15)
 def test_names_of_files_keep_no_object_from_being_judged(lint: Lint) -> None:
     inner = {"sub/Chart.yaml": HEAD.format("sub"), "sub/templates/config.yaml": CONFIG.replace("name: c", "name: d")}
-    for files in (
-        {**subchart(), "charts/x/charts/sub/crds/a\nb.yaml": POD},
-        {"charts/x/charts/sub-0.1.0.tgz": packed({**inner, "/crds/pod.yaml": POD})},
-        {"charts/x/charts/sub-0.1.0.tgz": packed({**inner, "sub/crds/a\nb.yaml": POD})},
+    archive = "charts/x/charts/sub-0.1.0.tgz"
+    for files, rules in (
+        ({**subchart(), "charts/x/charts/sub/crds/a\nb.yaml": POD}, CONTROL),
+        ({archive: packed({**inner, "sub/crds/a\nb.yaml": POD})}, CONTROL),
+        ({archive: packed({**inner, "/crds/pod.yaml": POD})}, {"chart-files"}),
+        ({archive: packed({**inner, "a/b\\crds\\pod.yaml": POD})}, {"chart-files"}),
     ):
-        assert lint({**chart("charts/x", head=NEEDS), **files})[:2] == (1, CONTROL)
+        assert lint({**chart("charts/x", head=NEEDS), **files})[:2] == (1, rules)
         for path in files:
             (Path.cwd() / path).unlink()
 
