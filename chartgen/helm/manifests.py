@@ -107,8 +107,8 @@ def objects(text: str) -> list[dict[str, Any]]:
 def _items(manifest: Manifest) -> list[Manifest]:
     """Return the objects of a list, as Helm creates them, or the one object that is none.
 
-    What has items is a list, whatever its kind; they may be lists too (kubernetes/apimachinery v0.36,
-    unstructured/helpers.go: `decode` and `decodeToList`).
+    What has items is a list, whatever its kind (kubernetes/apimachinery, unstructured/helpers.go: `decodeToList`; seen
+    with Helm 4.3.1 and a kube-apiserver). Lists in lists, which Helm 4 refuses, are judged too.
     """
     data = manifest.document.data
     items = data.get("items") if isinstance(data, dict) else None

@@ -272,7 +272,7 @@ def listed(head: str, *items: str) -> str:
 
 @pytest.mark.threat(15)
 def test_whatever_has_items_is_a_list(lint: Lint) -> None:
-    """An API client creates the items of an object of any kind (apimachinery v0.36, unstructured/helpers.go)."""
+    """An API client creates the items of an object of any kind."""
     definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n"
     kind = "apiVersion: {}\nkind: {}\n".format
     excused = ["kinds-are-known", "kinds-are-served", "objects-fit-their-schema", "helm-lint"]
