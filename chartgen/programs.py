@@ -26,7 +26,9 @@ def cache_dir() -> Path:
     own = os.environ.get("CHARTGEN_CACHE")
     base = Path(own or os.environ.get("XDG_CACHE_HOME") or "").expanduser()
     if not base.is_absolute() and not own:  # as the XDG Base Directory Specification 0.8 wants
-        return Path("~/.cache/chartgen").expanduser()
+        if not (home := Path.home()).is_absolute():
+            raise UsageError(f"HOME={home} is not an absolute path; set one outside of the checkout")
+        return home / ".cache" / "chartgen"
     name, folder = "CHARTGEN_CACHE" if own else "XDG_CACHE_HOME", base if own else base / "chartgen"
     if not base.is_absolute():
         raise UsageError(f"{name}={base} is not an absolute path; set one outside of the checkout")

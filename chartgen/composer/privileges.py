@@ -41,10 +41,11 @@ _FORM = re.compile(
 # A normalized path that is not a socket of a container runtime.
 _PLAIN = re.compile(r"(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+(?<!\.sock)")
 # System folders of the machine: writing there, or reading secrets there, controls the machine. /var contains the
-# kubelet, container runtimes and cron tables, /run and /var/run their sockets, /opt the programs of the CNI.
+# kubelet, container runtimes and cron tables, /run and /var/run their sockets, /opt the programs of the CNI. Where the
+# system is an image, /sysroot is the disk with all of it (ostreedev.github.io/ostree/adapting-existing, 2025).
 SYSTEM = (
-    *("bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "proc", "root", "run", "sbin"),
-    *("sys", "usr", "var"),
+    *("bin", "boot", "dev", "efi", "etc", "home", "lib", "lib32", "lib64", "libx32", "opt", "ostree", "proc", "root"),
+    *("run", "sbin", "sys", "sysroot", "usr", "var"),
 )
 # Inside these, a fragment may state some: devices of GPUs and networks, shared memory, the driver and the plugin that
 # GKE keeps beside the kubelet, and two folders that Google's manifests mount into the receive daemon of GPUDirect

@@ -97,7 +97,10 @@ class _Reading:
 
     def walk(self) -> Iterator[_Entry]:
         """Yield the entries of the folder; follow links to other folders, as Helm does."""
-        left, ignored = [(self.path, frozenset((os.path.realpath(self.path),)), False)], self._ignored()
+        left, ignored = (
+            [(self.path, frozenset((os.path.realpath(self.path),)), False)],
+            ignored_by(self.path, self.root),
+        )
         while left:
             folder, above, within = left.pop()
             for file in sorted(folder.iterdir()):
@@ -139,9 +142,16 @@ class _Reading:
         else:
             self.data[name] = data
 
-    def _ignored(self) -> Ignored:
-        file = self.path / HELMIGNORE
-        return Ignored(_text(file.read_bytes()) or "" if file.is_file() and not fault(file, self.root) else "")
+
+def ignored_by(chart: Path, root: Path | None = None) -> Ignored:
+    """Return the files that a chart's folder excludes.
+
+    Args:
+        chart: The folder.
+        root: The resolved folder that links must not leave; None when they may.
+    """
+    file = chart / HELMIGNORE
+    return Ignored(_text(file.read_bytes()) or "" if file.is_file() and not fault(file, root) else "")
 
 
 def fault(file: Path, root: Path | None) -> tuple[str, str] | None:

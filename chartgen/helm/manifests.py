@@ -105,13 +105,26 @@ def objects(text: str) -> list[dict[str, Any]]:
 
 
 def _items(manifest: Manifest) -> list[Manifest]:
-    """Return the objects of a list, as Helm creates them, or the one object that is none."""
+    """Return the objects of a list, as Helm creates them, or the one object that is none.
+
+    What has items is a list, whatever its kind (kubernetes/apimachinery, unstructured/helpers.go: `decodeToList`; seen
+    with Helm 4.3.1 and a kube-apiserver). Lists in lists, which Helm 4 refuses, are judged too.
+    """
     data = manifest.document.data
-    if not (isinstance(data, dict) and (data.get("apiVersion"), data.get("kind")) == ("v1", "List")):
+    items = data.get("items") if isinstance(data, dict) else None
+    if not isinstance(data, dict) or not isinstance(items, list):
         return [manifest]
-    items = data.get("items")
-    count = len(items) if isinstance(items, list) else 0
-    return [replace(manifest, document=manifest.document.part(("items", at))) for at in range(count)]
+    parts = [manifest.document.part(("items", at)) for at in range(len(items))]
+    kind = {"apiVersion": data.get("apiVersion"), "kind": str(data.get("kind")).removesuffix("List")}
+    whole = [_named(part, kind) for part in parts]
+    return [each for part in whole for each in _items(replace(manifest, document=part))]
+
+
+def _named(item: Document, kind: dict[str, Plain]) -> Document:
+    """Return an item of a list, with the kind of the list if it has none."""
+    data = item.data
+    nameless = isinstance(data, dict) and not data.get("kind") and not data.get("apiVersion")
+    return replace(item, data={**data, **kind}) if isinstance(data, dict) and nameless else item
 
 
 def _manifest(part: str) -> Manifest:

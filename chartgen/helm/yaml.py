@@ -7,6 +7,7 @@ from ruamel.yaml and resolves plain scalars by go-yaml's own table.
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,9 @@ _MAX_EXPANDED = 400_000
 # Far beyond any values file; the Secret in which Helm stores a release is limited to 1 MiB.
 _LARGEST = 10_000_000
 _DOCUMENT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-_STR = "tag:yaml.org,2002:str"
+_TAGS = "tag:yaml.org,2002:"
+# Tags of values that go-yaml v2 reads as plain ones, quoted or not (its decode.go, `scalar`).
+_RESOLVED = ("bool", "float", "int", "null", "timestamp")
 
 
 @dataclass(frozen=True)
@@ -187,10 +190,25 @@ def _pairs(node: Node | None) -> list[tuple[Node, Node]]:
 
 
 def _key_text(node: Node) -> str:
+    if _tag(node) == "binary":
+        return _decoded(node.value)
     value = node.value if node.style else resolve_scalar(node.value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return "null" if value is None else node.value
+
+
+def _tag(node: Node) -> str:
+    """Return the tag of a scalar, if it has one; a parser in Python gives one to each."""
+    return str(node.tag or "").removeprefix(_TAGS)
+
+
+def _decoded(text: str) -> str:
+    """Return the text in base64; other text, which Helm rejects, unchanged."""
+    try:
+        return base64.b64decode(text).decode("utf-8", "replace")
+    except ValueError:
+        return text
 
 
 class _Builder:
@@ -233,30 +251,30 @@ class _Builder:
         self._depth -= 1
 
     def _scalar(self, node: Node) -> Plain:
-        if node.style or self._text[node.start_mark.index : node.start_mark.index + 1] == "!":
-            value: Plain = node.value
-            if node.tag != _STR and not node.style:
-                value = resolve_scalar(node.value)
-            return value
-        return resolve_scalar(node.value)
+        tag, begin = _tag(node), self._text[node.start_mark.index : node.start_mark.index + 1]
+        if tag == "binary":
+            return _decoded(node.value)
+        is_text = node.style or begin == "!" or (tag and begin == "&")
+        return node.value if is_text and tag not in _RESOLVED else resolve_scalar(node.value)
 
     def _mapping(self, node: Node) -> dict[str, Plain]:
+        """Return a map; what it merges replaces keys before it, as in go-yaml v2."""
         data: dict[str, Plain] = {}
-        merged: dict[str, Plain] = {}
+        own: dict[str, Plain] = {}
         for key, value in node.value:
             if key.id != "scalar":
                 self._report(key, "a key must be text", "")
-            elif key.value == "<<" and not key.style:
-                merged.update(self._merged(value))
+            elif key.value == "<<" and (not key.style or _tag(key) == "merge"):
+                data.update(self._merged(value))
             else:
                 name, built = _key_text(key), self.build(value)
-                if name in data and not self._allow_duplicates:
+                if name in own and not self._allow_duplicates:
                     self._report(key, f"duplicate key {name!r}", "keep one of the two")
-                elif name in data and data[name] != built:
+                elif name in own and own[name] != built:
                     message = f"duplicate key {name!r} with another value, and the last one counts"
                     self.overwritten.append(self._problem(key, message, "keep one of the two"))
-                data[name] = built
-        return {**merged, **data}
+                data[name] = own[name] = built
+        return data
 
     def _merged(self, node: Node) -> dict[str, Plain]:
         sources: Iterable[Node] = reversed(node.value) if node.id == "sequence" else [node]

@@ -48,6 +48,8 @@ def _unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
     for block in blocks:
         rest = block
         while rest:
+            if packed.eof:  # zlib would keep all of it
+                raise ValueError("as gzip with more behind its end")
             try:
                 yield packed.decompress(rest, LARGEST)
             except zlib.error as error:

@@ -26,7 +26,7 @@ UNREADABLE = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError)
 LARGEST = 100 * 1024 * 1024
 _DEEPEST = 10  # nested archives; `helm package` writes none, other tools one level
 # helm.sh/helm/v4 pkg/chart/v2: CRDObjects, hasManifestExtension; the folder of an archive lies between.
-_CRDS = re.compile(r"(?:charts/(?:[^/]+\.tgz/)?[^/]+/)*crds/.+\.(?:ya?ml|json)")
+_CRDS = re.compile(r"(?:charts/(?:[^/]+\.tgz/)?[^/]+/)*crds/.+\.(?:ya?ml|json)", re.DOTALL)
 _COMMENT = "comment"  # pax header that `git archive` writes for all members
 
 
@@ -119,6 +119,10 @@ def _members(data: bytes) -> Iterator[tuple[str, bytes]]:
         for member in archive:
             if {*archive.pax_headers} - {_COMMENT}:
                 raise ValueError("it names its members by a header for all of them, which Helm ignores")
+            if member.name.startswith("/") or {"/", "\\"} <= set(member.name):
+                raise ValueError("it contains an absolute path, or one with both / and \\, which Helm shortens")
+            if member.isdir() and member.size:  # python/cpython, CVE-2025-13462
+                raise ValueError("a folder in it has content, which Helm skips")
             # For an unknown type, both readers treat the content as that of a file.
             if file := archive.extractfile(member) if member.type not in _LINKS else None:
                 yield posixpath.normpath(member.name.replace("\\", "/")), file.read(len(data))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chartgen.errors import Problem
 from chartgen.findings import LEFT_OUT, Finding
+from chartgen.helm.chart_folder import ignored_by
 
 _MOST = 50_000  # folders that are searched; a repository of Kubernetes has about 6,000
 _PRESETS = "values"
@@ -28,7 +29,9 @@ def left_out(roots: Iterable[Path], linted: Collection[str]) -> Iterator[Finding
                 message = f"has more than {_MOST:,} folders, not all of which were searched for charts"
                 yield _finding(message, root, "name each chart on the command line")
                 break
-            if is_chart and not _is_linted(os.path.realpath(folder), linted):
+            real = os.path.realpath(folder)
+            whole = _whole(real, linted) if is_chart else ""
+            if is_chart and (not whole or _ignores(Path(whole), Path(real))):
                 hint = "name its folder on the command line, or remove it"
                 yield _finding("is a chart that was not checked", folder / "Chart.yaml", hint)
 
@@ -52,11 +55,33 @@ def _folders(root: Path) -> Iterator[tuple[Path, bool]]:
         yield Path(folder), "Chart.yaml" in files
 
 
-def _is_linted(folder: str, linted: Collection[str]) -> bool:
-    """Report whether a chart is linted by itself, or as a subchart; Helm skips those whose names begin with `_`."""
+def _whole(folder: str, linted: Collection[str]) -> str:
+    """Return the linted chart that a chart is, or is a subchart of; Helm skips those whose names begin with `_`."""
     place, name = os.path.split(folder)
     above, charts = os.path.split(place)
-    return folder in linted or (charts == "charts" and name[:1] != "_" and _is_linted(above, linted))
+    if folder in linted:
+        return folder
+    return _whole(above, linted) if charts == "charts" and name[:1] != "_" else ""
+
+
+def _ignores(whole: Path, subchart: Path) -> bool:
+    """Report whether the `.helmignore` of a chart keeps Helm from reading a subchart, or objects of it."""
+    if whole == subchart or not (ignored := ignored_by(whole)).patterns:
+        return False
+    files = [
+        subchart / "Chart.yaml",
+        *(file for name in ("templates", "crds") for file in (subchart / name).rglob("*")),
+    ]
+    return any(
+        ignored(file.relative_to(whole).as_posix(), folder=file.is_dir())
+        for each in files
+        for file in _within(each, whole)
+    )
+
+
+def _within(file: Path, folder: Path) -> Iterator[Path]:
+    """Yield a file and the folders around it, up to another folder."""
+    return (each for each in (file, *file.parents) if folder in each.parents)
 
 
 def _finding(message: str, place: Path | str, hint: str) -> Finding:

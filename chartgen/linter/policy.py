@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from chartgen.checks.secrets import looks_secret
 from chartgen.composer.privileges import fault_of, is_forbidden
 from chartgen.findings import Complaint, Rule
-from chartgen.kube.manifest_walk import Object, Pod, all_containers, containers, items, maps, metadata, pods
+from chartgen.kube.manifest_walk import Keys, Object, Pod, all_containers, containers, items, maps, metadata, pods
 from chartgen.linter.reasons import held
 
 _REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
@@ -30,12 +30,11 @@ _DEFAULT_ACCOUNT = (None, "", "default")
 
 def no_privileged_containers(thing: Object) -> Iterator[Complaint]:
     """A privileged container, or a host process container of Windows, controls its machine."""
-    for container in all_containers(thing):
-        if (container.spec.get("securityContext") or {}).get("privileged") is True:
-            at = (*container.at, "securityContext", "privileged")
-            yield Complaint(
-                f"container {container.name} is privileged", _REASON, at, held("privileged", container.name)
-            )
+    named = {(*each.at, "securityContext"): each.name for each in all_containers(thing)}
+    for at, node in _custom_too(thing):
+        if at[-1:] == ("securityContext",) and node.get("privileged") is True:
+            name = named.get(at, "without a name")
+            yield Complaint(f"container {name} is privileged", _REASON, (*at, "privileged"), held("privileged", name))
     for at, node in maps(thing) if any(pods(thing)) else ():
         if at[-1:] == ("windowsOptions",) and node.get("hostProcess") is True:
             yield Complaint("uses hostProcess, which is privileged in Windows", at=(*at, "hostProcess"))
@@ -52,10 +51,10 @@ def no_unconfined_containers(thing: Object) -> Iterator[Complaint]:
 
 def no_host_processes(thing: Object) -> Iterator[Complaint]:
     """A pod among the machine's processes (hostPID, hostIPC) reads their memory and secrets, or replaces them."""
-    for pod in pods(thing):
+    for at, node in _custom_too(thing):
         for key in ("hostPID", "hostIPC"):
-            if pod.spec.get(key) is True:
-                yield Complaint(f"the pod uses {key}", _REASON, (*pod.at, key), key)
+            if node.get(key) is True:
+                yield Complaint(f"the pod uses {key}", _REASON, (*at, key), key)
 
 
 def no_cluster_admin(thing: Object) -> Iterator[Complaint]:
@@ -86,7 +85,7 @@ def no_system_folders(thing: Object) -> Iterator[Complaint]:
         for index, volume in items(pod.spec, "volumes")
         if all(mount.get("readOnly") is True for _, mount in _mounts(pod, volume.get("name")))
     }
-    for at, node in maps(thing) if thing.get("kind") != "CustomResourceDefinition" else ():
+    for at, node in _custom_too(thing):
         keys = ("hostPath", "local") if thing.get("kind") == "PersistentVolume" else ("hostPath",)
         for key in keys:
             if _folder(node, key) and (fault := fault_of(node[key], writable=at not in reading)):
@@ -183,6 +182,11 @@ POLICY = (
     ),
     Rule.of(finished_jobs_expire, severity="warning", step="policy", remedy="set ttlSecondsAfterFinished"),
 )
+
+
+def _custom_too(thing: Object) -> Iterator[tuple[Keys, Object]]:
+    """Yield all maps of an object: custom resources have pods of another form, such as with one container."""
+    return maps(thing) if thing.get("kind") != "CustomResourceDefinition" else iter(())
 
 
 def _folder(volume: Object, key: str) -> str:

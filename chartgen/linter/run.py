@@ -131,7 +131,9 @@ def _lint(settings: Settings, tell: Told) -> Iterator[Finding]:
     ends, seen = time.monotonic() + settings.limits.call, set[str]()
     for name, work in _charts(settings, ends):
         left = ends - time.monotonic()
-        if (place := os.path.realpath(name)) in seen:
+        # the name of a target's chart is no path: a folder may have it too
+        of_target = isinstance(work, partial) and work.func is _composed
+        if (place := name if of_target else os.path.realpath(name)) in seen:
             continue
         seen.add(place)
         if not work or left <= 0:

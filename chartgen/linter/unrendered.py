@@ -12,6 +12,7 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import SEPARATOR
 from chartgen.linter.dependencies import needs_missing
 from chartgen.linter.render import Preset, Refusal, told
+from chartgen.visible import one_line
 
 _HINT = "give values with -f, or keep some in ci/*-values.yaml"
 # A list below a key may begin in the column of the key.
@@ -55,7 +56,9 @@ def unrendered_objects(chart: Chart, crds: Mapping[str, str]) -> str:
         crds: Path -> text.
     """
     parts = ((path, part) for path, text in crds.items() for part in SEPARATOR.split(text) if part.strip())
-    return "".join(f"---\n# Source: {chart.name}/{path}\n{part}\n" for path, part in parts if not _is_definition(part))
+    return "".join(
+        f"---\n# Source: {chart.name}/{one_line(path)}\n{part}\n" for path, part in parts if not _is_definition(part)
+    )
 
 
 def _is_definition(text: str) -> bool:
@@ -63,9 +66,9 @@ def _is_definition(text: str) -> bool:
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     top = [line for line in lines if not line[0].isspace()]
     kinds = [line.rstrip() for line in top if line.startswith("kind:")]
-    return (
-        lines[:1] == top[:1] and all(_KEY.match(line) for line in top) and kinds == ["kind: CustomResourceDefinition"]
-    )
+    plain = lines[:1] == top[:1] and all(_KEY.match(line) for line in top)
+    is_list = any(line.startswith("items:") for line in top)  # which Helm creates, whatever the kind
+    return plain and not is_list and kinds == ["kind: CustomResourceDefinition"]
 
 
 def _names(presets: Sequence[Preset]) -> str:

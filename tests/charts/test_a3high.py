@@ -387,6 +387,15 @@ def test_links_that_another_tenant_left_write_to_nothing(image: Image) -> None:
         assert victim.read_text() == "checkpoint", link
         assert done.returncode == 1 or contents(copy) == contents(source), done.stderr
         place.unlink(missing_ok=True)
+    others = image.folder / "others"
+    others.mkdir()
+    for suffix in ("bin", "idx"):
+        part = copy.with_name(f"{copy.name}.{suffix}.part")
+        part.parent.mkdir(parents=True, exist_ok=True)
+        copy.with_name(f"{copy.name}.{suffix}").unlink(missing_ok=True)
+        part.symlink_to(others)
+    start(image, rendered())
+    assert list(others.iterdir()) == []
     shutil.rmtree(image.folder / "scratch/data")
     (image.folder / "outside/wikipedia").mkdir(parents=True)
     (image.folder / "scratch/data").symlink_to(image.folder / "outside")

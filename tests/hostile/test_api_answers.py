@@ -16,6 +16,7 @@ from stranger_api import VERSION, Answer, answering
 
 from chartgen.errors import ChartgenError
 from chartgen.kube import POD, Cluster
+from chartgen.kube.answers import body
 from chartgen.kube.connection import connect
 
 NESTED = b"[" * 200_000 + b"]" * 200_000
@@ -165,3 +166,11 @@ def test_large_objects_come_in_smaller_pages(tmp_path: Path) -> None:
 
     with answering(tmp_path, answer) as file, connect(kubeconfig=file) as cluster:
         assert [each["metadata"]["name"] for each in cluster.each(POD)] == [each["metadata"]["name"] for each in many]
+
+
+@pytest.mark.threat(17)
+def test_nothing_is_kept_of_what_follows_packed_bytes() -> None:
+    blocks = (block for block in (gzip.compress(b"{}"), *[bytes(2**20)] * 64))
+    with pytest.raises(ValueError, match="gzip"):
+        body(blocks, "gzip")
+    assert len(list(blocks)) == 63

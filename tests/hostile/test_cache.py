@@ -35,6 +35,10 @@ def test_no_program_of_a_checkout_runs(checkout: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("XDG_CACHE_HOME", ".cache")
     assert cache_dir() == checkout.parent / "home" / ".cache" / "chartgen"
     assert find_tool("helm") is None
+    with monkeypatch.context() as context:
+        context.setenv("HOME", ".")
+        with pytest.raises(UsageError, match="HOME"):
+            find_tool("helm")
     (checkout / "deeper").mkdir()
     monkeypatch.chdir(checkout / "deeper")
     for name, folder in (

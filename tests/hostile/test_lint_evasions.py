@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from answers import findings
 from click.testing import CliRunner
+from ruamel.yaml import YAML
 
 from chartgen.cli import main
 from chartgen.composer.privileges import is_forbidden
@@ -30,6 +31,13 @@ spec:
     volumeMounts: [{name: all, mountPath: /all}]
   volumes:
   - {name: all, hostPath: {path: /}}
+"""
+PLAIN = POD.replace("  hostPID: true\n", "").replace("{path: /}", "{path: /data}")  # and privileged
+BINDING = """apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: b}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: Group, name: all, apiGroup: rbac.authorization.k8s.io}]
 """
 CONTROL = {"no-system-folders", "no-privileged-containers", "no-host-processes"}
 Lint = Callable[..., tuple[int, set[str], set[str]]]
@@ -250,11 +258,91 @@ def test_other_ways_to_control_a_machine_or_cluster(lint: Lint) -> None:
             POD.partition("  hostPID")[0] + f"  containers:\n  - {{name: p, image: a:v1, securityContext: {context}}}\n"
         )
 
-    binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: b}\n"
-    role = "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n"
-    subjects = "subjects: [{kind: Group, name: all, apiGroup: rbac.authorization.k8s.io}]\n"
     assert lint(chart(x=container("{windowsOptions: {hostProcess: true}}")))[1] == {"no-privileged-containers"}
-    assert lint(chart(x=binding + role + subjects))[1] == {"no-cluster-admin"}
+    assert lint(chart(x=BINDING))[1] == {"no-cluster-admin"}
     confined = ("{procMount: Unmasked}", "{seccompProfile: {type: Unconfined}}", "{allowPrivilegeEscalation: true}")
     for context in (*confined, "{appArmorProfile: {type: Unconfined}}"):
         assert "no-unconfined-containers" in lint(chart(x=container(context)), "--level", "style")[1], context
+
+
+def listed(head: str, *items: str) -> str:
+    """Return an object with a list of others as JSON, which is YAML too."""
+    return head + f"items: {json.dumps([YAML(typ='safe').load(each) for each in items])}\n"
+
+
+@pytest.mark.threat(15)
+def test_whatever_has_items_is_a_list(lint: Lint) -> None:
+    """An API client creates the items of an object of any kind."""
+    definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}\n"
+    kind = "apiVersion: {}\nkind: {}\n".format
+    excused = ["kinds-are-known", "kinds-are-served", "objects-fit-their-schema", "helm-lint"]
+    settings = {"chartgen.toml": f"[lint]\nignore = {json.dumps(excused)}\n"}
+    unnamed = BINDING.partition("metadata:")[1] + BINDING.partition("metadata:")[2]
+    for text, rules in (
+        (listed(definition, POD), CONTROL),
+        (listed(CONFIG, BINDING), {"no-cluster-admin"}),
+        (listed(kind("apps/v1", "List"), POD, BINDING), {*CONTROL, "no-cluster-admin"}),
+        (listed(kind("v1", "List"), listed(kind("v1", "List"), BINDING)), {"no-cluster-admin"}),
+        (listed(kind("rbac.authorization.k8s.io/v1", "ClusterRoleBindingList"), unnamed), {"no-cluster-admin"}),
+    ):
+        assert lint({**chart(x=text), **settings})[1] >= rules, text
+    assert lint({**chart(), **settings, "charts/x/crds/x.yaml": listed(definition, POD)})[1] >= CONTROL
+
+
+@pytest.mark.threat(15)
+def test_a_value_is_what_helms_reader_makes_of_it(lint: Lint) -> None:
+    """Also where the repository ignores that a text is no true."""
+    settings = {"chartgen.toml": '[lint]\nignore = ["objects-fit-their-schema"]\n'}
+    for context in (
+        "{privileged: false, <<: {privileged: true}}",
+        '{privileged: false, !!merge "<<": {privileged: true}}',
+        '{privileged: !!bool "true"}',
+        "{privileged: &a !!bool 'yes'}",
+        "{!!binary cHJpdmlsZWdlZA==: true}",
+    ):
+        text = PLAIN.replace("{privileged: true}", context)
+        assert lint({**chart(x=text), **settings})[1] == {"no-privileged-containers"}, context
+    coded = BINDING.replace("name: cluster-admin", "name: !!binary Y2x1c3Rlci1hZG1pbg==")
+    assert "no-cluster-admin" in lint({**chart(x=coded), **settings})[1]
+
+
+@pytest.mark.threat(15)
+def test_names_of_files_keep_no_object_from_being_judged(lint: Lint) -> None:
+    inner = {"sub/Chart.yaml": HEAD.format("sub"), "sub/templates/config.yaml": CONFIG.replace("name: c", "name: d")}
+    archive = "charts/x/charts/sub-0.1.0.tgz"
+    for files, rules in (
+        ({**subchart(), "charts/x/charts/sub/crds/a\nb.yaml": POD}, CONTROL),
+        ({archive: packed({**inner, "sub/crds/a\nb.yaml": POD})}, CONTROL),
+        ({archive: packed({**inner, "/crds/pod.yaml": POD})}, {"chart-files"}),
+        ({archive: packed({**inner, "a/b\\crds\\pod.yaml": POD})}, {"chart-files"}),
+    ):
+        assert lint({**chart("charts/x", head=NEEDS), **files})[:2] == (1, rules)
+        for path in files:
+            (Path.cwd() / path).unlink()
+
+
+@pytest.mark.threat(15)
+def test_a_folder_with_the_name_of_a_targets_setup_chart_is_linted(lint: Lint) -> None:
+    files = {**chart("single-setup", pod=POD), "chartgen.toml": '[lint]\ncharts = ["gke-a3mega", "gke-a3mega-setup"]\n'}
+    files = {path.replace("single", "gke-a3mega"): text for path, text in files.items()}
+    assert lint(files)[:2] == (1, CONTROL)
+
+
+@pytest.mark.threat(15)
+def test_a_chart_that_its_parent_ignores_is_unchecked(lint: Lint) -> None:
+    files = {**chart("charts/x"), **chart("charts/x/charts/evil", pod=POD), "charts/x/.helmignore": "charts/evil\n"}
+    assert lint(files) == (3, {"charts-are-linted"}, {"charts/x/charts/evil/Chart.yaml"})
+
+
+@pytest.mark.threat(11)
+def test_one_container_of_a_custom_resource_is_no_way_around(lint: Lint) -> None:
+    container = "spec:\n  hostPID: true\n  container: {name: a, image: a:v1, securityContext: {privileged: true}}\n"
+    text = f"apiVersion: example.com/v1\nkind: Thing\nmetadata: {{name: evil}}\n{container}"
+    rules = lint({**chart(x=text), "chartgen.toml": '[lint]\nignore = ["kinds-are-known"]\n'})[1]
+    assert rules == {"no-privileged-containers", "no-host-processes"}
+
+
+@pytest.mark.threat(11)
+def test_the_root_of_image_based_systems_is_the_machines() -> None:
+    for path in ("/sysroot", "/sysroot/ostree/deploy", "/ostree", "/efi"):
+        assert is_forbidden(path), path

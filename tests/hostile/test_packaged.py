@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import ChartgenError
+from chartgen.linter.archives import read_archives
 from chartgen.linter.packages import unpacked
 
 HEAD = b"apiVersion: v2\nname: x\nversion: 0.1.0\n"
@@ -127,3 +128,32 @@ def test_archive_is_read_as_helm_reads_it(tmp_path: Path) -> None:
         "Chart.yaml",
         "templates/a.yaml",
     ]
+
+
+def test_no_folder_of_an_archive_has_content(tmp_path: Path) -> None:
+    """Python takes it for further members, which Go skips (python/cpython, CVE-2025-13462): each sees other files."""
+    name = tarfile.TarInfo("././@LongLink")
+    name.type, name.size = tarfile.GNUTYPE_LONGNAME, 10
+    folder = tarfile.TarInfo("x/")
+    folder.type, folder.size = tarfile.AREGTYPE, 512
+    hidden = tarfile.TarInfo("x/templates/evil.yaml")
+    cover = tarfile.TarInfo("x/README.md")
+    cover.size = 512
+    head, text = member("x/Chart.yaml", HEAD)
+    blocks = [head.tobuf(), text.ljust(512, b"\0"), name.tobuf(), b"x/doc.txt\0".ljust(512, b"\0"), folder.tobuf()]
+    data = b"".join((*blocks, cover.tobuf(), hidden.tobuf(), bytes(1024)))
+    data = data.replace(folder.tobuf(), flagged(folder.tobuf()))
+    path = tmp_path / "x.tgz"
+    path.write_bytes(gzip.compress(data))
+    (tmp_path / "out").mkdir()
+    with pytest.raises(ChartgenError):
+        unpacked(path, "x.tgz", tmp_path / "out")
+    (tmp_path / "x" / "charts").mkdir(parents=True)
+    path.rename(tmp_path / "x" / "charts" / "x.tgz")
+    assert [each.rule for each in read_archives(tmp_path / "x").findings] == ["chart-files"]
+
+
+def flagged(block: bytes) -> bytes:
+    """Return a header with the type of old archives, which tarfile writes as that of a folder or file."""
+    old = block[:148] + b" " * 8 + b"\0" + block[157:]
+    return old[:148] + b"%06o\0 " % sum(old) + old[156:]
