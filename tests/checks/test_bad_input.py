@@ -225,15 +225,15 @@ def test_destination_that_is_full_stays_as_it_was(tmp_path: Path, monkeypatch: p
     assert snapshot(tmp_path) == before
 
 
-def test_destination_that_is_a_link_is_followed(tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "charts").mkdir()
-    (tmp_path / "charts" / "gke-a3mega").symlink_to(tmp_path / "elsewhere")
+def test_destination_that_is_a_link_within_its_folder_is_followed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "charts" / "elsewhere"
+    elsewhere.mkdir(parents=True)
+    (tmp_path / "charts" / "gke-a3mega").symlink_to(elsewhere)
     for expected in ("written", "unchanged"):
         result = chartgen("build", "gke-a3mega", "-d", tmp_path / "charts")
         assert result.stdout.splitlines()[0] == f"{tmp_path / 'charts' / 'gke-a3mega'}: {expected}"
     assert (tmp_path / "charts" / "gke-a3mega").is_symlink()
-    assert (tmp_path / "elsewhere" / "Chart.yaml").is_file()
+    assert (elsewhere / "Chart.yaml").is_file()
 
 
 def test_one_wrong_target_of_several_writes_none(tmp_path: Path) -> None:

@@ -236,7 +236,7 @@
 {{- $host := kindIs "map" $volume.hostPath | ternary $volume.hostPath dict }}
 {{- $path := toString $host.path }}
 {{- $kept := and (regexMatch `^(/opt/.+|/etc/crusoe/nccl_topo)$` $path) (or (has $volume.name $writable) (not (has $host.type (list "File" "Directory")))) }}
-{{- if and $host.path (or $kept (not (regexMatch `^(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+$` $path)) (hasSuffix ".sock" $path) (and (regexMatch `^(/(bin|boot|dev|etc|home|lib|lib32|lib64|libx32|opt|proc|root|run|sbin|sys|usr|var)(/.*)?|/mnt|/mnt/stateful_partition(/.*)?)$` $path) (not (regexMatch `^(/dev/(aperture_devices|dmabuf_import_helper|dri|gdrdrv|hugepages|infiniband|kfd|nvidia[a-z0-9-]*|shm)(/.+)?|/home/kubernetes/bin/(gib|nvidia)(/.+)?|/proc/sys|/sys|/opt/.+|/etc/crusoe/nccl_topo|/mnt/stateful_partition/kube-ephemeral-ssd(/.*)?)$` $path)))) }}
+{{- if and $host.path (or $kept (not (regexMatch `^(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+$` $path)) (hasSuffix ".sock" $path) (and (regexMatch `^(/(bin|boot|dev|efi|etc|home|lib|lib32|lib64|libx32|opt|ostree|proc|root|run|sbin|sys|sysroot|usr|var)(/.*)?|/mnt|/mnt/stateful_partition(/.*)?)$` $path) (not (regexMatch `^(/dev/(aperture_devices|dmabuf_import_helper|dri|gdrdrv|hugepages|infiniband|kfd|nvidia[a-z0-9-]*|shm)(/.+)?|/home/kubernetes/bin/(gib|nvidia)(/.+)?|/proc/sys|/sys|/opt/.+|/etc/crusoe/nccl_topo|/mnt/stateful_partition/kube-ephemeral-ssd(/.*)?)$` $path)))) }}
 {{- $_ := set $check "problems" (append $check.problems (printf "extraVolumes[%d].hostPath: %s belongs to the machine's own system%s" $index $path ($kept | ternary ", and pods may only read it" ""))) }}
 {{- end }}
 {{- end }}

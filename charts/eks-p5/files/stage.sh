@@ -31,7 +31,7 @@ stage() {
   if copied "$from" "$to"; then return; fi
   echo "chartgen: copying $from to $to"
   mkdir -p "${to%/*}"
-  (umask 022 && cp --preserve=timestamps --remove-destination "$from" "$to.part")
+  (umask 022 && cp --no-target-directory --preserve=timestamps --remove-destination "$from" "$to.part")
   mv --no-target-directory "$to.part" "$to"
 }
 # The lock makes pods wait that share a machine; it ends with the copy, not with the run.
