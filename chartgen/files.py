@@ -45,16 +45,22 @@ def write_whole(path: Path, content: str | bytes, *, parents: bool = False) -> N
         raise ChartgenError(Problem(f"cannot be written: {error.strerror}", path, hint=hint)) from None
 
 
+def checkout() -> Path | None:
+    """Return the root of the Git checkout around the working directory, whose author may be a stranger."""
+    here = Path.cwd()
+    return next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
+
+
 def linked_within(path: Path) -> Path:
     """Return the real path of a file or folder to write, with links followed inside its folder only.
 
-    In a third-party checkout its name may be a link to any file of the user. Links above the working directory are the
-    user's own.
+    In a third-party checkout its name may be a link to any file of the user. Links above the checkout, or above the
+    working directory where there is none, are the user's own.
 
     Raises:
-        ChartgenError: A link leads out of the folder that the path names, or out of the working directory.
+        ChartgenError: A link leads out of the folder that the path names, or out of the checkout.
     """
-    named, here = Path(os.path.abspath(path)), Path.cwd()  # noqa: PTH100  resolve() would follow the links
+    named, here = Path(os.path.abspath(path)), checkout() or Path.cwd()  # noqa: PTH100  resolve() would follow the links
     real = Path(os.path.realpath(named))
     roots = [named.parent, *([here] if named.is_relative_to(here) else [])]
     if all(real.is_relative_to(os.path.realpath(root)) for root in roots):

@@ -17,6 +17,9 @@ KINDS = {
     "a GitHub token": re.compile(r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,})"),
     "a GitLab token": re.compile(r"\bglpat-[A-Za-z0-9_-]{20,}"),
     "a Slack token": re.compile(r"\bxox[abeprs]-[A-Za-z0-9-]{16,}"),
+    "an npm token": re.compile(r"\bnpm_[A-Za-z0-9]{36}"),
+    "a PyPI token": re.compile(r"\bpypi-[A-Za-z0-9_-]{50,}"),
+    "a Google API key": re.compile(r"\bAIza[A-Za-z0-9_-]{35}"),
     "a Docker Hub token": re.compile(r"\bdckr_pat_[A-Za-z0-9_-]{20,}"),
     "a W&B key": re.compile(r"\bwandb_v1_[A-Za-z0-9_]{20,}"),
     # OpenAI's, and Anthropic's sk-ant-; a name of words has no digit so early
@@ -31,7 +34,7 @@ _SIGNED = re.compile(
     re.IGNORECASE,
 )
 _AUTHORIZATION = re.compile(
-    r"(\bauthorization[\"']?(?:: ?|=)[\"']?(?:bearer|basic|token) )[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE
+    r"(\bauthorization[\"']?(?:: ?|=)[\"']?(?:bearer|basic|token|apikey) )[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE
 )
 # Up to the last @ of a word: people do not escape the @ and / of a password. A port or a path is not a password, and
 # a reference such as $(PASSWORD) contains none. Bounded, because words in values and logs can have megabytes.
@@ -50,7 +53,9 @@ _ANY_CASE = r"(?i:(?:.*_)?(?:PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|CRED
 _NAME = re.compile(f"{SECRET_NAME.pattern}|{_ANY_CASE}")
 # Not a secret, whatever the name: PASSWORD=, SECRET=/var/run/secret, API_KEY=$(KEY).
 _NOTHING = re.compile(r"|true|false|null|/.*|<.*>|\$[({].*|\(hidden\)|\{.*", re.DOTALL)
-# NAME=text, as in flags and arguments, and "NAME": "text", as in JSON.
+# NAME=text, as in flags and arguments, and "NAME": "text", as in JSON; first what is quoted, to the closing quote. Bounded,
+# because a quote may never close.
+_QUOTED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=|["']: ?)(["']))((?:\\.|(?!\3)[^\\\n]){1,1000}(?=\3))""")
 _ASSIGNED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}\\])+)""")
 # Names in any case, with a blank or colon too, as in YAML and INI: there the text must look like a secret, since prose
 # and configurations have `token: ...`.
@@ -72,7 +77,7 @@ def masked(text: str) -> str:
         text = pattern.sub(HIDDEN, text)
     text = _SECRET_MAP.sub(lambda match: _MAP_TEXT.sub(rf"\1{HIDDEN}", match[0]), text)
     text = _SECRET_ENV.sub(rf"\1{HIDDEN}", text)
-    text = _ASSIGNED.sub(_without_secret, text)
+    text = _ASSIGNED.sub(_without_secret, _QUOTED.sub(_without_secret, text))
     text = _SIGNED.sub(rf"\1{HIDDEN}", text)
     text = _AUTHORIZATION.sub(rf"\1{HIDDEN}", text)
     text = _WORDY.sub(lambda match: match[1] + HIDDEN if _looks_like_one(match[2], match[3]) else match[0], text)
@@ -90,7 +95,7 @@ def _looks_like_one(name: str, text: str) -> bool:
 def _without_secret(assigned: re.Match[str]) -> str:
     """Return NAME=text with the text masked if the last word of the name indicates a secret."""
     name = assigned[2][max(assigned[2].rfind("."), assigned[2].rfind("-")) + 1 :].lstrip("0123456789_")
-    return assigned[1] + HIDDEN if names_secret(name, assigned[3]) else assigned[0]
+    return assigned[1] + HIDDEN if names_secret(name, assigned[assigned.lastindex or 0]) else assigned[0]
 
 
 def masked_value(value: Any, keys: tuple[str | int, ...] = ()) -> Any:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from chartgen.errors import MissingToolError, Problem, UsageError
+from chartgen.files import checkout
 
 # Called with one line for each step of a slow operation.
 Progress: TypeAlias = Callable[[str], None]
@@ -32,10 +33,8 @@ def cache_dir() -> Path:
     name, folder = "CHARTGEN_CACHE" if own else "XDG_CACHE_HOME", base if own else base / "chartgen"
     if not base.is_absolute():
         raise UsageError(f"{name}={base} is not an absolute path; set one outside of the checkout")
-    here = Path.cwd()
-    checkout = next((each for each in (here, *here.parents) if (each / ".git").exists()), None)
-    if checkout and folder.resolve().is_relative_to(checkout):
-        raise UsageError(f"{name}={base} is in the checkout {checkout}; set a folder outside of it")
+    if (root := checkout()) and folder.resolve().is_relative_to(root):
+        raise UsageError(f"{name}={base} is in the checkout {root}; set a folder outside of it")
     return folder
 
 

@@ -207,7 +207,10 @@ def read_time(text: str) -> datetime:
         raise ValueError(f"{text!r} is not a time")
     zone = "+00:00" if match["zone"] == "Z" else match["zone"]
     fraction = (match["fraction"] or "0")[:6].ljust(6, "0")
-    return datetime.fromisoformat(f"{match['whole']}.{fraction}{zone}").astimezone(timezone.utc)
+    try:
+        return datetime.fromisoformat(f"{match['whole']}.{fraction}{zone}").astimezone(timezone.utc)
+    except OverflowError:
+        raise ValueError(f"{text!r} is before the first year") from None
 
 
 def read_record(item: Object) -> Record:

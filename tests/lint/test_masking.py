@@ -148,6 +148,12 @@ SHOWN = {
     f"aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/{MIXED[:18]}": "wJalrX",
     f"AccountName=x;AccountKey={MIXED}==;EndpointSuffix=core": MIXED,
     f"MLFLOW_TRACKING_TOKEN: {MIXED}": MIXED,
+    "DB_PASSWORD='correct horse, battery staple'": "battery",
+    '{"API_KEY": "abc,def ghi"}': "ghi",
+    f"Authorization: ApiKey {MIXED}": MIXED,
+    f"AIza{MIXED}{MIXED[:11]}": MIXED,
+    f"npm_{MIXED}{MIXED[:12]}": MIXED,
+    f"pypi-{MIXED}{MIXED}{MIXED}": MIXED,
 }
 
 

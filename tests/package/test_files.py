@@ -41,6 +41,10 @@ def test_links_out_of_a_folder_are_not_followed(tmp_path: Path, monkeypatch: pyt
     for refused in (folder / "file", Path("file"), Path("own/../file"), Path("out/file"), Path("out/new/file")):
         with pytest.raises(ChartgenError, match=re.escape(str(refused))):
             write_whole(refused, "3", parents=True)
+    (folder / ".git").mkdir()
+    monkeypatch.chdir(folder / "in")  # links of the whole checkout are its author's
+    with pytest.raises(ChartgenError, match="link"):
+        write_whole(Path("../out/file"), "3")
     assert [(each.name, each.read_text()) for each in home.iterdir()] == [("file", "1")]
 
 
