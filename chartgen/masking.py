@@ -53,8 +53,8 @@ _ANY_CASE = r"(?i:(?:.*_)?(?:PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|SECRET_KEY|CRED
 _NAME = re.compile(f"{SECRET_NAME.pattern}|{_ANY_CASE}")
 # Not a secret, whatever the name: PASSWORD=, SECRET=/var/run/secret, API_KEY=$(KEY).
 _NOTHING = re.compile(r"|true|false|null|/.*|<.*>|\$[({].*|\(hidden\)|\{.*", re.DOTALL)
-# NAME=text, as in flags and arguments, and "NAME": "text", as in JSON; first what is quoted, to the closing quote. Bounded,
-# because a quote may never close.
+# NAME=text, as in flags and arguments, and "NAME": "text", as in JSON. What is quoted goes to the closing quote, and is
+# bounded, because a quote may never close.
 _QUOTED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=|["']: ?)(["']))((?:\\.|(?!\3)[^\\\n]){1,1000}(?=\3))""")
 _ASSIGNED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}\\])+)""")
 # Names in any case, with a blank or colon too, as in YAML and INI: there the text must look like a secret, since prose
