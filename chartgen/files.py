@@ -55,7 +55,7 @@ def linked_within(path: Path) -> Path:
     """Return the real path of a file or folder to write, with links followed inside its folder only.
 
     In a third-party checkout its name may be a link to any file of the user. Links above the checkout, or above the
-    working directory where there is none, are the user's own.
+    working directory outside of one, are the user's own.
 
     Raises:
         ChartgenError: A link leads out of the folder that the path names, or out of the checkout.
