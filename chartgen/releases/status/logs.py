@@ -138,7 +138,10 @@ def prefixed(source: Source, line: str, sources: Sequence[Source]) -> str:
 
 def _until_all_ended(lines: queue.Queue[str | BaseException | None], count: int) -> Iterator[str]:
     while count:
-        line = lines.get()
+        try:
+            line = lines.get(timeout=_TURN)  # a signal just before a wait without end does not interrupt it
+        except queue.Empty:
+            continue
         if isinstance(line, BaseException):
             raise line
         if line is None:
