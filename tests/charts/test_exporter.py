@@ -201,6 +201,16 @@ def fetch(port: int) -> str:
     return text
 
 
+def fetch_with(port: int, sample: str) -> str:
+    """Return the first page with a sample: the program's log and the exporter's pipe do not wait for each other."""
+    text, limit = fetch(port), time.monotonic() + 180
+    while sample not in text and time.monotonic() < limit:
+        time.sleep(0.05)
+        text = fetch(port)
+    assert sample in text
+    return text
+
+
 def test_prometheus_accepts_the_text(tmp_path: Path) -> None:
     with exporter(tmp_path, batch=4, sequence=1000, steps=100) as (_, port):
         assert fetch(port) == "# HELP chartgen_steps_planned Steps of the whole run.\n" * 1 + (
@@ -344,8 +354,7 @@ def test_a_pod_serves_the_steps_of_its_ranks(tmp_path: Path, hang: int | None) -
         found.read_until("waiting")
         found.sign("begin")
         assert found.read_until("all steps are printed").count(" iteration     ") == 3
-        text = fetch(port)
-        assert 'chartgen_step{rank="1"} 3.0' in text
+        text = fetch_with(port, 'chartgen_step{rank="1"} 3.0')
         assert 'chartgen_last_step_seconds{rank="1"} 0.35' in text
         assert 'chartgen_loss{rank="1"} 9.3' in text
         assert f'chartgen_tokens_per_second{{rank="1"}} {8 * 1024 / 0.35!r}' in text
