@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 CONTEXT = "chartgen"
 RUN_SECONDS = 7 * 86400.0  # a simulated training run stays Running for the life of a sandbox
-# In a cluster a late lease renewal means a broken machine, but here only that this host is busy.
-_LEASE_SECONDS = 3600
+# In a cluster a late heartbeat means a broken machine, but here only that this host is busy.
+_GRACE_SECONDS = 3600
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # FIPS 186-4, D.1.2.3
 # Relative paths in the processes' working folder: a socket path has at most 107 bytes (unix(7)), and etcd accepts only
 # names in the form of host and port (its embed/config.go, checkHostURLs).
@@ -33,7 +33,7 @@ _ETCD, _ETCD_PEER = "unix://etcd.socket:1", "unix://etcd-peer.socket:1"
 _UNROUTED = "192.0.2.1"  # RFC 5737: apiserver requires a non-loopback address; nothing ever connects to it
 # kube-apiserver takes half of a rehearsal's processor time, and at Go's own setting (100) a quarter of that to collect
 # garbage; from 1 GiB on, it collects as often as it must.
-_GO = {"GOGC": "200", "GOMEMLIMIT": "1GiB"}
+_GO = {"GOGC": "200", "GOMEMLIMIT": "1500MiB"}
 
 
 class ControlPlane:
@@ -161,6 +161,7 @@ class ControlPlane:
                 "--anonymous-auth=false",
                 "--profiling=false",
                 "--allow-privileged=true",
+                "--disable-admission-plugins=TaintNodesByCondition",  # machines are created Ready
                 "--enable-priority-and-fairness=false",
                 "--max-requests-inflight=0",
                 "--max-mutating-requests-inflight=0",
@@ -199,7 +200,10 @@ class ControlPlane:
             *self._manager_flags(),
             f"--root-ca-file={self.folder / 'apiserver' / 'apiserver.crt'}",
             f"--service-account-private-key-file={self.folder / 'accounts.pem'}",
-            f"--node-monitor-grace-period={_LEASE_SECONDS}s",
+            f"--node-monitor-grace-period={_GRACE_SECONDS}s",
+            # each would write to every machine, or list the addresses of all pods after each pod
+            "--controllers=*,-ttl-controller,-endpoints-controller,-endpointslice-mirroring-controller",
+            "--endpointslice-updates-batch-period=5s",
             "--pvclaimbinder-sync-period=2s",  # instead of 15 s: a late binding looks like a missing volume
         ]
         self.processes.spawn("kube-controller-manager", argv)
@@ -214,7 +218,7 @@ class ControlPlane:
             f"--kubeconfig={self.kubeconfig}",
             f"--config={config}",
             "--manage-all-nodes",
-            f"--node-lease-duration-seconds={_LEASE_SECONDS}",
+            "--node-lease-duration-seconds=0",  # a machine's status is its heartbeat
             "--node-ip=127.0.0.1",
         ]
         self.processes.spawn("kwok", argv)

@@ -293,7 +293,7 @@ def _borrowed(stage: Stage, place: releases.Place, say: Progress) -> Iterator[tu
         if stage.setup:
             cleanup.callback(_uninstall_setup, place)
         cleanup.callback(say, "removing the objects of the rehearsal")
-        create_machines(cluster, pools, progress=say)
+        create_machines(cluster, pools, ready=False, progress=say)
         install_setup(stage, place, say)
         yield cluster, place
 
