@@ -6,13 +6,14 @@ import base64
 import json
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
+from chartgen.rehearsal.foreign_kinds import register
 from chartgen.rehearsal.probes import answers, listens
 from chartgen.rehearsal.processes import Processes
 from chartgen.rehearsal.stages import stages
@@ -20,7 +21,7 @@ from chartgen.rehearsal.stages import stages
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from chartgen.kube import Cluster
+    from chartgen.kube import Cluster, Object
 
 CONTEXT = "chartgen"
 RUN_SECONDS = 7 * 86400.0  # a simulated training run stays Running for the life of a sandbox
@@ -45,6 +46,7 @@ class ControlPlane:
         run_seconds: Seconds for which a simulated pod of a Job runs before it succeeds. A pod's annotation
             `pod-complete.stage.kwok.x-k8s.io/delay` (such as "5s") overrides it.
         device_classes: Device classes that Kueue counts as resources of the same name, besides the usual ones.
+        crds: Created before kube-controller-manager starts, which discovers later ones only every 30 s.
         progress: Receives one line per step.
     """
 
@@ -53,10 +55,12 @@ class ControlPlane:
         *,
         run_seconds: float = RUN_SECONDS,
         device_classes: tuple[str, ...] = (),
+        crds: Iterable[Object] = (),
         progress: Progress | None = None,
     ) -> None:
         self._run_seconds = run_seconds
         self.device_classes = device_classes
+        self.crds = list(crds)
         self._say = progress or (lambda _: None)
         self._cluster: Cluster | None = None
         for name in engines.CONTROL_PLANE:
@@ -102,13 +106,18 @@ class ControlPlane:
             self._cluster.close()
         self.processes.detach()
 
-    def restart_controller_manager(self) -> None:
-        """Restart kube-controller-manager after CRDs were created.
+    def add_crds(self, crds: Iterable[Object]) -> None:
+        """Create the CRDs that are missing, and restart kube-controller-manager.
 
         Its garbage collector discovers new kinds only every 30 s; until then it does not delete objects they own.
         """
-        self.processes.stop("kube-controller-manager")
-        self._spawn_controller_manager()
+        names = {crd["metadata"]["name"] for crd in self.crds}
+        missing = [crd for crd in crds if crd["metadata"]["name"] not in names]
+        if missing:
+            register(self.cluster, missing)
+            self.crds += missing
+            self.processes.stop("kube-controller-manager")
+            self._spawn_controller_manager()
 
     def _start(self) -> None:
         self._say("starting etcd and kube-apiserver")
@@ -117,6 +126,7 @@ class ControlPlane:
         _write_private(self.folder / "accounts.pem", service_account_key())
         self._start_etcd()
         self._start_apiserver()
+        register(self.cluster, self.crds)
         self._say("starting kube-controller-manager, kube-scheduler and kwok")
         self._spawn_controller_manager()
         self.processes.spawn("kube-scheduler", [engines.require("kube-scheduler"), *self._manager_flags()])
