@@ -131,6 +131,11 @@ def _merged(rules: Iterable[Rule]) -> list[Rule]:
     ]
 
 
+def known_rules() -> list[Rule]:
+    """Return the rules of all sections."""
+    return [rule for rules in catalogue().values() for rule in rules]
+
+
 def rules_of_lint() -> list[Rule]:
     """Return the rules of `chartgen lint` for charts and for third-party values files."""
     found = catalogue()
