@@ -51,7 +51,8 @@ def convert(
     from chartgen.checks import check
     from chartgen.composer.assembly import compose_interface
     from chartgen.helm.values import load_values
-    from chartgen.linter.recipes.convert import convert_recipe, yaml_text
+    from chartgen.helm.yaml import values_text
+    from chartgen.linter.recipes.convert import convert_recipe
 
     made = convert_recipe(
         load_values([values], set_values=given["set_values"]),
@@ -62,7 +63,7 @@ def convert(
         library=library(path),
     )
     name = name or str(made.preset.get("model", {}).get("name", values.resolve().parent.name))
-    texts = [yaml_text(data) if data else "" for data in (made.preset, made.overlay, made.site)]
+    texts = [values_text(data) if data else "" for data in (made.preset, made.overlay, made.site)]
     written = _write(destination, made.target.name, name, texts, f"{source}: {values.name}", force=force)
     for problem in made.left:
         _tell("warning", str(problem))

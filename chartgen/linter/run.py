@@ -29,9 +29,9 @@ from chartgen.linter.boundary import escapes, refused
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.config import Config, read_config
 from chartgen.linter.confined import Outcome, confined
+from chartgen.linter.handwritten import lint_values
 from chartgen.linter.left_out import late, left_out, other_presets
 from chartgen.linter.limits import Limits
-from chartgen.linter.recipes.rules import lint_values
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
 from chartgen.linter.steps import Subject, examine

@@ -25,7 +25,7 @@ from chartgen.findings import TARGET_UNKNOWN
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import load_file
-from chartgen.linter.recipes.rules import HANDWRITTEN
+from chartgen.linter.handwritten import HANDWRITTEN
 from chartgen.linter.rules import RULES, STEP_RULES, known_ids
 
 DATA = Path(__file__).parents[1] / "data"

@@ -19,7 +19,7 @@ from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import written
 from chartgen.helm.yaml import load
-from chartgen.linter.recipes.rules import lint_values
+from chartgen.linter.handwritten import lint_values
 from chartgen.metrics.read.log import read_log
 from chartgen.releases.history import read_record, restore_chart
 

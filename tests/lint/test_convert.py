@@ -11,9 +11,8 @@ import pytest
 from userlib import chartgen, write
 
 from chartgen.helm.values import merge
-from chartgen.helm.yaml import load, load_file, require_map
-from chartgen.linter.recipes.convert import yaml_text
-from chartgen.linter.recipes.rules import HANDWRITTEN, lint_values
+from chartgen.helm.yaml import load, load_file, require_map, values_text
+from chartgen.linter.handwritten import HANDWRITTEN, lint_values
 
 FOLDER = Path(__file__).parents[1] / "data" / "recipes"
 VALUES = FOLDER / "values.yaml"
@@ -521,7 +520,7 @@ def test_values_of_something_else_are_refused(tmp_path: Path, text: str) -> None
 
 def test_written_yaml_reads_back() -> None:
     data = {"a": {"b": "no", "on": 1.0e-05, "c.d/e": ["x: y", None]}, "f": {}, "g": "1e3"}
-    assert load(yaml_text(data), "x").data == data
+    assert load(values_text(data), "x").data == data
 
 
 def test_lint_of_the_recipe_names_each_known_defect() -> None:

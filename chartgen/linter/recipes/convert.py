@@ -7,7 +7,6 @@ program, and the NeMo 1 configuration that `helm install --set-file workload_con
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from chartgen.composer.target import Target
     from chartgen.helm.values import Values
 
-# Keys that Helm would read as another type.
-_WORDS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 # Values that the recipes' charts read for themselves; chartgen's charts have replacements.
 _TAKEN = (
     *(("workload", name) for name in ("image", "envs", "configFile", "configPath", "framework", "tokenizerPath")),
@@ -111,18 +108,6 @@ def convert_recipe(
     if recipe.missing or made is None:
         raise ChartgenError(recipe.missing)
     return made
-
-
-def yaml_text(data: dict[str, Any], indent: int = 0) -> str:
-    """Return values as YAML that Helm reads back unchanged: texts are quoted, lists are on one line."""
-    lines = []
-    for key, value in data.items():
-        name = key if re.fullmatch(r"[A-Za-z_][\w.-]*", key) and key.lower() not in _WORDS else json.dumps(key)
-        if isinstance(value, dict) and value:
-            lines.append(f"{' ' * indent}{name}:\n{yaml_text(value, indent + 2)}")
-        else:
-            lines.append(f"{' ' * indent}{name}: {json.dumps(value)}\n")
-    return "".join(lines)
 
 
 def paths(folder: Path, target: str, name: str) -> tuple[Path, Path, Path]:
