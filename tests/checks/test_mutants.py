@@ -1,7 +1,7 @@
 """Without one of the checks, wrong values pass: for each there are values that no other check says anything of.
 
 The rules of lint have the same in tests/lint/test_lint_rules.py, those of values of others in
-tests/lint/test_convert.py.
+tests/lint/test_handwritten.py.
 """
 
 from __future__ import annotations

@@ -139,8 +139,6 @@ WRITERS = {
     "known.json": "lint values.yaml --write-baseline known.json",
     "reference/findings.md": "build gke-a3mega --reference reference",
     "charts/gke-a3mega": "build gke-a3mega",
-    "made/m.yaml": f"convert --from gpu-recipes values.yaml --config {RECIPE / 'nemo.yaml'} --name m -d made --force"
-    " --set workload.image=nvcr.io/nvidia/nemo:24.07",
     "library/targets/mine.yaml": "new target mine",
 }
 
