@@ -20,7 +20,7 @@ class Chart:
     Args:
         name: The name of the chart and of its folder.
         files: Relative path -> text, sorted by path.
-        origin: What it was composed from, of the composer; None when unknown, as for a chart read from a folder.
+        origin: Its target, in the composer's terms; None when unknown, as for a chart read from a folder.
     """
 
     name: str
