@@ -149,10 +149,6 @@ parsers: $(DEV) ## install the programs whose own parsers the tests ask, into th
 newest: $(CHARTGEN) ## print which pinned versions are behind, as Go and pip list them
 	$(PROGRAM)/newest.py
 
-.PHONY: convert-report
-convert-report: $(CHARTGEN) $(DEV) ## convert every recipe of a copy of gpu-recipes (COPY: its folder; NEMO: a git directory) and compare
-	$(PROGRAM)/convert_report.py $(COPY) $(NEMO)
-
 .PHONY: sums
 sums: $(CHARTGEN) ## rewrite the checksums and CRDs of the engines' Go modules, after a change to chartgen/data/engines.yaml
 	$(PROGRAM)/pack_sums.py

@@ -84,7 +84,7 @@ def origin_of(chart: Chart, library: Library | None = None) -> Origin:
     Raises:
         ChartgenError: The target exists and has a defect.
     """
-    if chart.origin is not None:
+    if isinstance(chart.origin, (Composed, Unknown, Foreign)):
         return chart.origin
     from chartgen.composer.library import open_library
     from chartgen.composer.target import load_target, of_kind, with_launchers

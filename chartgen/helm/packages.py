@@ -1,4 +1,4 @@
-"""Packaged charts: lint an archive, or one that Helm fetches from a registry or web server, like a chart's folder.
+"""Packaged charts: an archive, or one that Helm fetches from a registry or web server, becomes a chart's folder.
 
 Third-party archives are unpacked into a temporary folder, file by file, with the limits of charts in folders;
 members that are not plain files below one folder are rejected. Only the user's own argument can name a remote address.
@@ -6,18 +6,18 @@ members that are not plain files below one folder are rejected. Only the user's 
 
 from __future__ import annotations
 
+import gzip
 import re
 import tarfile
+import zlib
 from collections.abc import Iterator
-from dataclasses import replace
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.findings import Finding
 from chartgen.helm.chart_folder import LARGEST_CHART, LARGEST_FILE, MOST_FILES
-from chartgen.helm.program import find_helm
-from chartgen.linter.archives import UNREADABLE, opened
 
+UNREADABLE = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError)
 _ENDINGS = (".tgz", ".tar.gz")
 _REMOTE = re.compile(r"(?:oci|https?)://")
 # An address without user and password, and the part that identifies a version: a tag, a digest, or the archive's name.
@@ -66,8 +66,21 @@ def fetched(name: str, folder: Path, *, limit: float, plain_http: bool = False) 
     address = found["chart"] if found and found["version"] else name
     plain = plain_http or bool(_HERE.match(name))
     flags = ["--destination", str(folder), *version, *(["--plain-http"] if plain else [])]
+    from chartgen.helm.program import find_helm
+
     find_helm().pull([*flags, "--", address], limit, LARGEST_CHART)
     return next(iter(sorted(folder.iterdir())))
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open an archive to read it from front to end, member by member.
+
+    Mode `r|gz` does not work: it cannot read the header that Helm writes (python/cpython,
+    tarfile._Stream._init_read_gz: the extra field is read as if it were compressed), and reports a broken archive.
+    """
+    with gzip.open(path) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
+        yield archive
 
 
 def unpacked(archive: Path, name: str, folder: Path) -> Path:
@@ -127,15 +140,3 @@ def _fault(member: tarfile.TarInfo, size: int, count: int) -> str:
     if path.is_absolute() or ".." in path.parts or "\\" in member.name or ":" in path.parts[0]:
         return "leads out of the archive"
     return "is not in the chart's folder" if member.isfile() and len(path.parts) == 1 else ""
-
-
-def named(finding: Finding, name: str, chart: Path) -> Finding:
-    """Return a finding of an unpacked chart with its place in the archive: `x.tgz:templates/a.yaml`."""
-    problem = finding.problem
-    path = problem.path
-    if isinstance(path, Path) and path.is_relative_to(chart):
-        path = f"{name}:{path.relative_to(chart).as_posix()}"
-    message, hint = (
-        text.replace(f"{chart}/", "").replace(str(chart), name) for text in (problem.message, problem.hint)
-    )
-    return replace(finding, problem=problem._replace(message=message, path=path, hint=hint))

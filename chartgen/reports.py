@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from chartgen import __version__
 from chartgen.answers import answer
-from chartgen.findings import Finding, Level, Severity
+from chartgen.findings import Finding, Level, Rule, Severity
 from chartgen.visible import harmless, one_line, visible
 
 Writer: TypeAlias = "Callable[[Sequence[Finding], str], str]"
@@ -54,18 +54,20 @@ class Row(NamedTuple):
     key: str = ""
 
 
-def report(findings: Sequence[Finding], form: str, *, checked: str) -> str:
+def report(findings: Sequence[Finding], form: str, *, checked: str, rules: Callable[[], Iterable[Rule]] = tuple) -> str:
     """Return findings in one of the formats.
 
     Args:
         findings: The findings in output order: by place, as in compilers, not by severity.
         form: One of `FORMS`.
         checked: The subject of the check, such as the target's name; it names the run and heads the counts.
+        rules: Returns the rules that SARIF describes.
 
     Returns:
         Text that ends with a line break, or empty text; paths below the working directory are relative to it.
     """
-    return _WRITERS[form]([replace(each, problem=each.problem.masked) for each in findings], checked)
+    masked = [replace(each, problem=each.problem.masked) for each in findings]
+    return _sarif(masked, checked, rules()) if form == "sarif" else _WRITERS[form](masked, checked)
 
 
 def counts(findings: Sequence[Finding]) -> str:
@@ -91,9 +93,10 @@ def _json(findings: Sequence[Finding], _checked: str) -> str:
     return _dumped(answer(FINDINGS, {"findings": list(map(_row, findings))}))
 
 
-def _sarif(findings: Sequence[Finding], checked: str) -> str:
+def _sarif(findings: Sequence[Finding], checked: str, known: Iterable[Rule]) -> str:
     rules = sorted({finding.rule for finding in findings})
-    driver = {"name": "chartgen", "semanticVersion": __version__, "rules": _sarif_rules(rules, findings)}
+    described = _sarif_rules(rules, findings, {rule.id: rule for rule in known})
+    driver = {"name": "chartgen", "semanticVersion": __version__, "rules": described}
     run = {
         "tool": {"driver": driver},
         # CI systems keep these apart, so that the findings of two targets do not replace each other.
@@ -104,10 +107,7 @@ def _sarif(findings: Sequence[Finding], checked: str) -> str:
     return _dumped({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
 
 
-def _sarif_rules(rules: Iterable[str], findings: Sequence[Finding]) -> list[dict[str, Any]]:
-    from chartgen.linter.catalogue import catalogue
-
-    known = {each.id: each for table in catalogue().values() for each in table}
+def _sarif_rules(rules: Iterable[str], findings: Sequence[Finding], known: Mapping[str, Rule]) -> list[dict[str, Any]]:
     described = []
     for rule in rules:
         entry = known.get(rule)
@@ -181,11 +181,10 @@ def _github(findings: Sequence[Finding], _checked: str) -> str:
 _WRITERS: dict[str, Writer] = {
     "text": _text,
     "json": _json,
-    "sarif": _sarif,
     "junit": _junit,
     "github": _github,
 }
-FORMS = tuple(_WRITERS)
+FORMS = (*_WRITERS, "sarif")
 
 
 def _line(finding: Finding) -> str:
