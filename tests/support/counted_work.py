@@ -1,4 +1,4 @@
-"""How much work a command does, counted and not timed: `python tests/support/counted_work.py COMMAND...` prints it as JSON.
+"""How much work a command does, counted and not timed: `python counted_work.py COMMAND...` prints it as JSON.
 
 Times are noise on a shared machine. Calls of chartgen's own functions, its modules, and the programs that it starts are
 the same on each machine; comprehensions are left out, because newer Pythons do not call them.
@@ -36,19 +36,20 @@ class Work:
 
 def main() -> None:
     """Run a command with its output thrown away, and print the counts."""
-    work, answers, sys.stdout = Work(), sys.stdout, open("/dev/null", "w", encoding="utf-8")  # noqa: SIM115
+    work, answers, sys.stdout = Work(), sys.stdout, Path("/dev/null").open("w", encoding="utf-8")  # noqa: SIM115
     sys.addaudithook(work.audit)
     sys.setprofile(work.profile)
     from chartgen.cli import main as chartgen
 
+    code: object = 0
     try:
         chartgen(sys.argv[1:])
     except SystemExit as ended:
-        code = ended.code
+        code = ended.code or 0
     sys.setprofile(None)
     modules = sum(name.split(".")[0] == "chartgen" for name in sys.modules)
-    figures = {"calls": work.calls, "modules": modules, "processes": work.processes, "exit": code or 0}
-    print(json.dumps(figures), file=answers)  # noqa: T201 - its answer
+    figures: dict[str, object] = {"calls": work.calls, "modules": modules, "processes": work.processes, "exit": code}
+    print(json.dumps(figures), file=answers)
 
 
 if __name__ == "__main__":
