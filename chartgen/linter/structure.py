@@ -246,7 +246,9 @@ RULES = (
 )
 
 # Kinds with names of up to 253 characters that become neither labels nor host names (Kubernetes: DNS subdomain names).
-_LONG_NAMES = frozenset(("CustomResourceDefinition", "ConfigMap", "Secret", "Role", "RoleBinding", "ClusterRole"))
+_LONG_NAMES = frozenset(
+    ("CustomResourceDefinition", "ConfigMap", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+)
 
 
 def _names_made_of(thing: Object, name: str) -> Iterator[str]:
