@@ -7,9 +7,9 @@
 <%= rules() %>
 {{- /* What only Helm knows, as in validate.tpl of launchers, fragments and the workload kind. */}}
 {{- $check := dict "problems" list }}
-{{- $launcher := include "<%= chart %>.launcher" . | fromJson }}
-{{- $machine := include "<%= chart %>.machine" . | fromJson }}
-{{- $gpus := include "<%= chart %>.gpusPerNode" . | int64 }}
+{{- $launcher := .Run.launcher }}
+{{- $machine := .Run.machine }}
+{{- $gpus := .Run.gpusPerNode }}
 <% for launcher in target.launchers if "validate.tpl" in parts(launcher) %>
 {{- if eq .Values.launcher "<%= launcher.name %>" }}
 <%= part(launcher, "validate.tpl") %>
