@@ -15,6 +15,14 @@ submitterPodTemplate:
     {{- include "<%= chart %>.rayMetadata" (list . "submitter") | nindent 4 }}
   spec:
     {{- include "<%= chart %>.rayPod" . | nindent 4 }}
+    {{- with and (or .Values.extraContainers .Values.extraInitContainers) .Values.extraVolumes }}
+    volumes:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- with .Values.extraInitContainers }}
+    initContainers:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
     containers:
       - name: submitter
         image: {{ .Run.launcher.image | quote }}
@@ -25,6 +33,9 @@ submitterPodTemplate:
           allowPrivilegeEscalation: false
           capabilities:
             drop: [ALL]
+      {{- with .Values.extraContainers }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
 rayClusterSpec:
   {{- with .Values.ray.version }}
   rayVersion: {{ quote . }}
