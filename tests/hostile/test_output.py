@@ -157,6 +157,8 @@ def test_a_page_holds_no_controls(repository: Path, monkeypatch: pytest.MonkeyPa
         ("a ::b", "a ::b"),
         ("x##[group]", r"x#\u0023[group]"),
         ("## [a]", "## [a]"),
+        ("x ##vso[task.setvariable variable=PATH]y", r"x #\u0023vso[task.setvariable variable=PATH]y"),
+        ("##VSO[a]##teamcity[b]##teamcity b", r"#\u0023VSO[a]#\u0023teamcity[b]##teamcity b"),
     ],
 )
 def test_what_is_escaped(text: str, shown: str) -> None:
