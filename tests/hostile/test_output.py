@@ -193,7 +193,7 @@ def kubelet(plane: ControlPlane) -> Iterator[Kubelet]:
 @pytest.mark.engines
 def test_a_cluster_steers_no_terminal(plane: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> None:
     """A container's last words, a pod's log and an event's message are written by whoever runs there."""
-    from chartgen.releases.status.watch import wait_for_verdict
+    from chartgen.rehearsal.verdict import wait_for_verdict
 
     run = manifests.jobset("evil", 2, pool="evil")
     plane.cluster.apply([run])
