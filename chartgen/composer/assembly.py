@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, DEFINE, Tags, joined
 from chartgen.composer.fragment import Fragment, check_combination
@@ -18,10 +19,11 @@ from chartgen.composer.kube_linter import FILE as KUBE_LINTER
 from chartgen.composer.kube_linter import WITHOUT_TTL, configuration
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed
+from chartgen.composer.programs import for_values
 from chartgen.composer.provenance import Marks, Source
 from chartgen.composer.rule_lines import rule_lines
 from chartgen.composer.rules import rules_of
-from chartgen.composer.target import Target, of_kind
+from chartgen.composer.target import Target, of_kind, with_launchers
 from chartgen.composer.value_docs import Row
 from chartgen.composer.workload import Workload, load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError
@@ -36,12 +38,13 @@ _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its o
 _COMMON_IN_SETUP = ("_helpers.tpl", "_launchers.tpl", "_settings.tpl")
 
 
-def compose(target: Target, workload: str | None = None) -> Chart:
+def compose(target: Target, workload: str | None = None, *, values: Mapping[str, Any] | None = None) -> Chart:
     """Compose the run chart of a target.
 
     Args:
         target: The target.
         workload: Another workload kind than the target's own; the same fragments fill it.
+        values: Leave out the launchers that these values do not name; None for all of the target.
 
     Returns:
         The chart in memory, named after the target; with another workload kind, `<target>-<workload>`.
@@ -50,7 +53,8 @@ def compose(target: Target, workload: str | None = None) -> Chart:
         UsageError: Unknown workload kind.
         ChartgenError: Fragments that exclude each other, slots that clash, text that does not render.
     """
-    return _Composer(target, _workload(target, workload or target.workload)).run_chart()
+    kind = _workload(target, workload or target.workload)
+    return _Composer(target if values is None else for_values(target, values, workload), kind).run_chart()
 
 
 def compose_interface(target: Target, workload: str | None = None) -> Chart:
@@ -67,15 +71,14 @@ def compose_setup(target: Target, workload: str | None = None) -> Chart | None:
 
     Args:
         target: The target.
-        workload: Another workload kind; it has a setup chart of its own only when other fragments fill it, or when it
-            has other launchers, since a setup chart takes the values of its runs.
+        workload: Another workload kind; it has a setup chart of its own only when other fragments fill it.
     """
-    usual, found = of_kind(target, target.workload), of_kind(target, workload or target.workload)
-    differs = (found.fragments, found.launchers) != (usual.fragments, usual.launchers)
-    kind = workload if workload and differs else target.workload
+    found = of_kind(with_launchers(target, ()), workload or target.workload)
     if not any(fragment.setup for fragment in found.fragments):
         return None
-    return _Composer(target, _workload(target, kind), setup=True).setup_chart()
+    usual = of_kind(found, target.workload)
+    kind = target.workload if usual.fragments == found.fragments else found.kind
+    return _Composer(usual, _workload(usual, kind), setup=True).setup_chart()
 
 
 def compose_sources(composed: Composed) -> dict[str, list[tuple[str, Source | None]]]:

@@ -44,9 +44,10 @@ def interface_of(tags: Tags) -> tuple[dict[str, str], list[Row]]:
 
 
 def _fitting(target: Target) -> dict[str, Any]:
-    """Return a target's default values without those of launchers that are for other workload kinds."""
+    """Return a target's default values without those of launchers that the chart lacks."""
     left_out = {each.name for each in target.left_out}
-    values = {key: value for key, value in target.values.items() if key != "launcher" or value not in left_out}
+    known = {each.name for each in target.every_launcher}  # the composer has written the default
+    values = {key: value for key, value in target.values.items() if key != "launcher" or value not in known}
     if "launchers" in values:
         values["launchers"] = {name: own for name, own in values["launchers"].items() if name not in left_out}
     return values

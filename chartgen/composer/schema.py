@@ -16,7 +16,7 @@ from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm.schema import SCHEMA_FILE, check_sound, closed, merge_schemas
 from chartgen.helm.yaml import load_file, read_text, type_name
 
-_OF_OTHERS = "values of a launcher that only charts of other workload kinds have; without effect in this chart"
+_OF_OTHERS = "values of a launcher that this chart lacks: without effect"
 
 
 def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) -> dict[str, Any]:
@@ -38,14 +38,31 @@ def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) 
         own = launcher.path / SCHEMA_FILE
         properties = read_schema(BUILTIN / "launchers" / SCHEMA_FILE) | (read_schema(own) if own.is_file() else {})
         parts.append((str(own), _nested("launchers", launcher.name, {"type": "object", "properties": properties})))
-    # a site file or preset of the target is for its charts of every kind
-    open_objects = {each.name: {"type": "object", "description": _OF_OTHERS} for each in target.left_out}
-    parts.append((str(target.path), _nested("launchers", {"type": "object", "properties": open_objects})))
+    # a site file or preset of the target is for all its charts
+    others = {each.name: _left_out(each.name, target) for each in target.left_out}
+    parts.append((str(target.path), _nested("launchers", {"type": "object", "properties": others})))
     enums = {"launcher": [launcher.name for launcher in target.launchers], "machineType": list(target.machines)}
     parts.append((str(target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
     schema = closed(merge_schemas(parts))
+    schema |= {} if "if" in schema else _way_to_others(target)
     describe(schema, table)
     return schema
+
+
+def _way_to_others(target: Target) -> dict[str, Any]:
+    """Return what refuses launchers left out of the chart; Helm quotes a constant, so this one is the message."""
+    others = [launcher.name for launcher in target.fitting if launcher in target.left_out]
+    way = f"one of this chart: `chartgen build {target.name} --launchers NAME` makes a chart with another"
+    return {"if": _nested("launcher", {"enum": others}), "then": _nested("launcher", {"const": way})} if others else {}
+
+
+def _left_out(name: str, target: Target) -> dict[str, Any]:
+    """Return the schema of a launcher that the chart lacks; an image that others would take from it is refused."""
+    users = [each.name for each in target.every_launcher if each.same_as == name and each not in target.left_out]
+    where = " and ".join(f"launchers.{user}.image" for user in users)
+    image = {"image": {"const": f"set at {where}: this chart lacks {name}"}} if users else {}
+    extra = {"properties": image, "additionalProperties": True} if users else {}
+    return {"type": "object", "description": _OF_OTHERS, **extra}
 
 
 def _check_schemes(parts: Iterable[tuple[str, dict[str, Any]]]) -> None:
