@@ -101,7 +101,9 @@ def _offering(target: Target, workload: str | None, launchers: str, options: dic
     if names:
         return target if names == ["all"] else with_launchers(target, names)
     values = read_values(dict(options), target.name)
-    return for_values(target, values.data, workload, companions=True) if values.layers else for_presets(target, workload)
+    return (
+        for_values(target, values.data, workload, companions=True) if values.layers else for_presets(target, workload)
+    )
 
 
 def _write(chart: Chart, destination: Path, *, prune: bool) -> bool:

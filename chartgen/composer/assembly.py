@@ -14,7 +14,7 @@ from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, DEFINE, Tags, joined
 from chartgen.composer.fragment import Fragment, check_combination
-from chartgen.composer.interface import interface_of
+from chartgen.composer.interface import interface_of, setup_interface_of
 from chartgen.composer.kube_linter import FILE as KUBE_LINTER
 from chartgen.composer.kube_linter import WITHOUT_TTL, configuration
 from chartgen.composer.library import BUILTIN
@@ -24,7 +24,7 @@ from chartgen.composer.provenance import Marks, Source
 from chartgen.composer.rule_lines import rule_lines
 from chartgen.composer.rules import rules_of
 from chartgen.composer.target import Target, of_kind, with_launchers
-from chartgen.composer.value_docs import Row
+from chartgen.composer.value_docs import Row, grouped
 from chartgen.composer.workload import Workload, load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.chart import Chart
@@ -35,7 +35,11 @@ SETUP = BUILTIN / "workloads" / "setup"
 _INCLUDE = re.compile(r'\binclude\s+"([^"]+)"')
 _GET = re.compile(r'\.Files\.Get "files/([^"]+)"')
 _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its object's spec
-_COMMON_IN_SETUP = ("_helpers.tpl", "_launchers.tpl", "_settings.tpl")
+_COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
+# A definition with the comment above it; the composer's marks may end each line.
+_DEFINITION = re.compile(
+    r'^(?:\{\{-?\s*/\*(?:(?!\*/).)*\*/[^\n]*\n)?\{\{-?\s*define\s+"([^"]+)"', re.MULTILINE | re.DOTALL
+)
 
 
 def compose(target: Target, workload: str | None = None, *, values: Mapping[str, Any] | None = None) -> Chart:
@@ -114,7 +118,9 @@ class _Composer:
             if path.startswith("templates/") and path not in common and self._is_special(path)
         ]
         description = f"Training on {self.target.description}"
-        return self._finish(files, COMMON / "README.md", description, others=", ".join(others))
+        interface, table = self._interface
+        facts = {"others": ", ".join(others), "values_table": list(map(vars, table)), "groups": grouped(table)}
+        return self._finish(files | interface, COMMON / "README.md", description, **facts)
 
     def _is_special(self, path: str) -> bool:
         """Whether a template is of a fragment or a workload kind, and not of every chart."""
@@ -142,19 +148,20 @@ class _Composer:
     def setup_chart(self) -> Chart:
         """Compose the chart of what is installed once."""
         files = self.setup_templates()
-        return self._finish(files, SETUP / "README.md", f"Queues and storage for training on {self.target.description}")
+        interface = setup_interface_of(self.tags, files.values())
+        description = f"Queues and storage for training on {self.target.description}"
+        return self._finish(files | interface, SETUP / "README.md", description)
 
     def setup_templates(self) -> dict[str, str]:
         """Compose the templates of the chart of what is installed once."""
-        files = {f"templates/{name}": self.tags.common(f"templates/{name}") for name in _COMMON_IN_SETUP}
-        files["templates/NOTES.txt"] = self.tags.render(
-            read_text(SETUP / "templates/NOTES.txt"), SETUP / "templates/NOTES.txt"
-        )
+        own = sorted((SETUP / "templates").iterdir())
+        files = {f"templates/{file.name}": self.tags.render(read_text(file), file) for file in own}
+        files |= {f"templates/{name}": self.tags.common(f"templates/{name}") for name in _COMMON_IN_SETUP}
         for fragment in self.target.fragments:
             for name, text in fragment.setup.items():
                 files |= self._template(name, text, fragment.path / "setup" / name)
         self._add_helpers(files)
-        return files
+        return _with_used_definitions(files)
 
     def interface(self) -> Chart:
         """Compose the values and their schema."""
@@ -165,16 +172,12 @@ class _Composer:
         """The values and their schema as files, and a row for each value."""
         return interface_of(self.tags)
 
-    def _finish(self, files: dict[str, str], readme: Path, description: str, others: str = "") -> Chart:
-        interface, table = self._interface
+    def _finish(self, files: dict[str, str], readme: Path, description: str, **facts: Any) -> Chart:
         files |= {
             "Chart.yaml": self.tags.common("Chart.yaml", description=description),
             "LICENSE": read_text(COMMON / "LICENSE"),
             ".helmignore": read_text(COMMON / "helmignore"),
-            "README.md": self.tags.render(
-                read_text(readme), readme, description=description, others=others, values_table=list(map(vars, table))
-            ),
-            **interface,
+            "README.md": self.tags.render(read_text(readme), readme, description=description, **facts),
         }
         return Chart(self.chart, {path: _tidy(files[path]) for path in sorted(files)}, self._origin)
 
@@ -302,6 +305,32 @@ def _without_unused(files: dict[str, str], sources: Mapping[str, Path]) -> dict[
         if name.startswith("templates/_") and not used and sources[name].is_relative_to(BUILTIN):
             return _without_unused({path: other for path, other in files.items() if path != name}, sources)
     return files
+
+
+def _with_used_definitions(files: Mapping[str, str]) -> dict[str, str]:
+    """Leave out the definitions of helpers that no object needs; of two with one name, the first is kept."""
+    helpers = {path: _definitions(text) for path, text in files.items() if path.startswith("templates/_")}
+    defined: dict[str, str] = {}
+    for name, text in [each for found in helpers.values() for each in found]:
+        defined.setdefault(name, text)
+    used: set[str] = set()
+    left = [text for path, text in files.items() if path not in helpers]
+    while left:
+        new = (set(_INCLUDE.findall(left.pop())) & defined.keys()) - used
+        used |= new
+        left += [defined[name] for name in new]
+    kept = {
+        path: "".join(text for name, text in found if name in used and defined[name] is text)
+        for path, found in helpers.items()
+    }
+    return {path: text for path, old in files.items() if (text := kept.get(path, old))}
+
+
+def _definitions(text: str) -> list[tuple[str, str]]:
+    """Return the definitions of a file of helpers, each by its name with its text."""
+    starts = list(_DEFINITION.finditer(text))
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    return [(start[1], text[start.start() : end]) for start, end in zip(starts, ends, strict=True)]
 
 
 def _tidy(text: str) -> str:

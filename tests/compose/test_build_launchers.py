@@ -104,7 +104,7 @@ def test_a_chart_has_the_launchers_of_its_values_or_presets(
     (folder,) = (path for path in tmp_path.iterdir() if not path.name.endswith("-setup"))
     made = Chart.read(folder)
     assert annotations_of(made)["chartgen/launchers"] == names
-    assert f"\nlauncher: {names.split()[0]}\n" in made.files["values.yaml"]
+    assert f"\nlauncher: {names.split(maxsplit=1)[0]}\n" in made.files["values.yaml"]
 
 
 def test_all_launchers_are_every_one_of_the_kind(tmp_path: Path) -> None:
