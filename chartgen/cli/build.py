@@ -68,7 +68,7 @@ def build(
       chartgen build gke-a3mega --launchers nemo-1,download
       chartgen build --all --check
     """
-    from chartgen.composer.assembly import compose, compose_setup
+    from chartgen.composer.assembly import compose, compose_interface, compose_setup
     from chartgen.composer.target import load_target
 
     found = library(path)
@@ -77,17 +77,20 @@ def build(
     if schemas and not every:
         raise UsageError("--schemas publishes the schemas of all charts; use it with --all")
     charts: list[Chart] = []
+    interfaces: list[Chart] = []
     for name in found.names("target") if every else targets:
         target = load_target(name, found)
         charts.append(compose(_offering(target, workload, launchers, options), workload))
+        interfaces += [compose_interface(target, workload)] if schemas else []
         setup = compose_setup(target, workload)
         if setup and setup.name == f"{charts[-1].name}-setup":  # other kinds share that of the target's own
             charts.append(setup)
+            interfaces.append(setup)
     stale: list[object] = [
         _check(chart, destination) if check else _write(chart, destination, prune=prune) for chart in charts
     ]
     if schemas or reference:
-        stale += _generated(charts, schemas, reference, check)
+        stale += _generated(interfaces, schemas, reference, check)
     if check and any(stale):
         sys.exit(1)
 
@@ -120,14 +123,14 @@ def _check(chart: Chart, destination: Path) -> bool:
     return bool(diff)
 
 
-def _generated(charts: list[Chart], schemas: Path | None, reference: Path | None, check: bool) -> list[Path]:
+def _generated(interfaces: list[Chart], schemas: Path | None, reference: Path | None, check: bool) -> list[Path]:
     """Write the other generated files for readers and editors, or only return those that are stale."""
     from chartgen.cli import answers
     from chartgen.linter import catalogue
 
     wanted = []
     if schemas:
-        wanted = [(schemas, catalogue.schemas(charts)), (schemas / "output", catalogue.marked(answers.schemas()))]
+        wanted = [(schemas, catalogue.schemas(interfaces)), (schemas / "output", catalogue.marked(answers.schemas()))]
     wanted += [(reference, catalogue.reference())] if reference else []
     stale = [path for folder, files in wanted for path in catalogue.stale(files, folder)]
     gone = [path for folder, files in wanted for path in catalogue.obsolete(files, folder)]

@@ -33,6 +33,7 @@ from chartgen.helm.yaml import read_text
 
 SETUP = BUILTIN / "workloads" / "setup"
 _INCLUDE = re.compile(r'\binclude\s+"([^"]+)"')
+_QUOTED = re.compile(r'"([^"\n]+)"')
 _GET = re.compile(r'\.Files\.Get "files/([^"]+)"')
 _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its object's spec
 _COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
@@ -140,7 +141,7 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        files = _without_unused(files, self.sources)
+        files = _with_used_definitions(files, self.sources)
         taken = {name for text in files.values() for name in _GET.findall(text)}
         scripts = {f"files/{name}": self.tags.script(name) for name in sorted(taken & self.tags.scripts.keys())}
         return files | scripts | self.tags.plain
@@ -161,7 +162,7 @@ class _Composer:
             for name, text in fragment.setup.items():
                 files |= self._template(name, text, fragment.path / "setup" / name)
         self._add_helpers(files)
-        return _with_used_definitions(files)
+        return _with_used_definitions(files, self.sources)
 
     def interface(self) -> Chart:
         """Compose the values and their schema."""
@@ -297,26 +298,22 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
         raise ChartgenError(problems)
 
 
-def _without_unused(files: dict[str, str], sources: Mapping[str, Path]) -> dict[str, str]:
-    """Leave out chartgen's own helpers that nothing includes, such as what only an absent launcher needs."""
-    for name, text in files.items():
-        others = [other for path, other in files.items() if path != name]
-        used = any(f'"{each}"' in other for each in DEFINE.findall(text) for other in others)
-        if name.startswith("templates/_") and not used and sources[name].is_relative_to(BUILTIN):
-            return _without_unused({path: other for path, other in files.items() if path != name}, sources)
-    return files
-
-
-def _with_used_definitions(files: Mapping[str, str]) -> dict[str, str]:
-    """Leave out the definitions of helpers that no object needs; of two with one name, the first is kept."""
-    helpers = {path: _definitions(text) for path, text in files.items() if path.startswith("templates/_")}
+def _with_used_definitions(files: Mapping[str, str], sources: Mapping[str, Path]) -> dict[str, str]:
+    """Leave out chartgen's own definitions that nothing includes; of two with one name, the first is kept."""
+    helpers = {
+        path: _definitions(text)
+        for path, text in files.items()
+        if path.startswith("templates/_") and sources.get(path, BUILTIN).is_relative_to(BUILTIN)
+    }
     defined: dict[str, str] = {}
     for name, text in [each for found in helpers.values() for each in found]:
         defined.setdefault(name, text)
     used: set[str] = set()
     left = [text for path, text in files.items() if path not in helpers]
     while left:
-        new = (set(_INCLUDE.findall(left.pop())) & defined.keys()) - used
+        words = set(_QUOTED.findall(left.pop()))
+        # a template may also join the chart's name and the definition's
+        new = {name for name in defined if name in words or name.partition(".")[2] in words} - used
         used |= new
         left += [defined[name] for name in new]
     kept = {
