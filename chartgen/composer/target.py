@@ -102,7 +102,10 @@ FIELDS = {
     "gpus": Field("object", "GPU models that chartgen does not know, by the names in `machines`", items=GPU_FIELDS),
     "fragments": Field("array", "fragments in the order in which they fill a slot", required=True, of="string"),
     "launchers": Field(
-        "array", "launchers that the chart offers, the first as default; without it all of chartgen's", of="string"
+        "array",
+        "launchers that a chart may have, the first as default; without it all of chartgen's, of which `build` takes "
+        "those that the target's presets use",
+        of="string",
     ),
     "kubernetes": Field("string", "the first version of Kubernetes that its defaults work with, such as '1.34'"),
     "values": Field("object", "default values that differ from the fragments' own, as in a values file"),
