@@ -39,7 +39,8 @@ _AUTHORIZATION = re.compile(
 # Up to the last @ of a word: people do not escape the @ and / of a password. A port or a path is not a password, and
 # a reference such as $(PASSWORD) contains none. Bounded, because words in values and logs can have megabytes.
 PASSWORD = re.compile(
-    r"((?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]{1,40}://[^\s/:@\"']{0,300}:)(?!\$[({])(?![0-9]+/)[^\s\"']{1,256}(?=@)"
+    r"((?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]{1,40}://(?:\$\{[^\s{}]{0,100}\}|[^\s/:@\"'$]|\$(?!\{)){0,300}:)"
+    r"(?!\$[({])(?![0-9]+/)[^\s\"']{1,256}(?=@)"
 )
 # 40 hexadecimal digits can also be a commit, so the name decides.
 WANDB_KEY = re.compile(r"\b[0-9a-f]{40}\b")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from chartgen.composer.launcher import Launcher
 from chartgen.composer.target import Machine, Target
-from chartgen.composer.workload import load_workload
+from chartgen.composer.workload import Workload, load_workload
 
 _DIGITS = frozenset("0123456789.")
 
@@ -60,7 +60,12 @@ class Job:
     @cached_property
     def by_mpirun(self) -> bool:
         """Whether mpirun starts the processes; torchrun does for all other kinds."""
-        return load_workload(self.target.library.find("workload", self.kind)).extends == "mpi"
+        return self.workload_kind.extends == "mpi"
+
+    @cached_property
+    def workload_kind(self) -> Workload:
+        """The definition of its kind."""
+        return load_workload(self.target.library.find("workload", self.kind))
 
     @property
     def own(self) -> dict[str, Any]:

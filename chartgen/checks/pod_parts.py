@@ -21,7 +21,9 @@ from chartgen.helm.yaml import Keys
 _START = "/etc/chartgen"
 _CONDITION = re.compile(r'\{\{- if (?:eq )?\.Values\.(?P<keys>[A-Za-z.]+)(?: "(?P<value>\w+)")? \}\}\n')
 _MOUNT_PATH = re.compile(r"^- mountPath: (\S+)$", re.MULTILINE)
+_CONTAINERS = ("extraInitContainers", "extraContainers")
 _LISTS = {"tolerations": "Toleration", "extraVolumes": "Volume", "extraVolumeMounts": "VolumeMount"}
+_LISTS |= dict.fromkeys(_CONTAINERS, "Container")
 
 
 def parts_of_the_pod(job: Job) -> Iterator[Claim]:
@@ -51,6 +53,30 @@ def names_of_volumes(job: Job) -> Iterator[Claim]:
         taken.add(name)
 
 
+def names_of_containers(job: Job) -> Iterator[Claim]:
+    """Containers of a pod have unique names: those of the chart are reserved, and a name must not be listed twice."""
+    given = list(_extra_containers(job))
+    taken = {*_keys(job, "initContainers.yaml"), *_keys(job, "containers.yaml")} if given else set()
+    taken |= {job.workload_kind.container, "mpimaster", "head", "submitter"}
+    for at, container in given:
+        name = container["name"]
+        if name in taken:
+            yield _claim((*at, "name"), f"{name} is the name of another container", "use another name")
+        taken.add(name)
+
+
+def mounts_of_containers(job: Job) -> Iterator[Claim]:
+    """The user's containers mount the user's volumes, or in kinds with equal pods alone also those of the chart."""
+    known = {volume["name"] for volume in job.values["extraVolumes"]}
+    if given := list(_extra_containers(job)):
+        known |= set() if _has_other_pods(job) else {*_keys(job, "volumes.yaml", always=True), "start", *_stored(job)}
+    for at, container in given:
+        for index, mount in enumerate(container.get("volumeMounts") or []):
+            if mount["name"] not in known:
+                hint = did_you_mean(mount["name"], known) or "add it to extraVolumes"
+                yield _claim((*at, "volumeMounts", index, "name"), f"a pod has no volume {mount['name']}", hint)
+
+
 def mounts_of_volumes(job: Job) -> Iterator[Claim]:
     """Each mount names a volume of the pod, at a path that has no other mount."""
     if not job.values["extraVolumeMounts"]:
@@ -70,7 +96,9 @@ def mounts_of_volumes(job: Job) -> Iterator[Claim]:
 
 def system_folders_of_volumes(job: Job) -> Iterator[Claim]:
     """Volumes exclude the machine's system folders, such as / or /var/run; pods may read named files below /opt."""
-    writable = {mount["name"] for mount in job.values["extraVolumeMounts"] if mount.get("readOnly") is not True}
+    mounts = [*job.values["extraVolumeMounts"]]
+    mounts += [mount for _, container in _extra_containers(job) for mount in container.get("volumeMounts") or []]
+    writable = {mount["name"] for mount in mounts if mount.get("readOnly") is not True}
     for index, volume in enumerate(job.values["extraVolumes"]):
         source = volume.get("hostPath")
         if not isinstance(source, dict) or ".." in str(source.get("path")):
@@ -86,6 +114,15 @@ def propagation_of_mounts(job: Job) -> Iterator[Claim]:
         if shared and not _is_privileged(job):
             message = "Bidirectional requires a privileged container"
             yield _claim(("extraVolumeMounts", index, "mountPropagation"), message, "use HostToContainer or None")
+
+
+def _has_other_pods(job: Job) -> bool:
+    """Report whether a run also has pods without storage: that of mpirun, or those of Ray's head and submitter."""
+    return job.launcher.task != "data" and (job.by_mpirun or job.workload_kind.starts == "ray")
+
+
+def _extra_containers(job: Job) -> Iterator[tuple[Keys, dict[str, Any]]]:
+    yield from (((key, index), each) for key in _CONTAINERS for index, each in enumerate(job.values[key]))
 
 
 def _claim(at: Keys, message: str, hint: str) -> Claim:
@@ -141,6 +178,8 @@ PODS = (
     Rule.of(parts_of_the_pod, _VALIDATION, tasks=_ALL),
     Rule.of(names_of_volumes, _VALIDATION, tasks=_ALL),
     Rule.of(mounts_of_volumes, _VALIDATION, tasks=_ALL),
+    Rule.of(names_of_containers, _VALIDATION, tasks=_ALL),
+    Rule.of(mounts_of_containers, _VALIDATION, tasks=_ALL),
     Rule.of(system_folders_of_volumes, "Kubernetes, Pod Security Standards (hostPath volumes)", tasks=_ALL),
     Rule.of(propagation_of_mounts, _VALIDATION, tasks=_ALL),
 )

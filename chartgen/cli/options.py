@@ -225,7 +225,7 @@ def _read_chart(name: str) -> Chart | None:
     import tempfile
 
     from chartgen.helm.chart import Chart
-    from chartgen.linter.packages import fetched, is_archive, is_remote, unpacked
+    from chartgen.helm.packages import fetched, is_archive, is_remote, unpacked
 
     if (Path(name) / "Chart.yaml").is_file():
         return Chart.read(Path(name))

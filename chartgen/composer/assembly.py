@@ -35,6 +35,7 @@ SETUP = BUILTIN / "workloads" / "setup"
 _INCLUDE = re.compile(r'\binclude\s+"([^"]+)"')
 _QUOTED = re.compile(r'"([^"\n]+)"')
 _GET = re.compile(r'\.Files\.Get "files/([^"]+)"')
+_NOT_IN_EVERY_CHART = {f"templates/_{name}.tpl" for name in ("accessors", "hydra", "rendezvous", "tokenizers")}
 _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its object's spec
 _COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
 # A definition with the comment above it; the composer's marks may end each line.
@@ -125,9 +126,7 @@ class _Composer:
 
     def _is_special(self, path: str) -> bool:
         """Whether a template is of a fragment or a workload kind, and not of every chart."""
-        return path in ("templates/_hydra.tpl", "templates/_rendezvous.tpl") or not self.sources[path].is_relative_to(
-            COMMON
-        )
+        return path in _NOT_IN_EVERY_CHART or not self.sources[path].is_relative_to(COMMON)
 
     def run_templates(self) -> dict[str, str]:
         """Compose the templates of the chart of runs."""
@@ -135,16 +134,14 @@ class _Composer:
         for folder in (COMMON, *self.workload.folders):
             self.sources |= {_template_name(file): file for file in sorted((folder / "templates").iterdir())}
         files = {name: self.tags.render(read_text(file), file) for name, file in self.sources.items()}
-        files = self._objects(files) | self._launchers()
+        files = self._objects(files) | self._launchers("launcher.tpl", "templates/launchers/_{}.tpl")
         for fragment in self.target.fragments:
             for name, text in fragment.manifests.items():
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        files = _with_used_definitions(files, self.sources)
-        taken = {name for text in files.values() for name in _GET.findall(text)}
-        scripts = {f"files/{name}": self.tags.script(name) for name in sorted(taken & self.tags.scripts.keys())}
-        return files | scripts | self.tags.plain
+        files = _with_used_definitions(self._beginning(files, "resolve"), self.sources)
+        return files | self._read_files(files) | self._launchers("launcher.yaml", "files/launchers/{}/launcher.yaml")
 
     def setup_chart(self) -> Chart:
         """Compose the chart of what is installed once."""
@@ -161,8 +158,20 @@ class _Composer:
         for fragment in self.target.fragments:
             for name, text in fragment.setup.items():
                 files |= self._template(name, text, fragment.path / "setup" / name)
+        files = self._beginning(files, "figures")
         self._add_helpers(files)
-        return _with_used_definitions(files, self.sources)
+        files = _with_used_definitions(files, self.sources)
+        return files | self._read_files(files)
+
+    def _beginning(self, files: Mapping[str, str], name: str) -> dict[str, str]:
+        """Begin every file that is no helper with what makes .Run: Helm renders files in an order of its own."""
+        first = f'{{{{- include "{self.chart}.{name}" . -}}}}\n'
+        return {path: text if "/_" in path else first + text for path, text in files.items()}
+
+    def _read_files(self, files: Mapping[str, str]) -> dict[str, str]:
+        """Return the scripts, programs and tables that templates read, path in the chart -> text."""
+        read = sorted({name for text in files.values() for name in _GET.findall(text)})
+        return {f"files/{name}": text for name in read if (text := self.tags.file(name)) is not None}
 
     def interface(self) -> Chart:
         """Compose the values and their schema."""
@@ -218,14 +227,14 @@ class _Composer:
 
     def _objects(self, files: dict[str, str]) -> dict[str, str]:
         """Give the object of a run a file of its kind's name, with its spec below it, and leave out empty files."""
-        kind, gpu = self.workload, f'include "{self.chart}.gpu" .'
+        kind, gpu = self.workload, ".Run.gpu"
         spec = files.pop(_SPEC)
         self.sources.pop(_SPEC)
         own = "objectSpec" if "objectSpec" in self.tags.defined_by_kind else "kindSpec"
         if self.tags.has_other_job:
             made = {
                 kind.name: self._object(kind.api, kind.kind, own, gpu, spec, gpus=True),
-                "job": self._object("batch/v1", "Job", "job", f"not ({gpu})", self.tags.common("job.tpl"), gpus=False),
+                "job": self._object("batch/v1", "Job", "job", f"not {gpu}", self.tags.common("job.tpl"), gpus=False),
             }
         else:
             made = {kind.name: self._object(kind.api, kind.kind, own, "", spec)}
@@ -243,18 +252,14 @@ class _Composer:
             "condition": condition,
             "definitions": definitions.strip(),
         }
-        self.tags.gpus = gpus
-        made = self.tags.common("object.yaml", without_ttl=WITHOUT_TTL, **facts)
-        self.tags.gpus = None
-        return made
+        return self.tags.common("object.yaml", gpus=gpus, without_ttl=WITHOUT_TTL, **facts)
 
-    def _launchers(self) -> dict[str, str]:
-        """Compose a template for each launcher, of the parts that Helm fills in."""
-        path = COMMON / "launcher.tpl"
+    def _launchers(self, source: str, name: str) -> dict[str, str]:
+        """Compose a file for each launcher."""
+        path = COMMON / source
         files = {
-            f"templates/launchers/_{launcher.name}.tpl": self.tags.render(read_text(path), path, launcher=launcher)
+            name.format(launcher.name): self.tags.render(read_text(path), path, launcher=launcher)
             for launcher in self.target.launchers
-            if launcher.definitions
         }
         self.sources |= dict.fromkeys(files, path)
         return files

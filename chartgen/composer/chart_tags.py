@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any
 
 from chartgen import __version__
 from chartgen.composer.fragment import Fragment
-from chartgen.composer.launcher import Launcher
+from chartgen.composer.launcher import INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import patterns
 from chartgen.composer.provenance import Marks
@@ -58,19 +58,17 @@ class Tags:
     ) -> None:
         self.target, self.workload, self.chart, self.setup, self.marks = target, workload, chart, setup, marks
         self._rules = rules
-        # Whether the text in hand is for runs with GPUs alone; None: for both, and it asks when Helm renders it. A
-        # setup chart has no launcher to ask: its objects are for runs with GPUs.
-        self.gpus: bool | None = True if setup else None
-        # scripts and programs without a template of Helm's in them, path in the chart -> text
-        self.plain: dict[str, str] = {}
 
-    def render(self, text: str, path: Path, launcher: Launcher | None = None, **more: object) -> str:
+    def render(
+        self, text: str, path: Path, launcher: Launcher | None = None, *, gpus: bool | None = None, **more: object
+    ) -> str:
         """Fill in the tags of a text.
 
         Args:
             text: The text.
             path: Its file; only tags of chartgen's own files may be any expression.
             launcher: The launcher that the text is of.
+            gpus: Whether the text is for runs with GPUs alone, or without; None: it asks when Helm renders it.
             more: Facts beside those of every chart, as plain data.
 
         Raises:
@@ -85,6 +83,8 @@ class Tags:
         context, trusted = {**self._context, **more}, self.target.library.is_builtin(path)
         if launcher:
             context["launcher"] = self._facts["launchers"][self.target.launchers.index(launcher)]
+        if gpus is not None:
+            context |= {"slot": partial(self.slot, gpus=gpus), "filled": partial(self._filled, gpus=gpus)}
         if trusted:
             text = _FACT.sub(lambda fact: _fact(fact, context), text)
         return fill(text, path, context, trusted=trusted) if "<%" in text else text
@@ -111,12 +111,10 @@ class Tags:
             "queue_needs": self._queue_needs(),
             "slot": self.slot,
             "parts": lambda launcher: list(self._launcher(launcher).parts),
-            "modules": lambda launcher: self._launcher(launcher).modules,
-            "definitions": lambda launcher: self._launcher(launcher).definitions,
+            "launcher_parts": lambda launcher: self._launcher_parts(self._launcher(launcher)),
             "part": lambda launcher, name: self._part(self._launcher(launcher), name),
             "setup_files": lambda fragment: list(self._fragment(fragment).setup),
             "common": self.script,
-            "reading": self._reading,
             "defined": sorted(self.defined_by_kind),
             "filled": self._filled,
             "job": self._job,
@@ -139,37 +137,47 @@ class Tags:
     # -- slots
 
     def slot(
-        self, name: str, indent: int, provides: str = "", *, bare: bool = False, without_gpus: bool = False
+        self,
+        name: str,
+        indent: int,
+        provides: str = "",
+        *,
+        bare: bool = False,
+        without_gpus: bool = False,
+        gpus: bool | None = None,
     ) -> str:
         """Join what the fragments put into a slot, or only those that provide a capability.
 
-        With `without_gpus`, for a pod without GPUs in a run that has some, those for GPUs are left out; with `bare`,
-        those for stores too.
+        A setup chart has no launcher to ask for GPUs: its objects are for runs with them. With `without_gpus`, for a
+        pod without GPUs in a run that has some, those for GPUs are left out; with `bare`, those for stores too.
         """
         if name not in SLOTS:
             raise ValueError(f"unknown slot {name!r}; {did_you_mean(name, SLOTS)}")
         chunks, guard_open = [], False
+        asks = gpus is None and not self.setup
         for text, segments in self._resolved(name, provides, bare=bare):
-            if text.gpu_only and (without_gpus or self.gpus is False):
+            if text.gpu_only and (without_gpus or gpus is False):
                 continue
-            guard = text.gpu_only and self.gpus is None
+            guard = text.gpu_only and asks
             if guard != guard_open:
-                chunks.append(self._guard(opens=guard))
+                chunks.append(_guard(opens=guard))
                 guard_open = guard
             if not name.endswith((".sh", ".tpl")):
                 chunks.append(f"{{{{- /* {text.fragment} */}}}}\n")
-            lines = joined(segments)
-            if self.marks:
-                lines = "".join(self.marks.marked(each.text, text.path, each.line) for each in segments)
-            chunks.append(
-                self._shell(text, lines) if name == "beforeLaunch.sh" else self.render(lines, text.path, indent=indent)
-            )
+            chunks.append(self._slot_text(text, segments, indent))
         if guard_open:
-            chunks.append(self._guard(opens=False))
+            chunks.append(_guard(opens=False))
         return indented("".join(chunks), indent).rstrip("\n")
 
-    def _guard(self, *, opens: bool) -> str:
-        return f'{{{{- if include "{self.chart}.gpu" . }}}}\n' if opens else "{{- end }}\n"
+    def _slot_text(self, text: SlotText, segments: Sequence[Segment], indent: int) -> str:
+        """Return what a fragment puts into a slot; shell without a template of Helm's is a file of the chart."""
+        lines = joined(segments)
+        if self.marks:
+            lines = "".join(self.marks.marked(each.text, text.path, each.line) for each in segments)
+        filled = self.render(lines, text.path, indent=indent)
+        if text.path.name != "beforeLaunch.sh" or "{{" in filled:
+            return filled
+        return f'{{{{ .Files.Get "files/fragments/{text.fragment}.sh" | trim }}}}\n'
 
     def _resolved(self, name: str, provides: str, *, bare: bool) -> list[tuple[SlotText, list[Segment]]]:
         filling = [fragment for fragment in self.target.fragments if name in fragment.slots]
@@ -178,18 +186,9 @@ class Tags:
         texts = [fragment.slots[name] for fragment in filling if not provides or provides in fragment.provides]
         return [(text, segments) for text, segments in resolve(texts) if segments]
 
-    def _shell(self, text: SlotText, lines: str) -> str:
-        """Return what joins a fragment's shell to the start script: the text, or the file that it becomes."""
-        filled = self.render(lines, text.path)
-        if "{{" in filled:
-            return filled
-        path = f"files/fragments/{text.fragment}.sh"
-        self.plain[path] = filled
-        return f'{{{{ .Files.Get "{path}" | trim }}}}\n'
-
-    def _filled(self, name: str, *, in_list: bool = False) -> str:
+    def _filled(self, name: str, *, in_list: bool = False, gpus: bool | None = None) -> str:
         """Return what reads the map that fragments fill in, if any does."""
-        if not self.slot(f"{name}.yaml", 0):
+        if not self.slot(f"{name}.yaml", 0, gpus=gpus):
             return ""
         return f' (include "{self.chart}.slot.{name}" .)' if in_list else f' include "{self.chart}.slot.{name}" .'
 
@@ -246,19 +245,48 @@ class Tags:
         path = self.scripts[name]
         return self.render(read_text(path), path).rstrip("\n")
 
-    def _reading(self, facts: Mapping[str, str], name: str) -> str:
-        """Return what reads a script or program of a launcher in a template: a file, or a definition."""
-        launcher = self._launcher(facts)
-        if name not in launcher.parts:
-            raise ValueError(f"launcher {launcher.name} has no {name!r}")
-        if name in launcher.definitions:
-            return f'include "{self.chart}.launcher.{launcher.name}.{launcher.definitions[name]}" .'
-        path = f"files/launchers/{launcher.name}/{name}"
-        self.plain[path] = self._part(launcher, name)
-        return f'.Files.Get "{path}"'
+    def file(self, path: str) -> str | None:
+        """Return the text of a file below files/ that templates read; None where nobody has it."""
+        *folder, name = path.split("/")
+        if not folder:
+            return self.script(name) if name in self.scripts else None
+        if folder == ["fragments"]:
+            texts = self._resolved("beforeLaunch.sh", "", bare=False)
+            return next((self._plain(*each) for each in texts if f"{each[0].fragment}.sh" == name), None)
+        launcher = next((each for each in self.target.launchers if each.name == folder[-1]), None)
+        return self._part(launcher, name) if launcher and name in launcher.parts else None
+
+    def _plain(self, text: SlotText, segments: Sequence[Segment]) -> str:
+        return self.render(joined(segments), text.path)
+
+    def _launcher_parts(self, launcher: Launcher) -> dict[str, str]:
+        """Return the text of each definition that templates include by name; empty where the launcher has no part."""
+        parts = {name.partition(".")[0]: self._included(launcher, name) for name in INCLUDED}
+        names = {name: name for name in launcher.modules}
+        if launcher.own_program:
+            names["{{ base .Run.launcher.program }}"] = launcher.own_program
+        parts["programs"] = "\n".join(f"{key}: {self._as_json(launcher, name)}" for key, name in names.items())
+        filled = [name for name in names.values() if "{{" in launcher.parts[name]]
+        return parts | {name: self._part(launcher, name) for name in filled}
+
+    def _included(self, launcher: Launcher, name: str) -> str:
+        """Return a part of a launcher as templates include it: shell without a template of Helm's is a file."""
+        if name.endswith(".sh") and "{{" not in launcher.parts.get(name, "{{"):
+            return f'{{{{ .Files.Get "files/launchers/{launcher.name}/{name}" }}}}'
+        return self._part(launcher, name)
+
+    def _as_json(self, launcher: Launcher, name: str) -> str:
+        get = f'.Files.Get "files/launchers/{launcher.name}/{name}"'
+        if "{{" in launcher.parts[name]:
+            get = f'include "{self.chart}.launcher.{launcher.name}.{name}" .'
+        return f"{{{{ {get} | trim | toJson }}}}"
 
     def _part(self, launcher: Launcher, name: str) -> str:
         return self.render(launcher.parts.get(name, ""), launcher.path / name, launcher=launcher).rstrip("\n")
+
+
+def _guard(*, opens: bool) -> str:
+    return "{{- if .Run.gpu }}\n" if opens else "{{- end }}\n"
 
 
 def joined(segments: Sequence[Segment]) -> str:

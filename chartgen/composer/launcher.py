@@ -61,24 +61,23 @@ FIELDS = {
     ),
     "sources": Field("array", "the documents that its options come from", required=True, of="string"),
 }
-# args, env and beforeLaunch become named templates of the chart; config is the native configuration made from
-# portable values, before the user's own `config` is merged over it.
+# The templates of a chart include these by name; config is the native configuration made from portable values, before
+# the user's own `config` is merged over it.
 # beforeLaunch runs once on each machine, beforeRank in each process; launch changes how the processes are started, and
 # files are the user's own, name -> text. A program here is one that the images lack, and other Python files beside
 # program.py are its modules.
 PROGRAMS = ("program.sh", "program.py")
-PARTS = (
-    "args.yaml",
+INCLUDED = (
     "config.yaml",
+    "args.yaml",
     "env.yaml",
     "mounts.yaml",
     "files.yaml",
     "beforeLaunch.sh",
     "launch.sh",
     "beforeRank.sh",
-    "validate.tpl",
-    *PROGRAMS,
 )
+PARTS = (*INCLUDED, "validate.tpl", *PROGRAMS)
 _FILES = {"launcher.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *PARTS}
 
 
@@ -126,16 +125,6 @@ class Launcher:
     def modules(self) -> list[str]:
         """Return the file names of the modules beside program.py."""
         return [name for name in self.parts if name.endswith(".py") and name != self.own_program]
-
-    @property
-    def definitions(self) -> dict[str, str]:
-        """Return the name of each templated part's definition in the chart, by file name.
-
-        Scripts and programs without template syntax are files of the chart instead.
-        """
-        found = [name for name, text in self.parts.items() if name.endswith(".yaml") or "{{" in text]
-        names = {name: name if name in self.modules else name.partition(".")[0] for name in found}
-        return {name: named for name, named in names.items() if name != "validate.tpl"}
 
     @property
     def default_image(self) -> str:

@@ -11,7 +11,7 @@ from chartgen.composer.workload import Workload
 _MACHINE = "name gpus gpu capacity labels taints fabric"
 _CONTRACT = "reports links device devices why refuted_by"
 _FRAGMENT = "name description requires conflicts workloads gpu_only when transport privileges sub_paths sources"
-# not `parts`, `modules` and `definitions`, which read files: they are functions of their own
+# not `parts`, which reads files: it is a function of its own
 _LAUNCHER = (
     "name description task processes program own_program image default_image same_as precisions owns defaults settings"
     " own_model step_line sources"

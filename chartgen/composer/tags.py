@@ -73,6 +73,7 @@ def _environment(*, trusted: bool) -> Environment:
     environment.filters["quoted"] = json.dumps
     environment.filters["scalar"] = text_scalar
     environment.filters["item"] = _item
+    environment.filters["flow"] = _flow_map
     environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")
     return environment
 
@@ -80,6 +81,18 @@ def _environment(*, trusted: bool) -> Environment:
 @lru_cache(maxsize=256)
 def _template(text: str, *, trusted: bool) -> Template:
     return _environment(trusted=trusted).from_string(text)
+
+
+def _flow_map(table: Mapping[str, object]) -> str:
+    """Return a map as YAML in braces, several keys to a line of at most 120 characters where they fit."""
+    lines = [""]
+    for key, value in table.items():
+        item = f"{text_scalar(key)}: {json.dumps(value)},"
+        if len(lines[-1]) + len(item) > 117:
+            lines.append("")
+        lines[-1] += f" {item}"
+    text = "\n ".join(lines).strip(" ,")
+    return f"{{\n  {text}\n}}" if text else "{}"
 
 
 def _sentence(error: Exception) -> str:

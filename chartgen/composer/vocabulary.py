@@ -14,7 +14,7 @@ from chartgen.composer.slot_kinds import SLOTS
 from chartgen.helm.yaml import read_text
 
 # Of the files of every chart, those whose definitions are of use in a fragment; the others build the pod itself.
-_COMMON = ("_helpers.tpl", "_settings.tpl", "_launchers.tpl", "_data.tpl", "_run.tpl", "_facts.tpl")
+_COMMON = ("_helpers.tpl", "_accessors.tpl", "_settings.tpl", "_data.tpl", "_facts.tpl")
 _DEFINED = re.compile(
     r'\{\{-?\s*/\*(?P<meaning>(?:(?!\*/).)*)\*/\s*-?\}\}\n\{\{-?\s*define\s+"<%= chart %>\.(?P<name>[^"]+)"', re.DOTALL
 )

@@ -19,7 +19,7 @@ from chartgen.findings import ELLIPSIS, NOT_OURS, REFUSED, TARGET_UNKNOWN, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import read_text
-from chartgen.linter.recipes.rules import HANDWRITTEN
+from chartgen.linter.handwritten import HANDWRITTEN
 from chartgen.linter.rules import RULES, STEP_RULES, level_of
 
 _DEFINITIONS = {
@@ -133,6 +133,11 @@ def _merged(rules: Iterable[Rule]) -> list[Rule]:
         )
         for every in found.values()
     ]
+
+
+def known_rules() -> list[Rule]:
+    """Return the rules of all sections."""
+    return [rule for rules in catalogue().values() for rule in rules]
 
 
 def rules_of_lint() -> list[Rule]:

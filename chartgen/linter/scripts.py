@@ -62,7 +62,6 @@ def scripts_parse(thing: Object) -> Iterator[Complaint]:
             yield Complaint(message, at=script.at, line=fault.begins)
 
 
-UNREADABLE = "scripts-parse"
 # Lines from the end, and characters, in which to search the start of an unclosed construct; bash reads each prefix.
 _SEARCHED, _READ_AGAIN = 200, 50_000
 

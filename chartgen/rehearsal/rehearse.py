@@ -261,7 +261,8 @@ def install_setup(stage: Stage, place: releases.Place, progress: Progress | None
 def _own(stage: Stage, say: Progress) -> Iterator[tuple[Cluster, releases.Place]]:
     """Yield a new control plane with the stage on it, for the time of a `with` block."""
     get(engines.needed(stage.controllers), progress=say)
-    with ControlPlane(device_classes=stage.device_classes, progress=say) as plane:
+    crds = crds_of(stage.controllers)
+    with ControlPlane(device_classes=stage.device_classes, crds=crds, progress=say) as plane:
         start_controllers(plane, stage.controllers, progress=say)
         create_machines(plane.cluster, stage.pools, progress=say)
         _stand_in(plane.cluster, stage, say)
@@ -293,7 +294,7 @@ def _borrowed(stage: Stage, place: releases.Place, say: Progress) -> Iterator[tu
         if stage.setup:
             cleanup.callback(_uninstall_setup, place)
         cleanup.callback(say, "removing the objects of the rehearsal")
-        create_machines(cluster, pools, progress=say)
+        create_machines(cluster, pools, ready=False, progress=say)
         install_setup(stage, place, say)
         yield cluster, place
 

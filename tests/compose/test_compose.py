@@ -291,7 +291,7 @@ def test_what_is_for_gpus_is_guarded_and_the_rest_is_not(tmp_path: Path) -> None
     files = {f"{name}/volumes.yaml": DISK.replace("disk", name) for name in ("always", "gpu", "more")}
     chart = composed(library(tmp_path, files, "always", "gpu", "more", gpu_only=("gpu", "more")))
     volumes = chart.files["templates/_volumes.tpl"]
-    guard, end = '{{- if include "box.gpu" . }}', "{{- end }}"
+    guard, end = "{{- if .Run.gpu }}", "{{- end }}"
     marks = re.findall(rf"- name: (?:always|gpu|more)$|{re.escape(guard)}", volumes, re.MULTILINE)
     assert marks == ["- name: always", guard, "- name: gpu", "- name: more"]
     assert volumes.index("name: more") < volumes.rindex(end)
@@ -300,7 +300,7 @@ def test_what_is_for_gpus_is_guarded_and_the_rest_is_not(tmp_path: Path) -> None
 def test_a_volume_of_both_kinds_of_fragments_is_always_there(tmp_path: Path) -> None:
     files = {"gpu/volumes.yaml": DISK, "always/volumes.yaml": DISK}
     text = pod_template(composed(library(tmp_path, files, "gpu", "always", gpu_only=("gpu",))))
-    assert "box.gpu" not in text.partition("  volumes:\n")[2].partition("  containers:\n")[0]
+    assert ".Run.gpu" not in text.partition("  volumes:\n")[2].partition("  containers:\n")[0]
 
 
 @pytest.mark.helm

@@ -43,7 +43,7 @@ def test_every_helper_of_a_fragment_is_listed(tmp_path: Path) -> None:
         for name in re.findall(r'define "<%= chart %>\.([^"]+)"', path.read_text())
     }
     assert defined - found.keys() == set()
-    assert {"nodes", "gpusPerNode", "gpu", "run", "machines", "labels"} <= found.keys()
+    assert {"nodes", "gpusPerNode", "gpu", "run", "machine", "labels"} <= found.keys()
     assert "<%" not in "".join(row["description"] for row in found.values())
 
 

@@ -89,7 +89,6 @@ COMMANDS = {
     "show": ["show", "evil", "--path", "lib"],
     "show a name": ["show", EVIL],
     "build": ["build", "evil", "--path", "lib"],
-    "convert": ["convert", "--from", "gpu-recipes", "values.yaml"],
     "preset": ["preset", "--from-hf", "values.yaml"],
     "exec": ["exec", "gke-a3mega", "--dry-run", "--set", f"env.X={EVIL}"],
     "an unknown command": [EVIL],

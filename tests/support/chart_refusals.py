@@ -37,7 +37,8 @@ _FAIL = '{{ fail (printf "\\n%s" (join "\\n" .)) }}'
 # Each set of values in turn; what Helm gives templates beside the values stays.
 _EVERY = """cases:
 {{- range .Values.cases }}
-{{- $root := dict "Values" . "Release" $.Release "Chart" $.Chart }}
+{{- $root := dict "Values" . "Release" $.Release "Chart" $.Chart "Files" $.Files }}
+{{- include "CHART.figures" $root }}
 {{- $fact := dict }}
 {{- include "CHART.facts" (list $root $fact) }}
 - refused: {{ include "CHART.validate" $root | toJson }}
@@ -341,6 +342,7 @@ def rendered(chart: Chart, sets: Sequence[Values], helm: str = "helm") -> Iterab
     helpers = {path: text for path, text in chart.files.items() if path.startswith("templates/_")}
     assert sum(text.count(_FAIL) for text in helpers.values()) == 1
     files = {path: text.replace(_FAIL, _FAIL.replace("fail ", "")) for path, text in helpers.items()}
+    files |= {path: text for path, text in chart.files.items() if path.startswith("files/")}
     files |= {"Chart.yaml": chart.files["Chart.yaml"], "templates/every.yaml": _EVERY.replace("CHART", chart.name)}
     given: Any = {"cases": [effective_values(chart, values) for values in sets]}
     with written(Chart(chart.name, files)) as folder:

@@ -10,7 +10,7 @@
 # others have there. So root makes the folders of the program, and gives it those that are root's: these alone, and not
 # what is in them. Whose folder it is decides, since this root is not asked for permission.
 - name: own-folders
-  image: {{ (include "eks-p6e-gb200.launcher" . | fromJson).image | quote }}
+  image: {{ .Run.launcher.image | quote }}
   imagePullPolicy: {{ .Values.imagePullPolicy }}
   command:
     - bash

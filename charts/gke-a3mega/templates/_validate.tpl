@@ -203,9 +203,9 @@
 {{- end }}
 {{- /* What only Helm knows, as in validate.tpl of launchers, fragments and the workload kind. */}}
 {{- $check := dict "problems" list }}
-{{- $launcher := include "gke-a3mega.launcher" . | fromJson }}
-{{- $machine := include "gke-a3mega.machine" . | fromJson }}
-{{- $gpus := include "gke-a3mega.gpusPerNode" . | int64 }}
+{{- $launcher := .Run.launcher }}
+{{- $machine := .Run.machine }}
+{{- $gpus := .Run.gpusPerNode }}
 {{- if eq .Values.launcher "megatron-lm" }}
 {{- $release := regexFind "^nvcr[.]io/nvidia/nemo:[0-9]{2}[.][0-9]{2}" $launcher.image | regexFind "[0-9]{2}[.][0-9]{2}$" }}
 {{- $since := dict "mxfp8" "25.04" "nvfp4" "25.11" }}
@@ -221,7 +221,7 @@
 {{- end }}
 {{- end }}
 
-{{- if include "gke-a3mega.gpu" . }}
+{{- if .Run.gpu }}
 {{- $versions := include "gke-a3mega.gpudirectVersions" . | fromYaml }}
 {{- $own := get $versions .Values.network.pluginVersion | default dict }}
 {{- $daemons := $own.daemons | default list }}

@@ -22,5 +22,5 @@
 
 {{/* Whether gIB is in the image, as on A4X Max, instead of in a folder of the machine: "true" or nothing. */}}
 {{- define "gke-a4x.gibInImage" -}}
-{{- with (include "gke-a4x.machine" . | fromJson).fabric }}{{ if eq (.gib | default "") "image" }}true{{ end }}{{ end }}
+{{- with .Run.machine.fabric }}{{ if eq (.gib | default "") "image" }}true{{ end }}{{ end }}
 {{- end }}

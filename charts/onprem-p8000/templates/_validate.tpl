@@ -206,9 +206,9 @@
 {{- end }}
 {{- /* What only Helm knows, as in validate.tpl of launchers, fragments and the workload kind. */}}
 {{- $check := dict "problems" list }}
-{{- $launcher := include "onprem-p8000.launcher" . | fromJson }}
-{{- $machine := include "onprem-p8000.machine" . | fromJson }}
-{{- $gpus := include "onprem-p8000.gpusPerNode" . | int64 }}
+{{- $launcher := .Run.launcher }}
+{{- $machine := .Run.machine }}
+{{- $gpus := .Run.gpusPerNode }}
 {{- if eq .Values.launcher "megatron-lm" }}
 {{- $release := regexFind "^nvcr[.]io/nvidia/nemo:[0-9]{2}[.][0-9]{2}" $launcher.image | regexFind "[0-9]{2}[.][0-9]{2}$" }}
 {{- $since := dict "mxfp8" "25.04" "nvfp4" "25.11" }}

@@ -1,6 +1,6 @@
 {{/* What is TCPXO's own: how plugin and daemon start. */}}
 {{- define "<%= chart %>.gpudirect" -}}
-{{- $version := include "<%= chart %>.gpudirectVersion" . | fromYaml -}}
+{{- $version := get (include "<%= chart %>.gpudirectVersions" . | fromYaml) .Values.network.pluginVersion | default dict -}}
 install: |
   bash /scripts/container_entry.sh "$@"
   cp -r /var/lib/tcpxo/* /usr/local/nccl-plugin/

@@ -4,17 +4,15 @@
 <% for row in compat().plugins[fragment.name] %>
 <%= row.plugin %>:
   daemons: <%= row.daemons | quoted %>
-  settings: <%= row.settings | quoted %>
+  settings:
+<% for name, value in row.settings.items() %>
+    <%= name %>: <%= value | quoted %>
+<% endfor %>
 <% for key in ("daemonFlags", "build", "probe") if key in row %>
   <%= key %>: <%= row[key] | quoted %>
 <% endfor %>
 <% endfor %>
 <% endfor %>
-{{- end }}
-
-{{/* Properties of the version in these values; empty for an unknown one. */}}
-{{- define "<%= chart %>.gpudirectVersion" -}}
-{{- get (include "<%= chart %>.gpudirectVersions" . | fromYaml) .Values.network.pluginVersion | default dict | toYaml }}
 {{- end }}
 
 {{/* Interfaces of a pod outside the host network, as JSON: eth0 for all else, eth1 and on for the GPUs. */}}

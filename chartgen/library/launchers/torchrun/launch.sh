@@ -1,6 +1,6 @@
 {{- $own := get .Values.launchers "torchrun" }}
 {{- if eq $own.starter "accelerate" }}
-{{- $multi := gt (include "<%= chart %>.worldSize" . | int64) 1 }}
+{{- $multi := gt .Run.worldSize 1 }}
 {{- range $own.starterArgs }}
 {{- if regexMatch "^--(use[-_](fsdp|deepspeed|megatron[-_]lm)|config[-_]file)" . }}{{ $multi = false }}{{ end }}
 {{- end }}

@@ -1,6 +1,13 @@
-{{/* <%= launcher.name %>: <%= launcher.description %> */}}
-<% for file, name in definitions(launcher).items() %>
+{{/*
+<%= launcher.name %>: <%= launcher.description %>.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
+<% for name, text in launcher_parts(launcher).items() %>
+<% if text %>
 {{- define "<%= chart %>.launcher.<%= launcher.name %>.<%= name %>" }}
-<%= part(launcher, file) %>
+<%= text %>
 {{- end }}
+<% else %>
+{{- define "<%= chart %>.launcher.<%= launcher.name %>.<%= name %>" }}{{ end }}
+<% endif %>
 <% endfor %>

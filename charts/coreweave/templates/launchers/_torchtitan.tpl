@@ -1,52 +1,17 @@
-{{/* torchtitan: torchtitan pretraining of its own models, with FSDP and further parallelism of PyTorch */}}
-{{- define "coreweave.launcher.torchtitan.args" }}
-{{- $own := get .Values.launchers "torchtitan" }}
-{{- $options := include "coreweave.launcher.torchtitan.config" . | fromYaml }}
-{{- with get $options "Error" }}{{ fail (printf "the settings of launcher torchtitan are not YAML: %s" .) }}{{ end }}
-{{- range $path, $value := include "coreweave.leaves" (list $own.config "") | fromYaml }}
-{{- $_ := set $options $path $value }}
-{{- end }}
-{{- if ne $own.version "0.2" }}
-- --module
-- {{ toJson $own.module }}
-- --config
-- {{ toJson $own.recipe }}
-{{- end }}
-{{- range $path, $value := $options }}
-{{- if kindIs "bool" $value }}
-- {{ $value | ternary $path (regexReplaceAll "([^.]+)$" $path "no_${1}") | printf "--%s" | toJson }}
-{{- else }}
-- {{ printf "--%s" $path | toJson }}
-{{- if kindIs "invalid" $value }}
-- "None"
-{{- else if kindIs "slice" $value }}
-- {{ join "," $value | toJson }}
-{{- else }}
-- {{ kindIs "string" $value | ternary $value (toJson $value) | toJson }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- $recompute := (include "coreweave.recompute" . | fromYaml).granularity }}
-{{- if and (ne $own.version "0.2") (ne $recompute "none") }}
-- {{ printf "activation-checkpoint:%s" $recompute }}
-{{- end }}
-{{- end }}
-{{- define "coreweave.launcher.torchtitan.beforeRank" }}
-{{- if (get .Values.launchers "torchtitan").files }}
-# Recipes among the user's files are modules, beside those of the image.
-export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}/etc/chartgen
-{{- end }}
-{{- end }}
+{{/*
+torchtitan: torchtitan pretraining of its own models, with FSDP and further parallelism of PyTorch.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
 {{- define "coreweave.launcher.torchtitan.config" }}
 {{- $own := get .Values.launchers "torchtitan" }}
 {{- $p := .Values.parallelism }}
 {{- $is2 := eq $own.version "0.2" }}
 {{- $inTokens := eq $own.version "main" }}
-{{- $global := include "coreweave.globalBatch" . | int64 }}
+{{- $global := .Run.globalBatch }}
 {{- $micro := int64 .Values.batch.micro }}
 {{- $length := int64 .Values.sequenceLength }}
 {{- $pipelines := gt (int64 $p.pipeline) 1 }}
-{{- $microBatches := div $global (max 1 (mul $micro (include "coreweave.dataParallel" .))) }}
+{{- $microBatches := div $global (max 1 (mul $micro .Run.dataParallel)) }}
 {{- $evaluates := gt (int64 .Values.evaluation.batches) 0 }}
 {{- $optimizer := $is2 | ternary "optimizer" "optimizer.param_groups.0.optimizer_kwargs" }}
 {{- $rate := include "coreweave.setting" (list . "optimizer.learningRate") }}
@@ -56,11 +21,11 @@ export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}/etc/chartgen
 model.name: {{ $own.module }}
 model.flavor: {{ quote $own.recipe }}
 model.hf_assets_path: {{ quote .Values.tokenizer.path }}
-job.dump_folder: {{ include "coreweave.runDirectory" . | quote }}
+job.dump_folder: {{ .Run.directory | quote }}
 profiling.enable_profiling: false
 {{- else }}
 hf_assets_path: {{ quote .Values.tokenizer.path }}
-dump_folder: {{ include "coreweave.runDirectory" . | quote }}
+dump_folder: {{ .Run.directory | quote }}
 # Recipes record a profile every 100 steps.
 profiler.enable_profiling: false
 {{- end }}
@@ -112,7 +77,7 @@ training.disable_cuda_graphs: true
 {{- end }}
 {{- with .Values.checkpoint.enabled }}
 checkpoint.enable: true
-checkpoint.folder: {{ printf "%s/checkpoints" (include "coreweave.home" $) | quote }}
+checkpoint.folder: {{ printf "%s/checkpoints" $.Run.home | quote }}
 checkpoint.interval: {{ int64 $.Values.checkpoint.interval }}
 # By default the last one has the weights alone, from which no later start can resume.
 checkpoint.last_save_model_only: false
@@ -124,7 +89,7 @@ checkpoint.initial_load_in_hf: {{ eq $own.weights "huggingface" }}
 # Only checkpoints load weights; the folder stays empty.
 checkpoint.enable: true
 checkpoint.load_only: true
-checkpoint.folder: {{ printf "%s/none" (include "coreweave.runDirectory" $) | quote }}
+checkpoint.folder: {{ printf "%s/none" $.Run.directory | quote }}
 {{- end }}
 {{- end }}
 # A rank that waits longer for others ends the run; by default 100 seconds, less than a large checkpoint takes to save.
@@ -166,6 +131,37 @@ validation.local_batch_size: {{ $pipelines | ternary (mul $micro $microBatches) 
 activation_checkpoint.mode: {{ $recompute }}
 {{- end }}
 {{- end }}
+{{- define "coreweave.launcher.torchtitan.args" }}
+{{- $own := get .Values.launchers "torchtitan" }}
+{{- $options := deepCopy .Run.config }}
+{{- range $path, $value := include "coreweave.leaves" (list $own.config "") | fromYaml }}
+{{- $_ := set $options $path $value }}
+{{- end }}
+{{- if ne $own.version "0.2" }}
+- --module
+- {{ toJson $own.module }}
+- --config
+- {{ toJson $own.recipe }}
+{{- end }}
+{{- range $path, $value := $options }}
+{{- if kindIs "bool" $value }}
+- {{ $value | ternary $path (regexReplaceAll "([^.]+)$" $path "no_${1}") | printf "--%s" | toJson }}
+{{- else }}
+- {{ printf "--%s" $path | toJson }}
+{{- if kindIs "invalid" $value }}
+- "None"
+{{- else if kindIs "slice" $value }}
+- {{ join "," $value | toJson }}
+{{- else }}
+- {{ kindIs "string" $value | ternary $value (toJson $value) | toJson }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $recompute := (include "coreweave.recompute" . | fromYaml).granularity }}
+{{- if and (ne $own.version "0.2") (ne $recompute "none") }}
+- {{ printf "activation-checkpoint:%s" $recompute }}
+{{- end }}
+{{- end }}
 {{- define "coreweave.launcher.torchtitan.env" }}
 - name: PYTORCH_ALLOC_CONF
   value: expandable_segments:True
@@ -173,12 +169,22 @@ activation_checkpoint.mode: {{ $recompute }}
 - name: HF_HUB_OFFLINE
   value: "1"
 {{- if gt (int64 .Values.parallelism.pipeline) 1 }}
-{{- $world := include "coreweave.worldSize" . | int64 }}
+{{- $world := .Run.worldSize }}
 # The first rank of the last stage, which knows the loss; torchtitan warns when the variable does not name it.
 - name: LOG_RANK
   value: {{ sub $world (div $world .Values.parallelism.pipeline) | quote }}
 {{- end }}
 {{- end }}
+{{- define "coreweave.launcher.torchtitan.mounts" }}{{ end }}
 {{- define "coreweave.launcher.torchtitan.files" }}
 {{ toJson (get .Values.launchers "torchtitan").files }}
 {{- end }}
+{{- define "coreweave.launcher.torchtitan.beforeLaunch" }}{{ end }}
+{{- define "coreweave.launcher.torchtitan.launch" }}{{ end }}
+{{- define "coreweave.launcher.torchtitan.beforeRank" }}
+{{- if (get .Values.launchers "torchtitan").files }}
+# Recipes among the user's files are modules, beside those of the image.
+export PYTHONPATH=${PYTHONPATH:+$PYTHONPATH:}/etc/chartgen
+{{- end }}
+{{- end }}
+{{- define "coreweave.launcher.torchtitan.programs" }}{{ end }}

@@ -1,11 +1,15 @@
-{{/* pile-dataprep: Fetches numbered files of the Pile, unpacks and tokenizes them into the data sets that training reads */}}
+{{/*
+pile-dataprep: Fetches numbered files of the Pile, unpacks and tokenizes them into the data sets that training reads.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
+{{- define "eks-p5.launcher.pile-dataprep.config" }}{{ end }}
 {{- define "eks-p5.launcher.pile-dataprep.args" }}
-{{- $tokenizer := (include "eks-p5.launcher.nemo-1.config" . | fromYaml).model.tokenizer }}
+{{- $tokenizer := include "eks-p5.nemoTokenizer" . | fromYaml }}
 # NeMo's tool and its arguments; its tokenizer is that of training.
 - /opt/NeMo/scripts/nlp_language_modeling/preprocess_data_for_megatron.py
-{{- range $option, $key := dict "tokenizer-library" "library" "tokenizer-type" "type" "tokenizer-model" "model" "vocab-file" "vocab_file" "merge-file" "merge_file" }}
+{{- range $key := list "merge_file" "library" "model" "type" "vocab_file" }}
 {{- with get $tokenizer $key }}
-- --{{ $option }}
+- --{{ hasSuffix "_file" $key | ternary (replace "_" "-" $key) (printf "tokenizer-%s" $key) }}
 - {{ toJson . }}
 {{- end }}
 {{- end }}
@@ -22,4 +26,12 @@
 # The tokenizer is on the disk.
 - name: HF_HUB_OFFLINE
   value: "1"
+{{- end }}
+{{- define "eks-p5.launcher.pile-dataprep.mounts" }}{{ end }}
+{{- define "eks-p5.launcher.pile-dataprep.files" }}{{ end }}
+{{- define "eks-p5.launcher.pile-dataprep.beforeLaunch" }}{{ end }}
+{{- define "eks-p5.launcher.pile-dataprep.launch" }}{{ end }}
+{{- define "eks-p5.launcher.pile-dataprep.beforeRank" }}{{ end }}
+{{- define "eks-p5.launcher.pile-dataprep.programs" }}
+{{ base .Run.launcher.program }}: {{ .Files.Get "files/launchers/pile-dataprep/program.sh" | trim | toJson }}
 {{- end }}

@@ -1,33 +1,14 @@
-{{/* automodel: NeMo AutoModel pretraining and fine-tuning of Hugging Face models, with FSDP and further parallelism of PyTorch */}}
-{{- define "gke-a3high.launcher.automodel.args" }}
-- /etc/chartgen/automodel.yaml
-{{- end }}
-{{- define "gke-a3high.launcher.automodel.beforeRank" }}
-{{- if .Values.checkpoint.enabled }}
-# A save that was interrupted leaves its directory, without the settings that are written last. AutoModel 0.5 would stop
-# when it comes to that step again, and without LATEST it would resume from there.
-if ((RANK == 0)); then
-  latest=$(readlink "$CHECKPOINT_DIRECTORY/LATEST" || cat "$CHECKPOINT_DIRECTORY/LATEST.txt" 2>/dev/null || true)
-  latest=${latest##*_}
-  for folder in "$CHECKPOINT_DIRECTORY"/epoch_*; do
-    if [[ $folder =~ /epoch_[0-9]+_step_([0-9]+)$ ]] &&
-      [[ ! -e $folder/config.yaml || ${BASH_REMATCH[1]} -gt ${latest:-${BASH_REMATCH[1]}} ]]; then
-      echo "chartgen: $folder was not completed; it moves to $CHECKPOINT_DIRECTORY/unfinished"
-      rm -rf "$CHECKPOINT_DIRECTORY/unfinished/${folder##*/}"
-      mkdir -p "$CHECKPOINT_DIRECTORY/unfinished"
-      mv "$folder" "$CHECKPOINT_DIRECTORY/unfinished"
-    fi
-  done
-fi
-{{- end }}
-{{- end }}
+{{/*
+automodel: NeMo AutoModel pretraining and fine-tuning of Hugging Face models, with FSDP and further parallelism of PyTorch.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
 {{- define "gke-a3high.launcher.automodel.config" }}
 {{- $own := get .Values.launchers "automodel" }}
 {{- $p := .Values.parallelism }}
 {{- $pipelines := gt (int64 $p.pipeline) 1 }}
-{{- $global := include "gke-a3high.globalBatch" . | int64 }}
+{{- $global := .Run.globalBatch }}
 {{- $micro := int64 .Values.batch.micro }}
-{{- $microBatches := div $global (max 1 (mul $micro (include "gke-a3high.dataParallel" .))) }}
+{{- $microBatches := div $global (max 1 (mul $micro .Run.dataParallel)) }}
 {{- /* A pipeline gets all micro-batches of a step at once, and cuts them itself. */}}
 {{- $local := $pipelines | ternary (mul $micro $microBatches) $micro }}
 {{- $evaluates := gt (int64 .Values.evaluation.batches) 0 }}
@@ -63,7 +44,8 @@ distributed:
   cp_size: {{ int64 $p.context }}
   ep_size: {{ int64 $p.expert }}
   sequence_parallel: {{ $p.sequence }}
-  activation_checkpointing: {{ get (dict "none" false "full" true "selective" "selective") (include "gke-a3high.recompute" . | fromYaml).granularity }}
+  {{- $recompute := include "gke-a3high.recompute" . | fromYaml }}
+  activation_checkpointing: {{ get (dict "none" false "full" true "selective" "selective") $recompute.granularity }}
 {{- if $fp32 }}
   mp_policy:
     _target_: torch.distributed.fsdp.MixedPrecisionPolicy
@@ -94,7 +76,7 @@ step_scheduler:
 checkpoint:
   enabled: {{ .Values.checkpoint.enabled }}
   # The logs of a run without checkpoints go there too.
-  checkpoint_dir: {{ .Values.checkpoint.enabled | ternary (printf "%s/checkpoints" (include "gke-a3high.home" .)) (include "gke-a3high.runDirectory" .) | quote }}
+  checkpoint_dir: {{ .Values.checkpoint.enabled | ternary (printf "%s/checkpoints" .Run.home) .Run.directory | quote }}
 {{- if not .Values.checkpoint.from }}
   # As AutoModel's examples of pretraining; the last checkpoint of other runs has a copy for Hugging Face.
   model_save_format: torch_save
@@ -177,13 +159,16 @@ dist_env:
 {{- with .Values.wandb.project }}
 wandb:
   project: {{ quote . }}
-  name: {{ include "gke-a3high.run" $ }}
+  name: {{ $.Run.name }}
 {{- end }}
 {{- with .Values.mlflow.experiment }}
 mlflow:
   experiment_name: {{ quote . }}
-  run_name: {{ include "gke-a3high.run" $ }}
+  run_name: {{ $.Run.name }}
 {{- end }}
+{{- end }}
+{{- define "gke-a3high.launcher.automodel.args" }}
+- /etc/chartgen/automodel.yaml
 {{- end }}
 {{- define "gke-a3high.launcher.automodel.env" }}
 - name: PYTORCH_CUDA_ALLOC_CONF
@@ -195,9 +180,9 @@ mlflow:
 - name: TQDM_DISABLE
   value: "1"
 {{- end }}
+{{- define "gke-a3high.launcher.automodel.mounts" }}{{ end }}
 {{- define "gke-a3high.launcher.automodel.files" }}
-{{- $config := include "gke-a3high.launcher.automodel.config" . | fromYaml }}
-{{- with get $config "Error" }}{{ fail (printf "the settings of launcher automodel are not YAML: %s" .) }}{{ end }}
+{{- $config := deepCopy .Run.config }}
 {{- range $path, $value := include "gke-a3high.leaves" (list (get .Values.launchers "automodel").config "") | fromYaml }}
 {{- $steps := splitList "." $path }}
 {{- $section := $config }}
@@ -209,3 +194,25 @@ mlflow:
 {{- end }}
 automodel.yaml: {{ toYaml $config | toJson }}
 {{- end }}
+{{- define "gke-a3high.launcher.automodel.beforeLaunch" }}{{ end }}
+{{- define "gke-a3high.launcher.automodel.launch" }}{{ end }}
+{{- define "gke-a3high.launcher.automodel.beforeRank" }}
+{{- if .Values.checkpoint.enabled }}
+# A save that was interrupted leaves its directory, without the settings that are written last. AutoModel 0.5 would stop
+# when it comes to that step again, and without LATEST it would resume from there.
+if ((RANK == 0)); then
+  latest=$(readlink "$CHECKPOINT_DIRECTORY/LATEST" || cat "$CHECKPOINT_DIRECTORY/LATEST.txt" 2>/dev/null || true)
+  latest=${latest##*_}
+  for folder in "$CHECKPOINT_DIRECTORY"/epoch_*; do
+    if [[ $folder =~ /epoch_[0-9]+_step_([0-9]+)$ ]] &&
+      [[ ! -e $folder/config.yaml || ${BASH_REMATCH[1]} -gt ${latest:-${BASH_REMATCH[1]}} ]]; then
+      echo "chartgen: $folder was not completed; it moves to $CHECKPOINT_DIRECTORY/unfinished"
+      rm -rf "$CHECKPOINT_DIRECTORY/unfinished/${folder##*/}"
+      mkdir -p "$CHECKPOINT_DIRECTORY/unfinished"
+      mv "$folder" "$CHECKPOINT_DIRECTORY/unfinished"
+    fi
+  done
+fi
+{{- end }}
+{{- end }}
+{{- define "gke-a3high.launcher.automodel.programs" }}{{ end }}

@@ -1,7 +1,12 @@
-{{/* megatron-preprocess: Tokenizes one JSON Lines file into the data set that training reads, with Megatron-LM's own tool */}}
+{{/*
+megatron-preprocess: Tokenizes one JSON Lines file into the data set that training reads, with Megatron-LM's own tool.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
+{{- define "oke-h100.launcher.megatron-preprocess.config" }}{{ end }}
 {{- define "oke-h100.launcher.megatron-preprocess.args" }}
-{{- $trainer := include "oke-h100.launcher.megatron-lm.config" . | fromYaml }}
-{{- $program := (get .Values.launchers "megatron-lm").program | default (get (include "oke-h100.launchers" . | fromYaml) "megatron-lm").program }}
+{{- $trainer := include "oke-h100.megatronTokenizer" . | fromYaml }}
+{{- $default := (.Files.Get "files/launchers/megatron-lm/launcher.yaml" | fromYaml).program }}
+{{- $program := (get .Values.launchers "megatron-lm").program | default $default }}
 # Where the data set goes, the tool, and the tool's own arguments; its tokenizer is that of training.
 - {{ include "oke-h100.dataNames" . | fromYamlArray | first | default "" | toJson }}
 - {{ printf "%s/tools/preprocess_data.py" (dir $program) | toJson }}
@@ -16,4 +21,13 @@
 - --append-eod
 - --workers
 - {{ int64 (get .Values.launchers "megatron-preprocess").workers | toString | toJson }}
+{{- end }}
+{{- define "oke-h100.launcher.megatron-preprocess.env" }}{{ end }}
+{{- define "oke-h100.launcher.megatron-preprocess.mounts" }}{{ end }}
+{{- define "oke-h100.launcher.megatron-preprocess.files" }}{{ end }}
+{{- define "oke-h100.launcher.megatron-preprocess.beforeLaunch" }}{{ end }}
+{{- define "oke-h100.launcher.megatron-preprocess.launch" }}{{ end }}
+{{- define "oke-h100.launcher.megatron-preprocess.beforeRank" }}{{ end }}
+{{- define "oke-h100.launcher.megatron-preprocess.programs" }}
+{{ base .Run.launcher.program }}: {{ .Files.Get "files/launchers/megatron-preprocess/program.sh" | trim | toJson }}
 {{- end }}

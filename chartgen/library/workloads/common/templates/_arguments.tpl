@@ -1,17 +1,17 @@
 {{/* What a name in an argument, such as $(nodes), means; the start script fills in $(resume). */}}
 {{- define "<%= chart %>.fillings" -}}
-nodes: {{ include "<%= chart %>.nodes" . | quote }}
-gpusPerNode: {{ include "<%= chart %>.gpusPerNode" . | quote }}
-worldSize: {{ include "<%= chart %>.worldSize" . | quote }}
+nodes: {{ .Run.nodes | quote }}
+gpusPerNode: {{ .Run.gpusPerNode | quote }}
+worldSize: {{ .Run.worldSize | quote }}
 steps: {{ int64 .Values.steps | quote }}
 microBatch: {{ int64 .Values.batch.micro | quote }}
-globalBatch: {{ include "<%= chart %>.globalBatch" . | quote }}
+globalBatch: {{ .Run.globalBatch | quote }}
 sequenceLength: {{ int64 .Values.sequenceLength | quote }}
 precision: {{ quote .Values.precision }}
 dataDirectory: {{ quote .Values.data.directory }}
-run: {{ include "<%= chart %>.run" . | quote }}
-runDirectory: {{ include "<%= chart %>.runDirectory" . | quote }}
-checkpointDirectory: {{ printf "%s/checkpoints" (include "<%= chart %>.home" .) | quote }}
+run: {{ .Run.name | quote }}
+runDirectory: {{ .Run.directory | quote }}
+checkpointDirectory: {{ printf "%s/checkpoints" .Run.home | quote }}
 checkpointInterval: {{ int64 .Values.checkpoint.interval | quote }}
 {{- end }}
 

@@ -4,23 +4,19 @@
 {{- include "<%= chart %>.beforeRendezvous" . }}
 <% endif %>
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "<%= chart %>.rendezvousFlags" . | nindent 4 | trim) | trim }}
-{{- if include "<%= chart %>.transport" . }}
+{{- if .Run.transport }}
 
 {{ .Files.Get "files/transport.sh" | trim }}
 {{- end }}
 
 meet "$MASTER_PORT"
-<% for launcher in target.launchers if "launch.sh" in parts(launcher) %>
-{{- if eq .Values.launcher "<%= launcher.name %>" }}
-{{- with <%= reading(launcher, "launch.sh") %> | trim }}
+{{- with include (printf "<%= chart %>.launcher.%s.launch" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
-{{- end }}
-<% endfor %>
 {{- if .Values.profile.enabled }}
 {{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
 {{- end }}
-{{- if include "<%= chart %>.watched" . }}
+{{- if .Run.watched }}
 code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.

@@ -1,41 +1,44 @@
 {{/*
-Name of this run: the release's name and a digest of everything it runs. So a changed run is a new object instead of a
-change to an immutable one, and an unchanged upgrade changes nothing. The digest covers text that contains the name
-itself, so that text is first made with a placeholder.
+First in every file of an object: refuses values that cannot run, and names the run after the release and a digest of
+everything it runs. So a changed run is a new object instead of a change to an immutable one, and an unchanged upgrade
+changes nothing. The digest covers text that contains the name itself, so that text is first made with a placeholder.
 */}}
-{{- define "<%= chart %>.run" -}}
-{{- if not .run }}
-{{- $draft := merge (dict "run" "RUN") . }}
-{{- $spec := include "<%= chart %>.spec" $draft | fromYaml | toJson }}
-{{- $files := include "<%= chart %>.files" $draft | fromYaml | toJson }}
-{{- $labels := <% if filled("labels") %>include "<%= chart %>.slot.labels" $draft | fromYaml<% else %>dict<% endif %> }}
+{{- define "<%= chart %>.resolve" -}}
+{{- if not .Run }}
+{{- include "<%= chart %>.figures" . }}
+{{- include "<%= chart %>.validate" . }}
+{{- include "<%= chart %>.named" (list . "RUN") }}
+<% if other_job %>
+{{- $spec := "" }}
+{{- if .Run.gpu }}{{ $spec = include "<%= chart %>.kindSpec" . }}{{ else }}{{ $spec = include "<%= chart %>.job" . }}{{ end }}
+<% else %>
+{{- $spec := include "<%= chart %>.kindSpec" . }}
+<% endif %>
+{{- $files := include "<%= chart %>.files" . | fromYaml | toJson }}
+{{- $labels := <% if filled("labels") %>include "<%= chart %>.slot.labels" . | fromYaml<% else %>dict<% endif %> }}
 {{- /* Kueue takes another priority class for a running job, but no other of its labels. */}}
 {{- if $labels }}{{ $_ := set $labels "kueue.x-k8s.io/priority-class" (hasKey $labels "kueue.x-k8s.io/priority-class") }}{{ end }}
-{{- $digest := printf "%s%s%s%v" $spec $files (toJson $labels) .Values.run.again | sha256sum | trunc 8 }}
-{{- $_ := set . "run" (printf "%s-%s" (include "<%= chart %>.fullname" .) $digest) }}
+{{- $digest := printf "%s%s%s%v" (fromYaml $spec | toJson) $files (toJson $labels) .Values.run.again | sha256sum | trunc 8 }}
+{{- include "<%= chart %>.named" (list . (printf "%s-%s" (include "<%= chart %>.fullname" .) $digest)) }}
 {{- end }}
-{{- .run }}
 {{- end }}
 
-{{/* What the run is: the workload kind's object<% if other_job %>, or a Job for programs without GPUs<% endif %>. */}}
-{{- define "<%= chart %>.spec" -}}
-<% if other_job %>
-{{- if include "<%= chart %>.gpu" . }}
-{{- include "<%= chart %>.kindSpec" . }}
-{{- else }}
-{{- include "<%= chart %>.job" . }}
-{{- end }}
-<% else %>
-{{- include "<%= chart %>.kindSpec" . }}
+{{/*
+Gives the run its name and what contains it: its own directory, the launcher's native configuration before the user's own
+`config`, and the variables of the program. Takes (list root name).
+*/}}
+{{- define "<%= chart %>.named" -}}
+{{- $root := index . 0 }}
+{{- $run := $root.Run }}
+{{- $_ := set $run "name" (index . 1) }}
+{{- $_ := set $run "directory" (printf "%s/%s" $run.home (splitList "-" $run.name | last)) }}
+{{- $config := include (printf "<%= chart %>.launcher.%s.config" $root.Values.launcher) $root | fromYaml }}
+{{- with get $config "Error" }}{{ fail (printf "the settings of launcher %s are not YAML: %s" $root.Values.launcher .) }}{{ end }}
+{{- $_ := set $run "config" $config }}
+<% if kind.starts == "gpu" %>
+{{- $_ := set $run "transport" (include "<%= chart %>.transport" $root | fromYaml) }}
+{{- $_ := set $run "exporter" (include "<%= chart %>.exporter" $root | fromYaml) }}
 <% endif %>
-{{- end }}
-
-{{/* The run's own directory: logs, profiles, event files. */}}
-{{- define "<%= chart %>.runDirectory" -}}
-{{- printf "%s/%s" (include "<%= chart %>.home" .) (include "<%= chart %>.run" . | splitList "-" | last) }}
-{{- end }}
-
-{{/* The directory that all runs of a release share, so that a restarted or changed run finds its checkpoints. */}}
-{{- define "<%= chart %>.home" -}}
-{{- printf "/outputs/%s" (.Values.run.name | default (printf "%s/%s" .Release.Namespace .Release.Name)) }}
+{{- $_ := set $run "affinity" (include "<%= chart %>.affinity" $root) }}
+{{- $_ := set $run "env" (include "<%= chart %>.env" $root | trim) }}
 {{- end }}

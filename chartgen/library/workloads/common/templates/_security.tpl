@@ -3,7 +3,7 @@ Security context of the run's pods. Programs without GPUs run as a user. Those t
 NVIDIA's start as root.
 */}}
 {{- define "<%= chart %>.podSecurityContext" -}}
-{{- if not (include "<%= chart %>.gpu" .) }}
+{{- if not .Run.gpu }}
 {{- with .Values.data.podSecurityContext }}
 {{- /* Deleted with null, the cluster or the image decides the user; root must be set explicitly. */}}
 {{- if ne (toString .runAsUser) "0" }}
@@ -41,7 +41,7 @@ drop to a user.
 {{- $security := <% if filled("securityContext") %>include "<%= chart %>.slot.securityContext" . | fromYaml<% else %>dict<% endif %> }}
 {{- if not $security.privileged }}
 {{- $add := ($security.capabilities | default dict).add | default list }}
-{{- if include "<%= chart %>.gpu" . }}
+{{- if .Run.gpu }}
 {{- $add = concat $add (list "CHOWN" "DAC_OVERRIDE" "FOWNER" "SETGID" "SETUID") }}
 <% if kind.extends == "mpi" %>
 {{- /* The ssh server puts what serves the network into an empty root. */}}
@@ -62,5 +62,5 @@ drop to a user.
 {{- define "<%= chart %>.ownTmp" -}}
 {{- $taken := list }}
 {{- range .Values.extraVolumeMounts }}{{ $taken = append $taken .mountPath }}{{ end }}
-{{- if not (or (include "<%= chart %>.gpu" .) (has "/tmp" $taken)) }}true{{ end }}
+{{- if not (or .Run.gpu (has "/tmp" $taken)) }}true{{ end }}
 {{- end }}

@@ -2,26 +2,28 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "<%= chart %>.start" -}}
-{{- $launcher := include "<%= chart %>.launcher" . | fromJson -}}
-{{- $variables := include "<%= chart %>.env" . | fromYamlArray | include "<%= chart %>.names" -}}
+{{- $launcher := .Run.launcher -}}
+{{- $variables := .Run.env | fromYamlArray | include "<%= chart %>.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
-{{- if include "<%= chart %>.gpu" . }}
+{{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
-{{- if include "<%= chart %>.staged" . }}
+{{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}
 {{- end }}
 {{- end }}
 <%= slot("beforeLaunch.sh", 0) %>
-<% for launcher in target.launchers if "beforeLaunch.sh" in parts(launcher) and launcher.processes != "ray" %>
-{{- if eq .Values.launcher "<%= launcher.name %>" }}
-{{- with <%= reading(launcher, "beforeLaunch.sh") %> | trim }}
+<% if kind.starts == "ray" %>
+{{- if ne $launcher.processes "ray" }}
+<% endif %>
+{{- with include (printf "<%= chart %>.launcher.%s.beforeLaunch" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
+<% if kind.starts == "ray" %>
 {{- end }}
-<% endfor %>
+<% endif %>
 <% if kind.starts == "gpu" %>
-{{- if include "<%= chart %>.exporter" . }}
+{{- if .Run.exporter }}
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
@@ -43,26 +45,17 @@ exec {{ include "<%= chart %>.interpreter" $launcher.program }} "$@"
 <% if slot("beforeRank.sh", 0) %>
 <%= slot("beforeRank.sh", 0) %>
 <% endif %>
-<% for launcher in target.launchers if "beforeRank.sh" in parts(launcher) %>
-{{- if eq .Values.launcher "<%= launcher.name %>" }}
-{{- with <%= reading(launcher, "beforeRank.sh") %> | trim }}
+{{- with include (printf "<%= chart %>.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
-{{- end }}
-<% endfor %>
 {{- $watch := "" }}
-{{- if or (include "<%= chart %>.watched" .) (include "<%= chart %>.exporter" .) }}
+{{- if or .Run.watched .Run.exporter }}
 {{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
 {{- end }}
-exec {{ $watch }}{{ include "<%= chart %>.interpreter" (include "<%= chart %>.launcher" . | fromJson).program }} "$@"
+exec {{ $watch }}{{ include "<%= chart %>.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 
 <% endif %>
-{{/* Whether a run that hangs is ended: "true" or nothing. */}}
-{{- define "<%= chart %>.watched" -}}
-{{- if and .Values.run.hangMinutes (eq (include "<%= chart %>.launcher" . | fromJson).task "train") }}true{{ end }}
-{{- end }}
-
 {{/* The interpreter of a program, from its name. */}}
 {{- define "<%= chart %>.interpreter" -}}
 {{- hasSuffix ".sh" . | ternary "bash" "python3 -u" }}

@@ -7,7 +7,7 @@
 <% endfor %>
 {{/* What NCCL must report before a run of several machines trains, as YAML; nothing when nothing is promised. */}}
 {{- define "<%= chart %>.transport" -}}
-{{- if and (include "<%= chart %>.gpu" .) (gt (include "<%= chart %>.nodes" . | int64) 1) (ne .Values.network.transportCheck "off") }}
+{{- if and .Run.gpu (gt .Run.nodes 1) (ne .Values.network.transportCheck "off") }}
 <% for fragment in target.fragments if fragment.contract %>
 {{- with include "<%= chart %>.transport.<%= fragment.name %>" . | trim | int64 }}
 promise: <%= fragment.transport | quoted %>
@@ -25,5 +25,5 @@ check: {{ $.Values.network.transportCheck }}
 
 {{/* Whether a broken promise ends the run: "true" or nothing. */}}
 {{- define "<%= chart %>.transportFails" -}}
-{{- if and (eq .Values.network.transportCheck "fail") (include "<%= chart %>.transport" .) }}true{{ end }}
+{{- if and (eq .Values.network.transportCheck "fail") .Run.transport }}true{{ end }}
 {{- end }}

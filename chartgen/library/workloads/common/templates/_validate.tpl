@@ -7,9 +7,9 @@
 <%= rules() %>
 {{- /* What only Helm knows, as in validate.tpl of launchers, fragments and the workload kind. */}}
 {{- $check := dict "problems" list }}
-{{- $launcher := include "<%= chart %>.launcher" . | fromJson }}
-{{- $machine := include "<%= chart %>.machine" . | fromJson }}
-{{- $gpus := include "<%= chart %>.gpusPerNode" . | int64 }}
+{{- $launcher := .Run.launcher }}
+{{- $machine := .Run.machine }}
+{{- $gpus := .Run.gpusPerNode }}
 <% for launcher in target.launchers if "validate.tpl" in parts(launcher) %>
 {{- if eq .Values.launcher "<%= launcher.name %>" }}
 <%= part(launcher, "validate.tpl") %>
@@ -25,8 +25,13 @@
 {{- define "<%= chart %>.machinesFolders" -}}
 {{- $check := index . 1 }}
 {{- $writable := list }}
-{{- range (index . 0).Values.extraVolumeMounts }}{{ if ne (toString .readOnly) "true" }}{{ $writable = append $writable .name }}{{ end }}{{ end }}
-{{- range $index, $volume := (index . 0).Values.extraVolumes }}
+{{- $v := (index . 0).Values }}
+{{- $mounts := $v.extraVolumeMounts | default list }}
+{{- range list $v.extraContainers $v.extraInitContainers }}
+{{- range . }}{{ $mounts = concat $mounts (.volumeMounts | default list) }}{{ end }}
+{{- end }}
+{{- range $mounts }}{{ if ne (toString .readOnly) "true" }}{{ $writable = append $writable .name }}{{ end }}{{ end }}
+{{- range $index, $volume := $v.extraVolumes }}
 {{- $host := kindIs "map" $volume.hostPath | ternary $volume.hostPath dict }}
 {{- $path := toString $host.path }}
 {{- $kept := and (regexMatch `<%= folders.readable %>` $path) (or (has $volume.name $writable) (not (has $host.type (list "File" "Directory")))) }}

@@ -1,6 +1,6 @@
 {{/* Address of the first machine. */}}
 {{- define "<%= chart %>.rendezvous" -}}
-{{- printf "%s-0.%s" (include "<%= chart %>.run" .) (include "<%= chart %>.run" .) }}
+{{- printf "%s-0.%s" .Run.name .Run.name }}
 {{- end }}
 
 {{/* What the run is. `suspend` is Kueue's to set. */}}

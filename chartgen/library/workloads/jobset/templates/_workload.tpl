@@ -1,6 +1,6 @@
 {{/* Address of the first machine; JobSet makes the headless Service of its own name. */}}
 {{- define "<%= chart %>.rendezvous" -}}
-{{- printf "%s-<%= container %>-0-0.%s" (include "<%= chart %>.run" .) (include "<%= chart %>.run" .) }}
+{{- printf "%s-<%= container %>-0-0.%s" .Run.name .Run.name }}
 {{- end }}
 
 {{/* What the run is. `suspend` is Kueue's to set, and a TTL here would let an unchanged upgrade start the run again. */}}

@@ -1,6 +1,6 @@
 {{/* Address of the first machine by number; the master passes on the first in the order of the network. */}}
 {{- define "<%= chart %>.rendezvous" -}}
-{{- printf "%s-worker-0.%s" (include "<%= chart %>.run" .) (include "<%= chart %>.run" .) }}
+{{- printf "%s-worker-0.%s" .Run.name .Run.name }}
 {{- end }}
 
 {{/*
@@ -8,7 +8,7 @@ What the run is. `suspend` is Kueue's to set. The operator warns of a restart po
 container starts again only where the master does: a run without restarts keeps the pod that failed, and its log.
 */}}
 {{- define "<%= chart %>.kindSpec" -}}
-slotsPerWorker: {{ include "<%= chart %>.gpusPerNode" . }}
+slotsPerWorker: {{ .Run.gpusPerNode }}
 launcherCreationPolicy: WaitForWorkersReady
 runPolicy:
   # After the end the machines are freed; pods that have ended keep their logs.
@@ -22,7 +22,7 @@ mpiReplicaSpecs:
     template:
       {{- include "<%= chart %>.master" . | replace "\n  restartPolicy: Never" "" | nindent 6 }}
   Worker:
-    replicas: {{ include "<%= chart %>.nodes" . }}
+    replicas: {{ .Run.nodes }}
     restartPolicy: {{ .Values.run.maxRestarts | empty | ternary "Never" "OnFailure" }}
     template:
       {{- include "<%= chart %>.pod" . | replace "\n  restartPolicy: Never" "" | nindent 6 }}

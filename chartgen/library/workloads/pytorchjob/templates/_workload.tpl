@@ -1,6 +1,6 @@
 {{/* Address of the first machine: the operator makes a headless Service for each pod, of the pod's name. */}}
 {{- define "<%= chart %>.rendezvous" -}}
-{{- printf "%s-worker-0" (include "<%= chart %>.run" .) }}
+{{- printf "%s-worker-0" .Run.name }}
 {{- end }}
 
 {{/*
@@ -8,7 +8,7 @@ What the run is. `suspend` is Kueue's to set. Without a backoffLimit a failed wo
 operators before 1.9.4 keep its log. The operator warns of a restart policy in the pod's own spec.
 */}}
 {{- define "<%= chart %>.kindSpec" -}}
-nprocPerNode: {{ include "<%= chart %>.gpusPerNode" . | quote }}
+nprocPerNode: {{ .Run.gpusPerNode | quote }}
 runPolicy:
   # After a failure the machines that still run are freed; pods that have ended keep their logs.
   cleanPodPolicy: Running
@@ -17,7 +17,7 @@ runPolicy:
   {{- end }}
 pytorchReplicaSpecs:
   Worker:
-    replicas: {{ include "<%= chart %>.nodes" . }}
+    replicas: {{ .Run.nodes }}
     restartPolicy: Never
     template:
       {{- include "<%= chart %>.pod" . | replace "\n  restartPolicy: Never" "" | nindent 6 }}
@@ -26,8 +26,8 @@ pytorchReplicaSpecs:
 
 {{/* Name of the run's own etcd, or nothing. */}}
 {{- define "<%= chart %>.etcd" -}}
-{{- if and (include "<%= chart %>.gpu" .) (eq .Values.rendezvous.backend "etcd") }}
-{{- printf "%s-etcd" (include "<%= chart %>.run" .) }}
+{{- if and .Run.gpu (eq .Values.rendezvous.backend "etcd") }}
+{{- printf "%s-etcd" .Run.name }}
 {{- end }}
 {{- end }}
 

@@ -14,19 +14,15 @@
 {{- define "<%= chart %>.driverScript" -}}
 {{ include "<%= chart %>.rayScript" . }}
 {{ .Files.Get "files/driver.sh" | trim }}
-<% for launcher in target.launchers if "beforeLaunch.sh" in parts(launcher) and launcher.processes == "ray" %>
-{{- if eq .Values.launcher "<%= launcher.name %>" }}
-{{- with <%= reading(launcher, "beforeLaunch.sh") %> | trim }}
+{{- with include (printf "<%= chart %>.launcher.%s.beforeLaunch" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
-{{- end }}
-<% endfor %>
-exec {{ include "<%= chart %>.interpreter" (include "<%= chart %>.launcher" . | fromJson).program }} "$@"
+exec {{ include "<%= chart %>.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 
 {{/* The beginning of both: as on the machines, without what their devices need. */}}
 {{- define "<%= chart %>.rayScript" -}}
-{{- $variables := include "<%= chart %>.env" . | fromYamlArray | include "<%= chart %>.names" -}}
+{{- $variables := .Run.env | fromYamlArray | include "<%= chart %>.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 {{- end }}

@@ -9,8 +9,33 @@ backoffLimit: {{ .Values.run.maxRestarts | int64 }}
 {{- with .Values.run.deadlineSeconds }}
 activeDeadlineSeconds: {{ . | int64 }}
 {{- end }}
+# Its pod starts the program on the head and prints its log; the command is KubeRay's.
 submitterPodTemplate:
-  {{- include "<%= chart %>.submitter" . | nindent 2 }}
+  metadata:
+    {{- include "<%= chart %>.rayMetadata" (list . "submitter") | nindent 4 }}
+  spec:
+    {{- include "<%= chart %>.rayPod" . | nindent 4 }}
+    {{- with and (or .Values.extraContainers .Values.extraInitContainers) .Values.extraVolumes }}
+    volumes:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- with .Values.extraInitContainers }}
+    initContainers:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    containers:
+      - name: submitter
+        image: {{ .Run.launcher.image | quote }}
+        imagePullPolicy: {{ .Values.imagePullPolicy }}
+        resources:
+          {{- include "<%= chart %>.rayResources" .Values.ray.submitterResources | nindent 10 }}
+        securityContext:
+          allowPrivilegeEscalation: false
+          capabilities:
+            drop: [ALL]
+      {{- with .Values.extraContainers }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
 rayClusterSpec:
   {{- with .Values.ray.version }}
   rayVersion: {{ quote . }}
@@ -24,11 +49,11 @@ rayClusterSpec:
       {{- include "<%= chart %>.head" . | nindent 6 }}
   workerGroupSpecs:
     - groupName: <%= container %>
-      replicas: {{ include "<%= chart %>.nodes" . }}
-      minReplicas: {{ include "<%= chart %>.nodes" . }}
-      maxReplicas: {{ include "<%= chart %>.nodes" . }}
+      replicas: {{ .Run.nodes }}
+      minReplicas: {{ .Run.nodes }}
+      maxReplicas: {{ .Run.nodes }}
       rayStartParams:
-        num-gpus: {{ include "<%= chart %>.gpusPerNode" . | quote }}
+        num-gpus: {{ .Run.gpusPerNode | quote }}
       template:
         {{- include "<%= chart %>.pod" . | nindent 8 }}
 <%= slot("workloadSpec.yaml", 0) %>

@@ -3,5 +3,5 @@
 runtimeRef:
   apiGroup: trainer.kubeflow.org
   kind: TrainingRuntime
-  name: {{ include "<%= chart %>.run" . }}
+  name: {{ .Run.name }}
 {{- end }}

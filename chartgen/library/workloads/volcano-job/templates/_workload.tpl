@@ -1,6 +1,6 @@
 {{/* Address of the first machine in Volcano's order; the master uses the first one in the network's order. */}}
 {{- define "<%= chart %>.rendezvous" -}}
-{{- printf "%s-mpiworker-0.%s" (include "<%= chart %>.run" .) (include "<%= chart %>.run" .) }}
+{{- printf "%s-mpiworker-0.%s" .Run.name .Run.name }}
 {{- end }}
 
 {{/*
@@ -8,7 +8,7 @@ What the run is. Volcano's webhook fills in what is left out and then refuses ev
 upgrade would fail: each field that has a default is written here.
 */}}
 {{- define "<%= chart %>.kindSpec" -}}
-{{- $nodes := include "<%= chart %>.nodes" . | int64 -}}
+{{- $nodes := .Run.nodes -}}
 schedulerName: volcano
 # All machines and the master, or none.
 minAvailable: {{ add1 $nodes }}

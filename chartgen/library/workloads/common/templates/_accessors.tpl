@@ -1,0 +1,32 @@
+{{/* Name of the run: the release's name and a digest of everything it runs. */}}
+{{- define "<%= chart %>.run" }}{{ .Run.name }}{{ end }}
+
+{{/* The run's own directory: logs, profiles, event files. */}}
+{{- define "<%= chart %>.runDirectory" }}{{ .Run.directory }}{{ end }}
+
+{{/* The directory that all runs of a release share, so that a restarted or changed run finds its checkpoints. */}}
+{{- define "<%= chart %>.home" }}{{ .Run.home }}{{ end }}
+
+{{/* The chosen launcher, as JSON; its values win over its defaults. */}}
+{{- define "<%= chart %>.launcher" }}{{ toJson .Run.launcher }}{{ end }}
+
+{{/* The machine type of the run, as JSON. */}}
+{{- define "<%= chart %>.machine" }}{{ toJson .Run.machine }}{{ end }}
+
+{{/* Whether the run uses GPUs: "true" or nothing. */}}
+{{- define "<%= chart %>.gpu" }}{{ if .Run.gpu }}true{{ end }}{{ end }}
+
+{{/* Pods of the run: the machines of a GPU program; the launcher's own number for a program without GPUs, else one. */}}
+{{- define "<%= chart %>.nodes" }}{{ .Run.nodes }}{{ end }}
+
+{{/* GPUs of each machine that the run uses: those asked for, or all. */}}
+{{- define "<%= chart %>.gpusPerNode" }}{{ .Run.gpusPerNode }}{{ end }}
+
+{{/* Processes of the run, one for each GPU. */}}
+{{- define "<%= chart %>.worldSize" }}{{ .Run.worldSize }}{{ end }}
+
+{{/* Copies of the model that train side by side; cut to a whole number. */}}
+{{- define "<%= chart %>.dataParallel" }}{{ .Run.dataParallel }}{{ end }}
+
+{{/* Samples of one step; "2/gpu" grows with the run. */}}
+{{- define "<%= chart %>.globalBatch" }}{{ .Run.globalBatch }}{{ end }}

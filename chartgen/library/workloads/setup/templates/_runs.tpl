@@ -1,4 +1,0 @@
-{{/* What a launcher of the runs is to this chart, which has none: a program on GPUs. */}}
-{{- define "<%= chart %>.launcher" -}}
-{"task": "train", "processes": "gpu", "defaults": {}}
-{{- end }}
