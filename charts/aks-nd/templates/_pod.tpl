@@ -97,6 +97,9 @@ spec:
       volumeMounts:
         {{- include "aks-nd.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}

@@ -1,4 +1,4 @@
-{{/* What fragments start before the program, and beside it. */}}
+{{/* What starts before the program, and beside it: the fragments' containers, then the user's. */}}
 {{- define "gke-a3mega.initContainers" }}
 {{- if .Run.gpu }}
 {{- /* gpudirect */}}
@@ -131,5 +131,8 @@
       {{- end }}
     {{- end }}
     {{- end }}
+{{- end }}
+{{- with .Values.extraInitContainers }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}

@@ -1,4 +1,4 @@
-{{/* What fragments start before the program, and beside it. */}}
+{{/* What starts before the program, and beside it: the fragments' containers, then the user's. */}}
 {{- define "gke-a3ultra.initContainers" }}
 {{- /* storage */}}
 {{- if include "gke-a3ultra.ownFolders" . | trim }}
@@ -62,5 +62,8 @@
       {{- end }}
     {{- end }}
     {{- end }}
+{{- end }}
+{{- with .Values.extraInitContainers }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}

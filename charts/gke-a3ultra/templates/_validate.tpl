@@ -233,8 +233,13 @@
 {{- define "gke-a3ultra.machinesFolders" -}}
 {{- $check := index . 1 }}
 {{- $writable := list }}
-{{- range (index . 0).Values.extraVolumeMounts }}{{ if ne (toString .readOnly) "true" }}{{ $writable = append $writable .name }}{{ end }}{{ end }}
-{{- range $index, $volume := (index . 0).Values.extraVolumes }}
+{{- $v := (index . 0).Values }}
+{{- $mounts := $v.extraVolumeMounts | default list }}
+{{- range list $v.extraContainers $v.extraInitContainers }}
+{{- range . }}{{ $mounts = concat $mounts (.volumeMounts | default list) }}{{ end }}
+{{- end }}
+{{- range $mounts }}{{ if ne (toString .readOnly) "true" }}{{ $writable = append $writable .name }}{{ end }}{{ end }}
+{{- range $index, $volume := $v.extraVolumes }}
 {{- $host := kindIs "map" $volume.hostPath | ternary $volume.hostPath dict }}
 {{- $path := toString $host.path }}
 {{- $kept := and (regexMatch `^(/opt/.+|/etc/crusoe/nccl_topo)$` $path) (or (has $volume.name $writable) (not (has $host.type (list "File" "Directory")))) }}

@@ -58,6 +58,13 @@ spec:
     - name: master
       configMap:
         name: {{ .Run.name }}-master
+    {{- with and (or .Values.extraContainers .Values.extraInitContainers) .Values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .Values.extraInitContainers }}
+  initContainers:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   containers:
     # chartgen: ignore[limits-are-set] it only starts the others; mpi.resources sets its requests
     - name: mpimaster
@@ -92,6 +99,9 @@ spec:
         - name: master
           mountPath: /etc/chartgen
           readOnly: true
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* What mpirun binds each process to: the user's choice, or what the machine type was measured with. */}}

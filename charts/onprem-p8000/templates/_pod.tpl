@@ -87,6 +87,9 @@ spec:
       volumeMounts:
         {{- include "onprem-p8000.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
