@@ -70,7 +70,7 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
 
     check_name(options["release"])
     values = read_values(options)
-    chart = find_chart(options["target"], options["path"], options["workload"])
+    chart = find_chart(options["target"], options["path"], options["workload"], values=values)
     values = _avoiding(chart, values, options["avoided"])
     found = check(chart, values)
     raise_errors(found)

@@ -35,6 +35,16 @@ def rows(text: str, document: Document) -> Iterator[Row]:
         yield Row(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)
 
 
+def grouped(table: Iterable[Row]) -> list[list[str]]:
+    """Return the keys of a chart: those of the top level, then for each map its name and the keys below it."""
+    groups: dict[str, list[str]] = {"": []}
+    for row in table:
+        depth = 2 if row.keys[0] == "launchers" else min(1, len(row.keys) - 1)
+        head = ".".join(map(str, row.keys[:depth]))
+        groups.setdefault(head, [head]).append(".".join(map(str, row.keys[depth:])))
+    return list(groups.values())
+
+
 def describe(schema: dict[str, Any], table: Iterable[Row]) -> None:
     """Add each value's description to its schema, where editors show it; an existing description is kept."""
     for row in table:
