@@ -152,7 +152,7 @@ class _Composer:
         return files | self._read_files(files)
 
     def _beginning(self, files: Mapping[str, str], name: str) -> dict[str, str]:
-        """Begin every file that is no helper with what makes .Run: Helm renders files in an order of its own."""
+        """Begin the files of objects with what makes .Run: Helm renders files in an order of its own."""
         first = f'{{{{- include "{self.chart}.{name}" . -}}}}\n'
         return {path: text if "/_" in path else first + text for path, text in files.items()}
 
