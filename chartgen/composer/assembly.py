@@ -33,7 +33,8 @@ SETUP = BUILTIN / "workloads" / "setup"
 _INCLUDE = re.compile(r'\binclude\s+"([^"]+)"')
 _QUOTED = re.compile(r'"([^"\n]+)"')
 _GET = re.compile(r'\.Files\.Get "files/([^"]+)"')
-_NOT_IN_EVERY_CHART = {f"templates/_{name}.tpl" for name in ("accessors", "hydra", "rendezvous", "tokenizers")}
+_ACCESSORS = "templates/_accessors.tpl"
+_NOT_IN_EVERY_CHART = {_ACCESSORS, *(f"templates/_{name}.tpl" for name in ("hydra", "rendezvous", "tokenizers"))}
 _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its object's spec
 _COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
 
@@ -131,7 +132,9 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        files = _without_unused(self._beginning(files, "resolve"), self.sources)
+        parts = (*self.target.fragments, *self.target.launchers)
+        for_users = any(not self.target.library.is_builtin(part.path) for part in parts)
+        files = _without_unused(self._beginning(files, "resolve"), self.sources, {_ACCESSORS} if for_users else set())
         return files | self._read_files(files) | self._launchers("launcher.yaml", "files/launchers/{}/launcher.yaml")
 
     def setup_chart(self) -> Chart:
@@ -295,9 +298,11 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
         raise ChartgenError(problems)
 
 
-def _without_unused(files: dict[str, str], sources: Mapping[str, Path]) -> dict[str, str]:
+def _without_unused(files: dict[str, str], sources: Mapping[str, Path], kept: set[str]) -> dict[str, str]:
     """Leave out chartgen's own helpers that no object reaches, such as what only an absent launcher needs."""
-    helpers = {name for name in files if name.startswith("templates/_") and sources[name].is_relative_to(BUILTIN)}
+    helpers = {
+        name for name in files if name.startswith("templates/_") and sources[name].is_relative_to(BUILTIN)
+    } - kept
     defined = {definition: name for name in helpers for definition in DEFINE.findall(files[name])}
     used, left = files.keys() - helpers, [name for name in files if name not in helpers]
     while left:
