@@ -35,7 +35,8 @@ SETUP = BUILTIN / "workloads" / "setup"
 _INCLUDE = re.compile(r'\binclude\s+"([^"]+)"')
 _QUOTED = re.compile(r'"([^"\n]+)"')
 _GET = re.compile(r'\.Files\.Get "files/([^"]+)"')
-_NOT_IN_EVERY_CHART = {f"templates/_{name}.tpl" for name in ("accessors", "hydra", "rendezvous", "tokenizers")}
+_ACCESSORS = "templates/_accessors.tpl"
+_NOT_IN_EVERY_CHART = {_ACCESSORS, *(f"templates/_{name}.tpl" for name in ("hydra", "rendezvous", "tokenizers"))}
 _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its object's spec
 _COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
 # A definition with the comment above it; the composer's marks may end each line.
@@ -140,7 +141,11 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        files = _with_used_definitions(self._beginning(files, "resolve"), self.sources)
+        parts = (*self.target.fragments, *self.target.launchers)
+        for_users = any(not self.target.library.is_builtin(part.path) for part in parts)
+        files = _with_used_definitions(
+            self._beginning(files, "resolve"), self.sources, {_ACCESSORS} if for_users else set()
+        )
         return files | self._read_files(files) | self._launchers("launcher.yaml", "files/launchers/{}/launcher.yaml")
 
     def setup_chart(self) -> Chart:
@@ -164,7 +169,7 @@ class _Composer:
         return files | self._read_files(files)
 
     def _beginning(self, files: Mapping[str, str], name: str) -> dict[str, str]:
-        """Begin every file that is no helper with what makes .Run: Helm renders files in an order of its own."""
+        """Begin the files of objects with what makes .Run: Helm renders files in an order of its own."""
         first = f'{{{{- include "{self.chart}.{name}" . -}}}}\n'
         return {path: text if "/_" in path else first + text for path, text in files.items()}
 
@@ -303,12 +308,18 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
         raise ChartgenError(problems)
 
 
-def _with_used_definitions(files: Mapping[str, str], sources: Mapping[str, Path]) -> dict[str, str]:
-    """Leave out chartgen's own definitions that nothing includes; of two with one name, the first is kept."""
+def _with_used_definitions(files: Mapping[str, str], sources: Mapping[str, Path], whole: set[str]) -> dict[str, str]:
+    """Leave out chartgen's own definitions that nothing includes; of two with one name, the first is kept.
+
+    Args:
+        files: The files of a chart.
+        sources: Template -> the file that it comes from.
+        whole: Templates that stay as they are, because templates of users may include what is in them.
+    """
     helpers = {
         path: _definitions(text)
         for path, text in files.items()
-        if path.startswith("templates/_") and sources.get(path, BUILTIN).is_relative_to(BUILTIN)
+        if path.startswith("templates/_") and path not in whole and sources.get(path, BUILTIN).is_relative_to(BUILTIN)
     }
     defined: dict[str, str] = {}
     for name, text in [each for found in helpers.values() for each in found]:

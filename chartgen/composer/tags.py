@@ -83,16 +83,16 @@ def _template(text: str, *, trusted: bool) -> Template:
     return _environment(trusted=trusted).from_string(text)
 
 
-def _flow_map(table: Mapping[str, object]) -> str:
-    """Return a map as YAML in braces, several keys to a line of at most 120 characters where they fit."""
+def _flow_map(table: Mapping[str, object], indent: int = 0) -> str:
+    """Return a map as YAML in braces below a key at this indent, in lines of at most 150 characters where keys fit."""
     lines = [""]
     for key, value in table.items():
-        item = f"{text_scalar(key)}: {json.dumps(value)},"
-        if len(lines[-1]) + len(item) > 117:
+        item = f"{text_scalar(key)}: {json.dumps(value)}"
+        if lines[-1] and indent + len(lines[-1]) + len(item) > 140:
             lines.append("")
-        lines[-1] += f" {item}"
-    text = "\n ".join(lines).strip(" ,")
-    return f"{{\n  {text}\n}}" if text else "{}"
+        lines[-1] += f", {item}" if lines[-1] else item
+    pad = ",\n" + " " * (indent + 2)
+    return f"{{{pad.join(lines)}}}"
 
 
 def _sentence(error: Exception) -> str:
