@@ -40,9 +40,9 @@ from chartgen.rehearsal.storage import (
     foreign_drivers,
     simulated_driver,
 )
+from chartgen.rehearsal.verdict import Verdict
 from chartgen.releases import helm_release as releases
 from chartgen.releases.plan import Plan, plan_release
-from chartgen.releases.status.readout import Verdict
 
 _DEVICES = ("resource.nvidia.com", "resource.k8s.io")
 # API group, or version of one that controllers share -> the engine of its controller.
