@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from chartgen.helm.yaml import Document, Keys, Plain
 
 # One encoder for a chart's hundreds of values: json.dumps creates one for each call.
+_BRIEF = 140  # characters
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -52,7 +54,13 @@ def describe(schema: dict[str, Any], table: Iterable[Row]) -> None:
         for key in row.keys:
             node = node.get("properties", {}).get(key, {})
         if node and "$ref" not in node and row.meaning:
-            node.setdefault("description", row.meaning)
+            node.setdefault("description", brief(row.meaning))
+
+
+def brief(meaning: str) -> str:
+    """Return a meaning that fits a line of a schema: the first clauses of a long one, which values.yaml has in full."""
+    clauses = re.match(r".{20,130}(?=[;.:] )", meaning) if len(meaning) > _BRIEF else None
+    return clauses[0] if clauses else meaning
 
 
 def _one_line(value: Plain) -> str:
