@@ -60,7 +60,7 @@ def why_not_started(
 
 
 def _failed(member: Member) -> Problem:
-    """Return the problem of a pod that failed while its run goes on."""
+    """Return the problem of a pod that failed while its run continues."""
     end = member.ends[0]
     how = f"container {end.container} ended with exit code {end.exit_code}" if end.container else ""
     return Problem(f"pod {member.name} failed: {how or end.message or end.reason or 'no reason given'}")
