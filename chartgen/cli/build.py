@@ -58,7 +58,7 @@ def build(
       chartgen build gke-a3mega --launchers megatron-lm,download
       chartgen build --all --check
     """
-    from chartgen.composer.assembly import compose, compose_setup
+    from chartgen.composer.composed import composed_chart
     from chartgen.composer.target import load_target, with_launchers
 
     found = library(path)
@@ -70,8 +70,8 @@ def build(
     charts: list[Chart] = []
     for name in found.names("target") if every else targets:
         target = with_launchers(load_target(name, found), chosen)
-        charts.append(compose(target, workload))
-        setup = compose_setup(target, workload)
+        charts.append(composed_chart("compose", target, workload))
+        setup = composed_chart("compose_setup", target, workload)
         if setup and setup.name == f"{charts[-1].name}-setup":  # other kinds share that of the target's own
             charts.append(setup)
     stale: list[object] = [

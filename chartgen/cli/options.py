@@ -200,14 +200,13 @@ def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *
         workload: Another kind of job than the target's.
         values_only: Whether templates are not needed.
     """
-    from chartgen.composer.assembly import compose, compose_interface
+    from chartgen.composer.composed import composed_chart
     from chartgen.composer.origin import identified
     from chartgen.composer.target import load_target
 
     if chart := _read_chart(name):
         return identified(chart, library(path))
-    make = compose_interface if values_only else compose
-    return make(load_target(name, library(path)), workload)
+    return composed_chart("compose_interface" if values_only else "compose", load_target(name, library(path)), workload)
 
 
 def _read_chart(name: str) -> Chart | None:
