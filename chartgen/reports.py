@@ -70,11 +70,6 @@ def report(findings: Sequence[Finding], form: str, *, checked: str, rules: Calla
     return _sarif(masked, checked, rules()) if form == "sarif" else _WRITERS[form](masked, checked)
 
 
-def counts(findings: Sequence[Finding]) -> str:
-    """Return the number of errors, warnings and checks that could not run."""
-    return _counts(findings)
-
-
 def line_of(finding: Finding) -> str:
     """Return a finding without its place as one line; its content cannot break the line."""
     return one_line(f"{_sentence(finding)} [{finding.rule}]")
@@ -86,7 +81,7 @@ def place_of(finding: Finding) -> str:
 
 
 def _text(findings: Sequence[Finding], checked: str) -> str:
-    return "".join(f"{line}\n" for line in (*map(_line, findings), f"{one_line(checked)}: {_counts(findings)}"))
+    return "".join(f"{line}\n" for line in (*map(_line, findings), f"{one_line(checked)}: {counts(findings)}"))
 
 
 def _json(findings: Sequence[Finding], _checked: str) -> str:
@@ -206,7 +201,8 @@ def _row(finding: Finding) -> Row:
     )
 
 
-def _counts(findings: Sequence[Finding]) -> str:
+def counts(findings: Sequence[Finding]) -> str:
+    """Return the number of errors, warnings and checks that could not run."""
     numbers = Counter(finding.severity for finding in findings)
     told = [f"{number} {name}{'s' if number > 1 else ''}" for name in _PROBLEMS if (number := numbers[name])]
     told += [f"{numbers['unchecked']} unchecked"] if numbers["unchecked"] else []

@@ -56,7 +56,7 @@ def check(
     from chartgen.reports import report
 
     values = read_values(options)
-    chart = find_chart(target, path, workload, values_only=not render)
+    chart = find_chart(target, path, workload, values=values, values_only=not render)
     findings = find(chart, values)
     if not render:
         for each in unchecked_refusals(chart):

@@ -73,7 +73,7 @@ def execute(
     from chartgen.rehearsal.local_pod import plan_execution, prepare, run
 
     values = read_values(options)
-    chart = find_chart(target, path, workload)
+    chart = find_chart(target, path, workload, values=values)
     validate(chart, values)
     found = objects(render_chart(chart, release, "default", values.data))
     if root is None:

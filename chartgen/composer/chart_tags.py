@@ -246,7 +246,7 @@ class Tags:
         return self.render(read_text(path), path).rstrip("\n")
 
     def file(self, path: str) -> str | None:
-        """Return the text of a file below files/ that templates read; None where nobody has it."""
+        """Return the text of a file below files/ that templates read; None where it is unknown."""
         *folder, name = path.split("/")
         if not folder:
             return self.script(name) if name in self.scripts else None

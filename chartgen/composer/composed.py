@@ -72,7 +72,11 @@ def _chart(row: dict[str, Any], target: Target) -> Chart:
 def _key(target: Target, call: list[Any]) -> str:
     """Return a digest of all that a chart depends on; empty where a file may have changed since it was read."""
     roots = target.library.roots
-    paths = [target.path, *(each.path for each in target.listed), *(each.path for each in target.offered)]
+    paths = [
+        target.path,
+        *(each.path for each in target.every_fragment),
+        *(each.path for each in target.every_launcher),
+    ]
     if not all(any(path.is_relative_to(root) for root in roots) for path in paths):
         return ""  # of an installed package
     folders = [Path(chartgen.__file__).parent, *(root / kind for root in roots[1:] for kind in KINDS.values())]
@@ -80,7 +84,16 @@ def _key(target: Target, call: list[Any]) -> str:
     stamps += [_stamp(spec.origin) for name in ("jinja2", "ruamel.yaml") if (spec := find_spec(name)) and spec.origin]
     if max(changed for _, changed, *_ in stamps) > (_LOADED - _STEP) * 1e9:
         return ""
-    parts = [target.name, str(target.path), target.chosen, target.values, list(map(str, roots)), call, stamps]
+    parts = [
+        target.name,
+        str(target.path),
+        target.kind,
+        target.chosen,
+        target.values,
+        list(map(str, roots)),
+        call,
+        stamps,
+    ]
     return sha256(json.dumps(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
 
@@ -96,6 +109,9 @@ def _stamps(root: Path) -> list[tuple[str, int, int, int]]:
 
 def _stamp(path: str) -> tuple[str, int, int, int]:
     """Return what differs when a file does: its change time, which no program can set, its size and its number."""
-    state = os.lstat(path)
+    try:
+        state = os.lstat(path)
+    except FileNotFoundError:  # removed since it was listed
+        return path, _UNKNOWN, 0, 0
     # what a link leads to may change unseen
     return path, _UNKNOWN if S_ISLNK(state.st_mode) else state.st_ctime_ns, state.st_size, state.st_ino

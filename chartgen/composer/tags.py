@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,12 @@ from chartgen.helm.yaml_scalars import text_scalar
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
+
+
+def _item(text: str) -> str:
+    """Return a text as an item of a list, with lines of a readable length."""
+    lines = textwrap.wrap(text, 148, break_long_words=False, break_on_hyphens=False)
+    return "- " + "\n  ".join(lines)
 
 
 def fill(text: str, path: Path, context: Mapping[str, object], *, trusted: bool) -> str:
@@ -65,6 +72,7 @@ def _environment(*, trusted: bool) -> Environment:
     )
     environment.filters["quoted"] = json.dumps
     environment.filters["scalar"] = text_scalar
+    environment.filters["item"] = _item
     environment.filters["flow"] = _flow_map
     environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")
     return environment
@@ -75,16 +83,16 @@ def _template(text: str, *, trusted: bool) -> Template:
     return _environment(trusted=trusted).from_string(text)
 
 
-def _flow_map(table: Mapping[str, object]) -> str:
-    """Return a map as YAML in braces, several keys to a line of at most 120 characters where they fit."""
+def _flow_map(table: Mapping[str, object], indent: int = 0) -> str:
+    """Return a map as YAML in braces below a key at this indent, in lines of at most 150 characters where keys fit."""
     lines = [""]
     for key, value in table.items():
-        item = f"{text_scalar(key)}: {json.dumps(value)},"
-        if len(lines[-1]) + len(item) > 117:
+        item = f"{text_scalar(key)}: {json.dumps(value)}"
+        if lines[-1] and indent + len(lines[-1]) + len(item) > 140:
             lines.append("")
-        lines[-1] += f" {item}"
-    text = "\n ".join(lines).strip(" ,")
-    return f"{{\n  {text}\n}}" if text else "{}"
+        lines[-1] += f", {item}" if lines[-1] else item
+    pad = ",\n" + " " * (indent + 2)
+    return f"{{{pad.join(lines)}}}"
 
 
 def _sentence(error: Exception) -> str:

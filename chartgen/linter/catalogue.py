@@ -84,7 +84,11 @@ _JOBS = (
 
 
 def schemas(charts: Iterable[Chart]) -> dict[str, str]:
-    """Return the published schemas, file name -> text: one per kind of definition file and per chart's values."""
+    """Return the published schemas, file name -> text: one per kind of definition file and per chart's values.
+
+    Args:
+        charts: The charts; those of runs with all launchers, since a values file is for each chart of its target.
+    """
     texts = {
         f"{name}.schema.json": json.dumps(json_schema(f"chartgen {name}", table), indent=2) + "\n"
         for name, table in _DEFINITIONS.items()

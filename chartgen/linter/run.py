@@ -39,6 +39,8 @@ from chartgen.linter.steps import Subject, examine
 Told = Callable[[str, Outcome], None]
 Work: TypeAlias = Callable[[], Outcome]
 
+_SEARCH = 10.0  # seconds that the search for other charts has when the charts took the time of the call
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -144,7 +146,7 @@ def _lint(settings: Settings, tell: Told) -> Iterator[Finding]:
             tell(name, done)
         excused = _excused(name, settings.config)
         yield from (each for each in done.findings if each.rule not in excused)
-    yield from left_out(settings.roots, seen)
+    yield from left_out(settings.roots, seen, max(ends, time.monotonic() + _SEARCH))
 
 
 def _excused(name: str, config: Config) -> set[str]:

@@ -27,6 +27,7 @@ _KEYED = re.compile(r'\(?\b(?:index|get)\s+([$.][\w.]*)((?:\s+"[A-Za-z_]\w*")+)(
 _ASSIGNED = re.compile(r"(\$\w+)\s*(:?=)(.*)\}\}", re.DOTALL)
 _MADE = re.compile(r"\(*(?:dict|list|tuple|deepCopy|mustDeepCopy|omit|pick|from(?:Yaml|Json|Toml)|include|[\"`\d])")
 _SET = re.compile(r'\b(set|(?:must)?[mM]erge(?:Overwrite)?)\s+(\(?[^\s()]+)(?:\s+"([^"]+)")?')
+_MERGED = re.compile(r"(?:must)?[mM]erge(?:Overwrite)?\s+")
 _CALL = re.compile(r'\b(?:include|template|block)\s+(?:"([^"]+)"|(\S+))\s*([^\s)}|]*)')
 _NAME = re.compile(r'"([^"]+)"')
 
@@ -101,8 +102,8 @@ class _Walk:
         self.path, self.reads, self.rooted = path, reads, rooted
         self.root: Path = ()
         self.dot: Path = ()
-        self.variables: dict[str, Path] = {}
-        self.opened: list[tuple[Path, Path, dict[str, Path]]] = []
+        self.scopes: list[dict[str, Path]] = [{}]  # of variables, the innermost last
+        self.opened: list[tuple[Path, Path, list[dict[str, Path]]]] = []
 
     def run(self, actions: Iterable[gotemplate.Action]) -> None:
         """Note what the file reads, changes and calls."""
@@ -115,13 +116,8 @@ class _Walk:
 
     def _action(self, code: str, line: int, again: set[str], *, refuses: bool) -> None:
         word = " ".join((_BEGIN.match(code) or [""])[0].lstrip("{- ").split())
-        if word in ("end",) or word.startswith("else"):
-            self.root, self.dot, self.variables = self.opened.pop() if self.opened else ((), (), {})
-        if word and word != "end":
-            self.opened.append((self.root, self.dot, dict(self.variables)))
-        if word in ("define", "block"):
-            self.root = self.dot = () if (_NAME.findall(code) or [""])[0] in self.rooted else None
-            self.variables = {}
+        self._block(word, code)
+        if word in ("define", "block", "else", "end"):
             return
         self._changes(code)
         self._calls(code)
@@ -134,9 +130,23 @@ class _Walk:
         value = self._value((assigned[3] if assigned else bare[2:-2].lstrip("- ").removeprefix(word)).strip(" \n-"))
         if assigned:
             names = re.findall(r"\$\w+", code[: assigned.end(1)])  # `range $key, $item :=` has two
-            self.variables |= dict.fromkeys(names, None if assigned[1] in again or word == "range" else value)
+            certain = word != "range" and (assigned[1] not in again or value == _NEW)
+            self.scopes[-1] |= dict.fromkeys(names, value if certain else None)
         if word.endswith(("with", "range")):
             self.dot = value if word.endswith("with") else None
+
+    def _block(self, word: str, code: str) -> None:
+        """Open or close a block; a definition has no variables of its file."""
+        if word.startswith(("end", "else")) and self.opened:
+            self.root, self.dot, self.scopes = self.opened.pop()
+            self.scopes.pop()
+        if not word or word == "end":
+            return
+        self.scopes.append({})
+        self.opened.append((self.root, self.dot, self.scopes))
+        if word in ("define", "block"):
+            self.root = self.dot = () if (_NAME.findall(code) or [""])[0] in self.rooted else None
+            self.scopes = [{}]
 
     def _changes(self, code: str) -> None:
         for function, target, key in _SET.findall(code):
@@ -156,12 +166,16 @@ class _Walk:
 
     def _value(self, code: str) -> Path:
         """Return what an expression is, if it is a plain path or a new map."""
+        code = code[merged.end() :].partition(" ")[0] if (merged := _MERGED.match(code)) else code
         found = _PATH.fullmatch(code) or re.fullmatch(r"(\$\w*)()", code)
         return self._path(found[1], found[2]) if found else _NEW if _MADE.match(code) else None
 
     def _path(self, variable: str, fields: str) -> Path:
-        begin = self.dot if not variable else self.root if variable == "$" else self.variables.get(variable)
+        begin = self.dot if not variable else self.root if variable == "$" else self._variable(variable)
         return None if begin is None else (*begin, *filter(None, fields.split(".")))
+
+    def _variable(self, name: str) -> Path:
+        return next((scope[name] for scope in reversed(self.scopes) if name in scope), None)
 
 
 def _plain(code: str) -> str:

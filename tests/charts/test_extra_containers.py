@@ -68,7 +68,6 @@ def test_every_pod_of_a_run_has_them(name: str, workload: str, sets: tuple[str, 
         ({"seccompProfile": {"type": "Unconfined"}}, "seccompProfile.type"),
         ({"appArmorProfile": {"type": "Unconfined"}}, "appArmorProfile.type"),
         ({"capabilities": {"add": ["SYS_ADMIN"]}}, "capabilities.add"),
-        ({"windowsOptions": {"hostProcess": True}}, "windowsOptions.hostProcess"),
     ],
 )
 @pytest.mark.parametrize("part", ["extraInitContainers", "extraContainers"])

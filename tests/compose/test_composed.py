@@ -47,6 +47,16 @@ def test_an_earlier_chart_is_the_composed_one(
     assert read.name == "from-the-cache"
 
 
+def test_an_earlier_chart_for_values_has_their_launchers(cache: Path) -> None:
+    target, values = load_target("gke-a3mega"), {"launcher": "nemo-1"}
+    expected = compose(target, values=values)
+    for _ in range(2):
+        chart = composed_chart("compose", target, values=values)
+        assert (chart, chart.origin) == (expected, expected.origin)
+    assert composed_chart("compose", target, values={"launcher": "torchrun"}) != expected
+    assert len(list(cache.iterdir())) == 2
+
+
 def test_a_changed_file_of_the_users_is_seen(cache: Path, tmp_path: Path) -> None:
     for colour in ("red", "tan"):
         own = library(tmp_path / "own", {"mine/labels.yaml": f"colour: {colour}\n"})

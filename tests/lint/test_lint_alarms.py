@@ -132,7 +132,8 @@ CASES = {
     ),
     "scripts-parse": Case(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tests}\ndata:\n  run.sh: |-\n"
-        '    @test "answers" {\n      curl web\n    }\n',
+        '    @test "answers" {\n      curl web\n    }\n'
+        "  move.sh: |-\n    shopt -s extglob\n    mv !(db) db\n",
         "@test",
         "test",
     ),

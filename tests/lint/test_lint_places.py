@@ -135,7 +135,7 @@ def test_built_chart_is_blamed_only_for_what_was_written_into_it(tmp_path: Path)
             "metadata:\n  name: a\n  namespace: default", "metadata:\n  name: a\n  namespace: other"
         )
     )
-    assert blamed(findings("charts/box", "--path", ours)) == {("charts/box/templates/a.yaml", 5)}
+    assert blamed(findings("charts/box", "--path", ours)) == {("charts/box/templates/a.yaml", 6)}
 
 
 @pytest.mark.parametrize("name", ["gke-a3mega", "oke-h100"])

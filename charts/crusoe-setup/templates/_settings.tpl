@@ -27,7 +27,7 @@ of a machine type only to that type.
 {{- end }}
 {{- $each = merge $each $machine.capacity }}
 {{- $_ := merge $each (include "crusoe-setup.slot.resourceLimits" $run | fromYaml) }}
-{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
+{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher | default dict) }}
 {{- with .resources }}
 {{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
 {{- end }}
@@ -36,61 +36,4 @@ of a machine type only to that type.
 {{- $number := regexFind "^[0-9.]+([eE][-+]?[0-9]+)?" (toString $quantity) | float64 | ceil }}
 {{ $name }}: {{ printf "%d%s" (mul $nodes $number) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
 {{- end }}
-{{- end }}
-
-{{/* One value, by (root, "section.name"), as JSON: the launcher's default where it is null; nothing where both are. */}}
-{{- define "crusoe-setup.setting" -}}
-{{- $root := index . 0 }}
-{{- $path := index . 1 | splitList "." }}
-{{- $value := index (get $root.Values (first $path)) (last $path) }}
-{{- if kindIs "invalid" $value }}
-{{- $value = get $root.Run.launcher.defaults (index . 1) }}
-{{- end }}
-{{- /* --set passes numbers with a point as text */}}
-{{- if and (kindIs "string" $value) (regexMatch "^[0-9.]" $value) }}{{ $value = float64 $value }}{{ end }}
-{{- if ne (toString $value) "" }}{{ toJson $value }}{{ end }}
-{{- end }}
-
-{{/* What is computed again: granularity, method and layers; a word alone is the granularity. */}}
-{{- define "crusoe-setup.recompute" -}}
-{{- $given := .Values.recompute }}
-{{- merge dict (kindIs "map" $given | ternary $given (dict "granularity" $given)) (dict "method" "uniform" "layers" 1) | toYaml }}
-{{- end }}
-
-{{/* Layers that pipeline stages share: the model's, and embedding and loss where the program counts them too. */}}
-{{- define "crusoe-setup.pipelineLayers" -}}
-{{- $layers := int64 .Values.model.layers }}
-{{- $config := (get .Values.launchers .Values.launcher).config | default (dict) }}
-{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
-{{- range list "embedding" "loss" }}
-{{- $flag := printf "account-for-%s-in-pipeline-split" . }}
-{{- if or (get $config $flag) (get $nested (replace "-" "_" $flag)) }}{{ $layers = add1 $layers }}{{ end }}
-{{- end }}
-{{- $layers }}
-{{- end }}
-
-{{/* Whether the first or the last pipeline stage has layers of its own number: "true" or nothing. */}}
-{{- define "crusoe-setup.unevenStages" -}}
-{{- $config := (get .Values.launchers .Values.launcher).config | default (dict) }}
-{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
-{{- $uneven := false }}
-{{- range list "first" "last" }}
-{{- $flat := get $config (printf "decoder-%s-pipeline-num-layers" .) }}
-{{- if or $flat (get $nested (printf "num_layers_in_%s_pipeline_stage" .)) }}{{ $uneven = true }}{{ end }}
-{{- end }}
-{{- if $uneven }}true{{ end }}
-{{- end }}
-
-{{/* GPUs that share one expert: those asked for, or as many as share the rest of a layer. */}}
-{{- define "crusoe-setup.expertTensor" -}}
-{{- .Values.parallelism.expertTensor | default .Values.parallelism.tensor | int64 }}
-{{- end }}
-
-{{/*
-Release of NVIDIA's NeMo image as a number, such as 2606; launchers.<name>.release where the image is another; 0 = unknown.
-*/}}
-{{- define "crusoe-setup.imageRelease" -}}
-{{- $tag := regexFind "(^|/)nvidia/nemo:[0-9]{2}[.][0-9]{2}([^0-9]|$)" (.Run.launcher.image | default "") }}
-{{- $release := (get .Values.launchers .Values.launcher).release | default (regexFind "[0-9]{2}[.][0-9]{2}" $tag) }}
-{{- replace "." "" $release | default "0" }}
 {{- end }}

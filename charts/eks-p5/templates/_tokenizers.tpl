@@ -16,23 +16,3 @@ tokenizer-type: HuggingFaceTokenizer
 tokenizer-model: {{ quote $tokenizer.path }}
 {{- end }}
 {{- end }}
-
-{{/* NeMo 1's, for the same two. */}}
-{{- define "eks-p5.nemoTokenizer" -}}
-{{- $kind := .Values.tokenizer.kind }}
-{{- $path := .Values.tokenizer.path }}
-{{- if or (eq $kind "none") (eq $kind "gpt2") }}
-library: megatron
-type: GPT2BPETokenizer
-vocab_file: {{ empty $path | ternary "null" (printf "%s/gpt2-vocab.json" $path | toJson) }}
-merge_file: {{ empty $path | ternary "null" (printf "%s/gpt2-merges.txt" $path | toJson) }}
-{{- else if eq $kind "sentencepiece" }}
-library: sentencepiece
-model: {{ printf "%s/tokenizer.model" $path | toJson }}
-{{- else }}
-library: huggingface
-type: {{ $path | toJson }}
-# Llama 3 has no other; NeMo's own default is the slow one.
-use_fast: true
-{{- end }}
-{{- end }}

@@ -134,13 +134,6 @@ v1.0.17:
 {{- toJson $interfaces }}
 {{- end }}
 
-{{/* Networks of the pods, and how the names of their VPC networks end. */}}
-{{- define "gke-a3mega.networkNames" -}}
-{{- range $i, $name := .Values.network.subnetworks }}
-- {name: {{ $name | quote }}, mode: NetDevice, vpc: {{ $i | quote }}, subnet: {{ $i | quote }}}
-{{- end }}
-{{- end }}
-
 {{/* Devices that the daemon opens, as YAML. Takes the names of those that only one transport has. */}}
 {{- define "gke-a3mega.gpudirectDevices" -}}
 {{- $devices := list }}

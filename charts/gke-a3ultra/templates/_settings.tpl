@@ -7,35 +7,6 @@ nvidia.com/gpu: {{ .Run.gpusPerNode | quote }}
 {{- end }}
 {{- end }}
 
-{{/*
-What a queue may hand out, as {resource: quantity}: all of setup.quota.nodes machines, or of as many as the run has, with
-every other resource that pods of these values request. setup.quota.resources adds to what a machine has, a map by the name
-of a machine type only to that type.
-*/}}
-{{- define "gke-a3ultra.quota" -}}
-{{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
-{{- $machine := .Run.machine }}
-{{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) (omit . "Run") }}
-{{- include "gke-a3ultra.figures" $run }}
-{{- $each := dict }}
-{{- $given := .Values.setup.quota.resources | default dict }}
-{{- with get $given .Values.machineType }}{{ if kindIs "map" . }}{{ $each = merge $each . }}{{ end }}{{ end }}
-{{- range $name, $quantity := $given }}
-{{- if not (or (kindIs "map" $quantity) (hasKey $each $name)) }}{{ $_ := set $each $name $quantity }}{{ end }}
-{{- end }}
-{{- $each = merge $each $machine.capacity }}
-{{- $_ := merge $each (include "gke-a3ultra.slot.resourceLimits" $run | fromYaml) }}
-{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
-{{- with .resources }}
-{{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
-{{- end }}
-{{- end }}
-{{- range $name, $quantity := $each }}
-{{- $number := regexFind "^[0-9.]+([eE][-+]?[0-9]+)?" (toString $quantity) | float64 | ceil }}
-{{ $name }}: {{ printf "%d%s" (mul $nodes $number) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
-{{- end }}
-{{- end }}
-
 {{/* One value, by (root, "section.name"), as JSON: the launcher's default where it is null; nothing where both are. */}}
 {{- define "gke-a3ultra.setting" -}}
 {{- $root := index . 0 }}

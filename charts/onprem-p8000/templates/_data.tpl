@@ -34,11 +34,6 @@
 {{- toYaml $read }}
 {{- end }}
 
-{{/* The file that data.source becomes: its name in data.directory, unpacked. */}}
-{{- define "onprem-p8000.dataInput" -}}
-{{- printf "%s/%s" .Values.data.directory (regexReplaceAll "[.](xz|gz|zst)$" (base .Values.data.source | regexFind "^[^?#]*") "") }}
-{{- end }}
-
 {{/* Where ranks keep indexes of the data sets: shared by all machines, also when the data is not or may not be written. */}}
 {{- define "onprem-p8000.dataCache" -}}
 {{- printf "%s/data-cache" .Run.home }}

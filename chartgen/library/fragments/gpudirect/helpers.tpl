@@ -4,10 +4,7 @@
 <% for row in compat().plugins[fragment.name] %>
 <%= row.plugin %>:
   daemons: <%= row.daemons | quoted %>
-  settings:
-<% for name, value in row.settings.items() %>
-    <%= name %>: <%= value | quoted %>
-<% endfor %>
+  settings: <%= row.settings | flow(2) %>
 <% for key in ("daemonFlags", "build", "probe") if key in row %>
   <%= key %>: <%= row[key] | quoted %>
 <% endfor %>
