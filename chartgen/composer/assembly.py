@@ -165,7 +165,7 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "setup" / name)
         files = self._beginning(files, "figures")
         self._add_helpers(files)
-        files = _with_used_definitions(files, self.sources)
+        files = _with_used_definitions(files, self.sources, set())
         return files | self._read_files(files)
 
     def _beginning(self, files: Mapping[str, str], name: str) -> dict[str, str]:
