@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -141,11 +141,10 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        parts = (*self.target.fragments, *self.target.launchers)
-        for_users = any(not self.target.library.is_builtin(part.path) for part in parts)
-        files = _with_used_definitions(
-            self._beginning(files, "resolve"), self.sources, {_ACCESSORS} if for_users else set()
-        )
+        folders = [each.path for each in self.target.fragments] + [each.path for each in self.target.launchers]
+        for_users = not all(map(self.target.library.is_builtin, folders))
+        files = self._beginning(files, "resolve")
+        files = _with_used_definitions(files, self.sources, [_ACCESSORS] if for_users else ())
         return files | self._read_files(files) | self._launchers("launcher.yaml", "files/launchers/{}/launcher.yaml")
 
     def setup_chart(self) -> Chart:
@@ -308,13 +307,15 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
         raise ChartgenError(problems)
 
 
-def _with_used_definitions(files: Mapping[str, str], sources: Mapping[str, Path], whole: set[str]) -> dict[str, str]:
+def _with_used_definitions(
+    files: Mapping[str, str], sources: Mapping[str, Path], whole: Collection[str] = ()
+) -> dict[str, str]:
     """Leave out chartgen's own definitions that nothing includes; of two with one name, the first is kept.
 
     Args:
         files: The files of a chart.
         sources: Template -> the file that it comes from.
-        whole: Templates that stay as they are, because templates of users may include what is in them.
+        whole: Templates that stay whole, because templates of users may include what is in them.
     """
     helpers = {
         path: _definitions(text)
