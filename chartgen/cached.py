@@ -26,6 +26,8 @@ def read_cached(kind: str, key: str) -> Any:
     """
     try:
         file = _file(kind, key)
+        if not all(map(_is_private, (file, file.parent, file.parent.parent))):
+            return None
         data = json.loads(file.read_bytes())
         os.utime(file)
     except (OSError, ValueError, ChartgenError):
@@ -44,6 +46,12 @@ def write_cached(kind: str, key: str, data: Any) -> None:
 
 def _file(kind: str, key: str) -> Path:
     return cache_dir() / kind / f"{key}.json"
+
+
+def _is_private(path: Path) -> bool:
+    """Report whether no other user can have written a file or folder."""
+    state = path.stat()
+    return state.st_uid == os.getuid() and not state.st_mode & 0o022
 
 
 def _prune(folder: Path) -> None:

@@ -126,11 +126,11 @@ def job_of(chart: Chart, values: Values) -> Job | None:
 
 def _misfits_of_target(job: Job, chart: Chart, values: Values) -> list[Finding]:
     """Report values of a changed chart that no check expects: its schema may accept them, or its defaults lack them."""
-    from chartgen.composer.assembly import compose_interface
-
     if isinstance(chart.origin, Composed) and not chart.origin.by_annotation:
         return []
-    interface = compose_interface(job.target, job.workload)
+    from chartgen.composer.composed import composed_chart
+
+    interface = composed_chart("compose_interface", job.target, job.workload)
     own = interface.files[SCHEMA_FILE]
     if chart.files.get(SCHEMA_FILE) != own:
         changed = replace(chart, files={**chart.files, SCHEMA_FILE: json.dumps(_open(json.loads(own)))})

@@ -68,7 +68,7 @@ def build(
       chartgen build gke-a3mega --launchers nemo-1,download
       chartgen build --all --check
     """
-    from chartgen.composer.assembly import compose, compose_interface, compose_setup
+    from chartgen.composer.composed import composed_chart
     from chartgen.composer.target import load_target
 
     found = library(path)
@@ -80,9 +80,9 @@ def build(
     interfaces: list[Chart] = []
     for name in found.names("target") if every else targets:
         target = load_target(name, found)
-        charts.append(compose(_offering(target, workload, launchers, options), workload))
-        interfaces += [compose_interface(target, workload)] if schemas else []
-        setup = compose_setup(target, workload)
+        charts.append(composed_chart("compose", _offering(target, workload, launchers, options), workload))
+        interfaces += [composed_chart("compose_interface", target, workload)] if schemas else []
+        setup = composed_chart("compose_setup", target, workload)
         if setup and setup.name == f"{charts[-1].name}-setup":  # other kinds share that of the target's own
             charts.append(setup)
             interfaces.append(setup)

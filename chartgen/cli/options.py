@@ -208,7 +208,7 @@ def find_chart(
         values: The user's values: a target's chart has the launchers that they name; None for all.
         values_only: Whether templates are not needed; the schema then has all launchers.
     """
-    from chartgen.composer.assembly import compose, compose_interface
+    from chartgen.composer.composed import composed_chart
     from chartgen.composer.origin import identified
     from chartgen.composer.target import load_target
 
@@ -216,8 +216,8 @@ def find_chart(
         return identified(chart, library(path))
     target = load_target(name, library(path))
     if values_only:
-        return compose_interface(target, workload)
-    return compose(target, workload, values=values.data if values else None)
+        return composed_chart("compose_interface", target, workload)
+    return composed_chart("compose", target, workload, values=values.data if values else None)
 
 
 def _read_chart(name: str) -> Chart | None:

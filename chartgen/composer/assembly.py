@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -141,10 +141,11 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        folders = [each.path for each in self.target.fragments] + [each.path for each in self.target.launchers]
-        for_users = not all(map(self.target.library.is_builtin, folders))
-        files = self._beginning(files, "resolve")
-        files = _with_used_definitions(files, self.sources, [_ACCESSORS] if for_users else ())
+        paths = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
+        for_users = not all(map(self.target.library.is_builtin, paths))
+        files = _with_used_definitions(
+            self._beginning(files, "resolve"), self.sources, {_ACCESSORS} if for_users else set()
+        )
         return files | self._read_files(files) | self._launchers("launcher.yaml", "files/launchers/{}/launcher.yaml")
 
     def setup_chart(self) -> Chart:
@@ -164,7 +165,7 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "setup" / name)
         files = self._beginning(files, "figures")
         self._add_helpers(files)
-        files = _with_used_definitions(files, self.sources)
+        files = _with_used_definitions(files, self.sources, set())
         return files | self._read_files(files)
 
     def _beginning(self, files: Mapping[str, str], name: str) -> dict[str, str]:
@@ -315,7 +316,7 @@ def _with_used_definitions(
     Args:
         files: The files of a chart.
         sources: Template -> the file that it comes from.
-        whole: Templates that stay whole, because templates of users may include what is in them.
+        whole: Templates that stay as they are, because templates of users may include what is in them.
     """
     helpers = {
         path: _definitions(text)
