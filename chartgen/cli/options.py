@@ -210,6 +210,7 @@ def find_chart(
     """
     from chartgen.composer.composed import composed_chart
     from chartgen.composer.origin import identified
+    from chartgen.composer.programs import for_values
     from chartgen.composer.target import load_target
 
     if chart := _read_chart(name):
@@ -217,7 +218,9 @@ def find_chart(
     target = load_target(name, library(path))
     if values_only:
         return composed_chart("compose_interface", target, workload)
-    return composed_chart("compose", target, workload, values=values.data if values else None)
+    if values:  # which launchers, not which values: that chart is the same for many
+        target = for_values(target, values.data, workload)
+    return composed_chart("compose", target, workload)
 
 
 def _read_chart(name: str) -> Chart | None:
