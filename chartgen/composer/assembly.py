@@ -141,8 +141,8 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        parts = (*self.target.fragments, *self.target.launchers)
-        for_users = any(not self.target.library.is_builtin(part.path) for part in parts)
+        paths = [*(each.path for each in self.target.fragments), *(each.path for each in self.target.launchers)]
+        for_users = not all(map(self.target.library.is_builtin, paths))
         files = _with_used_definitions(
             self._beginning(files, "resolve"), self.sources, {_ACCESSORS} if for_users else set()
         )
