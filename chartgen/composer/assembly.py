@@ -141,7 +141,7 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        paths = [*(each.path for each in self.target.fragments), *(each.path for each in self.target.launchers)]
+        paths = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
         for_users = not all(map(self.target.library.is_builtin, paths))
         files = _with_used_definitions(
             self._beginning(files, "resolve"), self.sources, {_ACCESSORS} if for_users else set()
@@ -308,7 +308,9 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
         raise ChartgenError(problems)
 
 
-def _with_used_definitions(files: Mapping[str, str], sources: Mapping[str, Path], whole: set[str]) -> dict[str, str]:
+def _with_used_definitions(
+    files: Mapping[str, str], sources: Mapping[str, Path], whole: Collection[str] = ()
+) -> dict[str, str]:
     """Leave out chartgen's own definitions that nothing includes; of two with one name, the first is kept.
 
     Args:
