@@ -1,4 +1,4 @@
-"""Results that are costly to compute, as JSON in the user's cache folder, by a digest of all that they depend on."""
+"""Results that are costly to compute, as JSON in the user's cache folder, by a digest of everything they depend on."""
 
 from __future__ import annotations
 
