@@ -29,6 +29,7 @@ _MOST_PAGES = 2_000  # of a list: a million objects, beyond what any cluster has
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 _CRD_SECONDS = 60.0  # how long a kind may stay unknown after the creation of its CRD, on a busy server
 _UNSEEN_CRD_SECONDS = 10.0  # the same where nobody may look for the CRD
+_ABSENT_SECONDS = 5.0  # how long an API is taken to be absent: a command asks for all kinds of runs several times
 _FIRST = {"Namespace": 0, "CustomResourceDefinition": 1}  # other objects of one `apply` may need these
 
 
@@ -47,6 +48,7 @@ class Cluster(Transport):
     def __init__(self, client: httpx2.Client, config: SingleConfig) -> None:
         super().__init__(client, config)
         self._kinds: dict[tuple[str, str], Kind] = {}
+        self._absent: dict[str, float] = {}
         self.namespace: str = config.namespace
         self.unread: dict[Permission, None] = {}
         self.unreadable: dict[tuple[str, str], dict[str, str]] = {}
@@ -223,6 +225,7 @@ class Cluster(Transport):
         params["fieldValidation"] = "Strict"
         if dry_run:
             params["dryRun"] = "All"
+        self._absent.clear()  # these may define an API
         for item in sorted(objects, key=lambda item: _FIRST.get(item["kind"], 2)):
             kind, metadata = self.kind(item["apiVersion"], item["kind"]), item["metadata"]
             place = self._scope(kind, metadata.get("namespace") or namespace)
@@ -281,10 +284,15 @@ class Cluster(Transport):
         return self._kinds[api_version, name]
 
     def serves(self, kind: Kind) -> bool:
-        """Report whether the server knows a kind; unlike `list`, this does not need permission for it."""
-        key = (kind.api_version, kind.name)
-        if key not in self._kinds:
+        """Report whether the server knows a kind; unlike `list`, this does not need permission for it.
+
+        A group without the kind is asked for again only after some seconds.
+        """
+        key, now = (kind.api_version, kind.name), time.monotonic()
+        if key not in self._kinds and self._absent.get(kind.api_version, 0.0) < now:
             self._kinds.update({(kind.api_version, found.name): found for found in self._discover(kind.api_version)})
+            if key not in self._kinds:
+                self._absent[kind.api_version] = now + _ABSENT_SECONDS
         return key in self._kinds
 
     def _discover(self, api_version: str) -> Iterable[Kind]:
