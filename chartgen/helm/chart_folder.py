@@ -20,8 +20,8 @@ LARGEST_FILE = 5 * 1024 * 1024
 LARGEST_CHART = 100 * 1024 * 1024
 MOST_FILES = 20_000
 # Files that Helm reads besides templates. Helm converts bytes that are not text, and no rule has checked the result.
-_PART = re.compile(r"(?:charts/[^/]+/)*")  # of a subchart, which may itself be called crds
 _TEXTS = frozenset({"Chart.yaml", "values.yaml", SCHEMA_FILE, "requirements.yaml"})
+_PART = re.compile(r"(?:charts/[^/]+/)*")  # of a subchart, which may itself be called crds
 _CIRCLES = ("is a link to a folder, in which Helm runs in circles", "remove it")
 
 
