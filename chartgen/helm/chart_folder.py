@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ LARGEST_CHART = 100 * 1024 * 1024
 MOST_FILES = 20_000
 # Files that Helm reads besides templates. Helm converts bytes that are not text, and no rule has checked the result.
 _TEXTS = frozenset({"Chart.yaml", "values.yaml", SCHEMA_FILE, "requirements.yaml"})
+_PART = re.compile(r"(?:charts/[^/]+/)*")  # of a subchart, which may itself be called crds
 _CIRCLES = ("is a link to a folder, in which Helm runs in circles", "remove it")
 
 
@@ -134,10 +136,10 @@ class _Reading:
                 self.schemas[name] = data.decode("utf-8", "replace").removeprefix("\ufeff")
 
     def _sort(self, name: str, data: bytes) -> None:
-        *folders, file = name.split("/")
+        first, file = _PART.sub("", name).split("/")[0], name.rpartition("/")[2]
         if (text := _text(data)) is not None:
             self.texts[name] = text
-        elif file in _TEXTS or not {"templates", "crds"}.isdisjoint(folders):
+        elif file in _TEXTS or first in ("templates", "crds"):
             self.report(name, "is not UTF-8 text", "save it as UTF-8")
         else:
             self.data[name] = data

@@ -106,7 +106,7 @@ def _of_line(lines: Sequence[str], index: int, row: str) -> Iterator[tuple[str, 
 def _value_of(lines: Sequence[str], index: int, named: re.Match[str]) -> list[str]:
     """Return the texts that fill the `value` of a variable, on its own line or up to the next item.
 
-    There are none where the template can take it from a Secret instead.
+    A template that can also take it from a Secret leaves the choice to the user.
     """
     texts = [found["expression"]] if named["flow"] and (found := _VALUE.match(named["flow"])) else []
     depth = len(named["indent"])

@@ -231,6 +231,15 @@ def test_the_defect_beside_it_is_found(rule: str, defective: list[Finding]) -> N
     assert str(finding.problem.path).endswith(path_of(rule))
 
 
+def test_binary_files_of_a_subchart_with_the_name_of_a_folder(tmp_path: Path) -> None:
+    for place, fault in (("files", False), ("crds", True), ("templates", True)):
+        folder = tmp_path / place / "charts" / "crds"
+        (folder / place).mkdir(parents=True)
+        (folder / place / "all.bz2").write_bytes(b"\xff")
+        written(folder, {}), written(tmp_path / place, {})
+        assert bool(read_chart(tmp_path / place).findings) == fault, place
+
+
 @pytest.mark.helm
 def test_what_differs_between_install_and_upgrade_is_named(defective: list[Finding]) -> None:
     (finding,) = about(defective, "renders-are-identical")
