@@ -132,8 +132,8 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        parts = (*self.target.fragments, *self.target.launchers)
-        for_users = any(not self.target.library.is_builtin(part.path) for part in parts)
+        folders = [*(each.path for each in self.target.fragments), *(each.path for each in self.target.launchers)]
+        for_users = not all(map(self.target.library.is_builtin, folders))
         files = _without_unused(self._beginning(files, "resolve"), self.sources, {_ACCESSORS} if for_users else set())
         return files | self._read_files(files) | self._launchers("launcher.yaml", "files/launchers/{}/launcher.yaml")
 
