@@ -101,6 +101,14 @@ packages: $(CHARTGEN) ## package every chart into dist/charts, for a release or 
 engines: $(CHARTGEN) ## build the engines of the rehearsal into your cache (Helm, control plane, controllers)
 	$(BIN)/chartgen engines build
 
+.PHONY: size
+size: $(CHARTGEN) $(DEV) ## count lines, include chains, names and modules, against tests/data/size.yaml; part of `make lint`
+	$(PROGRAM)/size.py
+
+.PHONY: work
+work: $(CHARTGEN) $(DEV) ## count the calls, modules and programs of the usual commands again, and write tests/data/work.yaml
+	$(PROGRAM)/work.py
+
 .PHONY: bench
 bench: $(CHARTGEN) ## measure speed and memory against the budgets (BENCH=--install adds the size)
 	$(BIN)/python benchmarks/bench.py $(BENCH)
@@ -148,10 +156,6 @@ parsers: $(DEV) ## install the programs whose own parsers the tests ask, into th
 .PHONY: newest
 newest: $(CHARTGEN) ## print which pinned versions are behind, as Go and pip list them
 	$(PROGRAM)/newest.py
-
-.PHONY: convert-report
-convert-report: $(CHARTGEN) $(DEV) ## convert every recipe of a copy of gpu-recipes (COPY: its folder; NEMO: a git directory) and compare
-	$(PROGRAM)/convert_report.py $(COPY) $(NEMO)
 
 .PHONY: sums
 sums: $(CHARTGEN) ## rewrite the checksums and CRDs of the engines' Go modules, after a change to chartgen/data/engines.yaml

@@ -128,9 +128,9 @@ def compare(runs: dict[str, list[Run]]) -> list[Figure]:
     seconds = {name: statistics.median(run.seconds for run in taken) for name, taken in runs.items()}
     build = f"chartgen build {TARGET}"
     figures = [
-        Figure(f"{build} / python -c '{IMPORTS[:20]}...'", seconds["build"] / seconds["imports"], 1.5, "x"),
-        Figure(f"chartgen check / python -c '{CHECK_IMPORTS}'", seconds["check"] / seconds["check imports"], 1.6, "x"),
-        Figure("chartgen --help / python -c 'import click'", seconds["help"] / seconds["click"], 1.6, "x"),
+        Figure(f"{build} / python -c '{IMPORTS[:20]}...'", seconds["build"] / seconds["imports"], 1.3, "x"),
+        Figure(f"chartgen check / python -c '{CHECK_IMPORTS}'", seconds["check"] / seconds["check imports"], 1.3, "x"),
+        Figure("chartgen --help / python -c 'import click'", seconds["help"] / seconds["click"], 1.4, "x"),
         Figure(f"peak memory of {build}", max(run.megabytes for run in runs["build"]), 60, "MB"),
     ]
     if "helm" in seconds:

@@ -11,6 +11,7 @@ import os
 import statistics
 import sys
 import tempfile
+from itertools import chain
 from pathlib import Path
 
 from bench import CHARTGEN, ROOT, TARGET, Figure, run_once
@@ -29,13 +30,14 @@ FILES = [ROOT / "values" / name for name in ("gpt3-5b.yaml", f"{TARGET}/gpt3-5b.
 
 
 def prepare(plane: ControlPlane) -> None:
-    """Start the controllers, the machines and the setup chart."""
+    """Start the controllers and the machines; install what a cluster has, and the setup chart."""
     target, values = load_target(TARGET), load_values(FILES)
     chart = compose(target)
     planned = plan_release(chart, values, "bench", "default")
     stage = prepare_stage(chart, target, values, planned, planned.nodes)
     start_controllers(plane, stage.controllers)
     create_machines(plane.cluster, stage.pools)
+    plane.cluster.apply(chain.from_iterable(stage.stand_ins.values()))
     install_setup(stage, Place(kubeconfig=plane.kubeconfig))
 
 

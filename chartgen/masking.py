@@ -26,7 +26,12 @@ KINDS = {
     "an API key": re.compile(r"(?<![\w-])sk-(?=[A-Za-z_-]{0,30}[0-9])[A-Za-z0-9_-]{20,}"),
     # RFC 7519: base64url of {"...
     "a JSON Web Token": re.compile(r"\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?"),
-    "a private key": re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?"),
+    # Its headers and lines also where the end is cut off, with line ends as they are or escaped
+    "a private key": re.compile(
+        r"-----BEGIN [A-Z ]*PRIVATE KEY-----"
+        r"(?:(?:\s|\\+[nr])+(?:(?:Proc-Type|DEK-Info): ?[^\s\\]+|[A-Za-z0-9+/=]{16,}))*"
+        r"(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?"
+    ),
 }
 # Signatures of addresses: Azure's SAS, Google's and AWS's (version 4), and tokens in a query; then the header of HTTP.
 _SIGNED = re.compile(
@@ -39,7 +44,8 @@ _AUTHORIZATION = re.compile(
 # Up to the last @ of a word: people do not escape the @ and / of a password. A port or a path is not a password, and
 # a reference such as $(PASSWORD) contains none. Bounded, because words in values and logs can have megabytes.
 PASSWORD = re.compile(
-    r"((?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]{1,40}://[^\s/:@\"']{0,300}:)(?!\$[({])(?![0-9]+/)[^\s\"']{1,256}(?=@)"
+    r"((?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]{1,40}://(?:\$\{[^\s{}]{0,100}\}|[^\s/:@\"'$]|\$(?!\{)){0,300}:)"
+    r"(?!\$[({])(?![0-9]+/)[^\s\"']{1,256}(?=@)"
 )
 # 40 hexadecimal digits can also be a commit, so the name decides.
 WANDB_KEY = re.compile(r"\b[0-9a-f]{40}\b")
@@ -59,8 +65,13 @@ _QUOTED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=|["']: ?)(["']))((?:\\.|(?!\3)
 _ASSIGNED = re.compile(r"""((?<![\w.-])([\w.-]+)(?:=["']?|["']: ?["']))((?:\\.|[^\s,"'}\\])+)""")
 # Names in any case, with a blank or colon too, as in YAML and INI: there the text must look like a secret, since prose
 # and configurations have `token: ...`.
-_WORDY = re.compile(r"""((?<![\w.-])([\w.-]+)["']?(?: ?= ?|: ?)["']?)([^\s,;&"'(){}\[\]]+)""")
-_WORDS = r"(?:.*[_.-])?(?:token|secret|passw(?:or)?d|(?:api|access|account|secret|secret_access)_?key|credentials?)"
+# With a blank too as in --password x, or as two items of a list. `auth` is Docker's.
+_WORDY = re.compile(r"""((?<![\w.-])([\w.-]+)\\*["']?(?: ?= ?|: ?)\\*["']?)([^\s,;&"'(){}\[\]\\]+)""")
+_FLAG = re.compile(r"""((?<![\w.-])--([\w-]+)(?: +|["'], ?)["']?)([^\s,;&"'(){}\[\]\\]+)""")
+_WORDS = (
+    r"(?:.*[_.-])?(?:token|secret|passw(?:or)?d|(?:api|access|account|secret|secret_access)[_-]?key|credentials?|auth"
+    r"|dockerconfigjson)"
+)
 _SECRETIVE = re.compile(_WORDS, re.IGNORECASE)
 _PASSWORD_NAME = re.compile(r".*passw(?:or)?d", re.IGNORECASE)
 _MIXED = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9+/=_]{16,}|(?=.*[0-9])(?=.*[a-z])(?=.*[A-Z])[\w+/=.~-]{16,}")
@@ -80,7 +91,8 @@ def masked(text: str) -> str:
     text = _ASSIGNED.sub(_without_secret, _QUOTED.sub(_without_secret, text))
     text = _SIGNED.sub(rf"\1{HIDDEN}", text)
     text = _AUTHORIZATION.sub(rf"\1{HIDDEN}", text)
-    text = _WORDY.sub(lambda match: match[1] + HIDDEN if _looks_like_one(match[2], match[3]) else match[0], text)
+    for pattern in (_WORDY, _FLAG):
+        text = pattern.sub(lambda match: match[1] + HIDDEN if _looks_like_one(match[2], match[3]) else match[0], text)
     text = PASSWORD.sub(rf"\1{HIDDEN}", text)
     return WANDB_KEY.sub(HIDDEN, text) if WANDB_NAME.search(text) else text
 

@@ -24,17 +24,17 @@ def cache_dir() -> Path:
     Raises:
         UsageError: A variable names a folder that the author of a checkout can fill: programs of it would run.
     """
-    own = os.environ.get("CHARTGEN_CACHE")
-    base = Path(own or os.environ.get("XDG_CACHE_HOME") or "").expanduser()
-    if not base.is_absolute() and not own:  # as the XDG Base Directory Specification 0.8 wants
-        if not (home := Path.home()).is_absolute():
-            raise UsageError(f"HOME={home} is not an absolute path; set one outside of the checkout")
-        return home / ".cache" / "chartgen"
-    name, folder = "CHARTGEN_CACHE" if own else "XDG_CACHE_HOME", base if own else base / "chartgen"
+    own, shared = os.environ.get("CHARTGEN_CACHE"), Path(os.environ.get("XDG_CACHE_HOME") or "").expanduser()
+    if own:
+        name, base, folder = "CHARTGEN_CACHE", Path(own).expanduser(), Path(own).expanduser()
+    elif shared.is_absolute():
+        name, base, folder = "XDG_CACHE_HOME", shared, shared / "chartgen"
+    else:  # a relative one is ignored, as the XDG Base Directory Specification 0.8 wants
+        name, base, folder = "HOME", Path.home(), Path.home() / ".cache" / "chartgen"
     if not base.is_absolute():
         raise UsageError(f"{name}={base} is not an absolute path; set one outside of the checkout")
     if (root := checkout()) and folder.resolve().is_relative_to(root):
-        raise UsageError(f"{name}={base} is in the checkout {root}; set a folder outside of it")
+        raise UsageError(f"{name}={base} is in the checkout {root}; set CHARTGEN_CACHE to a folder outside of it")
     return folder
 
 

@@ -10,8 +10,8 @@ _CONTROLS = "\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2064\u20
 _LINES = f"(?![\n\t])[{_CONTROLS}\ud800-\udfff\U000e0000-\U000e007f]"
 _ONE_LINE = f"[{_CONTROLS}\ud800-\udfff\U000e0000-\U000e007f]"
 # Lines that GitHub's runner obeys in any output (actions/runner, src/Runner.Common/ActionCommand.cs): `::`
-# at the beginning of a line, `##[` anywhere.
-_COMMAND = r"(?m)^(?P<blank>[^\S\n]*):(?=:)|##(?=\[)"
+# at the beginning of a line, `##[` anywhere. Azure Pipelines obeys `##vso[`, TeamCity `##teamcity[`.
+_COMMAND = r"(?m)^(?P<blank>[^\S\n]*):(?=:)|##(?=(?i:vso|teamcity)?\[)"
 
 
 def visible(text: str) -> str:

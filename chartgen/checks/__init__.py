@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from chartgen.checks.claim import Claim
 from chartgen.checks.compatibility import COMPAT
@@ -71,16 +73,7 @@ def check(chart: Chart, values: Values) -> list[Finding]:
     job = job_of(chart, values)
     if not job:
         return in_order([*caught, *unanswered(chart)])
-    try:
-        return in_order([*caught, *_claims(job, chart, values)])
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
-        # a chart that someone changed may have a schema that takes what no check expects, or lack values
-        interface = _interface(job)
-        own = replace(chart, files={**chart.files, SCHEMA_FILE: interface.files[SCHEMA_FILE]})
-        found = [Finding(SCHEMA, problem) for problem in check_values(own, values)] or _lacking(job, interface)
-        if not found:
-            raise
-        return in_order([*caught, *found])
+    return in_order([*caught, *(_misfits_of_target(job, chart, values) or _claims(job, chart, values))])
 
 
 def validate(chart: Chart, values: Values) -> None:
@@ -131,21 +124,34 @@ def job_of(chart: Chart, values: Values) -> Job | None:
     return Job(effective_values(chart, values), origin.target, origin.workload)
 
 
-def _interface(job: Job) -> Chart:
-    from chartgen.composer.assembly import compose_interface
+def _misfits_of_target(job: Job, chart: Chart, values: Values) -> list[Finding]:
+    """Report values of a changed chart that no check expects: its schema may accept them, or its defaults lack them."""
+    if isinstance(chart.origin, Composed) and not chart.origin.by_annotation:
+        return []
+    from chartgen.composer.composed import composed_chart
 
-    return compose_interface(job.target, job.workload)
-
-
-def _lacking(job: Job, interface: Chart) -> list[Finding]:
-    """Report that a chart has no default for a value of its target."""
+    interface = composed_chart("compose_interface", job.target, job.workload)
+    own = interface.files[SCHEMA_FILE]
+    if chart.files.get(SCHEMA_FILE) != own:
+        changed = replace(chart, files={**chart.files, SCHEMA_FILE: json.dumps(_open(json.loads(own)))})
+        if misfits := check_values(changed, values):
+            return [Finding(SCHEMA, problem) for problem in misfits]
     defaults = require_map(load(interface.files["values.yaml"], "values.yaml"), "values.yaml")
-    lacking = next((key for key in defaults if key not in job.values), None)
+    lacking = next((key for key in defaults if defaults[key] is not None and key not in job.values), None)
     if lacking is None:
         return []
     message = f"the chart lacks {lacking!r}, a value of target {job.target.name}, so its job was not checked"
     hint = f"build it again: chartgen build {job.target.name}"
     return [Finding(NOT_OURS, Problem(message, "values.yaml", hint=hint), "unchecked")]
+
+
+def _open(schema: Any) -> Any:
+    """Return a schema without its refusal of unknown keys: a changed chart may have keys of its own."""
+    if isinstance(schema, list):
+        return [_open(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {key: _open(value) for key, value in schema.items() if key != "additionalProperties" or value}
 
 
 def _claims(job: Job, chart: Chart, values: Values) -> Iterator[Finding]:

@@ -10,7 +10,6 @@ from chartgen.composer.origin import Composed, origin_of
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.findings import REFUSED, Finding, in_order
 from chartgen.helm.chart import Chart
-from chartgen.helm.manifests import render
 from chartgen.helm.values import Values
 
 _LINE = re.compile(r"(?P<key>[A-Za-z][\w-]*(?:\.[\w-]+)*): (?P<message>.*?)(?:; (?P<hint>[^;]*))?")
@@ -23,6 +22,8 @@ def refusals(chart: Chart, values: Values) -> list[Finding]:
         chart: A run chart with its templates.
         values: The user's layers; they match the schema.
     """
+    from chartgen.helm.manifests import render
+
     try:
         render(chart, "check", "default", values.data)
     except MissingToolError as error:

@@ -25,8 +25,8 @@ def _of_charts() -> dict[str, Shape]:
     from chartgen.cli.list import Item
     from chartgen.composer.describe import FragmentFacts, LauncherFacts, PresetFacts
     from chartgen.findings import Level, Severity
-    from chartgen.linter.reports import FINDINGS, Row
     from chartgen.linter.selection import BASELINE
+    from chartgen.reports import FINDINGS, Row
 
     layout = {
         "place": int,

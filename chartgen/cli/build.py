@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from chartgen.cli.completion import complete_target
-from chartgen.cli.options import library, path_option, workload_option
+from chartgen.cli.options import library, path_option, read_values, values_options, workload_option
 from chartgen.errors import UsageError
 
 if TYPE_CHECKING:
+    from chartgen.composer.target import Target
     from chartgen.helm.chart import Chart
 
 
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
 @click.option("--prune", is_flag=True, help="Remove templates in a chart's folder that the chart does not have.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 with a diff when a chart is stale.")
 @workload_option
-@click.option("--launchers", metavar="NAME,...", default="", help="Offer these launchers only; all by default.")
+@click.option(
+    "--launchers",
+    metavar="NAME,...",
+    default="",
+    help="Launchers of the chart, the first as default, or `all`; by default those of the values, or of the presets.",
+)
+@values_options
 @click.option(
     "-d",
     "--destination",
@@ -46,41 +53,60 @@ def build(
     schemas: Path | None,
     reference: Path | None,
     path: tuple[Path, ...],
+    **options: Any,
 ) -> None:
     """Compose charts and write them below the destination.
 
-    Each target yields a run chart and, if it needs a one-time setup, a setup chart.
+    Each target yields a run chart and, if it needs a one-time setup, a setup chart. A run chart has the launcher of
+    the values, and those that prepare its data and test the network; without values, those of the target's presets.
 
     \b
     Examples:
       chartgen build gke-a3mega
       chartgen build gke-a3mega --workload job
-      chartgen build gke-a3mega --launchers megatron-lm,download
+      chartgen build gke-a3mega --preset gpt3-175b
+      chartgen build gke-a3mega --launchers nemo-1,download
       chartgen build --all --check
     """
-    from chartgen.composer.assembly import compose, compose_setup
-    from chartgen.composer.target import load_target, with_launchers
+    from chartgen.composer.composed import composed_chart
+    from chartgen.composer.target import load_target
 
     found = library(path)
-    chosen = [name.strip() for name in launchers.split(",") if name.strip()]
     if every == bool(targets):
         raise UsageError("name the targets to build, or use --all; `chartgen list targets` shows them")
     if schemas and not every:
         raise UsageError("--schemas publishes the schemas of all charts; use it with --all")
     charts: list[Chart] = []
+    interfaces: list[Chart] = []
     for name in found.names("target") if every else targets:
-        target = with_launchers(load_target(name, found), chosen)
-        charts.append(compose(target, workload))
-        setup = compose_setup(target, workload)
+        target = load_target(name, found)
+        charts.append(composed_chart("compose", _offering(target, workload, launchers, options), workload))
+        interfaces += [composed_chart("compose_interface", target, workload)] if schemas else []
+        setup = composed_chart("compose_setup", target, workload)
         if setup and setup.name == f"{charts[-1].name}-setup":  # other kinds share that of the target's own
             charts.append(setup)
+            interfaces.append(setup)
     stale: list[object] = [
         _check(chart, destination) if check else _write(chart, destination, prune=prune) for chart in charts
     ]
     if schemas or reference:
-        stale += _generated(charts, schemas, reference, check)
+        stale += _generated(interfaces, schemas, reference, check)
     if check and any(stale):
         sys.exit(1)
+
+
+def _offering(target: Target, workload: str | None, launchers: str, options: dict[str, Any]) -> Target:
+    """Return a target whose chart has the launchers of the command: named ones, or those of the values or presets."""
+    from chartgen.composer.programs import for_presets, for_values
+    from chartgen.composer.target import with_launchers
+
+    names = [name.strip() for name in launchers.split(",") if name.strip()]
+    if names:
+        return target if names == ["all"] else with_launchers(target, names)
+    values = read_values(dict(options), target.name)
+    return (
+        for_values(target, values.data, workload, companions=True) if values.layers else for_presets(target, workload)
+    )
 
 
 def _write(chart: Chart, destination: Path, *, prune: bool) -> bool:
@@ -97,14 +123,14 @@ def _check(chart: Chart, destination: Path) -> bool:
     return bool(diff)
 
 
-def _generated(charts: list[Chart], schemas: Path | None, reference: Path | None, check: bool) -> list[Path]:
+def _generated(interfaces: list[Chart], schemas: Path | None, reference: Path | None, check: bool) -> list[Path]:
     """Write the other generated files for readers and editors, or only return those that are stale."""
     from chartgen.cli import answers
     from chartgen.linter import catalogue
 
     wanted = []
     if schemas:
-        wanted = [(schemas, catalogue.schemas(charts)), (schemas / "output", catalogue.marked(answers.schemas()))]
+        wanted = [(schemas, catalogue.schemas(interfaces)), (schemas / "output", catalogue.marked(answers.schemas()))]
     wanted += [(reference, catalogue.reference())] if reference else []
     stale = [path for folder, files in wanted for path in catalogue.stale(files, folder)]
     gone = [path for folder, files in wanted for path in catalogue.obsolete(files, folder)]

@@ -17,7 +17,7 @@ from chartgen.cli.options import (
     values_options,
     workload_option,
 )
-from chartgen.cli.output import emit
+from chartgen.cli.output import emit, known_rules
 
 if TYPE_CHECKING:
     from chartgen.checks.job import Job
@@ -53,17 +53,17 @@ def check(
     from chartgen.checks import check as find
     from chartgen.checks.chart_refusals import refusals, unchecked_refusals
     from chartgen.findings import exit_code
-    from chartgen.linter.reports import report
+    from chartgen.reports import report
 
     values = read_values(options)
-    chart = find_chart(target, path, workload, values_only=not render)
+    chart = find_chart(target, path, workload, values=values, values_only=not render)
     findings = find(chart, values)
     if not render:
         for each in unchecked_refusals(chart):
             say(f"{each} is not checked; --render checks it")
     elif all(found.severity != "error" for found in findings):
         findings += refusals(chart, values)
-    text = report(findings, output, checked=target)
+    text = report(findings, output, checked=target, rules=known_rules)
     if output == "text":
         lines, end, total = text.rstrip("\n").rpartition("\n")
         severities = {found.severity for found in findings}

@@ -62,7 +62,7 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
         record = state.find(revision)
         values = read_values(options, target or record.target)
         values = values if values.layers else _release_values(record.values)
-        chart = _chart_for(record, target, options)
+        chart = _chart_for(record, target, options, values)
         validate(chart, values)
         rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
         seen = preview(cluster, state, record, rendered, effective_values(chart, values))
@@ -84,7 +84,7 @@ def _show_changes(changes: list[Change], seen: Preview, output: str) -> None:
         click.secho(f"lost: {loss}", fg="red")
 
 
-def _chart_for(record: Record, target: str | None, options: dict[str, Any]) -> Chart:
+def _chart_for(record: Record, target: str | None, options: dict[str, Any], values: Values) -> Chart:
     """Return the chart to compare with: that of the given target, or of the release's own."""
     from chartgen.errors import ChartgenError, Problem
 
@@ -92,7 +92,7 @@ def _chart_for(record: Record, target: str | None, options: dict[str, Any]) -> C
         hint = "name the chart's folder with --target"
         raise ChartgenError(Problem(f"release {record.name}: chart {record.chart} is not from chartgen", hint=hint))
     own = record.chart.removeprefix(record.target).removeprefix("-") if not target else ""
-    return find_chart(target or record.target, options["path"], options["workload"] or own or None)
+    return find_chart(target or record.target, options["path"], options["workload"] or own or None, values=values)
 
 
 def _release_values(values: dict[str, Any]) -> Values:

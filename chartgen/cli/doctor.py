@@ -76,7 +76,7 @@ def _release(
 
     check_name(release)
     values = read_values(options)
-    chart = find_chart(target, path, workload)
+    chart = find_chart(target, path, workload, values=values)
     validate(chart, values)
     return examine(cluster, chart, values, objects(render(chart, release, namespace, values.data)), release, namespace)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,13 +65,15 @@ def execute(
       chartgen exec gke-a3mega --set nodes=1 --dry-run
       chartgen exec charts/onprem-p8000 -f site.yaml --root /tmp/run --env GPUS_PER_NODE=1
     """
+    import tempfile
+
     from chartgen.checks import validate
     from chartgen.helm.manifests import objects
     from chartgen.helm.manifests import render as render_chart
     from chartgen.rehearsal.local_pod import plan_execution, prepare, run
 
     values = read_values(options)
-    chart = find_chart(target, path, workload)
+    chart = find_chart(target, path, workload, values=values)
     validate(chart, values)
     found = objects(render_chart(chart, release, "default", values.data))
     if root is None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,7 +70,7 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
 
     check_name(options["release"])
     values = read_values(options)
-    chart = find_chart(options["target"], options["path"], options["workload"])
+    chart = find_chart(options["target"], options["path"], options["workload"], values=values)
     values = _avoiding(chart, values, options["avoided"])
     found = check(chart, values)
     raise_errors(found)
@@ -128,8 +126,6 @@ def _prepare(
     from chartgen.releases.plan import plan_objects
 
     release = options["release"]
-    # import the installer while Helm renders: this saves a tenth of the command's time
-    threading.Thread(target=import_module, args=("pyhelm3",), daemon=True).start()
     rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
     # the meaning of third-party values is unknown, even if their keys have the same names
     is_ours = not isinstance(origin_of(chart), Foreign)

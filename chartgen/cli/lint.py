@@ -11,7 +11,7 @@ import click
 
 from chartgen.cli.completion import complete_target
 from chartgen.cli.options import layer_options, path_option, read_values, say, workload_option
-from chartgen.cli.output import emit, show_answer
+from chartgen.cli.output import emit, known_rules, show_answer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,8 +72,8 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
       chartgen lint charts/gke-a3mega -f site.yaml --output sarif --output-file lint.sarif
     """
     from chartgen.findings import exit_code
-    from chartgen.linter.reports import report
     from chartgen.linter.run import Settings, lint_all
+    from chartgen.reports import report
 
     if listed:
         _list(options["output"])
@@ -88,7 +88,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
     if output == "text" and file is None:
         _show(findings)
     else:
-        _write(report(findings, output, checked=settings.name), file)
+        _write(report(findings, output, checked=settings.name, rules=known_rules), file)
     if settings.config.strict and any(found.severity == "warning" for found in findings):
         sys.exit(1)
     sys.exit(exit_code(findings))
@@ -141,7 +141,7 @@ def _list(form: str) -> None:
 
 def _show(findings: Sequence[Finding]) -> None:
     """Print findings below their file, and their number."""
-    from chartgen.linter.reports import counts, line_of, place_of
+    from chartgen.reports import counts, line_of, place_of
 
     last = None
     for found in findings:

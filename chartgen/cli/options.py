@@ -191,23 +191,33 @@ def library(path: tuple[Path, ...]) -> Library:
     return open_library(path)
 
 
-def find_chart(name: str, path: tuple[Path, ...], workload: str | None = None, *, values_only: bool = False) -> Chart:
+def find_chart(
+    name: str,
+    path: tuple[Path, ...],
+    workload: str | None = None,
+    *,
+    values: Values | None = None,
+    values_only: bool = False,
+) -> Chart:
     """Return a chart, or compose that of a target; with `values_only` only its values interface.
 
     Args:
         name: A target, a chart's folder or archive, or its address in a registry or on a web server.
         path: The folders of `--path`.
         workload: Another kind of job than the target's.
-        values_only: Whether templates are not needed.
+        values: The user's values: a target's chart has the launchers that they name; None for all.
+        values_only: Whether templates are not needed; the schema then has all launchers.
     """
-    from chartgen.composer.assembly import compose, compose_interface
+    from chartgen.composer.composed import composed_chart
     from chartgen.composer.origin import identified
     from chartgen.composer.target import load_target
 
     if chart := _read_chart(name):
         return identified(chart, library(path))
-    make = compose_interface if values_only else compose
-    return make(load_target(name, library(path)), workload)
+    target = load_target(name, library(path))
+    if values_only:
+        return composed_chart("compose_interface", target, workload)
+    return composed_chart("compose", target, workload, values=values.data if values else None)
 
 
 def _read_chart(name: str) -> Chart | None:
@@ -215,7 +225,7 @@ def _read_chart(name: str) -> Chart | None:
     import tempfile
 
     from chartgen.helm.chart import Chart
-    from chartgen.linter.packages import fetched, is_archive, is_remote, unpacked
+    from chartgen.helm.packages import fetched, is_archive, is_remote, unpacked
 
     if (Path(name) / "Chart.yaml").is_file():
         return Chart.read(Path(name))

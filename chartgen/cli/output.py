@@ -11,11 +11,14 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
 from chartgen.visible import harmless
+
+if TYPE_CHECKING:
+    from chartgen.findings import Rule
 
 # Codes that click writes for chartgen's own colours and weights; forged ones can only colour text.
 _STYLE = re.compile(r"(\x1b\[(?:0|1|31|32|33|36)m)")
@@ -100,6 +103,13 @@ def show_answer(schema: str, facts: Any, *, stream: bool = False, secrets: bool 
     data = answer(schema, facts)
     text = json.dumps(data if secrets else masked_value(data), indent=None if stream else 2, allow_nan=False)
     emit(harmless(text))  # the same data: escapes are written as JSON escapes
+
+
+def known_rules() -> list[Rule]:
+    """Return all rules, which SARIF describes; nothing else loads the linter for a command of the core."""
+    from chartgen.linter import catalogue
+
+    return catalogue.known_rules()
 
 
 def steer(codes: str) -> None:

@@ -25,7 +25,7 @@ from chartgen.visible import counted
 
 if TYPE_CHECKING:
     from chartgen.rehearsal.rehearse import Rehearsal
-    from chartgen.releases.status.readout import Verdict
+    from chartgen.rehearsal.verdict import Verdict
 
 
 @click.command()

@@ -34,7 +34,7 @@ def render(
 
     check_name(release)
     values = read_values(options)
-    chart = find_chart(target, path, workload)
+    chart = find_chart(target, path, workload, values=values)
     validate(chart, values)
     try:
         text = render_chart(chart, release, namespace, values.data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 import click
@@ -29,6 +28,8 @@ def shell(
       chartgen shell my-run --rank 11
       chartgen shell my-run --rank 11 -- nvidia-smi
     """
+    import subprocess
+
     from chartgen.releases.helm_release import check_name
     from chartgen.releases.status.pod_exec import exec_argv, find_pod
 

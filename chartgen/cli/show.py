@@ -65,14 +65,13 @@ def _kind_of(name: str, found: Library) -> str:
 def _show_preset(name: str, target: str, output: str, found: Library) -> None:
     from chartgen.composer.describe import describe_preset
     from chartgen.composer.presets import presets
-    from chartgen.helm.yaml import read_text
-    from chartgen.linter.recipes.convert import yaml_text
+    from chartgen.helm.yaml import read_text, values_text
 
     facts = describe_preset(name, found, target)
     if output == "json":
         show_answer("preset/v1", facts)
     else:
-        emit(yaml_text(facts.values) if target else read_text(presets(found)[name]), nl=False)
+        emit(values_text(facts.values) if target else read_text(presets(found)[name]), nl=False)
 
 
 def _show_part(name: str, kind: str, output: str, found: Library) -> None:

@@ -13,7 +13,6 @@ import click
 from chartgen.cli.completion import complete_release
 from chartgen.cli.options import context_option, namespace_option, open_place, output_option, price_option, say
 from chartgen.cli.output import show_answer, steer
-from chartgen.masking import masked
 from chartgen.visible import harmless
 
 if TYPE_CHECKING:
@@ -127,7 +126,7 @@ def overview(found: Sequence[Glance], namespace: str, columns: int | None) -> li
     """Return the releases as lines, one each, with secrets masked; those of one namespace do not repeat it."""
     from chartgen.releases.status.overview import HEADS, lay_out, table
 
-    rows = [tuple(masked(text) for text in row) for row in table(found)]
+    rows = [tuple(_masked(text) for text in row) for row in table(found)]
     left_out = {"namespace"} if namespace else set()
     if all(each.cost is None for each in found):
         left_out.add("cost")
@@ -153,6 +152,12 @@ def _follow(cluster: Cluster, release: str, namespace: str, output: str) -> None
     sys.exit(0 if last and last.phase == "finished" else 1)
 
 
+def _masked(text: str) -> str:
+    from chartgen.masking import masked  # its patterns take milliseconds to compile, which --help need not wait for
+
+    return masked(text)
+
+
 class Screen:
     """A text on a terminal, drawn over the one before."""
 
@@ -163,7 +168,7 @@ class Screen:
         """Draw a readout in place of the one before."""
         from chartgen.releases.status.text import describe
 
-        self.draw(masked(describe(readout)))
+        self.draw(_masked(describe(readout)))
 
     def draw(self, text: str) -> None:
         """Draw a text in place of the one before."""
@@ -199,9 +204,9 @@ class _Lines:
         if self._output == "json":
             show_answer(_FORM, readout, stream=True)
         else:
-            click.echo(f"{datetime.now(timezone.utc):%H:%M:%S} {masked(line)}")
+            click.echo(f"{datetime.now(timezone.utc):%H:%M:%S} {_masked(line)}")
         if self._output == "text" and readout.ended:
-            click.echo(masked(describe(readout)))
+            click.echo(_masked(describe(readout)))
 
     def note(self, line: str) -> None:
         say(line)
@@ -215,6 +220,6 @@ def show_readout(readout: Readout, output: str) -> None:
         show_answer(_FORM, readout)
     else:
         coloured = click.style(readout.phase, fg=_COLOURS.get(readout.phase, "yellow"))
-        click.echo(masked(describe(readout)).replace(f": {readout.phase}", f": {coloured}", 1))
+        click.echo(_masked(describe(readout)).replace(f": {readout.phase}", f": {coloured}", 1))
     for line in unread([readout]):
         say(line)

@@ -10,19 +10,21 @@ import re
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, DEFINE, Tags, joined
 from chartgen.composer.fragment import Fragment, check_combination
-from chartgen.composer.interface import interface_of
+from chartgen.composer.interface import interface_of, setup_interface_of
 from chartgen.composer.kube_linter import FILE as KUBE_LINTER
 from chartgen.composer.kube_linter import WITHOUT_TTL, configuration
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed
+from chartgen.composer.programs import for_values
 from chartgen.composer.provenance import Marks, Source
 from chartgen.composer.rule_lines import rule_lines
 from chartgen.composer.rules import rules_of
-from chartgen.composer.target import Target, of_kind
-from chartgen.composer.value_docs import Row
+from chartgen.composer.target import Target, of_kind, with_launchers
+from chartgen.composer.value_docs import Row, grouped
 from chartgen.composer.workload import Workload, load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.chart import Chart
@@ -37,14 +39,19 @@ _ACCESSORS = "templates/_accessors.tpl"
 _NOT_IN_EVERY_CHART = {_ACCESSORS, *(f"templates/_{name}.tpl" for name in ("hydra", "rendezvous", "tokenizers"))}
 _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its object's spec
 _COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
+# A definition with the comment above it; the composer's marks may end each line.
+_DEFINITION = re.compile(
+    r'^(?:\{\{-?\s*/\*(?:(?!\*/).)*\*/[^\n]*\n)?\{\{-?\s*define\s+"([^"]+)"', re.MULTILINE | re.DOTALL
+)
 
 
-def compose(target: Target, workload: str | None = None) -> Chart:
+def compose(target: Target, workload: str | None = None, *, values: Mapping[str, Any] | None = None) -> Chart:
     """Compose the run chart of a target.
 
     Args:
         target: The target.
         workload: Another workload kind than the target's own; the same fragments fill it.
+        values: Leave out the launchers that these values do not name; None for all of the target.
 
     Returns:
         The chart in memory, named after the target; with another workload kind, `<target>-<workload>`.
@@ -53,7 +60,8 @@ def compose(target: Target, workload: str | None = None) -> Chart:
         UsageError: Unknown workload kind.
         ChartgenError: Fragments that exclude each other, slots that clash, text that does not render.
     """
-    return _Composer(target, _workload(target, workload or target.workload)).run_chart()
+    kind = _workload(target, workload or target.workload)
+    return _Composer(target if values is None else for_values(target, values, workload), kind).run_chart()
 
 
 def compose_interface(target: Target, workload: str | None = None) -> Chart:
@@ -70,15 +78,14 @@ def compose_setup(target: Target, workload: str | None = None) -> Chart | None:
 
     Args:
         target: The target.
-        workload: Another workload kind; it has a setup chart of its own only when other fragments fill it, or when it
-            has other launchers, since a setup chart takes the values of its runs.
+        workload: Another workload kind; it has a setup chart of its own only when other fragments fill it.
     """
-    usual, found = of_kind(target, target.workload), of_kind(target, workload or target.workload)
-    differs = (found.fragments, found.launchers) != (usual.fragments, usual.launchers)
-    kind = workload if workload and differs else target.workload
+    found = of_kind(with_launchers(target, ()), workload or target.workload)
     if not any(fragment.setup for fragment in found.fragments):
         return None
-    return _Composer(target, _workload(target, kind), setup=True).setup_chart()
+    usual = of_kind(found, target.workload)
+    kind = target.workload if usual.fragments == found.fragments else found.kind
+    return _Composer(usual, _workload(usual, kind), setup=True).setup_chart()
 
 
 def compose_sources(composed: Composed) -> dict[str, list[tuple[str, Source | None]]]:
@@ -114,7 +121,9 @@ class _Composer:
             if path.startswith("templates/") and path not in common and self._is_special(path)
         ]
         description = f"Training on {self.target.description}"
-        return self._finish(files, COMMON / "README.md", description, others=", ".join(others))
+        interface, table = self._interface
+        facts = {"others": ", ".join(others), "values_table": list(map(vars, table)), "groups": grouped(table)}
+        return self._finish(files | interface, COMMON / "README.md", description, **facts)
 
     def _is_special(self, path: str) -> bool:
         """Whether a template is of a fragment or a workload kind, and not of every chart."""
@@ -132,15 +141,19 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        folders = [*(each.path for each in self.target.fragments), *(each.path for each in self.target.launchers)]
-        for_users = not all(map(self.target.library.is_builtin, folders))
-        files = _without_unused(self._beginning(files, "resolve"), self.sources, {_ACCESSORS} if for_users else set())
+        paths = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
+        for_users = not all(map(self.target.library.is_builtin, paths))
+        files = _with_used_definitions(
+            self._beginning(files, "resolve"), self.sources, {_ACCESSORS} if for_users else set()
+        )
         return files | self._read_files(files) | self._launchers("launcher.yaml", "files/launchers/{}/launcher.yaml")
 
     def setup_chart(self) -> Chart:
         """Compose the chart of what is installed once."""
         files = self.setup_templates()
-        return self._finish(files, SETUP / "README.md", f"Queues and storage for training on {self.target.description}")
+        interface = setup_interface_of(self.tags, files.values())
+        description = f"Queues and storage for training on {self.target.description}"
+        return self._finish(files | interface, SETUP / "README.md", description)
 
     def setup_templates(self) -> dict[str, str]:
         """Compose the templates of the chart of what is installed once."""
@@ -152,6 +165,7 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "setup" / name)
         files = self._beginning(files, "figures")
         self._add_helpers(files)
+        files = _with_used_definitions(files, self.sources, set())
         return files | self._read_files(files)
 
     def _beginning(self, files: Mapping[str, str], name: str) -> dict[str, str]:
@@ -173,16 +187,12 @@ class _Composer:
         """The values and their schema as files, and a row for each value."""
         return interface_of(self.tags)
 
-    def _finish(self, files: dict[str, str], readme: Path, description: str, others: str = "") -> Chart:
-        interface, table = self._interface
+    def _finish(self, files: dict[str, str], readme: Path, description: str, **facts: Any) -> Chart:
         files |= {
             "Chart.yaml": self.tags.common("Chart.yaml", description=description),
             "LICENSE": read_text(COMMON / "LICENSE"),
             ".helmignore": read_text(COMMON / "helmignore"),
-            "README.md": self.tags.render(
-                read_text(readme), readme, description=description, others=others, values_table=list(map(vars, table))
-            ),
-            **interface,
+            "README.md": self.tags.render(read_text(readme), readme, description=description, **facts),
         }
         return Chart(self.chart, {path: _tidy(files[path]) for path in sorted(files)}, self._origin)
 
@@ -298,17 +308,44 @@ def _check_defined_once(files: Mapping[str, str], sources: Mapping[str, Path]) -
         raise ChartgenError(problems)
 
 
-def _without_unused(files: dict[str, str], sources: Mapping[str, Path], kept: set[str]) -> dict[str, str]:
-    """Leave out chartgen's own helpers that no object reaches, such as what only an absent launcher needs."""
+def _with_used_definitions(
+    files: Mapping[str, str], sources: Mapping[str, Path], whole: Collection[str] = ()
+) -> dict[str, str]:
+    """Leave out chartgen's own definitions that nothing includes; of two with one name, the first is kept.
+
+    Args:
+        files: The files of a chart.
+        sources: Template -> the file that it comes from.
+        whole: Templates that stay as they are, because templates of users may include what is in them.
+    """
     helpers = {
-        name for name in files if name.startswith("templates/_") and sources[name].is_relative_to(BUILTIN)
-    } - kept
-    defined = {definition: name for name in helpers for definition in DEFINE.findall(files[name])}
-    used, left = files.keys() - helpers, [name for name in files if name not in helpers]
+        path: _definitions(text)
+        for path, text in files.items()
+        if path.startswith("templates/_") and path not in whole and sources.get(path, BUILTIN).is_relative_to(BUILTIN)
+    }
+    defined: dict[str, str] = {}
+    for name, text in [each for found in helpers.values() for each in found]:
+        defined.setdefault(name, text)
+    used: set[str] = set()
+    left = [text for path, text in files.items() if path not in helpers]
     while left:
-        new = {defined[word] for word in _QUOTED.findall(files[left.pop()]) if word in defined} - used
-        used, left = used | new, [*left, *new]
-    return {name: text for name, text in files.items() if name in used}
+        words = set(_QUOTED.findall(left.pop()))
+        # a template may also join the chart's name and the definition's
+        new = {name for name in defined if name in words or name.partition(".")[2] in words} - used
+        used |= new
+        left += [defined[name] for name in new]
+    kept = {
+        path: "".join(text for name, text in found if name in used and defined[name] is text)
+        for path, found in helpers.items()
+    }
+    return {path: text for path, old in files.items() if (text := kept.get(path, old))}
+
+
+def _definitions(text: str) -> list[tuple[str, str]]:
+    """Return the definitions of a file of helpers, each by its name with its text."""
+    starts = list(_DEFINITION.finditer(text))
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    return [(start[1], text[start.start() : end]) for start, end in zip(starts, ends, strict=True)]
 
 
 def _tidy(text: str) -> str:

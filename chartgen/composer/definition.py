@@ -53,6 +53,13 @@ class Field:
     keys: Mapping[str, Field] | None = None
     names: tuple[str, str] | None = None
 
+    @property
+    def child(self) -> Field | None:
+        """Return the field of each item of a list, or of each value of an object whose keys are free; None for any."""
+        if self.items is not None:
+            return Field("object", "", keys=self.items)
+        return Field(self.of, "", pattern=self.pattern, positive=self.positive) if self.of else None
+
 
 def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, dict[str, Plain]]:
     """Read a definition file and check it against its table; join texts of several lines into one.
@@ -82,22 +89,21 @@ def _object_schema(fields: Mapping[str, Field]) -> dict[str, object]:
 
 
 def _field_schema(field: Field) -> dict[str, object]:
-    schema: dict[str, object] = {"type": field.type, "description": field.description}
+    schema: dict[str, object] = {"type": field.type}
+    if field.description:
+        schema["description"] = field.description
     if field.enum:
         schema["enum"] = list(field.enum)
-    text: dict[str, object] = {"pattern": f"^{field.pattern[0]}$"} if field.pattern else {}
-    if field.positive:
-        text["exclusiveMinimum"] = 0
     if field.names:
         schema["propertyNames"] = {"pattern": f"^{field.names[0]}$"}
-    if field.items:
-        schema["items" if field.type == "array" else "additionalProperties"] = _object_schema(field.items)
+    if field.child:
+        schema["items" if field.type == "array" else "additionalProperties"] = _field_schema(field.child)
     if field.keys:
         schema |= _object_schema(field.keys)
-    if field.of:
-        schema["items" if field.type == "array" else "additionalProperties"] = {"type": field.of, **text}
-    else:
-        schema |= text
+    if field.pattern and not field.of:
+        schema["pattern"] = f"^{field.pattern[0]}$"
+    if field.positive and not field.of:
+        schema["exclusiveMinimum"] = 0
     if field.required and field.type in ("array", "object"):
         schema["minItems" if field.type == "array" else "minProperties"] = 1
     return schema
@@ -120,38 +126,22 @@ def check_fields(
 
 def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> Iterator[Problem]:
     if not _is(value, field.type):
-        message = f"{dotted(at)} must be {_TYPES[field.type][1]}, not {type_name(value)}"
-        yield document.problem(message, at)
-    elif field.enum and value not in field.enum:
+        hint = "put it in quotes" if field.type == "string" and isinstance(value, bool | int | float) else ""
+        yield document.problem(f"{dotted(at)} must be {_TYPES[field.type][1]}, not {type_name(value)}", at, hint)
+        return
+    if field.enum and value not in field.enum:
         yield document.problem(f"unknown {dotted(at)} {value!r}", at, did_you_mean(str(value), field.enum))
     elif not field.of and (problem := _mismatch(document, value, field, at)):
         yield problem
     elif field.required and value in ("", [], {}):
         yield document.problem(f"{dotted(at)} must not be empty", at)
-    children: list[tuple[str | int, Plain]] = []
     if isinstance(value, dict) and field.keys is not None:
         yield from check_fields(document, value, field.keys, at)
-    elif isinstance(value, dict):
-        children = list(value.items())
-    elif isinstance(value, list):
-        children = list(enumerate(value))
-    for key, child in children if _is(value, field.type) else ():
-        yield from _check_child(document, child, field, (*at, key))
-
-
-def _check_child(document: Document, child: Plain, field: Field, at: Keys) -> Iterator[Problem]:
-    if field.names and not re.fullmatch(field.names[0], str(at[-1])):
-        yield document.problem(f"{str(at[-1])!r} must be {field.names[1]}", at)
-    if field.items is not None:
-        if isinstance(child, dict):
-            yield from check_fields(document, child, field.items, at)
-        else:
-            yield document.problem(f"{dotted(at)} must be a map, not {type_name(child)}", at)
-    elif field.of and not _is(child, field.of):
-        hint = "put it in quotes" if field.of == "string" and isinstance(child, bool | int | float) else ""
-        yield document.problem(f"{dotted(at)} must be {_TYPES[field.of][1]}, not {type_name(child)}", at, hint)
-    elif problem := _mismatch(document, child, field, at):
-        yield problem
+    elif isinstance(value, dict | list) and field.child:
+        for key, child in value.items() if isinstance(value, dict) else enumerate(value):
+            if field.names and not re.fullmatch(field.names[0], str(key)):
+                yield document.problem(f"{str(key)!r} must be {field.names[1]}", (*at, key))
+            yield from _check_field(document, child, field.child, (*at, key))
 
 
 def _mismatch(document: Document, value: Plain, field: Field, at: Keys) -> Problem | None:

@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, Tags, indented
 from chartgen.composer.launcher import Launcher
 from chartgen.composer.library import BUILTIN
-from chartgen.composer.schema import chart_schema, schema_text
+from chartgen.composer.schema import OF_RUNS, chart_schema, schema_text, setup_schema
 from chartgen.composer.target import Target
-from chartgen.composer.value_docs import Row
-from chartgen.composer.values import Part, check_parts, join_parts, place_of, with_defaults
+from chartgen.composer.value_docs import ENCODE, Row
+from chartgen.composer.values import Part, check_parts, join_parts, place_of, top_level_blocks, with_defaults
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.schema import SCHEMA_FILE, validate
 from chartgen.helm.yaml import load, read_text, require_map
 from chartgen.helm.yaml_scalars import text_scalar
 
+# What a template reads of the values, as .Values.key or index .Values "key".
+_READ = re.compile(r'\.Values(?:\.| +")(\w+)')
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
 
 
 def interface_of(tags: Tags) -> tuple[dict[str, str], list[Row]]:
-    """Compose the values of a chart and their schema.
+    """Compose the values of a chart of runs and their schema.
 
     Returns:
         Files of the chart, name -> text, and a row for each value.
@@ -29,6 +33,34 @@ def interface_of(tags: Tags) -> tuple[dict[str, str], list[Row]]:
     Raises:
         ChartgenError: Values without a schema, defaults that break it, text that does not render.
     """
+    text, table, schema, _ = _joined(tags)
+    return _files(text, schema), table
+
+
+def setup_interface_of(tags: Tags, templates: Iterable[str]) -> dict[str, str]:
+    """Compose the values of a setup chart and their schema: it accepts those of its runs, and has what it reads.
+
+    Args:
+        tags: Fills in the tags of the values.
+        templates: The templates of the chart.
+
+    Returns:
+        Files of the chart, name -> text.
+    """
+    text, _, schema, parts = _joined(tags)
+    target = tags.target
+    own = {fragment.path for fragment in target.fragments if fragment.setup}
+    keys = {str(key) for part in parts if part.path.parent in own for key in require_map(part.document, "values")}
+    keys = keys.union(*map(_READ.findall, templates)) - {"launchers"}
+    text = "".join(block for key, block in top_level_blocks(text) if key in keys)
+    launchers = target.values.get("launchers", {})
+    resources = {name: {"resources": own["resources"]} for name, own in launchers.items() if "resources" in own}
+    text += f"\n# -- {OF_RUNS}\nlaunchers: {ENCODE(resources)}\n"
+    return _files(text, setup_schema(schema, keys, [launcher.name for launcher in target.every_launcher]))
+
+
+def _joined(tags: Tags) -> tuple[str, list[Row], dict[str, Any], list[Part]]:
+    """Join the values of a chart of runs: their text, a row for each value, their schema, and the parts."""
     target = tags.target
     folders = [COMMON, *tags.workload.folders, *(fragment.path for fragment in target.fragments)]
     parts = [_part(tags, folder / "values.yaml") for folder in folders if (folder / "values.yaml").is_file()]
@@ -40,13 +72,18 @@ def interface_of(tags: Tags) -> tuple[dict[str, str], list[Row]]:
     schema = chart_schema(target, folders, table)
     if not target.library.is_builtin(target.path):  # chartgen's own are checked by its tests
         _check_defaults(target, text, schema, parts)
-    return {"values.yaml": _MODELINE + text, SCHEMA_FILE: schema_text(schema) + "\n"}, table
+    return text, table, schema, parts
+
+
+def _files(text: str, schema: dict[str, Any]) -> dict[str, str]:
+    return {"values.yaml": _MODELINE + text, SCHEMA_FILE: schema_text(schema) + "\n"}
 
 
 def _fitting(target: Target) -> dict[str, Any]:
-    """Return a target's default values without those of launchers that are for other workload kinds."""
+    """Return a target's default values without those of launchers that the chart lacks."""
     left_out = {each.name for each in target.left_out}
-    values = {key: value for key, value in target.values.items() if key != "launcher" or value not in left_out}
+    known = {each.name for each in target.every_launcher}  # the composer has written the default
+    values = {key: value for key, value in target.values.items() if key != "launcher" or value not in known}
     if "launchers" in values:
         values["launchers"] = {name: own for name, own in values["launchers"].items() if name not in left_out}
     return values

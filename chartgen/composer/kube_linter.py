@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
 from chartgen.composer.fragment import Fragment
@@ -41,5 +42,10 @@ def exceptions(fragments: Iterable[Fragment]) -> dict[str, str]:
 def configuration(fragments: Iterable[Fragment]) -> str:
     """Return kube-linter's configuration file with these exceptions, each with its reason."""
     left_out = {"job-ttl-seconds-after-finished": WITHOUT_TTL, **exceptions(fragments)}
-    lines = [f"    # {' '.join(reason.split())}\n    - {check}\n" for check, reason in left_out.items()]
+    indent = "    # "
+    reasons = {
+        check: textwrap.fill(reason, 150, initial_indent=indent, subsequent_indent=indent)
+        for check, reason in left_out.items()
+    }
+    lines = [f"{reason}\n    - {check}\n" for check, reason in reasons.items()]
     return "# For `kube-linter lint .` in this folder.\nchecks:\n  exclude:\n" + "".join(lines)

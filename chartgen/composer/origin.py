@@ -33,11 +33,13 @@ class Composed:
         target: The target.
         workload: The workload kind of its runs.
         setup: Whether it is the setup chart.
+        by_annotation: Whether only its annotations report this, so that its files may have been changed since.
     """
 
     target: Target
     workload: str
     setup: bool = False
+    by_annotation: bool = False
 
     @property
     def name(self) -> str:
@@ -84,7 +86,7 @@ def origin_of(chart: Chart, library: Library | None = None) -> Origin:
     Raises:
         ChartgenError: The target exists and has a defect.
     """
-    if chart.origin is not None:
+    if isinstance(chart.origin, (Composed, Unknown, Foreign)):
         return chart.origin
     from chartgen.composer.library import open_library
     from chartgen.composer.target import load_target, of_kind, with_launchers
@@ -102,7 +104,7 @@ def origin_of(chart: Chart, library: Library | None = None) -> Origin:
     except UsageError:
         return Unknown(name, setup)
     kind = str(notes.get(WORKLOAD) or target.workload)
-    return Composed(of_kind(target, kind), kind, setup)
+    return Composed(of_kind(target, kind), kind, setup, by_annotation=True)
 
 
 def annotations_of(chart: Chart) -> dict[str, Any]:

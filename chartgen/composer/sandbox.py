@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any
 
-from jinja2 import StrictUndefined
+from jinja2 import StrictUndefined, nodes
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -26,14 +28,31 @@ def checked(found: Any) -> Any:
     return found
 
 
+def checked_deeply(found: Any) -> Any:
+    """Return plain data that contains plain data alone: its text is the same in every build."""
+    for each in found.values() if isinstance(found, dict) else found if isinstance(found, list | tuple) else ():
+        checked_deeply(each)
+    return checked(found)
+
+
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Returns plain data alone from attributes, items and calls, and prints nothing else.
+    """Returns plain data alone from attributes, items and calls, and makes text of nothing else.
 
     The methods of plain data can be called.
     """
 
+    intercepted_binops = frozenset(("%", "-"))  # a text with its arguments; maps' keys without others are a set
+
     def __init__(self, **options: Any) -> None:
-        super().__init__(finalize=checked, **options)
+        super().__init__(finalize=checked_deeply, **options)
+        del self.globals["lipsum"], self.filters["random"]  # chance
+        self.filters = _Filters((name, _checked_filter(each)) for name, each in self.filters.items())
+
+    def _parse(self, *source: Any) -> nodes.Template:
+        template = super()._parse(*source)
+        for each in template.find_all(nodes.Concat):
+            each.nodes = [nodes.Filter(part, "string", [], [], None, None, environment=self) for part in each.nodes]
+        return template
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         """Return an attribute of plain data."""
@@ -46,4 +65,29 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def call(self, context: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
         """Return the plain data that a function returns."""
+        checked_deeply([*args, *(value for name, value in kwargs.items() if name != "caller")])
         return checked(super().call(context, function, *args, **kwargs))
+
+    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        """Return the plain data that an operator makes of plain data."""
+        return checked(super().call_binop(context, operator, checked_deeply(left), checked_deeply(right)))
+
+
+class _Filters(dict[str, Any]):
+    """Filters, of which those that are added later are checked too."""
+
+    def __setitem__(self, name: str, function: Callable[..., Any]) -> None:
+        super().__setitem__(name, _checked_filter(function))
+
+
+def _checked_filter(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a filter that takes plain data alone, and returns a list where it returned an iterator."""
+    own = hasattr(function, "jinja_pass_arg")  # the first argument is jinja's
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        checked_deeply([*args[own:], *kwargs.values()])
+        found = function(*args, **kwargs)
+        return list(found) if isinstance(found, Iterator) else found
+
+    return called

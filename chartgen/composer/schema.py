@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,10 @@ from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm.schema import SCHEMA_FILE, check_sound, closed, merge_schemas
 from chartgen.helm.yaml import load_file, read_text, type_name
 
-_OF_OTHERS = "values of a launcher that only charts of other workload kinds have; without effect in this chart"
+_WIDTH = 157  # of a line of a schema, without the comma and brackets that may follow
+OF_RUNS = "Values of the launchers of the runs; of these, only `resources` counts here"
+_ALL = "By launcher; the values of those that this chart lacks have no effect"
+_REFERENCE = re.compile(r'"#/definitions/([^"/]+)"')
 
 
 def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) -> dict[str, Any]:
@@ -34,18 +37,74 @@ def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) 
     parts = [(str(path), _sound(path, target)) for path in paths if path.is_file()]
     _check_schemes(parts)
     _check_sub_paths(target, parts)
+    common = read_schema(BUILTIN / "launchers" / SCHEMA_FILE)
+    shared = {key: {"$ref": f"#/definitions/launcher{key.capitalize()}"} for key in common}
+    definitions = {f"launcher{key.capitalize()}": value for key, value in common.items()}
+    parts.append((str(BUILTIN / "launchers" / SCHEMA_FILE), {"definitions": definitions}))
     for launcher in target.launchers:
         own = launcher.path / SCHEMA_FILE
-        properties = read_schema(BUILTIN / "launchers" / SCHEMA_FILE) | (read_schema(own) if own.is_file() else {})
+        properties = shared | (read_schema(own) if own.is_file() else {})
         parts.append((str(own), _nested("launchers", launcher.name, {"type": "object", "properties": properties})))
-    # a site file or preset of the target is for its charts of every kind
-    open_objects = {each.name: {"type": "object", "description": _OF_OTHERS} for each in target.left_out}
-    parts.append((str(target.path), _nested("launchers", {"type": "object", "properties": open_objects})))
+    # a site file or preset of the target is for all its charts
+    others = {each.name: _left_out(each.name, target) for each in target.left_out}
+    parts.append(
+        (str(target.path), _nested("launchers", {"type": "object", "properties": others, "description": _ALL}))
+    )
     enums = {"launcher": [launcher.name for launcher in target.launchers], "machineType": list(target.machines)}
     parts.append((str(target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
     schema = closed(merge_schemas(parts))
+    schema |= {} if "if" in schema else _way_to_others(target)
     describe(schema, table)
-    return schema
+    return with_used_definitions(schema)
+
+
+def setup_schema(schema: dict[str, Any], keys: Collection[str], launchers: Sequence[str]) -> dict[str, Any]:
+    """Return the schema of a setup chart: of the values that its templates read; it accepts the others of its runs.
+
+    Args:
+        schema: The schema of its chart of runs.
+        keys: The top-level values that the setup chart has.
+        launchers: The launchers of all runs; only their `resources` count here.
+    """
+    counted = {"resources": {"$ref": "#/definitions/launcherResources"}}
+    own = {"type": "object", "properties": counted, "additionalProperties": True}
+    by_name = {name: {"$ref": "#/definitions/launcher"} for name in launchers}
+    properties = {
+        **{key: value if key in (*keys, "global") else {} for key, value in schema["properties"].items()},
+        "launcher": {**schema["properties"]["launcher"], "enum": list(launchers)},
+        "launchers": {"type": "object", "properties": by_name, "additionalProperties": False, "description": OF_RUNS},
+    }
+    found = {key: value for key, value in schema.items() if key not in ("if", "then")}
+    definitions = {**schema["definitions"], "launcher": own}
+    return with_used_definitions({**found, "definitions": definitions, "properties": properties})
+
+
+def with_used_definitions(schema: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the definitions that nothing refers to."""
+    definitions = schema["definitions"]
+    others = json.dumps({key: value for key, value in schema.items() if key != "definitions"})
+    used: set[str] = set()
+    while new := set(_REFERENCE.findall(others)) - used:
+        used |= new
+        others = json.dumps([definitions[name] for name in new])
+    return {**schema, "definitions": {name: value for name, value in definitions.items() if name in used}}
+
+
+def _way_to_others(target: Target) -> dict[str, Any]:
+    """Return what refuses launchers left out of the chart; Helm quotes a constant, so this one is the message."""
+    others = [launcher.name for launcher in target.fitting if launcher in target.left_out]
+    way = f"one of this chart: `chartgen build {target.name} --launchers NAME` makes a chart with another"
+    return {"if": _nested("launcher", {"enum": others}), "then": _nested("launcher", {"const": way})} if others else {}
+
+
+def _left_out(name: str, target: Target) -> dict[str, Any]:
+    """Return the schema of a launcher that the chart lacks: any values, but no image that others would take from it."""
+    users = [each.name for each in target.every_launcher if each.same_as == name and each not in target.left_out]
+    if not users:
+        return {"type": "object"}
+    where = " and ".join(f"launchers.{user}.image" for user in users)
+    image = {"const": f"set at {where}: this chart lacks {name}"}
+    return {"type": "object", "properties": {"image": image}, "additionalProperties": True}
 
 
 def _check_schemes(parts: Iterable[tuple[str, dict[str, Any]]]) -> None:
@@ -73,13 +132,43 @@ def _check_sub_paths(target: Target, parts: Iterable[tuple[str, dict[str, Any]]]
                 raise ChartgenError(place.problem(message, ("subPaths", index), did_you_mean(scheme, known)))
 
 
-def schema_text(schema: Any, indent: int = 0) -> str:
-    """Return a schema with one line for each innermost part, so that people can read it and its diffs."""
-    if not isinstance(schema, dict) or not any(isinstance(value, dict) for value in schema.values()):
-        return ENCODE(schema)
-    pad = " " * (indent + 2)
-    lines = [f"{pad}{ENCODE(key)}: {schema_text(value, indent + 2)}" for key, value in schema.items()]
-    return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
+def schema_text(node: Any, indent: int = 0, column: int = 0) -> str:
+    """Return a schema as text for people: each part on a line if it fits, with what it contains below it if not.
+
+    Args:
+        node: A part of the schema.
+        indent: The column of its line.
+        column: Where it begins on this line.
+    """
+    if not isinstance(node, (dict, list)) or column + len(ENCODE(node)) <= _WIDTH:
+        return ENCODE(node)
+    keys = [f"{ENCODE(key)}: " for key in node] if isinstance(node, dict) else [""] * len(node)
+    parts = list(zip(keys, node.values() if isinstance(node, dict) else node, strict=True))
+    opening, closing = "{}" if isinstance(node, dict) else "[]"
+    pad = "\n" + " " * (indent + 2)
+    if all(isinstance(part, dict) for _, part in parts):
+        lines = [pad + key + schema_text(part, indent + 2, indent + 2 + len(key)) for key, part in parts]
+        return opening + ",".join(lines) + pad[:-2] + closing
+    return opening + _filled(parts, indent, column + 1) + closing
+
+
+def _filled(parts: Iterable[tuple[str, Any]], indent: int, column: int) -> str:
+    """Join parts in lines that are as long as they may be; those that need lines of their own come last."""
+    text = ""
+    for key, part in sorted(parts, key=lambda each: each[0] != "" and _is_long(each[0], each[1], indent)):
+        begin = f", {key}" if text else key
+        needed = 1 if _is_long(key, part, indent) else len(ENCODE(part))
+        if text and column + len(begin) + needed > _WIDTH:
+            begin, column = f",\n{' ' * (indent + 2)}{key}", 0
+        added = begin + schema_text(part, indent, column + len(begin))
+        text += added
+        column = len(added.rpartition("\n")[2]) + (0 if "\n" in added else column)
+    return text
+
+
+def _is_long(key: str, part: Any, indent: int) -> bool:
+    """Report whether a map or list needs more than a line."""
+    return isinstance(part, (dict, list)) and indent + 2 + len(key + ENCODE(part)) > _WIDTH
 
 
 def read_schema(path: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,12 @@ from chartgen.helm.yaml_scalars import text_scalar
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template
+
+
+def _item(text: str) -> str:
+    """Return a text as an item of a list, with lines of a readable length."""
+    lines = textwrap.wrap(text, 148, break_long_words=False, break_on_hyphens=False)
+    return "- " + "\n  ".join(lines)
 
 
 def fill(text: str, path: Path, context: Mapping[str, object], *, trusted: bool) -> str:
@@ -65,6 +72,7 @@ def _environment(*, trusted: bool) -> Environment:
     )
     environment.filters["quoted"] = json.dumps
     environment.filters["scalar"] = text_scalar
+    environment.filters["item"] = _item
     environment.filters["flow"] = _flow_map
     environment.filters["cell"] = lambda text: str(text).replace("|", "\\|")
     return environment

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +102,10 @@ FIELDS = {
     "gpus": Field("object", "GPU models that chartgen does not know, by the names in `machines`", items=GPU_FIELDS),
     "fragments": Field("array", "fragments in the order in which they fill a slot", required=True, of="string"),
     "launchers": Field(
-        "array", "launchers that the chart offers, the first as default; without it all of chartgen's", of="string"
+        "array",
+        "launchers that a chart may have, the first as default; without it all of chartgen's, of which `build` takes "
+        "those that the target's presets use",
+        of="string",
     ),
     "kubernetes": Field("string", "the first version of Kubernetes that its defaults work with, such as '1.34'"),
     "values": Field("object", "default values that differ from the fragments' own, as in a values file"),
@@ -152,41 +156,89 @@ class Machine:
 class Target:
     """One target with its fragments and launchers, after reading and checks.
 
-    `chosen` names the launchers of a chart that excludes others; empty for all. `fragments` are those of its list,
-    `listed`, that are for its workload kind, and `launchers` those of `offered`: see `of_kind`. `kubernetes` is the
-    first version of Kubernetes that its charts install on.
+    Args:
+        name: The target's name.
+        description: One sentence: which machines of which cloud.
+        platform: The cloud.
+        workload: The target's own workload kind.
+        kind: The workload kind of the charts; `fragments` and `launchers` are those for it.
+        machines: Machine types by name; the first is the default.
+        every_fragment: The fragments that its file lists, those for other kinds too.
+        every_launcher: The launchers that its file lists; all of chartgen's where it lists none.
+        values: Default values that differ from the fragments' own.
+        sources: Where its values come from.
+        document: Its file.
+        library: Where its definitions come from.
+        kubernetes: The first version of Kubernetes that its charts install on.
+        chosen: The names of the launchers of its charts, the default first; empty for all.
     """
 
     name: str
     description: str
     platform: str
     workload: str
+    kind: str
     machines: dict[str, Machine]
-    fragments: tuple[Fragment, ...]
-    launchers: tuple[Launcher, ...]
+    every_fragment: tuple[Fragment, ...]
+    every_launcher: tuple[Launcher, ...]
     values: dict[str, Any]
     sources: tuple[str, ...]
     document: Document
     library: Library
     kubernetes: str
     chosen: tuple[str, ...] = ()
-    listed: tuple[Fragment, ...] = ()
-    offered: tuple[Launcher, ...] = ()
+
+    @cached_property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The fragments for the workload kind.
+
+        A fragment for other kinds is left out where another one provides the same: Kueue replaces Volcano's queue.
+        """
+        unfit = [each for each in self.every_fragment if each.workloads and self.kind not in each.workloads]
+        provided = {name for each in self.every_fragment if each not in unfit for name in each.provides}
+        # only capabilities count: each fragment also provides its own name
+        replaced = [each for each in unfit if set() < each.provides - {each.name} <= provided]
+        return tuple(each for each in self.every_fragment if each not in replaced)
+
+    @cached_property
+    def launchers(self) -> tuple[Launcher, ...]:
+        """The launchers of the charts: the chosen ones among those for the workload kind.
+
+        One that uses the image of a launcher that the charts lack has this image itself.
+        """
+        fit = {each.name: each for each in self.fitting}
+        kept = [fit[name] for name in self.chosen or fit if name in fit]
+        own = self.values.get("launchers", {})
+        left = [each for each in self.every_launcher if each not in kept]
+        images = {each.name: own.get(each.name, {}).get("image") or each.image for each in left}
+        return tuple(
+            replace(each, same_as="", image=images[each.same_as]) if each.same_as in images else each for each in kept
+        )
+
+    @cached_property
+    def fitting(self) -> tuple[Launcher, ...]:
+        """The launchers of its list that are for the workload kind; those that prepare data are for every kind."""
+        starts = _starts(self.library, self.kind)
+        fit = [each for each in self.every_launcher if each.task == "data" or _is_for(each, starts)]
+        names = {each.name for each in fit}
+        return tuple(each for each in fit if not each.same_as or each.same_as in names)
+
+    @cached_property
+    def left_out(self) -> tuple[Launcher, ...]:
+        """The launchers of its list that the charts lack."""
+        names = [each.name for each in self.launchers]
+        return tuple(each for each in self.every_launcher if each.name not in names)
+
+    @cached_property
+    def default_launcher(self) -> Launcher:
+        """The chosen launcher that is named first, or the default of its file."""
+        own = "" if self.chosen else self.values.get("launcher")
+        return next((each for each in self.launchers if each.name == own), self.launchers[0])
 
     @property
     def path(self) -> Path:
         """Return the target's file."""
         return Path(self.document.path)
-
-    @property
-    def left_out(self) -> tuple[Launcher, ...]:
-        """Return the launchers of its list that are for other workload kinds."""
-        return tuple(each for each in self.offered if each not in self.launchers)
-
-    @property
-    def default_launcher(self) -> Launcher:
-        """Return the first launcher of the file."""
-        return self.launchers[0]
 
     @property
     def default_machine(self) -> Machine:
@@ -223,20 +275,17 @@ def load_target(name: str, library: Library | None = None) -> Target:
         raise ChartgenError(document.problem("launchers must not be empty", ("launchers",)))
     launchers = tuple(map(load_launcher, _find_all(document, library, "launcher", offered)))
     _check_same_as(document, launchers)
-    starts = _starts(library, meta["workload"])
     own = "gpus" in meta or not library.is_builtin(path)  # models of chartgen's targets are checked by its tests
     gpus = _own_gpus(document, meta) if own else {}
-    listed = tuple(map(load_fragment, _find_all(document, library, "fragment", meta["fragments"])))
     return Target(
         name=name,
         description=meta["description"],
         platform=meta["platform"],
         workload=meta["workload"],
+        kind=meta["workload"],
         machines={key: _machine(key, machine, gpus) for key, machine in meta["machines"].items()},
-        fragments=_fragments_of(listed, meta["workload"]),
-        listed=listed,
-        launchers=_launchers_of(launchers, starts) or launchers,
-        offered=launchers,
+        every_fragment=tuple(map(load_fragment, _find_all(document, library, "fragment", meta["fragments"]))),
+        every_launcher=launchers,
         values=meta.get("values", {}),
         sources=tuple(meta["sources"]),
         document=document,
@@ -245,24 +294,27 @@ def load_target(name: str, library: Library | None = None) -> Target:
     )
 
 
-def of_kind(target: Target, workload: str) -> Target:
+def of_kind(target: Target, kind: str) -> Target:
     """Return a target with the fragments and launchers of its lists that are for a workload kind.
 
-    A fragment for other kinds is left out where another one provides the same: Kueue replaces Volcano's queue.
-    Launchers that prepare data are for every kind: they run as a Job.
-
     Raises:
-        ChartgenError: The target lists no launcher for the kind.
+        ChartgenError: The target has no launcher for the kind.
     """
-    starts = _starts(target.library, workload)
-    launchers = _launchers_of(target.offered, starts)
-    if not launchers:
-        message = f"target {target.name} lists no launcher for workload kind {workload}"
-        known = (load_launcher(target.library.find("launcher", name)) for name in target.library.names("launcher"))
-        fit = [each.name for each in known if _is_for(each, starts)]
-        hint = f"list {' or '.join(fit)}, or take another kind" if fit else "take another kind"
-        raise ChartgenError(target.document.problem(message, ("launchers",), hint))
-    return replace(target, fragments=_fragments_of(target.listed, workload), launchers=launchers)
+    found = target if kind == target.kind else replace(target, kind=kind)
+    wanted = [each for each in target.every_launcher if each.name in target.chosen or not target.chosen]
+    if found.launchers and _has_program(found.launchers) == _has_program(wanted):
+        return found
+    message = f"target {target.name} lists no launcher for workload kind {kind}"
+    starts = _starts(target.library, kind)
+    known = (load_launcher(target.library.find("launcher", name)) for name in target.library.names("launcher"))
+    fit = [each.name for each in known if _is_for(each, starts)]
+    hint = f"list {' or '.join(fit)}, or take another kind" if fit else "take another kind"
+    raise ChartgenError(target.document.problem(message, ("launchers",), hint))
+
+
+def _has_program(launchers: Sequence[Launcher]) -> bool:
+    """Report whether one of them does more than prepare data."""
+    return any(each.task != "data" for each in launchers)
 
 
 def _starts(library: Library, workload: str) -> str:
@@ -278,62 +330,25 @@ def _is_for(launcher: Launcher, starts: str) -> bool:
     return launcher.task != "data" and (launcher.processes == "ray") == (starts == "ray")
 
 
-def _launchers_of(offered: Sequence[Launcher], starts: str) -> tuple[Launcher, ...]:
-    """Return the launchers for a kind; none where it has nothing to run but programs that prepare data."""
-    fit = [each for each in offered if each.task == "data" or _is_for(each, starts)]
-    names = {each.name for each in fit}
-    fit = [each for each in fit if not each.same_as or each.same_as in names]
-    only_data = all(each.task == "data" for each in fit)
-    return () if only_data and not all(each.task == "data" for each in offered) else tuple(fit)
-
-
-def _fragments_of(listed: Sequence[Fragment], workload: str) -> tuple[Fragment, ...]:
-    unfit = [each for each in listed if each.workloads and workload not in each.workloads]
-    provided = {name for each in listed if each not in unfit for name in each.provides}
-    # only capabilities count: each fragment also provides its own name
-    replaced = [each for each in unfit if set() < each.provides - {each.name} <= provided]
-    return tuple(each for each in listed if each not in replaced)
-
-
 def with_launchers(target: Target, names: Sequence[str]) -> Target:
-    """Return a target with only some of its launchers, in its own order.
+    """Return a target whose charts have only some of its launchers, the first of them as default.
 
     Args:
         target: The target.
-        names: The launchers to keep; none for all.
+        names: The launchers; none for all.
 
     Raises:
-        UsageError: A launcher is not in the target or uses the image of an excluded one, or the default launcher is
-            excluded.
+        UsageError: A launcher is not in the target.
     """
-    if not names:
-        return target
-    known = [launcher.name for launcher in target.offered]
-    default = target.values.get("launcher", target.default_launcher.name)
+    known = [launcher.name for launcher in target.every_launcher]
     problems = [
         Problem(f"target {target.name} has no launcher {name!r}", hint=f"it lists {', '.join(known)}")
         for name in dict.fromkeys(names)
         if name not in known
     ]
-    if not problems and default not in names:
-        message = f"launcher {default!r} is the default of target {target.name} and cannot be left out"
-        problems = [Problem(message, hint=f"use --launchers {','.join([default, *names])}")]
-    problems += [
-        Problem(
-            f"launcher {launcher.name!r} uses the image of {launcher.same_as!r}", hint=f"name {launcher.same_as} too"
-        )
-        for launcher in target.offered
-        if launcher.name in names and launcher.same_as and launcher.same_as not in names
-    ]
     if problems:
         raise UsageError(problems)
-    kept = tuple(launcher for launcher in target.offered if launcher.name in names)
-    own = {name: value for name, value in target.values.get("launchers", {}).items() if name in names}
-    values = (
-        {**target.values, "launchers": own} if own else {k: v for k, v in target.values.items() if k != "launchers"}
-    )
-    fit = tuple(launcher for launcher in target.launchers if launcher.name in names)
-    return replace(target, launchers=fit, offered=kept, values=values, chosen=tuple(each.name for each in kept))
+    return replace(target, chosen=tuple(dict.fromkeys(names)))
 
 
 def _find_all(document: Document, library: Library, kind: str, names: list[str]) -> list[Path]:

@@ -42,13 +42,13 @@ def join_parts(parts: Sequence[Part]) -> str:
     """Join values files in their order; keys of a shared map are merged into its first place."""
     blocks: dict[str, str] = {}
     for part in parts:
-        for key, text in _blocks(part.text):
+        for key, text in top_level_blocks(part.text):
             blocks[key] = blocks[key] + _TOP_LEVEL.sub("", text, count=1).lstrip("\n") if key in blocks else text
     return "".join(blocks.values())
 
 
-def _blocks(text: str) -> Iterator[tuple[str, str]]:
-    """Split a values file at its top-level keys; the comments above a key belong to it."""
+def top_level_blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each top-level key of a values file with its text; the comments above a key belong to it."""
     found = list(_TOP_LEVEL.finditer(text))
     ends = [match.start() for match in found[1:]] + [len(text)]
     for match, end in zip(found, ends, strict=True):

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.files import linked_within, whole_folder
 from chartgen.helm.chart_folder import read_folder
-
-if TYPE_CHECKING:
-    from chartgen.composer.origin import Origin
-
 
 _BUILT = ("templates", "files")  # folders that a build fills and clears of an earlier build's files
 
@@ -25,12 +20,12 @@ class Chart:
     Args:
         name: The name of the chart and of its folder.
         files: Relative path -> text, sorted by path.
-        origin: The sources that it was composed from; None when unknown, as for a chart read from a folder.
+        origin: Its target, in the composer's terms; None when unknown, as for a chart read from a folder.
     """
 
     name: str
     files: dict[str, str]
-    origin: Origin | None = field(default=None, compare=False, repr=False)
+    origin: object = field(default=None, compare=False, repr=False)
 
     @classmethod
     def read(cls, directory: Path) -> Chart:

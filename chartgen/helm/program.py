@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.files import write_whole
@@ -21,6 +21,7 @@ from chartgen.helm.program_errors import PREFIX, TELLING, UNREACHABLE, HelmError
 from chartgen.programs import cache_dir, find_tool
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Sequence
 
     from pyhelm3 import Command  # type: ignore[import-untyped]
@@ -33,7 +34,7 @@ _KEPT = 20  # states of Helm programs whose versions are remembered
 # Helm ends before Go's garbage collector earns its time: without it, a render takes half of the processor time. From
 # 1 GiB on, it collects.
 _GO = {"GOGC": "off", "GOMEMLIMIT": "1GiB"}
-_AS_WORDS = [f"{name}={value}" for name, value in _GO.items()]
+_AS_WORDS = [*(f"{name}={value}" for name, value in _GO.items()), "exec"]
 # Helm gets this missing folder instead of the user's folders when it does not need a cluster.
 _NOWHERE = "/nonexistent"
 _ALONE = {"HOME": _NOWHERE, "KUBECONFIG": _NOWHERE, **_GO} | {
@@ -73,10 +74,11 @@ class Helm:
         from pyhelm3 import Command, Error
 
         _silence("pyhelm3")
-        # Words of the shell that pyhelm3 starts; `exec` replaces it, so that a cancelled command terminates Helm.
+        # Words for the shell that pyhelm3 starts: it takes no environment, and a cancelled command terminates only the
+        # shell, which `exec` replaces with Helm.
         command = Command(executable=_AS_WORDS[0], kubeconfig=self.kubeconfig, kubecontext=self.context)
         try:
-            return _wait(command, [*_AS_WORDS[1:], "exec", str(self.executable), *arguments], stdin)
+            return _wait(command, [*_AS_WORDS[1:], str(self.executable), *arguments], stdin)
         except Error as error:
             stderr = error.stderr.decode(errors="replace")
             # A webhook that does not answer is a fault inside a cluster that is reachable.
@@ -98,15 +100,9 @@ class Helm:
         Raises:
             HelmError: Helm failed, or took too long.
         """
-        import subprocess
-
-        argv = [str(self.executable), *arguments]
-        try:
-            ran = subprocess.run(
-                argv, input=stdin.encode(), capture_output=True, timeout=limit, check=False, env=_ALONE
-            )
-        except subprocess.TimeoutExpired:
-            raise HelmError(f"helm {arguments[0]} did not end within {limit:g} s") from None
+        ran = self._run_alone(arguments, limit, input=stdin.encode(), env=_ALONE)
+        if ran is None:
+            raise HelmError(f"helm {arguments[0]} did not end within {limit:g} s")
         stdout, stderr = ran.stdout.decode(errors="replace"), bounded(ran.stderr).decode(errors="replace")
         if ran.returncode < 0 or "cannot allocate memory" in stderr[:TELLING]:
             raise HelmError(f"helm {arguments[0]} was ended: it took more memory or processor time than it may")
@@ -129,23 +125,33 @@ class Helm:
             HelmError: Helm failed for another reason, or took too long.
         """
         import resource
-        import subprocess
 
         before = resource.getrlimit(resource.RLIMIT_FSIZE)
         bound = min(each for each in (largest, *before) if each != resource.RLIM_INFINITY)
-        argv = [str(self.executable), "pull", *arguments]
         resource.setrlimit(resource.RLIMIT_FSIZE, (bound, before[1]))
         try:
-            ran = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=limit, check=False)
-        except subprocess.TimeoutExpired:
-            raise HelmError(f"{arguments[-1]} was not fetched within {limit:g} s") from None
+            ran = self._run_alone(["pull", *arguments], limit, input=b"")
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        if ran is None:
+            raise HelmError(f"{arguments[-1]} was not fetched within {limit:g} s")
         stderr = bounded(ran.stderr).decode(errors="replace")
         if ran.returncode and UNREACHABLE.search(stderr):
             raise MissingToolError(f"{arguments[-1]} cannot be reached: {' '.join(PREFIX.sub('', stderr).split())}")
         if ran.returncode:
             raise HelmError(stderr or f"helm pull ended with {ran.returncode}")
+
+    def _run_alone(
+        self, arguments: Sequence[str], limit: float, **options: Any
+    ) -> subprocess.CompletedProcess[bytes] | None:
+        """Run Helm without a cluster; return None when it does not end in time, after it was killed."""
+        import subprocess
+
+        argv = [str(self.executable), *arguments]
+        try:
+            return subprocess.run(argv, capture_output=True, timeout=limit, check=False, **options)
+        except subprocess.TimeoutExpired:
+            return None
 
 
 def find_helm(kubeconfig: Path | None = None, context: str | None = None) -> Helm:

@@ -105,7 +105,7 @@ def wanted(schema: dict[str, Json], root: dict[str, Json]) -> str:
     """Describe the value that a schema requires: `a whole number of at least 1`."""
     schema = _resolved(schema, root)
     if "const" in schema:
-        return _show(schema["const"])
+        return json.dumps(schema["const"], ensure_ascii=False)
     if "enum" in schema:
         return _choice(schema["enum"])
     branches = schema.get("anyOf") or schema.get("oneOf")

@@ -8,11 +8,12 @@ from ruamel.yaml and resolves plain scalars by go-yaml's own table.
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, Union
+from typing import Any, TypeAlias, Union
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.yaml_nodes import MAX_DEPTH, Node, compose, too_deep
@@ -28,6 +29,8 @@ _DOCUMENT = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 _TAGS = "tag:yaml.org,2002:"
 # Tags of values that go-yaml v2 reads as plain ones, quoted or not (its decode.go, `scalar`).
 _RESOLVED = ("bool", "float", "int", "null", "timestamp")
+# Plain words that Helm would read as another type.
+_NO_TEXTS = ("y", "n", "yes", "no", "on", "off", "true", "false", "null")
 
 
 @dataclass(frozen=True)
@@ -302,3 +305,15 @@ def _leaf_lines(node: Node, data: Plain, at: Keys, line: int) -> Iterator[tuple[
     for name, value in _pairs(node):
         key = _key_text(name)
         yield from _leaf_lines(value, data[key], (*at, key), name.start_mark.line + 1)
+
+
+def values_text(data: dict[str, Any], indent: int = 0) -> str:
+    """Return values as YAML that Helm reads back unchanged: texts are quoted, lists are on one line."""
+    lines = []
+    for key, value in data.items():
+        name = key if re.fullmatch(r"[A-Za-z_][\w.-]*", key) and key.lower() not in _NO_TEXTS else json.dumps(key)
+        if isinstance(value, dict) and value:
+            lines.append(f"{' ' * indent}{name}:\n{values_text(value, indent + 2)}")
+        else:
+            lines.append(f"{' ' * indent}{name}: {json.dumps(value)}\n")
+    return "".join(lines)

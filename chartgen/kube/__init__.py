@@ -6,9 +6,9 @@ JSON as dicts, so that a custom resource does not need a class. It is imported a
 
 from __future__ import annotations
 
-from chartgen.kube.cluster import Cluster, wait_for
-from chartgen.kube.connection import connect
-from chartgen.kube.http import ClusterError, Streams, is_passing
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from chartgen.kube.kinds import (
     CLAIM,
     CLUSTER_QUEUE,
@@ -40,6 +40,11 @@ from chartgen.kube.kinds import (
     Kind,
     Object,
 )
+
+if TYPE_CHECKING:
+    from chartgen.kube.cluster import Cluster, wait_for
+    from chartgen.kube.connection import connect
+    from chartgen.kube.http import ClusterError, Streams, is_passing
 
 __all__ = [
     "CLAIM",
@@ -78,3 +83,19 @@ __all__ = [
     "is_passing",
     "wait_for",
 ]
+
+# The client, which commands without a cluster do not load: `build` asks this package for quantities alone.
+_CLIENT = {
+    "Cluster": "cluster",
+    "ClusterError": "http",
+    "Streams": "http",
+    "connect": "connection",
+    "is_passing": "http",
+    "wait_for": "cluster",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _CLIENT:
+        raise AttributeError(f"module 'chartgen.kube' has no attribute {name!r}")
+    return getattr(import_module(f"chartgen.kube.{_CLIENT[name]}"), name)

@@ -89,7 +89,7 @@ def _flattened(text: bytes) -> bytes:
 
 
 def page(answer: Object, kind: Kind) -> tuple[list[Object], str]:
-    """Return the objects of a page, and where the next page begins; empty for the last one.
+    """Return the objects of a page, of any form, and where the next page begins; empty for the last one.
 
     Raises:
         ValueError: It is not a list of objects.
@@ -98,7 +98,7 @@ def page(answer: Object, kind: Kind) -> tuple[list[Object], str]:
     rest = metadata.get("continue", "") if isinstance(metadata, dict) else None
     if not isinstance(items, list) or not isinstance(rest, str):
         raise ValueError("without a list of objects")  # noqa: TRY004 - it is the answer that is wrong
-    return [shaped(item, kind) for item in items], rest
+    return [_named(item, kind) for item in items], rest
 
 
 def discovered(answer: Object, api_version: str) -> list[Kind]:
@@ -123,22 +123,40 @@ def shaped(item: Any, kind: Kind) -> Object:
     Raises:
         ValueError: It has another form than an object of the API.
     """
-    if not (isinstance(item, dict) and isinstance(item.get("metadata"), dict)):
-        raise ValueError("with something other than an object")  # noqa: TRY004 - it is the answer that is wrong
+    named = _named(item, kind)
+    check_form(named)
+    return named
+
+
+def _named(item: Any, kind: Kind) -> Object:
+    """Return an object that has a name; an answer without is not of the API.
+
+    Raises:
+        ValueError: It has none.
+    """
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    if not isinstance(metadata, dict) or not metadata.get("name"):
+        raise ValueError("with something other than an object")
     # the manager of each field: often half of an object, and free text of whoever wrote it
-    metadata = {key: value for key, value in item["metadata"].items() if value is not None and key != "managedFields"}
-    texts = [metadata.get(key, "") for key in _TEXTS]
-    for each in (metadata.get(key, {}) for key in _MAPS_OF_TEXT):
-        texts += each.values() if isinstance(each, dict) else [None]
+    kept = {key: value for key, value in metadata.items() if value is not None and key != "managedFields"}
+    if not all(isinstance(kept.get(key, ""), str) for key in _TEXTS):
+        raise ValueError("with an object of another form")
     given = {key: value for key, value in item.items() if value is not None}
-    parts = [given.get(key, {}) for key in ("spec", "status")]
-    owners = metadata.get("ownerReferences", [])
+    return {**given, "apiVersion": kind.api_version, "kind": kind.name, "metadata": kept}
+
+
+def check_form(item: Object) -> None:
+    """Refuse an object whose parts have another form than readers expect: a tenant's, of a kind with a loose schema.
+
+    Raises:
+        ValueError: It has another form.
+    """
+    metadata = item["metadata"]
+    maps, owners = [metadata.get(key, {}) for key in _MAPS_OF_TEXT], metadata.get("ownerReferences", [])
     if not (
-        metadata.get("name")
-        and all(isinstance(each, str) for each in texts)
-        and all(isinstance(each, dict) for each in parts)
+        all(isinstance(each, dict) for each in (*maps, item.get("spec", {}), item.get("status", {})))
+        and all(isinstance(text, str) for each in maps for text in each.values())
         and isinstance(owners, list)
         and all(isinstance(each, dict) and isinstance(each.get("kind"), str) and "uid" in each for each in owners)
     ):
         raise ValueError("with an object of another form")
-    return {**given, "apiVersion": kind.api_version, "kind": kind.name, "metadata": metadata}

@@ -9,7 +9,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, TypeVar
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.kube.answers import discovered, page, shaped
+from chartgen.kube.answers import check_form, discovered, page, shaped
 from chartgen.kube.http import ClusterError, LargeAnswerError, Streams, Transport
 from chartgen.kube.kinds import CRD, Kind, Object
 from chartgen.kube.permissions import Permission
@@ -160,7 +160,7 @@ class Cluster(Transport):
                 continue
             with self._understood(f"GET {path}"):
                 items, rest = page(answer, kind)
-            yield from items
+            yield from (item for item, _ in self.judged(items, check_form))
             if not rest:
                 return
             if rest in seen or len(seen) > _MOST_PAGES:

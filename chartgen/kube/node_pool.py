@@ -52,6 +52,8 @@ class NodePool:
 
     def _node(self, number: int, name: str) -> Object:
         labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+        # kube-controller-manager writes these beside the stable ones of every machine
+        labels |= {"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64"}
         own = {
             key: re.sub(INDEX, lambda match: str(number // int(match[1] or 1)), value)
             for key, value in self.labels.items()

@@ -137,7 +137,7 @@ def _field(path: str, workers: Workers, rank: int) -> str | None:
 
 
 def _origin(source: dict[str, Any]) -> str:
-    kind, reference = next(iter(source.items()))
+    kind, reference = [*source.items(), ("a source", dict[str, Any]())][0]  # a half-written one has none
     if kind == "secretKeyRef":
         return "a Secret"
     if kind == "configMapKeyRef":

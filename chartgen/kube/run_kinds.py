@@ -252,7 +252,7 @@ def _mpi_job(spec: Mapping[str, Any]) -> list[Role]:
 
 def _replicas(replicas: Mapping[str, Any]) -> list[Role]:
     """Return the replicas of a Kubeflow job; a master without workers does the work."""
-    working = "Worker" if "Worker" in replicas else next(iter(replicas))
+    working = "Worker" if "Worker" in replicas else next(iter(replicas), "")
     return [
         Role(name.lower() * (len(replicas) > 1), each["template"], int(each.get("replicas", 1)), name == working)
         for name, each in replicas.items()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from operator import ge, le
 from typing import Any, TypeAlias
 
 from chartgen.errors import did_you_mean
@@ -22,6 +23,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "boolean": (bool,),
     "array": (list,),
     "object": (dict,),
+}
+_LIMITS: dict[str, tuple[tuple[type, ...], Callable[[float, float], bool]]] = {
+    "minimum": ((int, float), ge),
+    "maximum": ((int, float), le),
+    "minLength": ((str,), ge),
+    "maxLength": ((str,), le),
+    "minItems": ((list,), ge),
+    "maxItems": ((list,), le),
+    "maxProperties": ((dict,), le),
 }
 _KEEP = "x-kubernetes-preserve-unknown-fields"
 
@@ -116,9 +126,13 @@ def _bounds(data: Any, schema: dict[str, Any], at: Keys) -> Iterator[Complaint]:
     if isinstance(data, str) and "pattern" in schema and not _matches(schema["pattern"], data):
         message = f"is {data!r}" if "title" in schema else f"{data!r} does not match {schema['pattern']}"
         yield Complaint(message, _use(schema), at)
-    for name, (measure, fits) in _LIMITS.items():
-        if name in schema and isinstance(data, _MEASURED[name]) and not fits(measure(data), schema[name]):
+    for name, (types, fits) in _LIMITS.items():
+        if name in schema and isinstance(data, types) and not fits(_size(data), schema[name]):
             yield Complaint(f"is beyond {name} {schema[name]}", _use(schema), at)
+
+
+def _size(data: Any) -> float:
+    return data if isinstance(data, int | float) else len(data)
 
 
 def _use(schema: dict[str, Any]) -> str:
@@ -131,38 +145,6 @@ def _matches(pattern: str, text: str) -> bool:
         return re.search(pattern, text) is not None
     except re.error:  # Go's dialect, which the API server reads
         return True
-
-
-def _same(data: Any) -> Any:
-    return data
-
-
-def _least(value: Any, limit: Any) -> bool:
-    return bool(value >= limit)
-
-
-def _most(value: Any, limit: Any) -> bool:
-    return bool(value <= limit)
-
-
-_LIMITS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], bool]]] = {
-    "minimum": (_same, _least),
-    "maximum": (_same, _most),
-    "minLength": (len, _least),
-    "maxLength": (len, _most),
-    "minItems": (len, _least),
-    "maxItems": (len, _most),
-    "maxProperties": (len, _most),
-}
-_MEASURED: dict[str, tuple[type, ...]] = {
-    "minimum": (int, float),
-    "maximum": (int, float),
-    "minLength": (str,),
-    "maxLength": (str,),
-    "minItems": (list,),
-    "maxItems": (list,),
-    "maxProperties": (dict,),
-}
 
 
 def _told(wanted: str | list[str]) -> str:

@@ -11,17 +11,16 @@ import io
 import posixpath
 import re
 import tarfile
-import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from chartgen.errors import Problem
 from chartgen.findings import Finding
+from chartgen.helm.packages import UNREADABLE
 from chartgen.helm.schema import SCHEMA_FILE
 
-UNREADABLE = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError)
 # All subcharts of a chart together; Helm applies the limit to each (pkg/chart/loader/archive), and reads them all.
 LARGEST = 100 * 1024 * 1024
 _DEEPEST = 10  # nested archives; `helm package` writes none, other tools one level
@@ -79,15 +78,16 @@ def read_archives(folder: Path) -> Archives:
     return read
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[tarfile.TarFile]:
-    """Open an archive to read it from front to end, member by member.
-
-    Mode `r|gz` does not work: it cannot read the header that Helm writes (python/cpython,
-    tarfile._Stream._init_read_gz: the extra field is read as if it were compressed), and reports a broken archive.
-    """
-    with gzip.open(path) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
-        yield archive
+def named_in_archive(finding: Finding, name: str, chart: Path) -> Finding:
+    """Return a finding of an unpacked chart with its place in the archive: `x.tgz:templates/a.yaml`."""
+    problem = finding.problem
+    path = problem.path
+    if isinstance(path, Path) and path.is_relative_to(chart):
+        path = f"{name}:{path.relative_to(chart).as_posix()}"
+    message, hint = (
+        text.replace(f"{chart}/", "").replace(str(chart), name) for text in (problem.message, problem.hint)
+    )
+    return replace(finding, problem=problem._replace(message=message, path=path, hint=hint))
 
 
 def _read(packed: bytes, name: str, read: Archives, room: int, depth: int = 1) -> int:

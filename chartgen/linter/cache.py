@@ -5,44 +5,32 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import chartgen
-from chartgen.errors import ChartgenError, Problem
-from chartgen.files import write_whole
+from chartgen.cached import read_cached, write_cached
+from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.helm.program import find_helm
 from chartgen.helm.values import Values
 from chartgen.linter.steps import Subject
-from chartgen.programs import cache_dir, find_tool
-
-_OLDEST = 30 * 86400  # seconds since an entry was last read
-_LARGEST = 20_000_000  # bytes of all findings; one chart has some kilobytes
+from chartgen.programs import find_tool
 
 
 def remembered(key: str) -> list[Finding] | None:
     """Return the findings of a key; None when the cache has none."""
-    file = _file(key)
+    rows = read_cached("lint", key)
     try:
-        found = [finding_of(row) for row in json.loads(file.read_text(encoding="utf-8"))]
-        os.utime(file)
-    except (OSError, ValueError, TypeError, KeyError):
+        return None if rows is None else [finding_of(row) for row in rows]
+    except (ValueError, TypeError, KeyError):
         return None
-    return found
 
 
 def remember(key: str, findings: Iterable[Finding]) -> None:
-    """Write findings under a key; a cache that cannot be written is ignored."""
-    rows = [row_of(each) for each in findings]
-    file = _file(key)
-    with contextlib.suppress(OSError, ChartgenError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, json.dumps(rows))
-        _prune(file.parent)
+    """Write findings under a key."""
+    write_cached("lint", key, [row_of(each) for each in findings])
 
 
 def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
@@ -80,20 +68,6 @@ def _stamps(paths: Iterable[Path]) -> Iterator[str]:
                 with contextlib.suppress(OSError):  # a broken link
                     stat = file.stat()
                     yield f"{file}\0{stat.st_mtime_ns}\0{stat.st_size}"
-
-
-def _prune(folder: Path) -> None:
-    """Remove entries that were not read for a month, and the oldest ones beyond the size limit."""
-    stats = [(entry.stat(), entry.path) for entry in os.scandir(folder) if entry.is_file(follow_symlinks=False)]
-    total = 0
-    for stat, path in sorted(stats, key=lambda each: -each[0].st_mtime_ns):
-        total += stat.st_size
-        if total > _LARGEST or time.time() - stat.st_mtime > _OLDEST:
-            Path(path).unlink(missing_ok=True)
-
-
-def _file(key: str) -> Path:
-    return cache_dir() / "lint" / f"{key}.json"
 
 
 def row_of(finding: Finding) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from chartgen.findings import ELLIPSIS, NOT_OURS, REFUSED, TARGET_UNKNOWN, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import read_text
-from chartgen.linter.recipes.rules import HANDWRITTEN
+from chartgen.linter.handwritten import HANDWRITTEN
 from chartgen.linter.rules import RULES, STEP_RULES, level_of
 
 _DEFINITIONS = {
@@ -84,7 +84,11 @@ _JOBS = (
 
 
 def schemas(charts: Iterable[Chart]) -> dict[str, str]:
-    """Return the published schemas, file name -> text: one per kind of definition file and per chart's values."""
+    """Return the published schemas, file name -> text: one per kind of definition file and per chart's values.
+
+    Args:
+        charts: The charts; those of runs with all launchers, since a values file is for each chart of its target.
+    """
     texts = {
         f"{name}.schema.json": json.dumps(json_schema(f"chartgen {name}", table), indent=2) + "\n"
         for name, table in _DEFINITIONS.items()
@@ -129,6 +133,11 @@ def _merged(rules: Iterable[Rule]) -> list[Rule]:
         )
         for every in found.values()
     ]
+
+
+def known_rules() -> list[Rule]:
+    """Return the rules of all sections."""
+    return [rule for rules in catalogue().values() for rule in rules]
 
 
 def rules_of_lint() -> list[Rule]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from typing import TypeAlias
 
 from chartgen.errors import Problem
 from chartgen.findings import Finding
@@ -15,6 +16,8 @@ from chartgen.kube.manifest_walk import Keys, metadata, title
 from chartgen.kube.validation import spelled
 from chartgen.linter.determinism import banned_in
 from chartgen.linter.source_lines import template_line
+
+_Key: TypeAlias = tuple[str, str, str]
 
 RULE = "renders-are-identical"
 AGAIN = "in every render"
@@ -32,7 +35,9 @@ def asks_for_upgrade(chart: Chart) -> bool:
 
 
 def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest], when: str) -> Iterator[Finding]:
-    """Report each object that differs between two renders of the same values, except hooks, which are always recreated.
+    """Report each object that differs between two renders of the same values.
+
+    Hooks are always recreated, and a Job of the install alone has ended when an upgrade deletes it.
 
     Args:
         chart: The chart.
@@ -40,12 +45,13 @@ def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest]
         other: The objects of the second render.
         when: How the second render was made: `AGAIN` or `UPGRADED`.
     """
-    ours, theirs = _by_template(one), _by_template(other)
+    shared = {*map(_key, one)} & {*map(_key, other)}
+    ours, theirs = _keyed(one, shared), _keyed(other, shared)
     for key in dict.fromkeys((*ours, *theirs)):
         left, right = ours.get(key), theirs.get(key)
         found = left or right
-        notes = metadata(found.data).get("annotations") or {} if found else {}
-        if found is None or _HOOK in notes or (not right and notes.get(_POLICY) == "keep"):
+        notes = [metadata(each.data).get("annotations") or {} for each in (left, right) if each]
+        if found is None or any(_HOOK in each for each in notes) or (not right and _may_go(found, notes[0])):
             continue
         if left is None or right is None:
             yield _finding(chart, found, (), f"is there or not {when}")
@@ -54,15 +60,26 @@ def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest]
             yield _finding(chart, left, fields[0], f"{told} {'differ' if fields[1:] else 'differs'} {when}")
 
 
-def _by_template(found: Sequence[Manifest]) -> dict[tuple[str, str, int], Manifest]:
-    """Key objects by template, kind and number, because the name may differ."""
-    keyed: dict[tuple[str, str, int], Manifest] = {}
-    numbers = Counter[tuple[str, str]]()
+def _may_go(found: Manifest, notes: Mapping[str, object]) -> bool:
+    return notes.get(_POLICY) == "keep" or found.data.get("kind") == "Job"
+
+
+def _keyed(found: Sequence[Manifest], shared: set[_Key]) -> dict[_Key, Manifest]:
+    """Key objects by template, kind and name; by their number where only one render has the name."""
+    keyed: dict[_Key, Manifest] = {}
+    numbers = Counter[_Key]()
     for each in found:
-        source, kind = each.source, str(each.data.get("kind"))
-        keyed[source, kind, numbers[source, kind]] = each
-        numbers[source, kind] += 1
+        if (key := _key(each)) not in shared:
+            key = (*key[:2], "")
+            numbers[key] += 1
+            key = (*key[:2], str(numbers[key]))
+        keyed[key] = each
     return keyed
+
+
+def _key(each: Manifest) -> _Key:
+    meta = metadata(each.data)
+    return each.source, str(each.data.get("kind")), f"{meta.get('namespace')}/{meta.get('name')}"
 
 
 def _fields(one: object, other: object, at: Keys = ()) -> Iterator[Keys]:

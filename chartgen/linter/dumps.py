@@ -21,8 +21,8 @@ _DUMP = re.compile(
 )
 # Filters that pass only a part: chosen lines, names without values, a count.
 _FILTER = re.compile(r"\|\s*(?:e?grep(?! +-[a-zA-Z]*v)|rg|awk|cut|wc|sed -n|compgen)\b|>\s*/dev/null")
-# A file that disappears with the pod.
-_KEPT = re.compile(r">\s*/(?:dev/shm|run|tmp)/")
+# A file that disappears with the pod, or of the program's own user.
+_KEPT = re.compile(r""">\s*["']?(?:/(?:dev/shm|run|tmp)|~|\$HOME|\$\{HOME\})/""")
 _QUOTED = re.compile(r"'[^'\n]*'|\"(?:\\.|[^\"\\\n])*\"")
 _COMMENT = re.compile(r"(?:^|\s)#.*")
 _EXPORT = re.compile(r"\bexport\s+([A-Z0-9_]{3,60})=")
@@ -61,7 +61,7 @@ def dumps(text: str) -> Iterator[tuple[int, str]]:
         bare = _COMMENT.sub("", _QUOTED.sub(lambda quoted: "_" * len(quoted[0]), line))
         for found in _DUMP.finditer(bare):
             passed_on = re.split(r";|&&|\|\|", found["rest"])[0]
-            if not _FILTER.search(passed_on) and not _KEPT.search(found["rest"]):
+            if not _FILTER.search(passed_on) and not _KEPT.search(line, found.start("rest")):
                 yield number, found["command"]
 
 

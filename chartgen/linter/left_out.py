@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Collection, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from chartgen.errors import Problem
 from chartgen.findings import LEFT_OUT, Finding
 from chartgen.helm.chart_folder import ignored_by
+from chartgen.helm.helmignore import Ignored
 
 _MOST = 50_000  # folders that are searched; a repository of Kubernetes has about 6,000
 _PRESETS = "values"
 
 
-def left_out(roots: Iterable[Path], linted: Collection[str]) -> Iterator[Finding]:
+def left_out(roots: Iterable[Path], linted: Collection[str], ends: float) -> Iterator[Finding]:
     """Report the charts below folders that are neither linted nor subcharts of a linted chart.
 
     Hidden folders are not searched: they contain tools, such as virtual environments with charts of their own.
@@ -22,16 +25,20 @@ def left_out(roots: Iterable[Path], linted: Collection[str]) -> Iterator[Finding
     Args:
         roots: The folders.
         linted: The resolved folders of the linted charts.
+        ends: When the search ends at the latest, by `time.monotonic`.
     """
+    ignored = lru_cache(maxsize=1)(ignored_by)  # a chart can have thousands of subcharts
     for root in dict.fromkeys(roots):
         for number, (folder, is_chart) in enumerate(_folders(root)):
-            if number == _MOST:
-                message = f"has more than {_MOST:,} folders, not all of which were searched for charts"
+            if number == _MOST or time.monotonic() > ends:
+                message = (
+                    f"not all of its folders were searched for charts: {number:,}, until the limit or the deadline"
+                )
                 yield _finding(message, root, "name each chart on the command line")
                 break
             real = os.path.realpath(folder)
             whole = _whole(real, linted) if is_chart else ""
-            if is_chart and (not whole or _ignores(Path(whole), Path(real))):
+            if is_chart and (not whole or _ignores(ignored(Path(whole)), Path(whole), Path(real), ends)):
                 hint = "name its folder on the command line, or remove it"
                 yield _finding("is a chart that was not checked", folder / "Chart.yaml", hint)
 
@@ -64,16 +71,16 @@ def _whole(folder: str, linted: Collection[str]) -> str:
     return _whole(above, linted) if charts == "charts" and name[:1] != "_" else ""
 
 
-def _ignores(whole: Path, subchart: Path) -> bool:
-    """Report whether the `.helmignore` of a chart keeps Helm from reading a subchart, or objects of it."""
-    if whole == subchart or not (ignored := ignored_by(whole)).patterns:
+def _ignores(ignored: Ignored, whole: Path, subchart: Path, ends: float) -> bool:
+    """Report whether a `.helmignore` keeps Helm from reading a subchart or objects of it, or may, without time left."""
+    if whole == subchart or not ignored.patterns:
         return False
     files = [
         subchart / "Chart.yaml",
         *(file for name in ("templates", "crds") for file in (subchart / name).rglob("*")),
     ]
     return any(
-        ignored(file.relative_to(whole).as_posix(), folder=file.is_dir())
+        time.monotonic() > ends or ignored(file.relative_to(whole).as_posix(), folder=file.is_dir())
         for each in files
         for file in _within(each, whole)
     )

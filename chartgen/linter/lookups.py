@@ -111,8 +111,12 @@ def _key(thing: Object) -> str:
 def _stored(thing: Object) -> dict[str, Any]:
     """Return an object of a release as the API server has it: with Helm's marks, and a Secret's texts as data."""
     meta = metadata(thing)
-    marks = {mark: {**(meta.get(mark) or {}), **added} for mark, added in _OWNED.items()}
-    plain = thing.get("stringData") if thing.get("kind") == "Secret" else None
-    coded = {key: base64.b64encode(str(text).encode()).decode() for key, text in (plain or {}).items()}
-    data = {"data": {**(thing.get("data") or {}), **coded}} if coded else {}
+    marks = {mark: {**_map(meta.get(mark)), **added} for mark, added in _OWNED.items()}
+    plain = _map(thing.get("stringData")) if thing.get("kind") == "Secret" else {}
+    coded = {key: base64.b64encode(str(text).encode()).decode() for key, text in plain.items()}
+    data = {"data": {**_map(thing.get("data")), **coded}} if coded else {}
     return {**thing, "metadata": {**meta, **marks}, **data}
+
+
+def _map(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

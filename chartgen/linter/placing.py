@@ -14,7 +14,6 @@ from chartgen.helm.program_errors import HelmError
 from chartgen.helm.yaml import read_text
 from chartgen.linter.ignores import ignored
 from chartgen.linter.render import told
-from chartgen.linter.scripts import UNREADABLE
 from chartgen.linter.sources import Sources, is_users
 
 
@@ -77,8 +76,6 @@ def _source(finding: Finding, path: str, sources: Sources) -> Source | None:
         return sources.default(finding.key)
     if not path.startswith(("templates/", "files/")):
         return None
-    if finding.rule == UNREADABLE and (broken := sources.broken_script()):
-        return broken
     inner = sources.find(path, finding.problem.line)
     if inner and is_users(inner.path):
         return inner

@@ -258,7 +258,7 @@ def known_ids() -> set[str]:
     from chartgen.checks import CHECKS, SCHEMA
     from chartgen.checks.yaml_pitfalls import PITFALLS
     from chartgen.composer.rules import builtin_rules
-    from chartgen.linter.recipes.rules import HANDWRITTEN
+    from chartgen.linter.handwritten import HANDWRITTEN
 
     rules = (*CHECKS, *PITFALLS, *RULES, *STEP_RULES, *HANDWRITTEN)
     return {SCHEMA, TARGET_UNKNOWN, *(each.id for each in rules), *(each.id for each in builtin_rules())}

@@ -20,24 +20,26 @@ from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.findings import Finding, Level, in_order
 from chartgen.helm.chart import Chart
+from chartgen.helm.packages import fetched, is_archive, is_remote, unpacked
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import load_file
 from chartgen.linter import cache, find_presets
+from chartgen.linter.archives import named_in_archive
 from chartgen.linter.boundary import escapes, refused
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.config import Config, read_config
 from chartgen.linter.confined import Outcome, confined
+from chartgen.linter.handwritten import lint_values
 from chartgen.linter.left_out import late, left_out, other_presets
 from chartgen.linter.limits import Limits
-from chartgen.linter.packages import fetched, is_archive, is_remote, unpacked
-from chartgen.linter.packages import named as in_archive
-from chartgen.linter.recipes.rules import lint_values
 from chartgen.linter.rules import known_ids
 from chartgen.linter.selection import beyond, read_baseline, selected
 from chartgen.linter.steps import Subject, examine
 
 Told = Callable[[str, Outcome], None]
 Work: TypeAlias = Callable[[], Outcome]
+
+_SEARCH = 10.0  # seconds that the search for other charts has when the charts took the time of the call
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def _lint(settings: Settings, tell: Told) -> Iterator[Finding]:
             tell(name, done)
         excused = _excused(name, settings.config)
         yield from (each for each in done.findings if each.rule not in excused)
-    yield from left_out(settings.roots, seen)
+    yield from left_out(settings.roots, seen, max(ends, time.monotonic() + _SEARCH))
 
 
 def _excused(name: str, config: Config) -> set[str]:
@@ -194,7 +196,7 @@ def _packaged(name: str, folder: Path, settings: Settings) -> Outcome:
     chart = unpacked(archive, name, folder)
     # cached findings would name the temporary folder
     done = _folder(chart, chart, replace(settings, cache=False))
-    return replace(done, findings=[in_archive(each, name, chart) for each in done.findings])
+    return replace(done, findings=[named_in_archive(each, name, chart) for each in done.findings])
 
 
 def _folder(path: Path, named: Path, settings: Settings) -> Outcome:

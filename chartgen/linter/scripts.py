@@ -62,7 +62,7 @@ def scripts_parse(thing: Object) -> Iterator[Complaint]:
             yield Complaint(message, at=script.at, line=fault.begins)
 
 
-UNREADABLE = "scripts-parse"
+_EXTGLOB = re.compile(r"\bshopt -s (?:\w+ ){0,20}extglob\b")
 # Lines from the end, and characters, in which to search the start of an unclosed construct; bash reads each prefix.
 _SEARCHED, _READ_AGAIN = 200, 50_000
 
@@ -129,7 +129,8 @@ def _read(argv: list[str], text: str) -> subprocess.CompletedProcess[str] | None
 @lru_cache(maxsize=256)
 def _bash(text: str) -> tuple[tuple[int, str], ...]:
     """Return the first place where bash cannot parse a script; a bash that fails without a message is a finding too."""
-    ran = _read(["bash", "-n"], text)
+    options = ["-O", "extglob"] if _EXTGLOB.search(text) else []  # `bash -n` does not run shopt
+    ran = _read(["bash", *options, "-n"], text)
     if ran is None:
         return ((1, f"bash did not read it within {_PATIENCE} s, so it was not checked"),)
     if found := _BASH_LINE.search(ran.stderr):

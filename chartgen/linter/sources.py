@@ -1,10 +1,9 @@
-"""The source of each line of a composed chart, even if the chart's folder has been changed by hand since."""
+"""The source of each line of a composed chart."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from difflib import SequenceMatcher
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
 from chartgen.helm.yaml import load, read_text
-from chartgen.linter.scripts import fault_of_script
 
 _UNDEFINED = re.compile(r'no template "([^"]+)"')
 
@@ -50,8 +48,7 @@ class Sources:
         built = self._lines.get(path, [])
         if not line:
             return next((Source(source.path, 0) for _, source in built if source), None)
-        at = self._built_line(path, line, [text for text, _ in built])
-        return built[at][1] if 0 <= at < len(built) else None
+        return built[line - 1][1] if line <= len(built) and self._is_as_built(path) else None
 
     def default(self, key: str) -> Source | None:
         """Return the place of a value's default in the user's own target or fragments; None if it is chartgen's."""
@@ -79,26 +76,9 @@ class Sources:
             return ""
         return did_you_mean(missing[1], {name for text in self._chart.files.values() for name in DEFINE.findall(text)})
 
-    def _built_line(self, path: str, line: int, built: list[str]) -> int:
-        """Return the index in the new build of a line of the current template; -1 for a line written by hand."""
-        now = self._chart.files.get(path, "").split("\n")
-        if now == built:
-            return line - 1
-        for block in SequenceMatcher(None, built, now, autojunk=False).get_matching_blocks():
-            if block.b <= line - 1 < block.b + block.size:
-                return block.a + line - 1 - block.b
-        return -1
-
-    def broken_script(self) -> Source | None:
-        """Return the first of the user's shell files that cannot be parsed; each must parse by itself."""
-        for path in self._shell_files():
-            if fault := fault_of_script(gotemplate.mask(read_text(path))):
-                return Source(path, fault.begins)
-        return None
-
-    def _shell_files(self) -> Iterator[Path]:
-        found = {source.path for lines in self._lines.values() for _, source in lines if source}
-        yield from sorted(path for path in found if path.suffix == ".sh" and is_users(path))
+    def _is_as_built(self, path: str) -> bool:
+        """Report whether a template is as chartgen builds it; the lines of an edited one are the editor's."""
+        return self._chart.files.get(path) == "\n".join(text for text, _ in self._lines[path])
 
 
 def is_users(path: Path) -> bool:

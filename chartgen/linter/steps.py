@@ -321,12 +321,15 @@ class _Work:
         if asks_for_upgrade(self.chart):
             found += self._differing(last, self.renderer.template(preset, last.kubernetes, upgrade=True), UPGRADED)
         if found and looks_up(self.chart):
-            with suppress(ChartgenError), answered(self.chart, self.renderer.folder, last.manifests) as folder:
-                renderer = replace(self.renderer, folder=folder, names=NAMES)
-                upgraded = renderer.template(preset, last.kubernetes, upgrade=True)
-                if isinstance(upgraded.result(), Rendering):
-                    when = UPGRADED if asks_for_upgrade(self.chart) else AGAIN
-                    return list(self._differing(last, upgraded, when))
+            # the names of both are equal, since a template may compute a checksum of them
+            renderer = replace(self.renderer, names=NAMES)
+            first = renderer.template(preset, last.kubernetes).result()
+            if isinstance(first, Rendering):
+                with suppress(ChartgenError), answered(self.chart, renderer.folder, first.manifests) as folder:
+                    upgraded = replace(renderer, folder=folder).template(preset, last.kubernetes, upgrade=True)
+                    if isinstance(upgraded.result(), Rendering):
+                        when = UPGRADED if asks_for_upgrade(self.chart) else AGAIN
+                        return list(self._differing(first, upgraded, when))
         return found
 
     def _differing(self, last: Rendering, running: Future[Rendering | Refusal], when: str) -> Iterator[Finding]:

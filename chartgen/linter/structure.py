@@ -246,7 +246,9 @@ RULES = (
 )
 
 # Kinds with names of up to 253 characters that become neither labels nor host names (Kubernetes: DNS subdomain names).
-_LONG_NAMES = frozenset(("CustomResourceDefinition", "ConfigMap", "Secret", "Role", "RoleBinding", "ClusterRole"))
+_LONG_NAMES = frozenset(
+    ("CustomResourceDefinition", "ConfigMap", "Secret", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+)
 
 
 def _names_made_of(thing: Object, name: str) -> Iterator[str]:
@@ -255,7 +257,8 @@ def _names_made_of(thing: Object, name: str) -> Iterator[str]:
     if thing.get("kind") == "Job" and spec.get("completionMode") == "Indexed":
         yield f"{name}-{(spec.get('completions') or 1) - 1}"
     for _, job in items(spec, "replicatedJobs") if thing.get("kind") == "JobSet" else ():
-        pod_count = job.get("template", {}).get("spec", {}).get("completions") or 1
+        made = (job.get("template") or {}).get("spec") or {}  # null is as absent
+        pod_count = made.get("completions") or 1
         yield f"{name}-{job.get('name')}-{(job.get('replicas') or 1) - 1}-{pod_count - 1}"
 
 

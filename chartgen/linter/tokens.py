@@ -37,8 +37,10 @@ _FROM_VALUES = re.compile(r"(?:\$\w*|(?<![\w.]))\.Values((?:\.\w+)+)")
 _SECRET_KEY = re.compile(r"(?i)(?:token|pass|key|secret|credential)[^.]*(?:\.value)?$")
 # Tests a value, and does not write it.
 _ASKS = re.compile(r"\b(?:ternary|not|empty|hasKey|kindIs)\b")
-# The name of a secret, its place, or a number is not a secret.
-_HARMLESS = re.compile(r"(?i)(?:name|path|file|dir|ref|url|size|count|limit|ttl|enabled?|expir\w*)$")
+# The name of a secret, its place, a number or a switch is not a secret.
+_HARMLESS = re.compile(
+    r"(?i:(?:name|path|file|dir|ref|url|size|count|limit|ttl|enabled?|expir\w*)$)|\.(?:disable|enable|allow|require)[A-Z]\w*$"
+)
 _SECRET_KIND = re.compile(r"^kind:\s*[\"']?\w*Secret\b", re.MULTILINE)
 _VARIABLES = re.compile(r"(?i)(?:extra_?)?(?:env|envs|env_?vars?|environment|variables)")
 # People do not write longer lines; a longer one would take time quadratic in its length.
@@ -101,19 +103,22 @@ def _of_line(lines: Sequence[str], index: int, row: str) -> Iterator[tuple[str, 
         yield from ((named["name"], told) for told in _value_of(lines, index, named))
 
 
-def _value_of(lines: Sequence[str], index: int, named: re.Match[str]) -> Iterator[str]:
-    """Yield the texts that fill the `value` of a variable: on its own line, or up to the next item."""
-    if named["flow"] and (found := _VALUE.match(named["flow"])):
-        yield found["expression"]
+def _value_of(lines: Sequence[str], index: int, named: re.Match[str]) -> list[str]:
+    """Return the texts that fill the `value` of a variable, on its own line or up to the next item.
+
+    There are none where the template can take it from a Secret instead.
+    """
+    texts = [found["expression"]] if named["flow"] and (found := _VALUE.match(named["flow"])) else []
     depth = len(named["indent"])
     for row in lines[index + 1 : index + 12]:
         indent = len(row) - len(row.lstrip())
         if row.strip() and not row.lstrip().startswith("{{") and (indent < depth or row.lstrip().startswith("- ")):
-            return
+            break
         if "secretKeyRef" in row:
-            return
+            return []
         if found := _VALUE.match(row):
-            yield found["expression"]
+            texts.append(found["expression"])
+    return texts
 
 
 def _keys(expression: str, values: Document | None) -> Iterator[str]:

@@ -36,13 +36,14 @@ def unknown_values(chart: Chart) -> Iterator[Finding]:
     there a value that they ask for must be one letter off too.
     """
     free = {"global", *subchart_keys(chart)}
+    is_foreign = isinstance(origin_of(chart), Foreign)
     reads = [
         read
-        for read in value_reads(chart).certain()
+        for read in value_reads(chart, is_foreign=is_foreign)
         if read.path.startswith("templates/") and read.keys[0] not in free and not _METHODS.intersection(read.keys)
     ]
     guarded = {read.keys for read in reads if read.guarded}
-    schema, values, is_foreign = _schema(chart), _values(chart), isinstance(origin_of(chart), Foreign)
+    schema, values = _schema(chart), _values(chart)
     named = chart.files.get("values.yaml", "") + chart.files.get("README.md", "")
     told: set[tuple[str, tuple[str, ...]]] = set()
     for read in reads:

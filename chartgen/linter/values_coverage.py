@@ -64,7 +64,7 @@ def _own_values(chart: Chart, origin: Composed) -> Iterator[Finding]:
     """Check the values of the user's fragments: a comment describes each, and a template or a rule reads it."""
     texts = [text for path, text in chart.files.items() if "templates/" in path]
     # what only other workload kinds or the setup chart read
-    listed = fragment_texts(each.path for each in origin.target.listed)
+    listed = fragment_texts(each.path for each in origin.target.every_fragment)
     read = "\n".join(texts + [read_text(path) for path in listed if path.name != "values.yaml"])
     own = [
         load(gotemplate.mask(read_text(path)), path) for path in listed if path.name == "values.yaml" and is_users(path)

@@ -6,13 +6,14 @@ import base64
 import json
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
+from chartgen.rehearsal.foreign_kinds import register
 from chartgen.rehearsal.probes import answers, listens
 from chartgen.rehearsal.processes import Processes
 from chartgen.rehearsal.stages import stages
@@ -20,12 +21,12 @@ from chartgen.rehearsal.stages import stages
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from chartgen.kube import Cluster
+    from chartgen.kube import Cluster, Object
 
 CONTEXT = "chartgen"
 RUN_SECONDS = 7 * 86400.0  # a simulated training run stays Running for the life of a sandbox
-# In a cluster a late lease renewal means a broken machine, but here only that this host is busy.
-_LEASE_SECONDS = 3600
+# In a cluster a late heartbeat means a broken machine, but here only that this host is busy.
+_GRACE_SECONDS = 3600
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # FIPS 186-4, D.1.2.3
 # Relative paths in the processes' working folder: a socket path has at most 107 bytes (unix(7)), and etcd accepts only
 # names in the form of host and port (its embed/config.go, checkHostURLs).
@@ -33,7 +34,7 @@ _ETCD, _ETCD_PEER = "unix://etcd.socket:1", "unix://etcd-peer.socket:1"
 _UNROUTED = "192.0.2.1"  # RFC 5737: apiserver requires a non-loopback address; nothing ever connects to it
 # kube-apiserver takes half of a rehearsal's processor time, and at Go's own setting (100) a quarter of that to collect
 # garbage; from 1 GiB on, it collects as often as it must.
-_GO = {"GOGC": "200", "GOMEMLIMIT": "1GiB"}
+_GO = {"GOGC": "200", "GOMEMLIMIT": "1500MiB"}
 
 
 class ControlPlane:
@@ -45,6 +46,7 @@ class ControlPlane:
         run_seconds: Seconds for which a simulated pod of a Job runs before it succeeds. A pod's annotation
             `pod-complete.stage.kwok.x-k8s.io/delay` (such as "5s") overrides it.
         device_classes: Device classes that Kueue counts as resources of the same name, besides the usual ones.
+        crds: Created before kube-controller-manager starts, which discovers later ones only every 30 s.
         progress: Receives one line per step.
     """
 
@@ -53,10 +55,12 @@ class ControlPlane:
         *,
         run_seconds: float = RUN_SECONDS,
         device_classes: tuple[str, ...] = (),
+        crds: Iterable[Object] = (),
         progress: Progress | None = None,
     ) -> None:
         self._run_seconds = run_seconds
         self.device_classes = device_classes
+        self.crds = list(crds)
         self._say = progress or (lambda _: None)
         self._cluster: Cluster | None = None
         for name in engines.CONTROL_PLANE:
@@ -102,13 +106,18 @@ class ControlPlane:
             self._cluster.close()
         self.processes.detach()
 
-    def restart_controller_manager(self) -> None:
-        """Restart kube-controller-manager after CRDs were created.
+    def add_crds(self, crds: Iterable[Object]) -> None:
+        """Create the CRDs that are missing, and restart kube-controller-manager.
 
         Its garbage collector discovers new kinds only every 30 s; until then it does not delete objects they own.
         """
-        self.processes.stop("kube-controller-manager")
-        self._spawn_controller_manager()
+        names = {crd["metadata"]["name"] for crd in self.crds}
+        missing = [crd for crd in crds if crd["metadata"]["name"] not in names]
+        if missing:
+            register(self.cluster, missing)
+            self.crds += missing
+            self.processes.stop("kube-controller-manager")
+            self._spawn_controller_manager()
 
     def _start(self) -> None:
         self._say("starting etcd and kube-apiserver")
@@ -117,6 +126,7 @@ class ControlPlane:
         _write_private(self.folder / "accounts.pem", service_account_key())
         self._start_etcd()
         self._start_apiserver()
+        register(self.cluster, self.crds)
         self._say("starting kube-controller-manager, kube-scheduler and kwok")
         self._spawn_controller_manager()
         self.processes.spawn("kube-scheduler", [engines.require("kube-scheduler"), *self._manager_flags()])
@@ -161,6 +171,7 @@ class ControlPlane:
                 "--anonymous-auth=false",
                 "--profiling=false",
                 "--allow-privileged=true",
+                "--disable-admission-plugins=TaintNodesByCondition",  # machines are created Ready
                 "--enable-priority-and-fairness=false",
                 "--max-requests-inflight=0",
                 "--max-mutating-requests-inflight=0",
@@ -199,7 +210,10 @@ class ControlPlane:
             *self._manager_flags(),
             f"--root-ca-file={self.folder / 'apiserver' / 'apiserver.crt'}",
             f"--service-account-private-key-file={self.folder / 'accounts.pem'}",
-            f"--node-monitor-grace-period={_LEASE_SECONDS}s",
+            f"--node-monitor-grace-period={_GRACE_SECONDS}s",
+            # each would write to every machine, or list the addresses of all pods after each pod
+            "--controllers=*,-ttl-controller,-endpoints-controller,-endpointslice-mirroring-controller",
+            "--endpointslice-updates-batch-period=5s",
             "--pvclaimbinder-sync-period=2s",  # instead of 15 s: a late binding looks like a missing volume
         ]
         self.processes.spawn("kube-controller-manager", argv)
@@ -214,7 +228,7 @@ class ControlPlane:
             f"--kubeconfig={self.kubeconfig}",
             f"--config={config}",
             "--manage-all-nodes",
-            f"--node-lease-duration-seconds={_LEASE_SECONDS}",
+            "--node-lease-duration-seconds=0",  # a machine's status is its heartbeat
             "--node-ip=127.0.0.1",
         ]
         self.processes.spawn("kwok", argv)

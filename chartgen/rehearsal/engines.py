@@ -245,21 +245,14 @@ def parse_version(text: str) -> tuple[int, int, int] | None:
 
 def _engine(name: str, entry: dict[str, Any]) -> Engine:
     path = entry.get("path")
+    same = ("module", "version", "package", "binary", "staging", "data", "edit", "tests", "seconds")
     return Engine(
         name=name,
-        module=entry["module"],
-        version=entry["version"],
-        package=entry.get("package", ""),
-        binary=entry.get("binary", name),
-        staging=entry.get("staging", ""),
         copy_sum=entry.get("copySum", False),
         ldflags=tuple(entry.get("ldflags", ())),
-        data=entry.get("data", {}),
-        edit=entry.get("edit", {}),
-        tests=entry.get("tests", False),
         path=OnPath(tuple(path["argv"]), path["minimum"], path["below"]) if path else None,
-        seconds=entry.get("seconds", 60),
         download=next(_downloads(entry), None),
+        **{"binary": name, **{key: entry[key] for key in same if key in entry}},
     )
 
 

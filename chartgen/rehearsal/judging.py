@@ -12,8 +12,7 @@ from chartgen.errors import ChartgenError
 from chartgen.kube import JOB, POD, Cluster, ClusterError, Object, is_passing, wait_for
 from chartgen.kube.node_pool import OWNER
 from chartgen.programs import Progress
-from chartgen.releases.status.readout import Verdict, look
-from chartgen.releases.status.watch import wait_for_verdict
+from chartgen.rehearsal.verdict import Verdict, look, wait_for_verdict
 
 _PATIENCE = 120.0  # seconds without progress
 _MACHINES_PER_SECOND = 10.0  # per additional second of patience; 2,048 machines report about 6 pods a second on 2 cores

@@ -40,9 +40,9 @@ from chartgen.rehearsal.storage import (
     foreign_drivers,
     simulated_driver,
 )
-from chartgen.releases import helm_release as releases
+from chartgen.rehearsal.verdict import Verdict
+from chartgen.releases import helm_release
 from chartgen.releases.plan import Plan, plan_release
-from chartgen.releases.status.readout import Verdict
 
 _DEVICES = ("resource.nvidia.com", "resource.k8s.io")
 # API group, or version of one that controllers share -> the engine of its controller.
@@ -133,10 +133,10 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
         ChartgenError: The values do not fit, or the release is rejected.
         MissingToolError: Helm, an engine or the cluster is missing.
     """
-    releases.check_name(release)
+    helm_release.check_name(release)
     get(["helm"], progress=progress)
     chart = compose(target, workload)
-    place = releases.Place("default" if context is None else f"rehearsal-{secrets.token_hex(4)}", context=context)
+    place = helm_release.Place("default" if context is None else f"rehearsal-{secrets.token_hex(4)}", context=context)
     planned = plan_release(chart, values, release, place.namespace)
     if on_plan:
         on_plan(planned)
@@ -147,13 +147,13 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
         say(f"assuming that {each}")
     with _own(stage, say) if context is None else _borrowed(stage, place, say) as (cluster, place):
         say(f"installing release {release}")
-        releases.install(chart, release, values.data, place)
+        helm_release.install(chart, release, values.data, place)
         try:
             limit = patience(count) if timeout is None else timeout
             verdict = judge(cluster, release, namespace=place.namespace, timeout=limit, progress=progress)
         finally:
             if context is not None:
-                releases.uninstall(release, place)
+                helm_release.uninstall(release, place)
     return Rehearsal(planned, count, verdict, stage.simulated if context is None else ())
 
 
@@ -185,7 +185,7 @@ def open_sandbox(
     def prepare(plane: ControlPlane) -> None:
         _stand_in(plane.cluster, stage, progress)
         if setup:
-            install_setup(stage, releases.Place(kubeconfig=plane.kubeconfig), progress)
+            install_setup(stage, helm_release.Place(kubeconfig=plane.kubeconfig), progress)
 
     return up(
         name,
@@ -249,23 +249,24 @@ def assumed(target: Target, planned: Plan) -> dict[str, str]:
     return {name: size for name, size in planned.requests.items() if planned.gpus and name not in listed}
 
 
-def install_setup(stage: Stage, place: releases.Place, progress: Progress | None = None) -> None:
+def install_setup(stage: Stage, place: helm_release.Place, progress: Progress | None = None) -> None:
     """Install a stage's setup chart, if any."""
     if stage.setup:
         if progress:
             progress(f"installing {stage.setup.name}")
-        releases.install(stage.setup, SETUP_RELEASE, stage.values.data, place)
+        helm_release.install(stage.setup, SETUP_RELEASE, stage.values.data, place)
 
 
 @contextmanager
-def _own(stage: Stage, say: Progress) -> Iterator[tuple[Cluster, releases.Place]]:
+def _own(stage: Stage, say: Progress) -> Iterator[tuple[Cluster, helm_release.Place]]:
     """Yield a new control plane with the stage on it, for the time of a `with` block."""
     get(engines.needed(stage.controllers), progress=say)
-    with ControlPlane(device_classes=stage.device_classes, progress=say) as plane:
+    crds = crds_of(stage.controllers)
+    with ControlPlane(device_classes=stage.device_classes, crds=crds, progress=say) as plane:
         start_controllers(plane, stage.controllers, progress=say)
         create_machines(plane.cluster, stage.pools, progress=say)
         _stand_in(plane.cluster, stage, say)
-        place = releases.Place(kubeconfig=plane.kubeconfig)
+        place = helm_release.Place(kubeconfig=plane.kubeconfig)
         install_setup(stage, place, say)
         yield plane.cluster, place
 
@@ -280,7 +281,7 @@ def _stand_in(cluster: Cluster, stage: Stage, progress: Progress | None) -> None
 
 
 @contextmanager
-def _borrowed(stage: Stage, place: releases.Place, say: Progress) -> Iterator[tuple[Cluster, releases.Place]]:
+def _borrowed(stage: Stage, place: helm_release.Place, say: Progress) -> Iterator[tuple[Cluster, helm_release.Place]]:
     """Make a namespace and simulated machines on an existing cluster, and remove both at the end."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}}
     # machine names contain the namespace, so that they differ from the cluster's own machines
@@ -293,14 +294,14 @@ def _borrowed(stage: Stage, place: releases.Place, say: Progress) -> Iterator[tu
         if stage.setup:
             cleanup.callback(_uninstall_setup, place)
         cleanup.callback(say, "removing the objects of the rehearsal")
-        create_machines(cluster, pools, progress=say)
+        create_machines(cluster, pools, ready=False, progress=say)
         install_setup(stage, place, say)
         yield cluster, place
 
 
-def _uninstall_setup(place: releases.Place) -> None:
+def _uninstall_setup(place: helm_release.Place) -> None:
     try:
-        releases.uninstall(SETUP_RELEASE, place)
+        helm_release.uninstall(SETUP_RELEASE, place)
     except HelmError:
         raise
     except ChartgenError:

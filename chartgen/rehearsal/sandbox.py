@@ -17,7 +17,7 @@ from chartgen.files import replace_file
 from chartgen.kube.node_pool import NodePool
 from chartgen.programs import Progress, cache_dir
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.controllers import start_controllers
+from chartgen.rehearsal.controllers import crds_of, start_controllers
 from chartgen.rehearsal.controlplane import RUN_SECONDS, ControlPlane
 from chartgen.rehearsal.folders import cache_lock, is_alive
 from chartgen.rehearsal.processes import end_detached
@@ -87,7 +87,9 @@ def up(
         if _read(_state(name)):
             hint = f"use it, or end it with `chartgen sandbox down {name}`"
             raise UsageError(Problem(f"sandbox {name!r} is already running", hint=hint))
-        with ControlPlane(run_seconds=run_seconds, device_classes=device_classes, progress=progress) as plane:
+        with ControlPlane(
+            run_seconds=run_seconds, device_classes=device_classes, crds=crds_of(wanted), progress=progress
+        ) as plane:
             start_controllers(plane, wanted, progress=progress)
             create_machines(plane.cluster, pools, progress=progress)
             if setup:

@@ -10,6 +10,7 @@ from chartgen.kube import NODE, Cluster, ClusterError, Object
 from chartgen.kube.node_pool import OWNER, NodePool
 from chartgen.programs import Progress
 
+_READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated"}
 _LISTED_PER_SECOND = 1000  # longer intervals for more nodes, because repeated lists load the API server
 
 
@@ -19,13 +20,19 @@ def count_machines(pools: Iterable[NodePool]) -> int:
 
 
 def create_machines(
-    cluster: Cluster, pools: Iterable[NodePool], *, timeout: float = 60.0, progress: Progress | None = None
+    cluster: Cluster,
+    pools: Iterable[NodePool],
+    *,
+    ready: bool = True,
+    timeout: float = 60.0,
+    progress: Progress | None = None,
 ) -> list[str]:
     """Create simulated machines and wait until all are Ready; update existing ones.
 
     Args:
         cluster: A cluster with kwok.
         pools: The machines.
+        ready: Create them Ready; on a cluster that is not chartgen's own, kwok makes them so if it runs at all.
         timeout: Seconds to wait while none becomes Ready.
         progress: Receives one line.
 
@@ -41,6 +48,8 @@ def create_machines(
     if progress:
         progress(f"creating {count_machines(pools)} simulated machines")
     for node in nodes:
+        if ready:
+            node["status"]["conditions"] = [_READY]
         _put(cluster, node)
     _wait_ready(cluster, set(names), timeout)
     return names

@@ -29,6 +29,11 @@ def stages(run_seconds: float, kubelet: int) -> list[dict[str, Any]]:
         condition = {"key": '.metadata.labels["app.kubernetes.io/component"]', "operator": operator, "values": ["data"]}
         stage["spec"]["selector"]["matchExpressions"].append(condition)
     found += [data, _stop_stage(complete)]
+    # Machines are created Ready, which spares their taints; kwok fills in their addresses.
+    initialize = next(stage for stage in found if stage["metadata"]["name"] == "node-initialize")
+    initialize["spec"]["selector"] = {
+        "matchExpressions": [{"key": ".status.phase", "operator": "NotIn", "values": ["Running"]}]
+    }
     for stage in found:
         template = stage["spec"].get("next", {}).get("statusTemplate", "")
         if _NODE_PORT in template:

@@ -18,7 +18,7 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
 from chartgen.kube.workloads import find_workers
-from chartgen.releases import helm_release as releases
+from chartgen.releases import helm_release
 from chartgen.releases.cleanup import remove_runs, sweep
 from chartgen.releases.diff import Change, compare
 from chartgen.releases.dry_run import refusals
@@ -107,7 +107,7 @@ def prepare(
         ChartgenError: The release exists or does not, has finished the same run, or the API server rejects an object;
             all problems at once.
     """
-    releases.check_name(release)
+    helm_release.check_name(release)
     state = survey(cluster, release, place.namespace)
     check_existence(state, action)
     if rendered is None:
@@ -239,7 +239,7 @@ def _clear(rollout: Rollout, cluster: Cluster, place: Place, stage: Stage, progr
     if state.uninstalling:
         progress("finishing the uninstall that never ended")
         stage.done = "the uninstall that never ended was being finished"
-        releases.remove(state.release, place)
+        helm_release.remove(state.release, place)
         return
     if state.stuck:
         stage.done = "the records of revisions that never ended were being removed"
@@ -263,7 +263,7 @@ def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, stage: Stage, pro
 
 def _run_helm(rollout: Rollout, place: Place, description: str, stage: Stage) -> Release:
     state = rollout.state
-    act = releases.upgrade if state.base is not None else releases.install
+    act = helm_release.upgrade if state.base is not None else helm_release.install
     gone = ", ".join(map(_name, rollout.obsolete))
     if gone:
         stage.done = f"run {gone} was stopped to make room, and no new run has started"

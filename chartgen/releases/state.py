@@ -142,7 +142,10 @@ def pods_before(cluster: Cluster, state: State, runs: Iterable[Object], run: str
         runs: The runs to be removed.
         run: The run that will start, whose pods may stay; empty for none.
     """
-    going = {item["metadata"]["name"] for item in runs}
-    pods = cluster.list(POD, namespace=state.namespace, labels={INSTANCE_LABEL: state.release})
-    held = [(pod, pod["metadata"]["labels"].get("run", run)) for pod in pods]
-    return [pod for pod, of in held if of in going or ("deletionTimestamp" in pod["metadata"] and of != run)]
+    removed = {item["metadata"]["name"] for item in runs}
+
+    def must_end(pod: Object) -> bool:
+        run_of_pod = pod["metadata"]["labels"].get("run", run)
+        return run_of_pod in removed or ("deletionTimestamp" in pod["metadata"] and run_of_pod != run)
+
+    return [*filter(must_end, cluster.list(POD, namespace=state.namespace, labels={INSTANCE_LABEL: state.release}))]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from chartgen.kube import CLAIM, Cluster
 from chartgen.kube.workloads import find_workers, outcome
-from chartgen.releases import helm_release as releases
+from chartgen.releases import helm_release
 from chartgen.releases.cleanup import is_kept, leftovers, remove_runs, sweep
 from chartgen.releases.history import storage_kind
 from chartgen.releases.lock import Lock
@@ -90,7 +90,7 @@ def check_installed(cluster: Cluster, place: Place, release: str) -> State:
         UsageError: The name is not a valid release name.
         ChartgenError: The release does not exist.
     """
-    releases.check_name(release)
+    helm_release.check_name(release)
     found = survey(cluster, release, place.namespace)
     if not (found.records or found.runs or found.touched):
         raise found.absent(LIST_HINT)
@@ -103,7 +103,7 @@ def _forget(cluster: Cluster, state: State, place: Place) -> None:
     for record in state.stuck if left else []:
         cluster.delete(storage_kind(), record.stored, state.namespace)
     if state.records:
-        releases.remove(state.release, place)
+        helm_release.remove(state.release, place)
 
 
 def _kept(cluster: Cluster, state: State) -> list[str]:

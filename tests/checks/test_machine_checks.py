@@ -292,7 +292,7 @@ def test_a_run_with_efa_stays_in_one_zone(sets: list[str], terms: str, kept: boo
 def test_a_target_without_a_fabric_warns_of_tcp() -> None:
     several = job("onprem-p8000", "nodes=2", "network.interface=tcp")
     bare = replace(
-        several.target, fragments=tuple(each for each in several.target.fragments if each.name != "infiniband")
+        several.target, every_fragment=tuple(each for each in several.target.fragments if each.name != "infiniband")
     )
     (said,) = judge(MACHINE, Job(several.values, bare))
     assert (said.id, said.key, said.severity) == ("fabric-of-the-target", "nodes", "warning")

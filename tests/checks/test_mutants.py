@@ -1,7 +1,7 @@
 """Without one of the checks, wrong values pass: for each there are values that no other check says anything of.
 
 The rules of lint have the same in tests/lint/test_lint_rules.py, those of values of others in
-tests/lint/test_convert.py.
+tests/lint/test_handwritten.py.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from chartgen.findings import TARGET_UNKNOWN
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import load_file
-from chartgen.linter.recipes.rules import HANDWRITTEN
+from chartgen.linter.handwritten import HANDWRITTEN
 from chartgen.linter.rules import RULES, STEP_RULES, known_ids
 
 DATA = Path(__file__).parents[1] / "data"

@@ -169,3 +169,13 @@ def test_values_that_only_a_changed_schema_takes_are_refused_by_the_targets(lib:
     path.unlink() if schema is None else path.write_text(schema)
     found = chartgen("check", folder, "--path", lib, "--set-json", 'batch={"global": [1]}', "--output", "json")
     assert (found.exit_code, rules(found.stdout)) == (1, {("values-schema", "error")})
+
+
+def test_a_changed_schema_may_have_keys_of_its_own_but_accepts_no_other_types(lib: Path) -> None:
+    """Neither a check that crashes nor one that accepts the type by chance decides it."""
+    folder = lib.parent / "charts" / "box"
+    (folder / "values.schema.json").write_text("{}")
+    found = chartgen("check", folder, "--path", lib, "--set-json", 'mine={"a": 1}', "--output", "json")
+    assert (found.exit_code, rules(found.stdout)) == (0, set())
+    found = chartgen("check", folder, "--path", lib, "--set-json", 'avoidNodes="a"', "--output", "json")
+    assert (found.exit_code, rules(found.stdout)) == (1, {("values-schema", "error")})

@@ -25,8 +25,7 @@ from chartgen.kube.workloads import outcome
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.releases.status.readout import look
-from chartgen.releases.status.watch import wait_for_verdict
+from chartgen.rehearsal.verdict import look, wait_for_verdict
 
 OWNER = {"app.kubernetes.io/instance": "short-lived"}
 
@@ -163,10 +162,10 @@ def test_a_failed_worker_restarts_a_volcano_job_and_then_fails_it(machines: Cont
     wait_for_phase(machines, "fragile", "Failed")
     wait_for(lambda: len(pods(machines, "fragile")) == 1, what="that the other pods are gone", timeout=180)
     assert pods(machines, "fragile") == {"fragile-worker-2": "Failed"}
-    assert look(machines.cluster, "fragile").reasons == [
-        "pod fragile-worker-2 failed: container train ended with exit code 7",
-        "Job fragile has failed: Failed, attempt 2",
-    ]
+    what, *then = look(machines.cluster, "fragile").reasons
+    assert "fragile-worker-2" in what
+    assert "exit code 7" in what
+    assert "Job fragile has failed: Failed, attempt 2" in then
     machines.cluster.delete(VOLCANO_JOB, "fragile")
 
 
@@ -202,11 +201,8 @@ def test_a_failed_worker_fails_a_pytorchjob_and_frees_the_others(machines: Contr
     start(machines, manifests.pytorchjob("torn", 3, pool="few"))
     end(machines, "torn-worker-1", "Failed")
     wait_for(lambda: pods(machines, "torn") == {"torn-worker-1": "Failed"}, what="that the others go", timeout=180)
-    wait_for(lambda: len(look(machines.cluster, "torn").reasons) == 2, what="that it has failed", timeout=180)
-    assert (
-        "PyTorchJob torn has failed: Job torn has failed because it has reached"
-        in look(machines.cluster, "torn").reasons[1]
-    )
+    failed = "PyTorchJob torn has failed: Job torn has failed because it has reached"
+    wait_for(lambda: failed in str(look(machines.cluster, "torn").reasons), what="that it has failed", timeout=180)
     machines.cluster.delete(PYTORCHJOB, "torn")
 
 

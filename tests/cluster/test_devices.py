@@ -12,8 +12,7 @@ from chartgen.kube import JOBSET, Kind, Object, wait_for
 from chartgen.rehearsal.controllers.devices import CHANNEL
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.releases.status.readout import look
-from chartgen.releases.status.watch import wait_for_verdict
+from chartgen.rehearsal.verdict import look, wait_for_verdict
 
 CLAIM = Kind("resource.k8s.io/v1", "ResourceClaim", "resourceclaims")
 ADAPTERS = "mrdma.google.com"

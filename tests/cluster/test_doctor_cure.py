@@ -18,9 +18,9 @@ from chartgen.kube import CLUSTER_QUEUE, NAMESPACE, Cluster, wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.rehearsal.verdict import look
 from chartgen.releases import helm_release
 from chartgen.releases.helm_release import Place
-from chartgen.releases.status.readout import look
 
 pytestmark = pytest.mark.engines
 ROOT = VALUES.parent

@@ -21,9 +21,8 @@ from chartgen.kube.workloads import gpus, outcome
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.rehearsal.verdict import look, wait_for_verdict
 from chartgen.releases.status.failure import restarts as restarts_of
-from chartgen.releases.status.readout import look
-from chartgen.releases.status.watch import wait_for_verdict
 
 CHARTS = Path(__file__).parents[2] / "charts"
 # Chart, or target and workload kind -> the kind of its runs.

@@ -25,12 +25,12 @@ from chartgen.kube import JOB, JOBSET, POD, Cluster, Object, wait_for
 from chartgen.kube.workloads import gpus, program_of
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.rehearsal.verdict import wait_for_verdict
 from chartgen.releases.status.follow import Seen
 from chartgen.releases.status.logs import find_sources, follow_logs, read_logs
 from chartgen.releases.status.members import member
 from chartgen.releases.status.ranks import Source
 from chartgen.releases.status.readout import read
-from chartgen.releases.status.watch import wait_for_verdict
 
 MACHINES = 4
 JOB_INDEX = "batch.kubernetes.io/job-completion-index"

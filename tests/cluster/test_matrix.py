@@ -28,7 +28,7 @@ from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.references import foreign_runtimes
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.storage import foreign_classes
-from chartgen.releases.status.readout import look
+from chartgen.rehearsal.verdict import look
 
 # Kinds besides a target's own, on a target of each kind and of each way to the adapters: they share the pod itself.
 OTHER_KINDS = ("mpijob", "rayjob", "trainjob")

@@ -25,11 +25,12 @@ from chartgen.kube.workloads import find_pods, find_runs, outcome
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.rehearse import assumptions, rehearse
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.rehearsal.verdict import look
 from chartgen.releases.helm_release import Place, install, uninstall, upgrade
 from chartgen.releases.plan import plan_release
 from chartgen.releases.status.logs import find_sources
 from chartgen.releases.status.members import each_member
-from chartgen.releases.status.readout import look, read
+from chartgen.releases.status.readout import read
 
 pytestmark = pytest.mark.engines
 NS = "ray-life"

@@ -31,8 +31,8 @@ from chartgen.rehearsal.foreign_kinds import foreign_kinds
 from chartgen.rehearsal.references import foreign_inputs, foreign_priorities, foreign_runtimes
 from chartgen.rehearsal.rehearse import SETUP_RELEASE, Rehearsal, assumptions, rehearse
 from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_drivers
+from chartgen.rehearsal.verdict import Verdict
 from chartgen.releases.plan import Plan, plan_release
-from chartgen.releases.status.readout import Verdict
 
 pytestmark = pytest.mark.engines
 
@@ -56,7 +56,7 @@ def test_with_31_machines_it_stays_queued_and_says_why() -> None:
     verdict = rehearse(target(), gpt3(), machines=31).verdict
     assert not verdict.ok
     assert not verdict.admitted
-    assert "allows to fit only 31 out of 32 pod(s)" in " ".join(verdict.reasons)
+    assert "room for 31 of its 32 pods" in " ".join(verdict.reasons)
 
 
 def test_a_resource_that_values_name_is_in_the_queue_and_on_the_machines() -> None:

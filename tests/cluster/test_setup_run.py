@@ -14,9 +14,9 @@ from chartgen.kube import Cluster, wait_for
 from chartgen.kube.node_pool import NodePool
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
+from chartgen.rehearsal.verdict import wait_for_verdict
 from chartgen.releases import helm_release
 from chartgen.releases.helm_release import Place
-from chartgen.releases.status.watch import wait_for_verdict
 
 SITE = VALUES / "site.gke-a3high.example.yaml"
 COMPONENT = "app.kubernetes.io/component"

@@ -30,7 +30,8 @@ from chartgen.kube import (
 )
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.releases.status.readout import Verdict, look, read
+from chartgen.rehearsal.verdict import Verdict, look
+from chartgen.releases.status.readout import read
 
 SPACE, RELEASE = "trained", "tj"
 SETS = ("--workload", "trainjob", "--set", "nodes=2,queue.name=p8000,run.maxRestarts=1,network.interface=tcp")

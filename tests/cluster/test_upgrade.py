@@ -22,7 +22,7 @@ from chartgen.kube import JOB, JOBSET, POD, Kind, wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.releases.status.watch import wait_for_verdict
+from chartgen.rehearsal.verdict import wait_for_verdict
 
 pytestmark = pytest.mark.engines
 

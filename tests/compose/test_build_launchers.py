@@ -12,12 +12,13 @@ from rendered import chart
 from userlib import chartgen
 
 from chartgen.composer.assembly import compose
-from chartgen.composer.origin import Composed, Unknown, origin_of
+from chartgen.composer.origin import Composed, Unknown, annotations_of, origin_of
 from chartgen.composer.target import load_target, with_launchers
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
+from chartgen.helm.program_errors import HelmError
 
-FEW = ("megatron-lm", "nccl-test")
+FEW = ("nccl-test", "megatron-lm")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,9 @@ def test_nothing_of_the_others_is_left(built: Path) -> None:
     made = Chart.read(built / "gke-a3mega")
     schema = json.loads(made.files["values.schema.json"])
     assert schema["properties"]["launcher"]["enum"] == list(FEW)
-    assert list(schema["properties"]["launchers"]["properties"]) == list(FEW)
+    described = schema["properties"]["launchers"]["properties"]
+    assert [name for name, each in described.items() if "properties" in each] == list(FEW)
+    assert made.files["values.yaml"].splitlines()[2] == "launcher: nccl-test"
     # torchrun starts the processes of the others too
     common = "files/torchrun.sh"
     left = [launcher.name for launcher in load_target("gke-a3mega").launchers if launcher.name not in FEW]
@@ -63,7 +66,7 @@ def test_the_folder_is_known_for_what_it_is(built: Path) -> None:
 
 def test_launchers_that_nobody_knows_make_a_chart_of_a_target_that_is_not_known(built: Path) -> None:
     files = Chart.read(built / "gke-a3mega").files
-    files["Chart.yaml"] = files["Chart.yaml"].replace("launchers: megatron-lm", "launchers: other")
+    files["Chart.yaml"] = files["Chart.yaml"].replace("launchers: nccl-test", "launchers: other")
     assert origin_of(Chart("gke-a3mega", files)) == Unknown("gke-a3mega")
 
 
@@ -71,8 +74,7 @@ def test_launchers_that_nobody_knows_make_a_chart_of_a_target_that_is_not_known(
     ("names", "words"),
     [
         ("megatron-lm,nemo", ("'nemo'", "nemo-1, automodel, torchtitan, torchrun, mlperf-llama2-lora")),
-        ("nemo-1", ("'megatron-lm'", "--launchers megatron-lm,nemo-1")),
-        ("megatron-lm,pile-dataprep", ("'pile-dataprep'", "nemo-1")),
+        ("all,nemo-1", ("'all'", "nemo-1, automodel")),
     ],
 )
 def test_what_cannot_be_chosen_is_one_line_and_nothing_is_written(
@@ -83,6 +85,50 @@ def test_what_cannot_be_chosen_is_one_line_and_nothing_is_written(
     (line,) = result.output.splitlines()
     assert [word for word in words if word not in line] == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ((), "megatron-lm nemo-1 torchrun download nccl-test"),
+        (("--preset", "gpt3-175b"), "nemo-1 download pile-dataprep nccl-test"),
+        (("--preset", "gpt3-175b", "--launchers", "torchrun"), "torchrun"),
+        (("--workload", "rayjob"), "nemo-rl download"),
+        (("--set", "launcher=automodel,launchers.torchrun.image="), "automodel torchrun download nccl-test"),
+    ],
+)
+def test_a_chart_has_the_launchers_of_its_values_or_presets(
+    tmp_path: Path, options: tuple[str, ...], names: str
+) -> None:
+    assert chartgen("build", "gke-a3mega", *options, "-d", tmp_path).exit_code == 0
+    (folder,) = (path for path in tmp_path.iterdir() if not path.name.endswith("-setup"))
+    made = Chart.read(folder)
+    assert annotations_of(made)["chartgen/launchers"] == names
+    assert f"\nlauncher: {names.split(maxsplit=1)[0]}\n" in made.files["values.yaml"]
+
+
+def test_all_launchers_are_every_one_of_the_kind(tmp_path: Path) -> None:
+    assert chartgen("build", "gke-a3mega", "--launchers", "all", "-d", tmp_path).exit_code == 0
+    assert Chart.read(tmp_path / "gke-a3mega").files == compose(load_target("gke-a3mega")).files
+
+
+@pytest.mark.usefixtures("built_helm")
+def test_helm_names_the_command_for_a_launcher_that_the_chart_lacks(built: Path) -> None:
+    made = Chart.read(built / "gke-a3mega")
+    with pytest.raises(HelmError, match="chartgen build gke-a3mega --launchers NAME"):
+        render(made, "r", "n", {"launcher": "nemo-1"})
+    # a site file is for every chart of the target
+    assert render(made, "r", "n", {"launchers": {"nemo-1": {"image": "registry.example.com/nemo:1"}}})
+
+
+@pytest.mark.usefixtures("built_helm")
+def test_a_borrowed_image_needs_no_chart_of_its_owner() -> None:
+    one = compose(load_target("gke-a3mega"), values={"launcher": "nccl-test"})
+    assert origin_of(one).target.chosen == ("nccl-test",)  # type: ignore[union-attr]
+    found = [objects(render(each, "r", "n", {"nodes": 2, "launcher": "nccl-test"})) for each in (one, chart())]
+    assert found[0] == found[1]
+    with pytest.raises(HelmError, match=r"launchers\.nccl-test\.image"):
+        render(one, "r", "n", {"launchers": {"megatron-lm": {"image": "registry.example.com/nemo:1"}}})
 
 
 @pytest.mark.parametrize("name", ["gke-a3mega", "oke-h100", "onprem-p8000"])

@@ -19,7 +19,7 @@ from chartgen.composer.launcher import check_part, load_launcher
 from chartgen.composer.library import BUILTIN, open_library
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.target import load_target
-from chartgen.composer.value_docs import rows
+from chartgen.composer.value_docs import brief, rows
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.schema import check_sound, validate
@@ -108,7 +108,7 @@ def test_every_value_is_described() -> None:
                 shared = "$ref" in node
                 node = schema["definitions"][node["$ref"].rpartition("/")[2]] if shared else node
             # what several values share has a meaning for each of them, which only values.yaml can tell
-            assert shared or row.keys[0] == "storage" or node["description"] == row.meaning
+            assert shared or row.keys[0] == "storage" or node["description"] == brief(row.meaning)
 
 
 def test_readme_lists_every_value() -> None:
@@ -116,8 +116,14 @@ def test_readme_lists_every_value() -> None:
         if chart.name.endswith("-setup"):
             continue
         text = chart.files["values.yaml"]
-        listed = re.findall(r"^\| `([^`]+)` \| `(.*?)` \|", chart.files["README.md"], re.MULTILINE)
-        assert [key for key, _ in listed] == [row.key for row in rows(text, load(text, "values.yaml"))]
+        section = chart.files["README.md"].partition("## All keys\n")[2].partition("\n## ")[0].replace("\n  ", " ")
+        first, *maps = re.findall(r"^- (.*)$", section, re.MULTILINE)
+        listed = [line.split(": ") for line in maps]
+        keys = [
+            *re.findall("`([^`]+)`", first),
+            *(f"{at.strip('`')}.{key}" for at, of in listed for key in of.split(", ")),
+        ]
+        assert sorted(keys) == sorted(row.key for row in rows(text, load(text, "values.yaml")))
 
 
 def test_schema_is_closed_sound_and_self_contained() -> None:
@@ -357,7 +363,7 @@ def test_a_fragments_values_join_the_charts(tmp_path: Path) -> None:
     schema = json.loads(chart.files["values.schema.json"])
     assert schema["properties"]["disk"]["additionalProperties"] is False
     assert schema["properties"]["disk"]["properties"]["path"]["description"] == "Where the disk is; a | b"
-    assert '| `disk.path` | `"/mnt/disk"` | Where the disk is; a \\| b |' in chart.files["README.md"]
+    assert "- `disk`: path, options\n" in chart.files["README.md"]
 
 
 def test_a_targets_defaults_replace_in_place(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_target_that_names_no_launcher_offers_each_of_chartgens() -> None:
     found = open_library()
     assert sorted(LAUNCHERS) == found.names("launcher")
     for name in found.names("target"):
-        assert tuple(launcher.name for launcher in load_target(name).offered) == LAUNCHERS, name
+        assert tuple(launcher.name for launcher in load_target(name).every_launcher) == LAUNCHERS, name
 
 
 def test_an_installed_wheel_builds_every_chart(tmp_path: Path) -> None:

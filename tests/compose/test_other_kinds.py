@@ -57,11 +57,17 @@ def test_a_fragment_that_nothing_replaces_is_an_error_at_its_place_in_the_list(t
         compose(target, "job")
 
 
-def test_a_kind_with_launchers_of_its_own_has_a_setup_chart_that_takes_their_values() -> None:
+def test_the_setup_chart_takes_the_values_of_all_kinds_and_launchers() -> None:
     setup = compose_setup(load_target("eks-p5"), "rayjob")
     assert setup is not None
-    assert setup.name == "eks-p5-rayjob-setup"
-    assert '"nemo-rl"' in setup.files["values.schema.json"]
+    assert setup.name == "eks-p5-setup"
+    for launcher in ("nemo-rl", "megatron-lm"):
+        assert (
+            check_values(
+                setup, load_values(set_values=[f"launcher={launcher}", "nodes=2", f"launchers.{launcher}.image=r/a:1"])
+            )
+            == []
+        )
 
 
 # of oke-h100, a fragment is for other kinds

@@ -62,12 +62,29 @@ target | attr('__class__')
 slot
 [slot][0]
 target.items
-target.fragments | map('upper')
 namespace()
 dict
 'a'.encode('utf-8')
 (1).__class__
 ('a' | batch(1)).gi_frame
+common ~ ''
+[common]
+[common] ~ ''
+common | pprint
+'%s' | format(common)
+'%s' % common
+'%s' % [common]
+'{{}}'.format(common)
+[common] | string
+'a'.upper ~ ''
+({{'a': 1}}.keys() - []) ~ ''
+({{'a': 1}}.keys() - []) | list
+[1, 2] | random
+lipsum(html=false)
+common | cell
+'a'.upper | pprint
+dict ~ ''
+{{'a': common}} | tojson
 """.splitlines()
 
 
@@ -78,6 +95,14 @@ def test_tags_reach_no_files_and_nothing_of_python(tmp_path: Path, secret: Path)
         folder = library(tmp_path / str(number), {"mine/env.yaml": f"# <%= {tag} %>\n"})
         assert "mine/env.yaml:1" in refused(folder), tag
     assert CONTENT in secret.read_text()
+
+
+def test_tags_make_text_of_plain_data() -> None:
+    """Also by the filters that return iterators, and with a macro's caller."""
+    text = (
+        "<% macro m() %><%= caller() %><% endmacro %><% call m() %><%= 'ab' | map('upper') ~ '%s' % 1 %><% endcall %>"
+    )
+    assert fill(text, Path("env.yaml"), {}, trusted=False) == "['A', 'B']1"
 
 
 PLAIN = (str, int, float, bool, type(None), list, tuple, dict)

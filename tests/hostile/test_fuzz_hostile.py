@@ -176,7 +176,8 @@ def test_a_fault_planted_in_a_reader_of_a_cluster_is_found(
     """Objects of another form end the command: of 40 inputs there is one."""
     monkeypatch.setattr("chartgen.kube.cluster.Cluster.judged", lambda _, items, judge: ((i, judge(i)) for i in items))
     monkeypatch.setattr("chartgen.kube.answers.parse", json.loads)
-    monkeypatch.setattr("chartgen.kube.cluster.shaped", lambda item, _: item)
+    monkeypatch.setattr("chartgen.kube.answers.check_form", lambda _: None)
+    monkeypatch.setattr("chartgen.kube.cluster.check_form", lambda _: None)
     monkeypatch.setattr("chartgen.kube.http.parse", json.loads)
     monkeypatch.setattr(fuzz_hostile, "_MATERIAL", [material])
     monkeypatch.setattr(fuzz_hostile, "_RANGE", [Range(tmp_path)])
@@ -194,6 +195,7 @@ def test_a_doctor_that_a_tenant_ends_is_found(
         raise ChartgenError("of a test")
 
     monkeypatch.setattr("chartgen.releases.preflight.nodes._taken", ends)
+    monkeypatch.setattr("chartgen.kube.cluster.check_form", lambda _: None)
     monkeypatch.setattr("chartgen.kube.cluster.Cluster.judged", lambda _, items, judge: ((i, judge(i)) for i in items))
     made = next(
         each

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from ruamel.yaml import YAML
 
 from chartgen.cli import main
 from chartgen.composer.privileges import is_forbidden
+from chartgen.linter.left_out import left_out
 
 HEAD = "apiVersion: v2\nname: {}\nversion: 0.1.0\ndescription: a chart\n"
 CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: b}\n"
@@ -234,6 +236,21 @@ def test_a_call_ends_and_reports_the_rest(lint: Lint) -> None:
     code, rules, places = lint({**files, **slow}, "--deadline", "3")
     assert (code, rules) == (1, {"lint-finishes", "charts-are-linted"})
     assert places - {"charts"} == {"charts/a", "charts/b"}
+
+
+@pytest.mark.threat(15)
+def test_the_search_for_other_charts_ends_too(tmp_path: Path) -> None:
+    """By a deadline also inside a subchart: its files times the lines of a `.helmignore` can be any number."""
+    whole, ends = tmp_path / "whole", time.monotonic() + 1
+    (whole / "charts" / "part" / "templates").mkdir(parents=True)
+    (whole / "Chart.yaml").touch()
+    (whole / "charts" / "part" / "Chart.yaml").touch()
+    for number in range(2000):
+        (whole / "charts" / "part" / "templates" / f"{number}.yaml").touch()
+    (whole / ".helmignore").write_text("".join(f"*a*{number}*b\n" for number in range(20000)))
+    found = list(left_out([tmp_path], {str(whole)}, ends))
+    assert time.monotonic() < ends + 5
+    assert {each.severity for each in found} == {"unchecked"}
 
 
 @pytest.mark.threat(11)

@@ -89,7 +89,6 @@ COMMANDS = {
     "show": ["show", "evil", "--path", "lib"],
     "show a name": ["show", EVIL],
     "build": ["build", "evil", "--path", "lib"],
-    "convert": ["convert", "--from", "gpu-recipes", "values.yaml"],
     "preset": ["preset", "--from-hf", "values.yaml"],
     "exec": ["exec", "gke-a3mega", "--dry-run", "--set", f"env.X={EVIL}"],
     "an unknown command": [EVIL],
@@ -158,6 +157,8 @@ def test_a_page_holds_no_controls(repository: Path, monkeypatch: pytest.MonkeyPa
         ("a ::b", "a ::b"),
         ("x##[group]", r"x#\u0023[group]"),
         ("## [a]", "## [a]"),
+        ("x ##vso[task.setvariable variable=PATH]y", r"x #\u0023vso[task.setvariable variable=PATH]y"),
+        ("##VSO[a]##teamcity[b]##teamcity b", r"#\u0023VSO[a]#\u0023teamcity[b]##teamcity b"),
     ],
 )
 def test_what_is_escaped(text: str, shown: str) -> None:
@@ -192,7 +193,7 @@ def kubelet(plane: ControlPlane) -> Iterator[Kubelet]:
 @pytest.mark.engines
 def test_a_cluster_steers_no_terminal(plane: ControlPlane, kubelet: Kubelet, tmp_path: Path) -> None:
     """A container's last words, a pod's log and an event's message are written by whoever runs there."""
-    from chartgen.releases.status.watch import wait_for_verdict
+    from chartgen.rehearsal.verdict import wait_for_verdict
 
     run = manifests.jobset("evil", 2, pool="evil")
     plane.cluster.apply([run])

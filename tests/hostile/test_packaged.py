@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import ChartgenError
+from chartgen.helm.packages import unpacked
 from chartgen.linter.archives import read_archives
-from chartgen.linter.packages import unpacked
 
 HEAD = b"apiVersion: v2\nname: x\nversion: 0.1.0\n"
 

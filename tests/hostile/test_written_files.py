@@ -19,7 +19,7 @@ from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import written
 from chartgen.helm.yaml import load
-from chartgen.linter.recipes.rules import lint_values
+from chartgen.linter.handwritten import lint_values
 from chartgen.metrics.read.log import read_log
 from chartgen.releases.history import read_record, restore_chart
 
@@ -139,8 +139,6 @@ WRITERS = {
     "known.json": "lint values.yaml --write-baseline known.json",
     "reference/findings.md": "build gke-a3mega --reference reference",
     "charts/gke-a3mega": "build gke-a3mega",
-    "made/m.yaml": f"convert --from gpu-recipes values.yaml --config {RECIPE / 'nemo.yaml'} --name m -d made --force"
-    " --set workload.image=nvcr.io/nvidia/nemo:24.07",
     "library/targets/mine.yaml": "new target mine",
 }
 

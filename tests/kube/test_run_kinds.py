@@ -36,3 +36,10 @@ def test_a_master_works_where_there_are_no_workers(names: list[str], working: in
     found = find_workers([run("kubeflow.org/v1", "PyTorchJob", {"pytorchReplicaSpecs": replicas})])
     assert found is not None
     assert found.count == working + 1
+
+
+@pytest.mark.parametrize("kind", ["PyTorchJob", "MPIJob"])
+def test_a_job_without_replicas_has_no_workers(kind: str) -> None:
+    """A half-written object of a chart: lint reports what the API server refuses, and goes on."""
+    field = {"PyTorchJob": "pytorchReplicaSpecs", "MPIJob": "mpiReplicaSpecs"}[kind]
+    assert find_workers([run("kubeflow.org/v1", kind, {field: {}})]) is None

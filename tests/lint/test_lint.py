@@ -67,6 +67,11 @@ def test_name_counts_what_the_jobset_controller_adds(length: int, fits: bool) ->
     )
 
 
+def test_a_null_is_as_absent() -> None:
+    jobset = {"kind": "JobSet", "metadata": {"name": "a"}, "spec": {"replicatedJobs": [{"template": {"spec": None}}]}}
+    assert not list(names_fit(jobset))
+
+
 @pytest.mark.helm
 def test_banned_function_is_placed_in_its_template() -> None:
     (finding,) = about(lint(sound('{{ "now" | quote }}', '{{ now | date "x" | quote }}')), "no-banned-functions")

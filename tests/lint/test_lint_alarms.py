@@ -113,7 +113,13 @@ CASES = {
         "apiVersion: v1\nkind: Secret\nmetadata: {name: drawn}\n"
         "data: {a: {{ $kept.a | default (randAlphaNum 9 | b64enc) }}}\n{{- if .Release.IsInstall }}\n---\n"
         "apiVersion: v1\nkind: ConfigMap\n"
-        "metadata: {name: first, annotations: {helm.sh/resource-policy: keep}}\n{{- end }}\n",
+        "metadata: {name: first, annotations: {helm.sh/resource-policy: keep}}\n{{- end }}\n"
+        # a sum of the release's name, a program that runs once, and what is a hook in upgrades only
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: sum}\ndata: {a: {{ .Release.Name | sha256sum }}}\n"
+        "{{- if .Release.IsInstall }}\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n"
+        "  template:\n    spec:\n      restartPolicy: Never\n" + POD + "{{- end }}\n"
+        "---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: migrates\n"
+        "  annotations: { {{- if .Release.IsUpgrade }}helm.sh/hook: pre-upgrade{{ end }} }\n",
         '"10"{{ else }}',
         '"20"{{ else }}',
     ),
@@ -126,15 +132,43 @@ CASES = {
     ),
     "scripts-parse": Case(
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: tests}\ndata:\n  run.sh: |-\n"
-        '    @test "answers" {\n      curl web\n    }\n',
+        '    @test "answers" {\n      curl web\n    }\n'
+        "  move.sh: |-\n    shopt -s extglob\n    mv !(db) db\n",
         "@test",
         "test",
     ),
     "secrets-by-reference": Case(
         "apiVersion: v1\nkind: Pod\nmetadata: {name: asks}\nspec:\n  containers:\n"
-        "  - {name: one, image: 'example.com/main:v1', args: ['postgresql://$USER:$PASS@db/app']}\n",
+        "  - {name: one, image: 'example.com/main:v1', args: ['postgresql://$USER:$PASS@db/app',\n"
+        "     'tcp://${env:USER}:${env:PASS}@db/app']}\n",
         "$PASS@",
         "Vp9tQ2mZ@",
+    ),
+    "names-fit": Case(
+        f"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: {'binding-' * 8}x}}\n"
+        "roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}\n"
+        "---\napiVersion: v1\nkind: Pod\nmetadata: {name: of-a-fitting-name}\nspec:\n  containers:\n"
+        "  - {name: one, image: 'example.com/main:v1'}\n",
+        "of-a-fitting-name",
+        "name-" * 13 + "x",
+    ),
+    "environment-is-not-printed": Case(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: keeps}\nspec:\n  containers:\n"
+        "  - name: one\n    image: example.com/main:v1\n    command: [bash, -c]\n"
+        '    args:\n    - |\n      export -p > "${HOME}/.environment"\n      sleep 1\n'
+        "    env: [{name: A, valueFrom: {secretKeyRef: {name: a, key: a}}}]\n",
+        ' > "${HOME}/.environment"',
+        "",
+    ),
+    "tokens-by-reference": Case(
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: signs-in}\nspec:\n  containers:\n"
+        "  - name: one\n    image: example.com/main:v1\n    env:\n    - name: DISABLE_USERNAME_PASSWORD\n"
+        "      value: {{ .Values.jobs.disableUsernamePassword | quote }}\n    - name: DB_PASSWORD\n"
+        "      {{- if .Values.jobs.namespace }}\n      {{- if not .Values.jobs.existingSecret }}\n"
+        "      value: {{ .Values.jobs.rootPassword | quote }}\n      {{- else }}\n      valueFrom:\n"
+        "        secretKeyRef: {name: a, key: a}\n      {{- end }}\n      {{- end }}\n",
+        ".disableUsernamePassword",
+        ".usernamePassword",
     ),
     "schema-refers-to-itself": Case(
         '{"$schema": "http://json-schema.org/schema#", "type": "object"}\n',

@@ -120,6 +120,8 @@ def test_what_yaml_makes_of_a_password_is_not_told() -> None:
         "bos_token: <s>, eos_token=<|end_of_text|>, pad_token: tokenizer-of-llama3-70b",
         "password: see docs, token: none, secret: huggingface-2",
         "sk-learn-and-other-libraries-of-python",
+        "--password-file /etc/x, --token-path /var/run/token1, --password $PASS, --api-key ${API_KEY}",
+        'give --password or --token first, "auth": "none", {"auth": "basic"}, --max-token 16',
     ],
 )
 def test_ordinary_text_is_left_as_it_is(text: str) -> None:
@@ -154,6 +156,15 @@ SHOWN = {
     f"AIza{MIXED}{MIXED[:11]}": MIXED,
     f"npm_{MIXED}{MIXED[:12]}": MIXED,
     f"pypi-{MIXED}{MIXED}{MIXED}": MIXED,
+    f"curl -H 'X-Api-Key: {MIXED}'": MIXED,
+    f"x-auth-token={MIXED}": MIXED,
+    "login --user me --password hunter2x now": "hunter2x",
+    f"run --api-key '{MIXED}'": MIXED,
+    '{"auths": {"nvcr.io": {"auth": "JG9hdXRodG9rZW46bnZhcGk="}}}': "JG9hdX",
+    r"{\"auths\": {\"nvcr.io\": {\"auth\": \"JG9hdXRodG9rZW46bnZhcGk=\"}}}": "JG9hdX",
+    f"-----BEGIN RSA PRIVATE KEY-----\n{MIXED}+/{MIXED}\n{MIXED}": MIXED,
+    f"-----BEGIN OPENSSH PRIVATE KEY-----\\n{MIXED}\\n": MIXED,
+    f"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n{MIXED}\n-----END RSA PRIVATE KEY-----": MIXED,
 }
 
 

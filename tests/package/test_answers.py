@@ -17,8 +17,8 @@ import chartgen as package
 from chartgen.answers import plain
 from chartgen.cli.answers import schemas, shapes
 from chartgen.linter import catalogue
-from chartgen.linter.reports import Row
 from chartgen.releases.status.stacks import Group
+from chartgen.reports import Row
 
 CODE = Path(package.__file__).parent
 

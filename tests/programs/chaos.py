@@ -1,7 +1,8 @@
-"""Chaos: random operations on ten releases, most of them disturbed on their way; then all must be whole.
+"""Chaos: random operations on releases, most of them disturbed on their way; then all must be whole.
 
-    make chaos                              500 operations
+    make chaos                              500 operations on ten releases of one machine each
     make chaos CHAOS="50 --seed 7"          fewer of them, as of seed 7
+    make chaos CHAOS="200 --releases 50 --machines 10"    a cluster of 500 machines
 
 Operations are killed, cut off from the API server, put to sleep while another command takes their release over; the
 answers of their Lease are lost, or it is renewed all the time (tests/support/kill_at.py). Sidecars are injected as the
@@ -42,7 +43,6 @@ from chartgen.releases.history import read_records
 from chartgen.releases.lease import lease_name
 from chartgen.releases.status.readout import read
 
-RELEASES = 10
 NAMESPACE = "chaos"
 # What happens to an operation, and how often; some end before they come to their place.
 FAULTS = {"": 30, "kill": 30, "cut": 12, "block": 4, "sleep": 12, "unheard": 6, "busy": 6}
@@ -62,6 +62,7 @@ class Chaos:
     kubeconfig: Path
     charts: dict[str, Path]
     rng: random.Random
+    machines: int = 1
     steps: dict[str, int] = field(default_factory=dict)
     claims: set[str] = field(default_factory=set)
     done: Counter[str] = field(default_factory=Counter)
@@ -221,10 +222,10 @@ def verify(chaos: Chaos) -> list[str]:
         (run,) = {name for name in _names(chaos.cluster, JOBSET) if name in last.manifest} or {"no run"}
         held.add(run)
         pods = [pod for pod in chaos.cluster.list(POD, namespace=NAMESPACE) if pod["metadata"]["labels"]["run"] == run]
-        if [pod["status"]["phase"] for pod in pods] != ["Running"]:
+        if [pod["status"]["phase"] for pod in pods] != ["Running"] * chaos.machines:
             wrong.append(f"{release}: {run} has {len(pods)} pods")
         readout = read(chaos.cluster, release, NAMESPACE)
-        if (readout.phase, readout.ready) != ("running", 1):
+        if (readout.phase, readout.ready) != ("running", chaos.machines):
             wrong.append(f"{release} is {readout.phase}, {readout.ready} pods ready")
     found = {(kind.name, name) for kind in (JOBSET, CONFIG_MAP) for name in _names(chaos.cluster, kind)}
     wrong += [
@@ -238,10 +239,10 @@ def _names(cluster: Cluster, kind: Any) -> set[str]:
     return {item["metadata"]["name"] for item in cluster.list(kind, namespace=NAMESPACE)}
 
 
-def _charts(folder: Path) -> dict[str, Path]:
-    """Write a chart for each release: a JobSet of one machine, and a claim that is kept."""
+def _charts(folder: Path, releases: int, machines: int) -> dict[str, Path]:
+    """Write a chart for each release: a JobSet of some machines, and a claim that is kept."""
     charts = {}
-    for number in range(RELEASES):
+    for number in range(releases):
         release = f"run-{number}"
         metadata = {
             "name": f"{release}-data",
@@ -255,7 +256,7 @@ def _charts(folder: Path) -> dict[str, Path]:
             "metadata": metadata,
             "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": resources},
         }
-        chart = run_chart(manifests.jobset("x", 1, pool="chaos"), extra=claim, release=release)
+        chart = run_chart(manifests.jobset("x", machines, pool="chaos"), extra=claim, release=release)
         chart.write(folder / release)
         charts[release] = folder / release
     return charts
@@ -266,15 +267,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("operations", type=int, nargs="?", default=500)
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
+    parser.add_argument("--releases", type=int, default=10)
+    parser.add_argument("--machines", type=int, default=1, help="of each release")
     options = parser.parse_args()
     build(["helm", *needed(["jobset"])])
-    print(f"chaos of seed {options.seed}: {options.operations} operations on {RELEASES} releases", flush=True)
+    print(f"chaos of seed {options.seed}: {options.operations} operations on {options.releases} releases", flush=True)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, ControlPlane() as plane:
         start_controllers(plane, ["jobset"])
-        create_machines(plane.cluster, [manifests.pool("chaos", RELEASES * 2)])
+        create_machines(plane.cluster, [manifests.pool("chaos", options.releases * options.machines * 2)])
         plane.cluster.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
-        chaos = Chaos(plane.cluster, plane.kubeconfig, _charts(Path(folder)), random.Random(options.seed))
+        charts = _charts(Path(folder), options.releases, options.machines)
+        chaos = Chaos(plane.cluster, plane.kubeconfig, charts, random.Random(options.seed), options.machines)
         ended = threading.Event()
         watcher = threading.Thread(target=watch, args=(plane.kubeconfig, ended, chaos.faults))
         watcher.start()
@@ -284,8 +288,8 @@ def main() -> int:
             list(pool.map(chaos.settle, chaos.charts))
         ended.set()
         watcher.join()
-        running = [f"run-{number}" for number in range(RELEASES)]
-        wait_for(lambda: len(_running(chaos.cluster)) >= len(running), what="that all releases run", timeout=60)
+        pods = options.releases * options.machines
+        wait_for(lambda: len(_running(chaos.cluster)) >= pods, what="that all releases run", timeout=60 + pods / 5)
         time.sleep(2)
         wrong = [*chaos.faults, *verify(chaos)]
     for what, count in sorted(chaos.done.items()):

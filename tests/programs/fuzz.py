@@ -92,6 +92,7 @@ def passes(target: str, drawn: Values) -> list[dict[str, Any]]:
 def _leaves(node: dict[str, Any], root: dict[str, Any], at: str) -> Iterator[tuple[str, SearchStrategy[Any]]]:
     for key, below in node.get("properties", {}).items():
         place = f"{at}.{key}".lstrip(".")
+        below = root["definitions"][below["$ref"].rpartition("/")[2]] if "$ref" in below else below  # noqa: PLW2901
         if key in PARTS or key in LISTS:
             yield from [(place, by_schema(below, root, key))] * _WEIGHT
         elif below.get("properties"):

@@ -39,7 +39,7 @@ KINDS = {
     "lint": ("chartgen lint of a chart, with Helm", 0.175),
     "chart": ("lint's readers of a chart's files and schemas, without Helm", 0.15),
     "objects": ("lint's rules for rendered objects, without Helm", 0.125),
-    "values": ("chartgen lint, check and convert of a values file, and lint's settings; without Helm", 0.1),
+    "values": ("chartgen lint and check of a values file, and lint's settings; without Helm", 0.1),
     "library": ("chartgen show, list and build of targets and fragments of --path; without Helm", 0.05),
     "cluster": (
         "commands that read a cluster whose answers a stranger has written, doctor and upgrade among them",

@@ -25,7 +25,7 @@ _TRAINS = re.compile(r"^chartgen (?:install|upgrade) \S+ (\S+) (?!.*launcher=)",
 _LOOK = """
 import sys
 from chartgen.kube import connect
-from chartgen.releases.status.watch import wait_for_verdict
+from chartgen.rehearsal.verdict import wait_for_verdict
 
 verdict = wait_for_verdict(connect(), sys.argv[1], timeout=120)
 print(f"seen: {sys.argv[1]}: {verdict}")

@@ -297,7 +297,6 @@ def _invent_values(made: Input, rng: Random, material: Material) -> None:
         [
             ["lint", "--no-cache", "--limit", "20", "--output", form, "v.yaml"],
             ["check", target, "-f", "v.yaml", "--output", form],
-            ["convert", "--from", "gpu-recipes", "v.yaml", "-d", "{out}/values"],
             [
                 "check",
                 "gke-a3mega",

@@ -40,11 +40,11 @@ from chartgen.linter.limits import OutOfTimeError, limited
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import Preset, Rendering
-from chartgen.linter.reports import report
 from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.sources import Sources
 from chartgen.linter.steps import Subject, examine
 from chartgen.linter.values_coverage import documents
+from chartgen.reports import report
 
 _STEP = 5  # seconds for a reader of a chart, which lint gives a quarter of its own limit
 BUDGETS = {"lint": Budget(memory=4 * GIGA, resident=3 * GIGA + GIGA // 4, processor=60)}

@@ -20,7 +20,6 @@ from chartgen.rehearsal.controllers import (
     volcano,
 )
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.foreign_kinds import register
 
 __all__ = ["crds_of", "start_controllers"]
 
@@ -54,8 +53,7 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Pr
     wanted = set(names)
     for name in sorted(wanted - set(_START)):
         raise UsageError(Problem(f"unknown controller {name!r}", hint=did_you_mean(name, _START)))
-    if wanted:
-        _install_crds(plane, wanted)
+    plane.add_crds(crds_of(wanted))  # before any controller starts, which reads them at its start
     for name, start in _START.items():
         if name in wanted:
             if progress:
@@ -66,13 +64,7 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Pr
 def crds_of(names: Iterable[str]) -> list[Any]:
     """Return the CRDs of controllers."""
     parts = [part for name in names for part in engines.parts(name) if "crds.json" in engines.engine(part).data]
-    return [crd for part in parts for crd in engines.documents(part, "crds.json")]
-
-
-def _install_crds(plane: ControlPlane, names: Iterable[str]) -> None:
-    """Create all CRDs before any controller starts: controllers and the garbage collector read them at their start."""
-    register(plane.cluster, map(_without_descriptions, crds_of(names)))
-    plane.restart_controller_manager()
+    return [_without_descriptions(crd) for part in parts for crd in engines.documents(part, "crds.json")]
 
 
 def _without_descriptions(schema: Any) -> Any:

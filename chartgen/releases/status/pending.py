@@ -11,11 +11,13 @@ from chartgen.kube import Cluster, Object
 from chartgen.kube.run_kinds import kind_of
 from chartgen.releases.history import read_time
 from chartgen.releases.status.events import Event, events_of, pod_warnings, run_warnings
+from chartgen.releases.status.members import Member
 from chartgen.releases.status.messages import LONGEST, refused, unique
 from chartgen.releases.status.placement import taints_of_machines, unplaced
 from chartgen.releases.status.pod_summary import PodSummary
 from chartgen.visible import counted
 
+_MOST = 3  # causes of one kind, as examples
 _SETTLE = timedelta(seconds=5)  # time for every controller to write a first status of a new object
 # Messages of controllers that restart a run or give it up; the failure already reports that.
 _AFTERMATH = {"BackoffLimitExceeded", "DefaultFailurePolicy", "RestartJobSetFailurePolicyAction", "ReachedMaxRestarts"}
@@ -36,11 +38,15 @@ _REASON = re.compile(r"available: [^.]*\d+ (?:Insufficient|Too many|node\(s\))")
 _MOUNT_HINT = "see the claims and Secrets that the pods mount: `kubectl describe pod`"
 
 
+class NotYet(Problem):
+    """A cause that may only be the delay of a busy cluster: its controller or scheduler has not reported yet."""
+
+
 def why_not_started(
     cluster: Cluster, runs: Sequence[Object], summary: PodSummary, expected: int, namespace: str
 ) -> list[Problem]:
     """Return why some pods of admitted runs do not run; empty in the first seconds."""
-    causes: list[Problem] = []
+    causes = [_failed(member) for member in summary.failed[:_MOST]]
     if summary.pods < expected:
         causes += _missing(cluster, runs, namespace)
     causes += [_unplaced(cluster, summary, message, count) for message, count in summary.unplaced.items()]
@@ -49,14 +55,21 @@ def why_not_started(
         warned = pod_warnings(cluster, summary.names, namespace)
         causes += [Problem(f"a pod does not start: {event}", hint=_MOUNT_HINT) for event in warned]
     if summary.silent and not causes:
-        causes.append(Problem(f"the scheduler has not reported on {counted(summary.silent, 'pod')} yet"))
+        causes.append(NotYet(f"the scheduler has not reported on {counted(summary.silent, 'pod')} yet"))
     return unique(causes)
+
+
+def _failed(member: Member) -> Problem:
+    """Return the problem of a pod that failed while its run continues."""
+    end = member.ends[0]
+    how = f"container {end.container} ended with exit code {end.exit_code}" if end.container else ""
+    return Problem(f"pod {member.name} failed: {how or end.message or end.reason or 'no reason given'}")
 
 
 def _missing(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Problem]:
     warned = [event for event in run_warnings(cluster, runs, namespace) if event.reason not in _AFTERMATH]
     if warned:
-        return [refused(event.message) for event in sorted(warned, key=_newest_first)][:3]
+        return [refused(event.message) for event in sorted(warned, key=_newest_first)][:_MOST]
     return [cause for run in runs if (cause := _unhandled(cluster, run))]
 
 
@@ -72,7 +85,7 @@ def _unhandled(cluster: Cluster, run: Object) -> Problem | None:
         return None
     who, name = kind_of(run).controller, f"{run['kind']} {run['metadata']['name']}"
     text = f"no controller is handling {name}: {who.title} does not run, or cannot write to it"
-    return Problem(text, hint=f"see `{who.command}`")
+    return NotYet(text, hint=f"see `{who.command}`")
 
 
 def _unplaced(cluster: Cluster, summary: PodSummary, message: str, count: int) -> Problem:

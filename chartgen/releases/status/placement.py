@@ -25,8 +25,6 @@ _CLAIMS = (
     Wording(r'persistentvolumeclaim "([^"]+)" not found', r"no claim \1", _CLAIM),
     Wording(r'persistentvolumeclaim "([^"]+)" is being deleted', r"claim \1 is being deleted", _CLAIM),
 )
-# What Kubernetes 1.36 adds to the faults of claims: its preemption found no machine either.
-_NO_PREEMPTION = ". not found"
 # Messages of the scheduler's plugins (kubernetes, pkg/scheduler/framework/plugins).
 _PREDICATES = (
     Wording(r"(\d+) Insufficient ([^\s,]+)", r"\1 have too little free \2", _MORE),
@@ -80,12 +78,6 @@ def unplaced(message: str, pods: int, taints: str = "") -> Problem:
     return Problem(
         f"{many} cannot be placed: {machines}{reasons}", hint="; ".join(dict.fromkeys(each.hint for each in found))
     )
-
-
-def unschedulable(message: str) -> str:
-    """Return the scheduler's message without the end about preemption, and with advice if a claim is missing."""
-    advice = dict.fromkeys(each.hint for each in reword(message, _CLAIMS))
-    return "; ".join([message.removesuffix(_NO_PREEMPTION), *advice])
 
 
 def taints_of_machines(cluster: Cluster, pod: Object) -> str:

@@ -16,12 +16,6 @@ _VOLCANO_WORDS = (
 )
 
 
-def why_not_admitted(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[str]:
-    """Report why queues do not admit runs; empty when they are admitted or do not use a queue."""
-    runs = list(runs)
-    return [*_kueue(cluster, runs, namespace), *_volcano(cluster, runs, namespace)]
-
-
 def find_workloads(
     cluster: Cluster, runs: Iterable[Object], namespace: str
 ) -> Iterator[tuple[Object, Object | None, int]]:
@@ -62,32 +56,6 @@ def _is_reserved(workload: Object) -> bool:
     ended = {"QuotaReserved", "Finished"}
     conditions = workload.get("status", {}).get("conditions", ())
     return any(each["type"] in ended and each["status"] == "True" for each in conditions)
-
-
-def _kueue(cluster: Cluster, runs: list[Object], namespace: str) -> list[str]:
-    found = find_workloads(cluster, runs, namespace)
-    return [reason for run, own, _ in found for reason in (_why_pending(own) if own else [_unknown(run)])]
-
-
-def _why_pending(workload: Object) -> list[str]:
-    status = workload.get("status", {})
-    conditions = {condition["type"]: condition for condition in status.get("conditions", ())}
-    if conditions.get("Admitted", {}).get("status") == "True":
-        return []
-    checks = [
-        f"admission check {check['name']} is {check['state']}: {check.get('message', '')}".rstrip(": ")
-        for check in status.get("admissionChecks", ())
-        if check["state"] != "Ready"
-    ]
-    reserved = conditions.get("QuotaReserved", {})
-    if reserved.get("status") == "True":
-        return checks or ["quota is reserved, admission is not finished"]
-    queue = workload["spec"].get("queueName", "")
-    return [f"queue {queue!r}: {reserved.get('message') or 'not considered yet'}"]
-
-
-def _volcano(cluster: Cluster, runs: list[Object], namespace: str) -> list[str]:
-    return [reason for run in runs if is_volcano(run) for reason in why_volcano_waits(cluster, run, namespace)]
 
 
 def why_volcano_waits(cluster: Cluster, run: Object, namespace: str) -> list[str]:

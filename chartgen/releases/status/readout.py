@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal, TypeAlias, get_args
@@ -12,20 +12,17 @@ from chartgen.errors import MissingToolError, Problem
 from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import kind_of, run_kind
-from chartgen.kube.workloads import expected_pods, find_runs, is_suspended, outcome, why_failed
+from chartgen.kube.workloads import expected_pods, find_runs, is_suspended, outcome
 from chartgen.releases.history import Record, read_records, read_time
-from chartgen.releases.status.events import events_of, run_warnings
+from chartgen.releases.status.events import events_of
 from chartgen.releases.status.failure import Failure, find_failure, find_loss, restarts
-from chartgen.releases.status.members import Member, last_lines
+from chartgen.releases.status.members import last_lines
 from chartgen.releases.status.pending import why_not_started
-from chartgen.releases.status.placement import unschedulable
 from chartgen.releases.status.pod_summary import PodSummary, summarize_pods
-from chartgen.releases.status.queue import why_not_admitted
 from chartgen.releases.status.queue_reasons import why_queued
 from chartgen.releases.status.release_record import Revision, record_causes, revision_of, why_absent, why_leaving
 from chartgen.releases.status.repeats import with_repeats
 from chartgen.releases.status.training_log import progress_of
-from chartgen.visible import counted
 
 Phase: TypeAlias = Literal["absent", "queued", "starting", "running", "finished", "failed"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -46,8 +43,10 @@ class Readout:
         pods_expected: Pods that the runs request.
         pods: Pods that exist.
         ready: Pods that are ready, or have succeeded.
+        started: Pods that run, or have succeeded.
         machines: Machines of the pods.
         gpus: GPUs of the placed pods.
+        rendezvous: MASTER_ADDR:MASTER_PORT of its pods; empty without them.
         restarts: Restarts of whole runs.
         container_restarts: Restarts of single containers.
         first_event: The oldest remaining event of the runs while none of their pods runs; empty afterwards, when the
@@ -68,8 +67,10 @@ class Readout:
     pods_expected: int = 0
     pods: int = 0
     ready: int = 0
+    started: int = 0
     machines: int = 0
     gpus: int = 0
+    rendezvous: str = ""
     restarts: int = 0
     container_restarts: int = 0
     first_event: str = ""
@@ -89,59 +90,15 @@ class Readout:
         return self.phase == "absent" and not self.runs
 
 
-@dataclass(frozen=True)
-class Verdict:
-    """Result of an install.
-
-    Args:
-        admitted: The queue admitted it, or it does not use a queue.
-        pods: Pods that exist.
-        pods_expected: Pods that its runs request.
-        running: Pods that were started: they run, or have succeeded.
-        machines: Distinct machines of its pods.
-        gpus: GPUs of the placed pods.
-        rendezvous: MASTER_ADDR:MASTER_PORT of its pods; empty without them.
-        reasons: Why it is not admitted, not placed or failed; empty without a problem.
-        seconds: Time until this verdict.
-        ok: Admitted, and all its pods were started.
-        overloaded: No verdict: the simulated cluster of a rehearsal was too slow.
-    """
-
-    admitted: bool
-    pods: int
-    pods_expected: int
-    running: int
-    machines: int
-    gpus: int
-    rendezvous: str
-    reasons: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-    ok: bool = False
-    overloaded: bool = False
-
-    @property
-    def reach(self) -> int:
-        """Return the progress as a number that grows with each step: admitted, a pod made, placed or started."""
-        return self.admitted + self.pods + self.machines + self.running
-
-    def __str__(self) -> str:
-        if self.pods_expected == 0:
-            return "no job of this release yet"
-        if not self.admitted:
-            return f"queued: {'; '.join(self.reasons)}"
-        pods = f"{self.pods} of {self.pods_expected} pods, {self.running} running"
-        return "; ".join(
-            [f"admitted, {pods}, {counted(self.machines, 'machine')}, {counted(self.gpus, 'GPU')}", *self.reasons]
-        )
-
-
-def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
+def read(cluster: Cluster, release: str, namespace: str = "", *, brief: bool = False) -> Readout:
     """Read the state of a release.
 
     Args:
         cluster: The cluster of the release.
         release: Its name.
         namespace: Its namespace; default the context's.
+        brief: Whether to leave out what needs further requests and does not decide the phase: Helm's record, the first
+            event, lost pods and progress.
 
     Raises:
         ClusterError: The cluster denies access to Helm's records, the release's own kind of run, or its pods.
@@ -149,8 +106,16 @@ def read(cluster: Cluster, release: str, namespace: str = "") -> Readout:
     """
     cluster.unread.clear()
     cluster.unreadable.clear()
-    readout = _read(cluster, release, namespace or cluster.namespace)
+    namespace = namespace or cluster.namespace
+    readout = _read_brief(cluster, release, namespace) if brief else _read(cluster, release, namespace)
     return replace(readout, unread=tuple(cluster.gaps))
+
+
+def _read_brief(cluster: Cluster, release: str, namespace: str) -> Readout:
+    runs = find_runs(cluster, release, namespace)
+    if not runs:
+        return Readout(release, namespace, "absent", causes=(why_absent(release, namespace, None),))
+    return _counted(cluster, runs, summarize_pods(cluster, release, namespace), release, namespace)
 
 
 def _read(cluster: Cluster, release: str, namespace: str) -> Readout:
@@ -164,34 +129,42 @@ def _read(cluster: Cluster, release: str, namespace: str) -> Readout:
         causes = (*odd, why_leaving(found) if found else why_absent(release, namespace, record))
         return Readout(release, namespace, "absent", revision=revision, runs=tuple(map(title, found)), causes=causes)
     summary = summarize_pods(cluster, release, namespace)
-    expected = sum(map(expected_pods, runs))
-    phase, reasons = _judge(cluster, runs, summary, expected, namespace)
-    again = sum(map(restarts, runs))
-    failure = None
-    if phase == "failed":
-        failure = find_failure(cluster, runs, summary.failed, release, namespace)
-    elif again or summary.pods < expected:
+    state = _counted(cluster, runs, summary, release, namespace)
+    failure = state.failure
+    if not failure and (state.restarts or summary.pods < state.pods_expected):
         failure = find_loss(cluster, runs, namespace)
-    if failure:
-        failure = with_repeats(cluster, failure, runs, release, namespace)
+    return replace(
+        state,
+        since=_since(state.phase, runs, summary),
+        revision=revision,
+        first_event="" if summary.started else _first_event(cluster, runs),
+        progress=progress_now(cluster, summary, namespace, record) if state.phase == "running" else "",
+        causes=(*odd, *state.causes),
+        failure=with_repeats(cluster, failure, runs, release, namespace) if failure else None,
+    )
+
+
+def _counted(cluster: Cluster, runs: Sequence[Object], summary: PodSummary, release: str, namespace: str) -> Readout:
+    """Return the phase of live runs, its causes and the counts of their pods."""
+    expected = sum(map(expected_pods, runs))
+    phase, causes = _judge(cluster, runs, summary, expected, namespace)
+    failed = phase == "failed"
     return Readout(
         release,
         namespace,
         phase,
-        since=_since(phase, runs, summary),
-        revision=revision,
         runs=tuple(map(title, runs)),
         pods_expected=expected,
         pods=summary.pods,
         ready=summary.ready,
+        started=summary.started,
         machines=len(summary.machines),
         gpus=summary.gpus,
-        restarts=again,
+        rendezvous=summary.rendezvous,
+        restarts=sum(map(restarts, runs)),
         container_restarts=summary.restarts,
-        first_event="" if summary.started else _first_event(cluster, runs),
-        progress=progress_now(cluster, summary, namespace, record) if phase == "running" else "",
-        causes=(*odd, *reasons),
-        failure=failure,
+        causes=tuple(causes),
+        failure=find_failure(cluster, runs, summary.failed, release, namespace) if failed else None,
     )
 
 
@@ -199,53 +172,6 @@ def _contains(record: Record | None, kind: Kind) -> bool:
     """Report whether a revision contains a run of a kind."""
     own = map(run_kind, record.run_objects if record else ())
     return any(each.kind == kind for each in own if each)
-
-
-def look(cluster: Cluster, release: str, *, namespace: str = "", seconds: float = 0.0) -> Verdict:
-    """Return the current state of a release as a verdict.
-
-    Args:
-        cluster: The cluster of the release.
-        release: Its name.
-        namespace: Its namespace; default the context's.
-        seconds: Time until the verdict, for its report.
-    """
-    namespace = namespace or cluster.namespace
-    runs, summary = find_runs(cluster, release, namespace), summarize_pods(cluster, release, namespace)
-    expected = sum(map(expected_pods, runs))
-    waiting = why_not_admitted(cluster, runs, namespace)
-    admitted = bool(runs) and not waiting
-    ok = admitted and summary.started == expected > 0
-    reasons = [] if ok else waiting or _why_not_running(cluster, runs, summary, expected, namespace)
-    return Verdict(
-        admitted=admitted,
-        pods=summary.pods,
-        pods_expected=expected,
-        running=summary.started,
-        machines=len(summary.machines),
-        gpus=summary.gpus,
-        rendezvous=summary.rendezvous,
-        reasons=list(dict.fromkeys(reasons)),
-        seconds=seconds,
-        ok=ok,
-    )
-
-
-def _why_not_running(
-    cluster: Cluster, runs: Sequence[Object], summary: PodSummary, expected: int, namespace: str
-) -> list[str]:
-    if failures := [*map(_how_failed, summary.failed), *filter(None, map(why_failed, runs))]:
-        return failures
-    # Events stay for an hour, so those of a short interruption count only while pods are missing.
-    warned = run_warnings(cluster, runs, namespace) if summary.pods < expected else ()
-    return [*map(str, warned), *(f"unschedulable: {unschedulable(message)}" for message in summary.unplaced)]
-
-
-def _how_failed(member: Member) -> str:
-    end = member.ends[0]
-    if end.container:
-        return f"pod {member.name} failed: container {end.container} ended with exit code {end.exit_code}"
-    return f"pod {member.name} failed: {end.message or end.reason or 'no reason given'}"
 
 
 def _judge(

@@ -1,11 +1,11 @@
 {{/* The pod of the program: one for each machine of the run. */}}
 {{- define "aks-nd.pod" -}}
-{{- $launcher := include "aks-nd.launcher" . | fromJson -}}
+{{- $launcher := .Run.launcher -}}
 metadata:
   labels:
     {{- include "aks-nd.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $launcher.task }}
-    run: {{ include "aks-nd.run" . }}
+    run: {{ .Run.name }}
     {{- with include "aks-nd.merge" (list (toYaml .Values.podLabels)) }}
     {{- . | nindent 4 }}
     {{- end }}
@@ -15,8 +15,8 @@ metadata:
     {{- . | nindent 4 }}
     {{- end }}
 spec:
-  {{- if include "aks-nd.gpu" . }}
-  subdomain: {{ include "aks-nd.run" . }}
+  {{- if .Run.gpu }}
+  subdomain: {{ .Run.name }}
   {{- end }}
   restartPolicy: Never
   terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
@@ -33,7 +33,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- include "aks-nd.affinity" . | nindent 4 }}
+    {{- .Run.affinity | nindent 4 }}
   volumes:
     {{- include "aks-nd.volumes" . | trim | nindent 4 }}
   {{- with include "aks-nd.slot.resourceClaims" . | fromYamlArray }}
@@ -50,27 +50,23 @@ spec:
       imagePullPolicy: {{ .Values.imagePullPolicy }}
       command: [bash, /etc/chartgen/start.sh]
       args:
-        {{- if hasPrefix "-m " $launcher.program }}
+        {{- if hasPrefix "-m " .Run.launcher.program }}
         - "-m"
         {{- end }}
-        - {{ trimPrefix "-m " $launcher.program | include "aks-nd.literal" }}
-        {{- if ne .Values.launcher "torchrun" }}
-        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        - {{ trimPrefix "-m " .Run.launcher.program | include "aks-nd.literal" }}
         {{- range include (printf "aks-nd.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
         - {{ include "aks-nd.literal" . }}
         {{- end }}
-        {{- end }}
-        {{- end }}
-        {{- range $launcher.args }}
+        {{- range .Run.launcher.args }}
         - {{ include "aks-nd.filled" (list $ .) | include "aks-nd.literal" }}
         {{- end }}
       env:
-        {{- include "aks-nd.env" . | trim | nindent 8 }}
-      {{- if include "aks-nd.gpu" . }}
+        {{- .Run.env | nindent 8 }}
+      {{- if .Run.gpu }}
       ports:
         - name: rendezvous
           containerPort: 6002
-        {{- if include "aks-nd.exporter" . }}
+        {{- if .Run.exporter }}
         - name: metrics
           containerPort: {{ .Values.run.metricsPort | int64 }}
         {{- end }}
@@ -101,11 +97,14 @@ spec:
       volumeMounts:
         {{- include "aks-nd.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
 {{- define "aks-nd.slot.podAnnotations" -}}
-{{- if include "aks-nd.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* infiniband */}}
 {{- if and (include "aks-nd.infiniband" .) .Values.network.attachments }}
 k8s.v1.cni.cncf.io/networks: {{ join "," .Values.network.attachments | quote }}
@@ -125,29 +124,29 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
 {{- define "aks-nd.slot.nodeSelector" -}}
-{{- if include "aks-nd.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* instance-type */}}
 node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- end }}
 {{- end }}
 {{- define "aks-nd.slot.affinity" -}}
-{{- if include "aks-nd.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* aks-nodes */}}
-{{- $nodes := include "aks-nd.nodes" . | int64 }}
+{{- $nodes := .Run.nodes }}
 {{- if gt $nodes 1 }}
-{{- $rack := (include "aks-nd.machine" . | fromJson).fabric.rack | default 0 | int64 }}
+{{- $rack := .Run.machine.fabric.rack | default 0 | int64 }}
 podAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
     # a run that fits into a rack of NVLink stays in it, and so in its node pool
     - topologyKey: {{ le $nodes $rack | ternary "nvidia.com/gpu.clique" "agentpool" }}
       labelSelector:
         matchLabels:
-          run: {{ include "aks-nd.run" . }}
+          run: {{ .Run.name }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- define "aks-nd.slot.securityContext" -}}
-{{- if include "aks-nd.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* infiniband */}}
 {{- if and (include "aks-nd.infiniband" .) .Values.network.lockMemory }}
 capabilities:
@@ -156,7 +155,7 @@ capabilities:
 {{- end }}
 {{- end }}
 {{- define "aks-nd.slot.labels" -}}
-{{- if include "aks-nd.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
 kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
@@ -172,11 +171,11 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Devices that fragments claim for the pod; the program's container uses all of them. */}}
 {{- define "aks-nd.slot.resourceClaims" -}}
-{{- if include "aks-nd.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* compute-domain */}}
 {{- if include "aks-nd.computeDomain" . }}
 - name: compute-domain-channel
-  resourceClaimTemplateName: {{ include "aks-nd.run" . }}-channel
+  resourceClaimTemplateName: {{ .Run.name }}-channel
 {{- end }}
 {{- end }}
 {{- end }}
@@ -184,7 +183,7 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
 {{- define "aks-nd.tolerations" -}}
-{{- if include "aks-nd.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 - key: nvidia.com/gpu
   operator: Exists
@@ -200,7 +199,7 @@ while another run of the release still has pods, so that two runs never write to
 {{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
   (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
   (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "aks-nd.run" .))))) }}
+  (dict "key" "run" "operator" "NotIn" "values" (list .Run.name)))) }}
 {{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
 {{- $anti := $affinity.podAntiAffinity | default (dict) }}
 {{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}

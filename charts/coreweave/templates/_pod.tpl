@@ -1,11 +1,11 @@
 {{/* The pod of the program: one for each machine of the run. */}}
 {{- define "coreweave.pod" -}}
-{{- $launcher := include "coreweave.launcher" . | fromJson -}}
+{{- $launcher := .Run.launcher -}}
 metadata:
   labels:
     {{- include "coreweave.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $launcher.task }}
-    run: {{ include "coreweave.run" . }}
+    run: {{ .Run.name }}
     {{- with include "coreweave.merge" (list (toYaml .Values.podLabels)) }}
     {{- . | nindent 4 }}
     {{- end }}
@@ -30,7 +30,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- include "coreweave.affinity" . | nindent 4 }}
+    {{- .Run.affinity | nindent 4 }}
   volumes:
     {{- include "coreweave.volumes" . | trim | nindent 4 }}
   {{- with include "coreweave.initContainers" . | trim }}
@@ -43,27 +43,23 @@ spec:
       imagePullPolicy: {{ .Values.imagePullPolicy }}
       command: [bash, /etc/chartgen/start.sh]
       args:
-        {{- if hasPrefix "-m " $launcher.program }}
+        {{- if hasPrefix "-m " .Run.launcher.program }}
         - "-m"
         {{- end }}
-        - {{ trimPrefix "-m " $launcher.program | include "coreweave.literal" }}
-        {{- if ne .Values.launcher "torchrun" }}
-        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        - {{ trimPrefix "-m " .Run.launcher.program | include "coreweave.literal" }}
         {{- range include (printf "coreweave.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
         - {{ include "coreweave.literal" . }}
         {{- end }}
-        {{- end }}
-        {{- end }}
-        {{- range $launcher.args }}
+        {{- range .Run.launcher.args }}
         - {{ include "coreweave.filled" (list $ .) | include "coreweave.literal" }}
         {{- end }}
       env:
-        {{- include "coreweave.env" . | trim | nindent 8 }}
-      {{- if include "coreweave.gpu" . }}
+        {{- .Run.env | nindent 8 }}
+      {{- if .Run.gpu }}
       ports:
         - name: rendezvous
           containerPort: 6002
-        {{- if include "coreweave.exporter" . }}
+        {{- if .Run.exporter }}
         - name: metrics
           containerPort: {{ .Values.run.metricsPort | int64 }}
         {{- end }}
@@ -88,11 +84,14 @@ spec:
       volumeMounts:
         {{- include "coreweave.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
 {{- define "coreweave.slot.podAnnotations" -}}
-{{- if include "coreweave.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* infiniband */}}
 {{- if and (include "coreweave.infiniband" .) .Values.network.attachments }}
 k8s.v1.cni.cncf.io/networks: {{ join "," .Values.network.attachments | quote }}
@@ -112,7 +111,7 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
 {{- define "coreweave.slot.nodeSelector" -}}
-{{- if include "coreweave.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* instance-type */}}
 node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- /* coreweave-nodes */}}
@@ -122,10 +121,10 @@ backend.coreweave.cloud/flavor: infiniband
 {{- end }}
 {{- end }}
 {{- define "coreweave.slot.affinity" -}}
-{{- if include "coreweave.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvlink-domain */}}
-{{- $rack := (include "coreweave.machine" . | fromJson).fabric.rack | default 0 | int64 }}
-{{- $nodes := include "coreweave.nodes" . | int64 }}
+{{- $rack := .Run.machine.fabric.rack | default 0 | int64 }}
+{{- $nodes := .Run.nodes }}
 {{- if and (gt $nodes 1) (le $nodes $rack) }}
 # Pods in different partitions of NVLink would talk over InfiniBand alone.
 podAffinity:
@@ -133,12 +132,12 @@ podAffinity:
     - topologyKey: nvidia.com/gpu.clique
       labelSelector:
         matchLabels:
-          run: {{ include "coreweave.run" . }}
+          run: {{ .Run.name }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- define "coreweave.slot.securityContext" -}}
-{{- if include "coreweave.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* infiniband */}}
 {{- if and (include "coreweave.infiniband" .) .Values.network.lockMemory }}
 capabilities:
@@ -147,7 +146,7 @@ capabilities:
 {{- end }}
 {{- end }}
 {{- define "coreweave.slot.labels" -}}
-{{- if include "coreweave.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
 kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
@@ -164,7 +163,7 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
 {{- define "coreweave.tolerations" -}}
-{{- if include "coreweave.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 - key: nvidia.com/gpu
   operator: Exists
@@ -180,7 +179,7 @@ while another run of the release still has pods, so that two runs never write to
 {{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
   (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
   (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "coreweave.run" .))))) }}
+  (dict "key" "run" "operator" "NotIn" "values" (list .Run.name)))) }}
 {{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
 {{- $anti := $affinity.podAntiAffinity | default (dict) }}
 {{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}

@@ -2,12 +2,12 @@
 {{- define "coreweave.volumes" }}
 - name: start
   configMap:
-    name: {{ include "coreweave.run" . }}
+    name: {{ .Run.name }}
 {{- if include "coreweave.ownTmp" . }}
 - name: data-tmp
   emptyDir: {}
 {{- end }}
-{{- if include "coreweave.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* shared-memory */}}
 - name: shared-memory
   emptyDir:
@@ -38,7 +38,7 @@
 {{- range $role, $store := .Values.storage }}
 {{- if hasPrefix "disk://" $store.from }}
 - name: {{ $role }}
-  {{- if include "coreweave.gpu" $ }}
+  {{- if $.Run.gpu }}
   hostPath:
     path: {{ $.Values.localDisk | quote }}
     # A machine without local disks refuses the pod instead of filling its boot disk.
@@ -71,16 +71,13 @@
 - name: data-tmp
   mountPath: /tmp
 {{- end }}
-{{- if include "coreweave.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* shared-memory */}}
 - name: shared-memory
   mountPath: /dev/shm
 {{- end }}
 {{- /* storage */}}
-{{- $own := list }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- $own = include "coreweave.launcher.mlperf-llama2-lora.mounts" . | fromYamlArray }}
-{{- end }}
+{{- $own := include (printf "coreweave.launcher.%s.mounts" .Values.launcher) . | fromYamlArray }}
 {{- $taken := list }}
 {{- range $own }}{{ $taken = append $taken .mountPath }}{{ end }}
 {{- range $role, $store := .Values.storage }}

@@ -28,15 +28,3 @@ spec:
     namespace: {{ (index . 0).Release.Namespace | quote }}
     name: {{ index . 1 | quote }}
 {{- end }}
-
-{{/* A class of one claim's own, but for who makes its volume. Takes (list context claim). */}}
-{{- define "crusoe-setup.claimClass" -}}
-apiVersion: storage.k8s.io/v1
-kind: StorageClass
-metadata:
-  name: {{ include "crusoe-setup.claimStorage" . | quote }}
-  labels:
-    {{- include "crusoe-setup.labels" (index . 0) | nindent 4 }}
-# The volume takes minutes to create: now, instead of when the first pod already occupies its GPUs.
-volumeBindingMode: Immediate
-{{- end }}

@@ -1,45 +1,8 @@
-{{/* Machine types: what one machine of each offers. */}}
-{{- define "crusoe-setup.machines" -}}
-h100-80gb-sxm-ib.8x:
-  gpus: 8
-  gpu: h100-80gb
-  capacity: {"nvidia.com/gpu": "8", "nvidia.com/hostdev": "8", "cpu": "170", "memory": "880Gi"}
-  fabric: {"hcas": 8, "names": "^mlx5_0:1", "topologyFile": "/opt/nccl_topo/h100-80gb-sxm-ib-cloud-hypervisor.xml", "env": {"NCCL_IB_MERGE_VFS": "0", "NCCL_IB_PCI_RELAXED_ORDERING": "1", "NCCL_IB_QPS_PER_CONNECTION": "2", "NCCL_IB_SL": "1", "NCCL_IB_SPLIT_DATA_ON_QPS": "0", "NCCL_NVLS_ENABLE": "1"}}
-h200-141gb-sxm-ib.8x:
-  gpus: 8
-  gpu: h200-141gb
-  capacity: {"nvidia.com/gpu": "8", "nvidia.com/hostdev": "8", "cpu": "170", "memory": "880Gi"}
-  fabric: {"hcas": 8, "names": "^mlx5_0:1", "topologyFile": "/opt/nccl_topo/h200-141gb-sxm-ib-cloud-hypervisor.xml", "env": {"NCCL_IB_MERGE_VFS": "0", "NCCL_IB_PCI_RELAXED_ORDERING": "1", "NCCL_IB_QPS_PER_CONNECTION": "2", "NCCL_IB_SL": "1", "NCCL_IB_SPLIT_DATA_ON_QPS": "0", "NCCL_NVLS_ENABLE": "1"}}
-b200-180gb-sxm-ib.8x:
-  gpus: 8
-  gpu: b200-180gb
-  capacity: {"nvidia.com/gpu": "8", "nvidia.com/hostdev": "8", "cpu": "170", "memory": "880Gi"}
-  fabric: {"hcas": 8, "names": "mlx5_5:1,mlx5_6:1,mlx5_7:1,mlx5_8:1,mlx5_9:1,mlx5_10:1,mlx5_11:1,mlx5_12:1", "topologyFile": "/opt/nccl_topo/b200-180gb-sxm-ib-cloud-hypervisor.xml", "env": {"NCCL_IB_MERGE_VFS": "0", "NCCL_IB_PCI_RELAXED_ORDERING": "1", "NCCL_IB_QPS_PER_CONNECTION": "2", "NCCL_IB_SL": "1", "NCCL_IB_SPLIT_DATA_ON_QPS": "0", "NCCL_NVLS_ENABLE": "1"}}
-b300-288gb-sxm-ib.8x:
-  gpus: 8
-  gpu: b300-288gb
-  capacity: {"nvidia.com/gpu": "8", "nvidia.com/hostdev": "8", "cpu": "170", "memory": "880Gi"}
-  fabric: {"hcas": 8, "names": "mlx5_5:1,mlx5_6:1,mlx5_7:1,mlx5_8:1,mlx5_9:1,mlx5_10:1,mlx5_11:1,mlx5_12:1", "topologyFile": "/opt/nccl_topo/b300-288gb-sxm-ib-cloud-hypervisor.xml", "env": {"NCCL_IB_MERGE_VFS": "0", "NCCL_IB_PCI_RELAXED_ORDERING": "1", "NCCL_IB_QPS_PER_CONNECTION": "2", "NCCL_IB_SL": "1", "NCCL_IB_SPLIT_DATA_ON_QPS": "0", "NCCL_NVLS_ENABLE": "1"}}
-gb200-186gb-nvl-ib.4x:
-  gpus: 4
-  gpu: gb200-192gb
-  capacity: {"nvidia.com/gpu": "4", "nvidia.com/hostdev": "4", "cpu": "130", "memory": "800Gi"}
-  fabric: {"hcas": 4, "rack": 18, "computeDomain": true}
-{{- end }}
-
-{{/* The machine type of the run, as JSON; the root keeps it. */}}
-{{- define "crusoe-setup.machine" -}}
-{{- if not .machine }}
-{{- $_ := set . "machine" (get (include "crusoe-setup.machines" . | fromYaml) .Values.machineType | toJson) }}
-{{- end }}
-{{- .machine }}
-{{- end }}
-
 {{/* Devices that fragments ask for on each machine; the user's values of the same name win over them. */}}
 {{- define "crusoe-setup.slot.resourceLimits" -}}
 {{- /* nvidia-gpu */}}
 # Quoted: an unquoted quantity makes each unchanged upgrade a change.
-nvidia.com/gpu: {{ include "crusoe-setup.gpusPerNode" . | quote }}
+nvidia.com/gpu: {{ .Run.gpusPerNode | quote }}
 {{- /* infiniband */}}
 {{- if and (include "crusoe-setup.infiniband" .) .Values.network.resource }}
 {{ .Values.network.resource }}: {{ include "crusoe-setup.infinibandCount" . | quote }}
@@ -53,8 +16,9 @@ of a machine type only to that type.
 */}}
 {{- define "crusoe-setup.quota" -}}
 {{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
-{{- $machine := include "crusoe-setup.machine" . | fromJson }}
-{{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) . }}
+{{- $machine := .Run.machine }}
+{{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) (omit . "Run") }}
+{{- include "crusoe-setup.figures" $run }}
 {{- $each := dict }}
 {{- $given := .Values.setup.quota.resources | default dict }}
 {{- with get $given .Values.machineType }}{{ if kindIs "map" . }}{{ $each = merge $each . }}{{ end }}{{ end }}
@@ -63,97 +27,13 @@ of a machine type only to that type.
 {{- end }}
 {{- $each = merge $each $machine.capacity }}
 {{- $_ := merge $each (include "crusoe-setup.slot.resourceLimits" $run | fromYaml) }}
-{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
+{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher | default dict) }}
 {{- with .resources }}
 {{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
 {{- end }}
 {{- end }}
 {{- range $name, $quantity := $each }}
-{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9.]+([eE][-+]?[0-9]+)?" (toString $quantity) | float64 | ceil)) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
+{{- $number := regexFind "^[0-9.]+([eE][-+]?[0-9]+)?" (toString $quantity) | float64 | ceil }}
+{{ $name }}: {{ printf "%d%s" (mul $nodes $number) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
 {{- end }}
-{{- end }}
-
-{{/* One value, by (root, "section.name"), as JSON: the launcher's default where it is null; nothing where both are. */}}
-{{- define "crusoe-setup.setting" -}}
-{{- $root := index . 0 }}
-{{- $path := index . 1 | splitList "." }}
-{{- $value := index (get $root.Values (first $path)) (last $path) }}
-{{- if kindIs "invalid" $value }}
-{{- $value = get (include "crusoe-setup.launcher" $root | fromJson).defaults (index . 1) }}
-{{- end }}
-{{- /* --set passes numbers with a point as text */}}
-{{- if and (kindIs "string" $value) (regexMatch "^[0-9.]" $value) }}{{ $value = float64 $value }}{{ end }}
-{{- if ne (toString $value) "" }}{{ toJson $value }}{{ end }}
-{{- end }}
-
-{{/* What is computed again: granularity, method and layers; a word alone is the granularity. */}}
-{{- define "crusoe-setup.recompute" -}}
-{{- $given := .Values.recompute }}
-{{- merge dict (kindIs "map" $given | ternary $given (dict "granularity" $given)) (dict "method" "uniform" "layers" 1) | toYaml }}
-{{- end }}
-
-{{/* Whether the run uses GPUs: "true" or nothing. */}}
-{{- define "crusoe-setup.gpu" -}}
-{{- if ne (include "crusoe-setup.launcher" . | fromJson).task "data" }}true{{ end }}
-{{- end }}
-
-{{/* Pods of the run: the machines of a GPU program; the launcher's own number for a program without GPUs, else one. */}}
-{{- define "crusoe-setup.nodes" -}}
-{{- $launcher := include "crusoe-setup.launcher" . | fromJson }}
-{{- if eq $launcher.processes "gpu" }}{{ int64 .Values.nodes }}{{ else }}{{ $launcher.nodes | default 1 | int64 }}{{ end }}
-{{- end }}
-
-{{/* GPUs of each machine that the run uses: those asked for, or all. */}}
-{{- define "crusoe-setup.gpusPerNode" -}}
-{{- $machine := include "crusoe-setup.machine" . | fromJson }}
-{{- .Values.gpusPerNode | default $machine.gpus | int64 }}
-{{- end }}
-
-{{/* Processes of the run, one for each GPU. */}}
-{{- define "crusoe-setup.worldSize" -}}
-{{- mul (include "crusoe-setup.gpusPerNode" . | int64) .Values.nodes }}
-{{- end }}
-
-{{/* Copies of the model that train side by side; cut to a whole number. */}}
-{{- define "crusoe-setup.dataParallel" -}}
-{{- $p := .Values.parallelism }}
-{{- div (include "crusoe-setup.worldSize" . | int64) (mul $p.tensor $p.pipeline $p.context) | max 1 }}
-{{- end }}
-
-{{/* Samples of one step; "2/gpu" grows with the run. */}}
-{{- define "crusoe-setup.globalBatch" -}}
-{{- $global := .Values.batch.global }}
-{{- if kindIs "string" $global }}
-{{- mul (trimSuffix "/gpu" $global | int64) (include "crusoe-setup.worldSize" . | int64) }}
-{{- else }}
-{{- int64 $global }}
-{{- end }}
-{{- end }}
-
-{{/* Layers that pipeline stages share: the model's, and embedding and loss where the program counts them too. */}}
-{{- define "crusoe-setup.pipelineLayers" -}}
-{{- $layers := int64 .Values.model.layers }}
-{{- $config := (get .Values.launchers .Values.launcher).config | default (dict) }}
-{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
-{{- range list "embedding" "loss" }}
-{{- $flag := printf "account-for-%s-in-pipeline-split" . }}
-{{- if or (get $config $flag) (get $nested (replace "-" "_" $flag)) }}{{ $layers = add1 $layers }}{{ end }}
-{{- end }}
-{{- $layers }}
-{{- end }}
-
-{{/* Whether the first or the last pipeline stage has layers of its own number: "true" or nothing. */}}
-{{- define "crusoe-setup.unevenStages" -}}
-{{- $config := (get .Values.launchers .Values.launcher).config | default (dict) }}
-{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
-{{- $uneven := false }}
-{{- range list "first" "last" }}
-{{- if or (get $config (printf "decoder-%s-pipeline-num-layers" .)) (get $nested (printf "num_layers_in_%s_pipeline_stage" .)) }}{{ $uneven = true }}{{ end }}
-{{- end }}
-{{- if $uneven }}true{{ end }}
-{{- end }}
-
-{{/* GPUs that share one expert: those asked for, or as many as share the rest of a layer. */}}
-{{- define "crusoe-setup.expertTensor" -}}
-{{- .Values.parallelism.expertTensor | default .Values.parallelism.tensor | int64 }}
 {{- end }}

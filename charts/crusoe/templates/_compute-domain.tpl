@@ -1,4 +1,4 @@
 {{/* Whether the machine type has NVLink to other machines: "true" or nothing. */}}
 {{- define "crusoe.computeDomain" -}}
-{{- with (include "crusoe.machine" . | fromJson).fabric }}{{ .computeDomain | default "" }}{{ end }}
+{{- with .Run.machine.fabric }}{{ .computeDomain | default "" }}{{ end }}
 {{- end }}

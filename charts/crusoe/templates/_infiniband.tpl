@@ -1,17 +1,17 @@
 {{/* Whether the run uses InfiniBand: "true" or nothing. One machine needs none, so that a site can name its network. */}}
 {{- define "crusoe.infiniband" -}}
-{{- if and (eq .Values.network.interface "infiniband") (gt (include "crusoe.nodes" . | int64) 1) }}true{{ end }}
+{{- if and (eq .Values.network.interface "infiniband") (gt .Run.nodes 1) }}true{{ end }}
 {{- end }}
 
 {{/* What the target knows of the machine type's network: hcas = its adapters, names = those that NCCL uses,
 topologyFile = NCCL's description of its PCI topology, env = NCCL's settings for it. */}}
 {{- define "crusoe.infinibandFabric" -}}
-{{- (include "crusoe.machine" . | fromJson).fabric | default dict | toYaml }}
+{{- .Run.machine.fabric | default dict | toYaml }}
 {{- end }}
 
 {{/* How many of the resource each machine takes. */}}
 {{- define "crusoe.infinibandCount" -}}
-{{- .Values.network.resourceCount | default (include "crusoe.gpusPerNode" .) | int64 }}
+{{- .Values.network.resourceCount | default .Run.gpusPerNode | int64 }}
 {{- end }}
 
 {{/*

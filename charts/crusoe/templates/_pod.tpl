@@ -1,11 +1,11 @@
 {{/* The pod of the program: one for each machine of the run. */}}
 {{- define "crusoe.pod" -}}
-{{- $launcher := include "crusoe.launcher" . | fromJson -}}
+{{- $launcher := .Run.launcher -}}
 metadata:
   labels:
     {{- include "crusoe.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $launcher.task }}
-    run: {{ include "crusoe.run" . }}
+    run: {{ .Run.name }}
     {{- with include "crusoe.merge" (list (toYaml .Values.podLabels)) }}
     {{- . | nindent 4 }}
     {{- end }}
@@ -20,9 +20,9 @@ spec:
   {{- include "crusoe.account" . | nindent 2 }}
   securityContext:
     {{- include "crusoe.podSecurityContext" . | trim | nindent 4 }}
-  {{- if include "crusoe.gpu" . }}
+  {{- if .Run.gpu }}
   {{- /* crusoe-nodes */}}
-  {{- if (include "crusoe.machine" . | fromJson).fabric.topologyFile }}
+  {{- if .Run.machine.fabric.topologyFile }}
   runtimeClassName: nvidia
   {{- end }}
   {{- end }}
@@ -35,7 +35,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- include "crusoe.affinity" . | nindent 4 }}
+    {{- .Run.affinity | nindent 4 }}
   volumes:
     {{- include "crusoe.volumes" . | trim | nindent 4 }}
   {{- with include "crusoe.slot.resourceClaims" . | fromYamlArray }}
@@ -52,27 +52,23 @@ spec:
       imagePullPolicy: {{ .Values.imagePullPolicy }}
       command: [bash, /etc/chartgen/start.sh]
       args:
-        {{- if hasPrefix "-m " $launcher.program }}
+        {{- if hasPrefix "-m " .Run.launcher.program }}
         - "-m"
         {{- end }}
-        - {{ trimPrefix "-m " $launcher.program | include "crusoe.literal" }}
-        {{- if ne .Values.launcher "torchrun" }}
-        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        - {{ trimPrefix "-m " .Run.launcher.program | include "crusoe.literal" }}
         {{- range include (printf "crusoe.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
         - {{ include "crusoe.literal" . }}
         {{- end }}
-        {{- end }}
-        {{- end }}
-        {{- range $launcher.args }}
+        {{- range .Run.launcher.args }}
         - {{ include "crusoe.filled" (list $ .) | include "crusoe.literal" }}
         {{- end }}
       env:
-        {{- include "crusoe.env" . | trim | nindent 8 }}
-      {{- if include "crusoe.gpu" . }}
+        {{- .Run.env | nindent 8 }}
+      {{- if .Run.gpu }}
       ports:
         - name: rendezvous
           containerPort: 6002
-        {{- if include "crusoe.exporter" . }}
+        {{- if .Run.exporter }}
         - name: metrics
           containerPort: {{ .Values.run.metricsPort | int64 }}
         {{- end }}
@@ -103,11 +99,14 @@ spec:
       volumeMounts:
         {{- include "crusoe.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
 {{- define "crusoe.slot.podAnnotations" -}}
-{{- if include "crusoe.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* infiniband */}}
 {{- if and (include "crusoe.infiniband" .) .Values.network.attachments }}
 k8s.v1.cni.cncf.io/networks: {{ join "," .Values.network.attachments | quote }}
@@ -127,16 +126,16 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
 {{- define "crusoe.slot.nodeSelector" -}}
-{{- if include "crusoe.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* instance-type */}}
 node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- end }}
 {{- end }}
 {{- define "crusoe.slot.affinity" -}}
-{{- if include "crusoe.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvlink-domain */}}
-{{- $rack := (include "crusoe.machine" . | fromJson).fabric.rack | default 0 | int64 }}
-{{- $nodes := include "crusoe.nodes" . | int64 }}
+{{- $rack := .Run.machine.fabric.rack | default 0 | int64 }}
+{{- $nodes := .Run.nodes }}
 {{- if and (gt $nodes 1) (le $nodes $rack) }}
 # Pods in different partitions of NVLink would talk over InfiniBand alone.
 podAffinity:
@@ -144,12 +143,12 @@ podAffinity:
     - topologyKey: nvidia.com/gpu.clique
       labelSelector:
         matchLabels:
-          run: {{ include "crusoe.run" . }}
+          run: {{ .Run.name }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- define "crusoe.slot.securityContext" -}}
-{{- if include "crusoe.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* infiniband */}}
 {{- if and (include "crusoe.infiniband" .) .Values.network.lockMemory }}
 capabilities:
@@ -158,7 +157,7 @@ capabilities:
 {{- end }}
 {{- end }}
 {{- define "crusoe.slot.labels" -}}
-{{- if include "crusoe.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
 kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
@@ -174,11 +173,11 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Devices that fragments claim for the pod; the program's container uses all of them. */}}
 {{- define "crusoe.slot.resourceClaims" -}}
-{{- if include "crusoe.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* compute-domain */}}
 {{- if include "crusoe.computeDomain" . }}
 - name: compute-domain-channel
-  resourceClaimTemplateName: {{ include "crusoe.run" . }}-channel
+  resourceClaimTemplateName: {{ .Run.name }}-channel
 {{- end }}
 {{- end }}
 {{- end }}
@@ -186,7 +185,7 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
 {{- define "crusoe.tolerations" -}}
-{{- if include "crusoe.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 - key: nvidia.com/gpu
   operator: Exists
@@ -202,7 +201,7 @@ while another run of the release still has pods, so that two runs never write to
 {{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
   (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
   (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "crusoe.run" .))))) }}
+  (dict "key" "run" "operator" "NotIn" "values" (list .Run.name)))) }}
 {{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
 {{- $anti := $affinity.podAntiAffinity | default (dict) }}
 {{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}

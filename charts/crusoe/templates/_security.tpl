@@ -3,7 +3,7 @@ Security context of the run's pods. Programs without GPUs run as a user. Those t
 NVIDIA's start as root.
 */}}
 {{- define "crusoe.podSecurityContext" -}}
-{{- if not (include "crusoe.gpu" .) }}
+{{- if not .Run.gpu }}
 {{- with .Values.data.podSecurityContext }}
 {{- /* Deleted with null, the cluster or the image decides the user; root must be set explicitly. */}}
 {{- if ne (toString .runAsUser) "0" }}
@@ -41,7 +41,7 @@ drop to a user.
 {{- $security := include "crusoe.slot.securityContext" . | fromYaml }}
 {{- if not $security.privileged }}
 {{- $add := ($security.capabilities | default dict).add | default list }}
-{{- if include "crusoe.gpu" . }}
+{{- if .Run.gpu }}
 {{- $add = concat $add (list "CHOWN" "DAC_OVERRIDE" "FOWNER" "SETGID" "SETUID") }}
 {{- else }}
 {{- $_ := set $security "readOnlyRootFilesystem" true }}
@@ -58,5 +58,5 @@ drop to a user.
 {{- define "crusoe.ownTmp" -}}
 {{- $taken := list }}
 {{- range .Values.extraVolumeMounts }}{{ $taken = append $taken .mountPath }}{{ end }}
-{{- if not (or (include "crusoe.gpu" .) (has "/tmp" $taken)) }}true{{ end }}
+{{- if not (or .Run.gpu (has "/tmp" $taken)) }}true{{ end }}
 {{- end }}

@@ -1,77 +1,13 @@
-{{/* Machine types: what one machine of each offers. */}}
-{{- define "crusoe.machines" -}}
-h100-80gb-sxm-ib.8x:
-  gpus: 8
-  gpu: h100-80gb
-  capacity: {"nvidia.com/gpu": "8", "nvidia.com/hostdev": "8", "cpu": "170", "memory": "880Gi"}
-  fabric: {"hcas": 8, "names": "^mlx5_0:1", "topologyFile": "/opt/nccl_topo/h100-80gb-sxm-ib-cloud-hypervisor.xml", "env": {"NCCL_IB_MERGE_VFS": "0", "NCCL_IB_PCI_RELAXED_ORDERING": "1", "NCCL_IB_QPS_PER_CONNECTION": "2", "NCCL_IB_SL": "1", "NCCL_IB_SPLIT_DATA_ON_QPS": "0", "NCCL_NVLS_ENABLE": "1"}}
-h200-141gb-sxm-ib.8x:
-  gpus: 8
-  gpu: h200-141gb
-  capacity: {"nvidia.com/gpu": "8", "nvidia.com/hostdev": "8", "cpu": "170", "memory": "880Gi"}
-  fabric: {"hcas": 8, "names": "^mlx5_0:1", "topologyFile": "/opt/nccl_topo/h200-141gb-sxm-ib-cloud-hypervisor.xml", "env": {"NCCL_IB_MERGE_VFS": "0", "NCCL_IB_PCI_RELAXED_ORDERING": "1", "NCCL_IB_QPS_PER_CONNECTION": "2", "NCCL_IB_SL": "1", "NCCL_IB_SPLIT_DATA_ON_QPS": "0", "NCCL_NVLS_ENABLE": "1"}}
-b200-180gb-sxm-ib.8x:
-  gpus: 8
-  gpu: b200-180gb
-  capacity: {"nvidia.com/gpu": "8", "nvidia.com/hostdev": "8", "cpu": "170", "memory": "880Gi"}
-  fabric: {"hcas": 8, "names": "mlx5_5:1,mlx5_6:1,mlx5_7:1,mlx5_8:1,mlx5_9:1,mlx5_10:1,mlx5_11:1,mlx5_12:1", "topologyFile": "/opt/nccl_topo/b200-180gb-sxm-ib-cloud-hypervisor.xml", "env": {"NCCL_IB_MERGE_VFS": "0", "NCCL_IB_PCI_RELAXED_ORDERING": "1", "NCCL_IB_QPS_PER_CONNECTION": "2", "NCCL_IB_SL": "1", "NCCL_IB_SPLIT_DATA_ON_QPS": "0", "NCCL_NVLS_ENABLE": "1"}}
-b300-288gb-sxm-ib.8x:
-  gpus: 8
-  gpu: b300-288gb
-  capacity: {"nvidia.com/gpu": "8", "nvidia.com/hostdev": "8", "cpu": "170", "memory": "880Gi"}
-  fabric: {"hcas": 8, "names": "mlx5_5:1,mlx5_6:1,mlx5_7:1,mlx5_8:1,mlx5_9:1,mlx5_10:1,mlx5_11:1,mlx5_12:1", "topologyFile": "/opt/nccl_topo/b300-288gb-sxm-ib-cloud-hypervisor.xml", "env": {"NCCL_IB_MERGE_VFS": "0", "NCCL_IB_PCI_RELAXED_ORDERING": "1", "NCCL_IB_QPS_PER_CONNECTION": "2", "NCCL_IB_SL": "1", "NCCL_IB_SPLIT_DATA_ON_QPS": "0", "NCCL_NVLS_ENABLE": "1"}}
-gb200-186gb-nvl-ib.4x:
-  gpus: 4
-  gpu: gb200-192gb
-  capacity: {"nvidia.com/gpu": "4", "nvidia.com/hostdev": "4", "cpu": "130", "memory": "800Gi"}
-  fabric: {"hcas": 4, "rack": 18, "computeDomain": true}
-{{- end }}
-
-{{/* The machine type of the run, as JSON; the root keeps it. */}}
-{{- define "crusoe.machine" -}}
-{{- if not .machine }}
-{{- $_ := set . "machine" (get (include "crusoe.machines" . | fromYaml) .Values.machineType | toJson) }}
-{{- end }}
-{{- .machine }}
-{{- end }}
-
 {{/* Devices that fragments ask for on each machine; the user's values of the same name win over them. */}}
 {{- define "crusoe.slot.resourceLimits" -}}
-{{- if include "crusoe.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 # Quoted: an unquoted quantity makes each unchanged upgrade a change.
-nvidia.com/gpu: {{ include "crusoe.gpusPerNode" . | quote }}
+nvidia.com/gpu: {{ .Run.gpusPerNode | quote }}
 {{- /* infiniband */}}
 {{- if and (include "crusoe.infiniband" .) .Values.network.resource }}
 {{ .Values.network.resource }}: {{ include "crusoe.infinibandCount" . | quote }}
 {{- end }}
-{{- end }}
-{{- end }}
-
-{{/*
-What a queue may hand out, as {resource: quantity}: all of setup.quota.nodes machines, or of as many as the run has, with
-every other resource that pods of these values request. setup.quota.resources adds to what a machine has, a map by the name
-of a machine type only to that type.
-*/}}
-{{- define "crusoe.quota" -}}
-{{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
-{{- $machine := include "crusoe.machine" . | fromJson }}
-{{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) . }}
-{{- $each := dict }}
-{{- $given := .Values.setup.quota.resources | default dict }}
-{{- with get $given .Values.machineType }}{{ if kindIs "map" . }}{{ $each = merge $each . }}{{ end }}{{ end }}
-{{- range $name, $quantity := $given }}
-{{- if not (or (kindIs "map" $quantity) (hasKey $each $name)) }}{{ $_ := set $each $name $quantity }}{{ end }}
-{{- end }}
-{{- $each = merge $each $machine.capacity }}
-{{- $_ := merge $each (include "crusoe.slot.resourceLimits" $run | fromYaml) }}
-{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
-{{- with .resources }}
-{{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
-{{- end }}
-{{- end }}
-{{- range $name, $quantity := $each }}
-{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9.]+([eE][-+]?[0-9]+)?" (toString $quantity) | float64 | ceil)) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
 {{- end }}
 {{- end }}
 
@@ -81,7 +17,7 @@ of a machine type only to that type.
 {{- $path := index . 1 | splitList "." }}
 {{- $value := index (get $root.Values (first $path)) (last $path) }}
 {{- if kindIs "invalid" $value }}
-{{- $value = get (include "crusoe.launcher" $root | fromJson).defaults (index . 1) }}
+{{- $value = get $root.Run.launcher.defaults (index . 1) }}
 {{- end }}
 {{- /* --set passes numbers with a point as text */}}
 {{- if and (kindIs "string" $value) (regexMatch "^[0-9.]" $value) }}{{ $value = float64 $value }}{{ end }}
@@ -92,44 +28,6 @@ of a machine type only to that type.
 {{- define "crusoe.recompute" -}}
 {{- $given := .Values.recompute }}
 {{- merge dict (kindIs "map" $given | ternary $given (dict "granularity" $given)) (dict "method" "uniform" "layers" 1) | toYaml }}
-{{- end }}
-
-{{/* Whether the run uses GPUs: "true" or nothing. */}}
-{{- define "crusoe.gpu" -}}
-{{- if ne (include "crusoe.launcher" . | fromJson).task "data" }}true{{ end }}
-{{- end }}
-
-{{/* Pods of the run: the machines of a GPU program; the launcher's own number for a program without GPUs, else one. */}}
-{{- define "crusoe.nodes" -}}
-{{- $launcher := include "crusoe.launcher" . | fromJson }}
-{{- if eq $launcher.processes "gpu" }}{{ int64 .Values.nodes }}{{ else }}{{ $launcher.nodes | default 1 | int64 }}{{ end }}
-{{- end }}
-
-{{/* GPUs of each machine that the run uses: those asked for, or all. */}}
-{{- define "crusoe.gpusPerNode" -}}
-{{- $machine := include "crusoe.machine" . | fromJson }}
-{{- .Values.gpusPerNode | default $machine.gpus | int64 }}
-{{- end }}
-
-{{/* Processes of the run, one for each GPU. */}}
-{{- define "crusoe.worldSize" -}}
-{{- mul (include "crusoe.gpusPerNode" . | int64) .Values.nodes }}
-{{- end }}
-
-{{/* Copies of the model that train side by side; cut to a whole number. */}}
-{{- define "crusoe.dataParallel" -}}
-{{- $p := .Values.parallelism }}
-{{- div (include "crusoe.worldSize" . | int64) (mul $p.tensor $p.pipeline $p.context) | max 1 }}
-{{- end }}
-
-{{/* Samples of one step; "2/gpu" grows with the run. */}}
-{{- define "crusoe.globalBatch" -}}
-{{- $global := .Values.batch.global }}
-{{- if kindIs "string" $global }}
-{{- mul (trimSuffix "/gpu" $global | int64) (include "crusoe.worldSize" . | int64) }}
-{{- else }}
-{{- int64 $global }}
-{{- end }}
 {{- end }}
 
 {{/* Layers that pipeline stages share: the model's, and embedding and loss where the program counts them too. */}}
@@ -150,7 +48,8 @@ of a machine type only to that type.
 {{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
 {{- $uneven := false }}
 {{- range list "first" "last" }}
-{{- if or (get $config (printf "decoder-%s-pipeline-num-layers" .)) (get $nested (printf "num_layers_in_%s_pipeline_stage" .)) }}{{ $uneven = true }}{{ end }}
+{{- $flat := get $config (printf "decoder-%s-pipeline-num-layers" .) }}
+{{- if or $flat (get $nested (printf "num_layers_in_%s_pipeline_stage" .)) }}{{ $uneven = true }}{{ end }}
 {{- end }}
 {{- if $uneven }}true{{ end }}
 {{- end }}
@@ -158,4 +57,13 @@ of a machine type only to that type.
 {{/* GPUs that share one expert: those asked for, or as many as share the rest of a layer. */}}
 {{- define "crusoe.expertTensor" -}}
 {{- .Values.parallelism.expertTensor | default .Values.parallelism.tensor | int64 }}
+{{- end }}
+
+{{/*
+Release of NVIDIA's NeMo image as a number, such as 2606; launchers.<name>.release where the image is another; 0 = unknown.
+*/}}
+{{- define "crusoe.imageRelease" -}}
+{{- $tag := regexFind "(^|/)nvidia/nemo:[0-9]{2}[.][0-9]{2}([^0-9]|$)" (.Run.launcher.image | default "") }}
+{{- $release := (get .Values.launchers .Values.launcher).release | default (regexFind "[0-9]{2}[.][0-9]{2}" $tag) }}
+{{- replace "." "" $release | default "0" }}
 {{- end }}

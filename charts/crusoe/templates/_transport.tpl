@@ -5,7 +5,7 @@
 
 {{/* What NCCL must report before a run of several machines trains, as YAML; nothing when nothing is promised. */}}
 {{- define "crusoe.transport" -}}
-{{- if and (include "crusoe.gpu" .) (gt (include "crusoe.nodes" . | int64) 1) (ne .Values.network.transportCheck "off") }}
+{{- if and .Run.gpu (gt .Run.nodes 1) (ne .Values.network.transportCheck "off") }}
 {{- with include "crusoe.transport.infiniband" . | trim | int64 }}
 promise: "InfiniBand"
 reports: ["Using network IB"]
@@ -21,5 +21,5 @@ check: {{ $.Values.network.transportCheck }}
 
 {{/* Whether a broken promise ends the run: "true" or nothing. */}}
 {{- define "crusoe.transportFails" -}}
-{{- if and (eq .Values.network.transportCheck "fail") (include "crusoe.transport" .) }}true{{ end }}
+{{- if and (eq .Values.network.transportCheck "fail") .Run.transport }}true{{ end }}
 {{- end }}

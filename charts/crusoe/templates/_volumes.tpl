@@ -2,14 +2,14 @@
 {{- define "crusoe.volumes" }}
 - name: start
   configMap:
-    name: {{ include "crusoe.run" . }}
+    name: {{ .Run.name }}
 {{- if include "crusoe.ownTmp" . }}
 - name: data-tmp
   emptyDir: {}
 {{- end }}
-{{- if include "crusoe.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* crusoe-nodes */}}
-{{- if (include "crusoe.machine" . | fromJson).fabric.topologyFile }}
+{{- if .Run.machine.fabric.topologyFile }}
 - name: nccl-topology
   hostPath:
     path: /etc/crusoe/nccl_topo
@@ -46,7 +46,7 @@
 {{- range $role, $store := .Values.storage }}
 {{- if hasPrefix "disk://" $store.from }}
 - name: {{ $role }}
-  {{- if include "crusoe.gpu" $ }}
+  {{- if $.Run.gpu }}
   hostPath:
     path: {{ $.Values.localDisk | quote }}
     # A machine without local disks refuses the pod instead of filling its boot disk.
@@ -79,9 +79,9 @@
 - name: data-tmp
   mountPath: /tmp
 {{- end }}
-{{- if include "crusoe.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* crusoe-nodes */}}
-{{- if (include "crusoe.machine" . | fromJson).fabric.topologyFile }}
+{{- if .Run.machine.fabric.topologyFile }}
 - name: nccl-topology
   mountPath: /opt/nccl_topo
   readOnly: true
@@ -91,10 +91,7 @@
   mountPath: /dev/shm
 {{- end }}
 {{- /* storage */}}
-{{- $own := list }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- $own = include "crusoe.launcher.mlperf-llama2-lora.mounts" . | fromYamlArray }}
-{{- end }}
+{{- $own := include (printf "crusoe.launcher.%s.mounts" .Values.launcher) . | fromYamlArray }}
 {{- $taken := list }}
 {{- range $own }}{{ $taken = append $taken .mountPath }}{{ end }}
 {{- range $role, $store := .Values.storage }}

@@ -1,16 +1,16 @@
 {{/* What the exporter of a machine's steps needs, as YAML; nothing without one. */}}
 {{- define "eks-p5.exporter" -}}
-{{- $launcher := include "eks-p5.launcher" . | fromJson }}
+{{- $launcher := .Run.launcher }}
 {{- if and .Values.run.metricsPort (eq $launcher.task "train") }}
 port: {{ int64 .Values.run.metricsPort }}
 find: {{ include "eks-p5.stepPatterns" . }}
 also: {{ ($launcher.stepLine | default dict).also | default list | toRawJson }}
-gpus: {{ include "eks-p5.worldSize" . }}
+gpus: {{ .Run.worldSize }}
 {{- if include "eks-p5.reaches" (list $launcher "steps" "$(steps)") }}
 steps: {{ int64 .Values.steps }}
 {{- end }}
 {{- if include "eks-p5.reaches" (list $launcher "batch.global" "$(globalBatch)") }}
-batch: {{ include "eks-p5.globalBatch" . }}
+batch: {{ .Run.globalBatch }}
 {{- end }}
 {{- if include "eks-p5.reaches" (list $launcher "sequenceLength" "$(sequenceLength)") }}
 sequence: {{ int64 .Values.sequenceLength }}
@@ -20,7 +20,7 @@ sequence: {{ int64 .Values.sequenceLength }}
 
 {{/* The expressions that read the line of a step, as a JSON list: the user's, or the launcher's. */}}
 {{- define "eks-p5.stepPatterns" -}}
-{{- $launcher := include "eks-p5.launcher" . | fromJson }}
+{{- $launcher := .Run.launcher }}
 {{- (get .Values.launchers .Values.launcher).metrics | default ($launcher.stepLine | default dict).find | default list | toRawJson }}
 {{- end }}
 

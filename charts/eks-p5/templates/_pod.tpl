@@ -1,11 +1,11 @@
 {{/* The pod of the program: one for each machine of the run. */}}
 {{- define "eks-p5.pod" -}}
-{{- $launcher := include "eks-p5.launcher" . | fromJson -}}
+{{- $launcher := .Run.launcher -}}
 metadata:
   labels:
     {{- include "eks-p5.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $launcher.task }}
-    run: {{ include "eks-p5.run" . }}
+    run: {{ .Run.name }}
     {{- with include "eks-p5.merge" (list (toYaml .Values.podLabels)) }}
     {{- . | nindent 4 }}
     {{- end }}
@@ -30,7 +30,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- include "eks-p5.affinity" . | nindent 4 }}
+    {{- .Run.affinity | nindent 4 }}
   volumes:
     {{- include "eks-p5.volumes" . | trim | nindent 4 }}
   {{- with include "eks-p5.initContainers" . | trim }}
@@ -43,27 +43,23 @@ spec:
       imagePullPolicy: {{ .Values.imagePullPolicy }}
       command: [bash, /etc/chartgen/start.sh]
       args:
-        {{- if hasPrefix "-m " $launcher.program }}
+        {{- if hasPrefix "-m " .Run.launcher.program }}
         - "-m"
         {{- end }}
-        - {{ trimPrefix "-m " $launcher.program | include "eks-p5.literal" }}
-        {{- if ne .Values.launcher "torchrun" }}
-        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        - {{ trimPrefix "-m " .Run.launcher.program | include "eks-p5.literal" }}
         {{- range include (printf "eks-p5.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
         - {{ include "eks-p5.literal" . }}
         {{- end }}
-        {{- end }}
-        {{- end }}
-        {{- range $launcher.args }}
+        {{- range .Run.launcher.args }}
         - {{ include "eks-p5.filled" (list $ .) | include "eks-p5.literal" }}
         {{- end }}
       env:
-        {{- include "eks-p5.env" . | trim | nindent 8 }}
-      {{- if include "eks-p5.gpu" . }}
+        {{- .Run.env | nindent 8 }}
+      {{- if .Run.gpu }}
       ports:
         - name: pytorchjob-port
           containerPort: 6002
-        {{- if include "eks-p5.exporter" . }}
+        {{- if .Run.exporter }}
         - name: metrics
           containerPort: {{ .Values.run.metricsPort | int64 }}
         {{- end }}
@@ -88,13 +84,16 @@ spec:
       volumeMounts:
         {{- include "eks-p5.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
 {{- define "eks-p5.slot.podAnnotations" -}}
 {{- /* eks-nodes */}}
 karpenter.sh/do-not-disrupt: "true"
-{{- if include "eks-p5.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- with .Values.topology }}
 {{- if eq .mode "unconstrained" }}
@@ -110,17 +109,17 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
 {{- define "eks-p5.slot.nodeSelector" -}}
-{{- if include "eks-p5.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* instance-type */}}
 node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- end }}
 {{- end }}
 {{- define "eks-p5.slot.affinity" -}}
-{{- if include "eks-p5.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* efa */}}
-{{- $nodes := include "eks-p5.nodes" . | int64 }}
+{{- $nodes := .Run.nodes }}
 {{- if and (include "eks-p5.efaAdapters" . | int64) (gt $nodes 1) }}
-{{- $fabric := (include "eks-p5.machine" . | fromJson).fabric | default dict }}
+{{- $fabric := .Run.machine.fabric | default dict }}
 podAffinity:
   requiredDuringSchedulingIgnoredDuringExecution:
     # EFA does not leave the Availability Zone: all machines of the run are in that of the first, and in its rack of NVLink
@@ -128,12 +127,12 @@ podAffinity:
     - topologyKey: {{ le $nodes ($fabric.rack | default 0 | int64) | ternary "nvidia.com/gpu.clique" "topology.kubernetes.io/zone" }}
       labelSelector:
         matchLabels:
-          run: {{ include "eks-p5.run" . }}
+          run: {{ .Run.name }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- define "eks-p5.slot.labels" -}}
-{{- if include "eks-p5.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
 kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
@@ -150,7 +149,7 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
 {{- define "eks-p5.tolerations" -}}
-{{- if include "eks-p5.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 - key: nvidia.com/gpu
   operator: Exists
@@ -166,7 +165,7 @@ while another run of the release still has pods, so that two runs never write to
 {{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
   (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
   (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "eks-p5.run" .))))) }}
+  (dict "key" "run" "operator" "NotIn" "values" (list .Run.name)))) }}
 {{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
 {{- $anti := $affinity.podAntiAffinity | default (dict) }}
 {{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}

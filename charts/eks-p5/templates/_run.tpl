@@ -1,37 +1,38 @@
 {{/*
-Name of this run: the release's name and a digest of everything it runs. So a changed run is a new object instead of a
-change to an immutable one, and an unchanged upgrade changes nothing. The digest covers text that contains the name
-itself, so that text is first made with a placeholder.
+First in every file of an object: refuses values that cannot run, and names the run after the release and a digest of
+everything it runs. So a changed run is a new object instead of a change to an immutable one, and an unchanged upgrade
+changes nothing. The digest covers text that contains the name itself, so that text is first made with a placeholder.
 */}}
-{{- define "eks-p5.run" -}}
-{{- if not .run }}
-{{- $draft := merge (dict "run" "RUN") . }}
-{{- $spec := include "eks-p5.spec" $draft | fromYaml | toJson }}
-{{- $files := include "eks-p5.files" $draft | fromYaml | toJson }}
-{{- $labels := include "eks-p5.slot.labels" $draft | fromYaml }}
+{{- define "eks-p5.resolve" -}}
+{{- if not .Run }}
+{{- include "eks-p5.figures" . }}
+{{- include "eks-p5.validate" . }}
+{{- include "eks-p5.named" (list . "RUN") }}
+{{- $spec := "" }}
+{{- if .Run.gpu }}{{ $spec = include "eks-p5.kindSpec" . }}{{ else }}{{ $spec = include "eks-p5.job" . }}{{ end }}
+{{- $files := include "eks-p5.files" . | fromYaml | toJson }}
+{{- $labels := include "eks-p5.slot.labels" . | fromYaml }}
 {{- /* Kueue takes another priority class for a running job, but no other of its labels. */}}
 {{- if $labels }}{{ $_ := set $labels "kueue.x-k8s.io/priority-class" (hasKey $labels "kueue.x-k8s.io/priority-class") }}{{ end }}
-{{- $digest := printf "%s%s%s%v" $spec $files (toJson $labels) .Values.run.again | sha256sum | trunc 8 }}
-{{- $_ := set . "run" (printf "%s-%s" (include "eks-p5.fullname" .) $digest) }}
-{{- end }}
-{{- .run }}
-{{- end }}
-
-{{/* What the run is: the workload kind's object, or a Job for programs without GPUs. */}}
-{{- define "eks-p5.spec" -}}
-{{- if include "eks-p5.gpu" . }}
-{{- include "eks-p5.kindSpec" . }}
-{{- else }}
-{{- include "eks-p5.job" . }}
+{{- $digest := printf "%s%s%s%v" (fromYaml $spec | toJson) $files (toJson $labels) .Values.run.again | sha256sum | trunc 8 }}
+{{- include "eks-p5.named" (list . (printf "%s-%s" (include "eks-p5.fullname" .) $digest)) }}
 {{- end }}
 {{- end }}
 
-{{/* The run's own directory: logs, profiles, event files. */}}
-{{- define "eks-p5.runDirectory" -}}
-{{- printf "%s/%s" (include "eks-p5.home" .) (include "eks-p5.run" . | splitList "-" | last) }}
-{{- end }}
-
-{{/* The directory that all runs of a release share, so that a restarted or changed run finds its checkpoints. */}}
-{{- define "eks-p5.home" -}}
-{{- printf "/outputs/%s" (.Values.run.name | default (printf "%s/%s" .Release.Namespace .Release.Name)) }}
+{{/*
+Gives the run its name and what contains it: its own directory, the launcher's native configuration before the user's own
+`config`, and the variables of the program. Takes (list root name).
+*/}}
+{{- define "eks-p5.named" -}}
+{{- $root := index . 0 }}
+{{- $run := $root.Run }}
+{{- $_ := set $run "name" (index . 1) }}
+{{- $_ := set $run "directory" (printf "%s/%s" $run.home (splitList "-" $run.name | last)) }}
+{{- $config := include (printf "eks-p5.launcher.%s.config" $root.Values.launcher) $root | fromYaml }}
+{{- with get $config "Error" }}{{ fail (printf "the settings of launcher %s are not YAML: %s" $root.Values.launcher .) }}{{ end }}
+{{- $_ := set $run "config" $config }}
+{{- $_ := set $run "transport" (include "eks-p5.transport" $root | fromYaml) }}
+{{- $_ := set $run "exporter" (include "eks-p5.exporter" $root | fromYaml) }}
+{{- $_ := set $run "affinity" (include "eks-p5.affinity" $root) }}
+{{- $_ := set $run "env" (include "eks-p5.env" $root | trim) }}
 {{- end }}

@@ -2,17 +2,17 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "eks-p5.start" -}}
-{{- $launcher := include "eks-p5.launcher" . | fromJson -}}
-{{- $variables := include "eks-p5.env" . | fromYamlArray | include "eks-p5.names" -}}
+{{- $launcher := .Run.launcher -}}
+{{- $variables := .Run.env | fromYamlArray | include "eks-p5.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
-{{- if include "eks-p5.gpu" . }}
+{{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
-{{- if include "eks-p5.staged" . }}
+{{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}
 {{- end }}
 {{- end }}
-{{- if include "eks-p5.gpu" . }}
+{{- if .Run.gpu }}
 {{- if include "eks-p5.efaAdapters" . | int64 }}
 # EFA: NCCL uses it through the plugin of aws-ofi-nccl, which images keep in different places. It must be found before
 # other plugins of the image; where it is not found at all, NCCL would use TCP without a word.
@@ -38,22 +38,10 @@ if [[ " ${release_variables[*]} " != *" NCCL_NET_PLUGIN "* ]]; then
 fi
 {{- end }}
 {{- end }}
-{{- if eq .Values.launcher "megatron-lm" }}
-{{- with .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" | trim }}
+{{- with include (printf "eks-p5.launcher.%s.beforeLaunch" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchrun" }}
-{{- with .Files.Get "files/launchers/torchrun/beforeLaunch.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeLaunch.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if include "eks-p5.exporter" . }}
+{{- if .Run.exporter }}
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
@@ -70,41 +58,14 @@ exec {{ include "eks-p5.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "eks-p5.rankProgram" }}
-{{- if eq .Values.launcher "nemo-1" }}
-{{- with include "eks-p5.launcher.nemo-1.beforeRank" . | trim }}
+{{- with include (printf "eks-p5.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "automodel" }}
-{{- with include "eks-p5.launcher.automodel.beforeRank" . | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchtitan" }}
-{{- with include "eks-p5.launcher.torchtitan.beforeRank" . | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchrun" }}
-{{- with .Files.Get "files/launchers/torchrun/beforeRank.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeRank.sh" | trim }}
-{{ . }}
-{{- end }}
 {{- end }}
 {{- $watch := "" }}
-{{- if or (include "eks-p5.watched" .) (include "eks-p5.exporter" .) }}
+{{- if or .Run.watched .Run.exporter }}
 {{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
 {{- end }}
-exec {{ $watch }}{{ include "eks-p5.interpreter" (include "eks-p5.launcher" . | fromJson).program }} "$@"
-{{- end }}
-
-{{/* Whether a run that hangs is ended: "true" or nothing. */}}
-{{- define "eks-p5.watched" -}}
-{{- if and .Values.run.hangMinutes (eq (include "eks-p5.launcher" . | fromJson).task "train") }}true{{ end }}
+exec {{ $watch }}{{ include "eks-p5.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 
 {{/* The interpreter of a program, from its name. */}}

@@ -5,7 +5,7 @@
 
 {{/* What NCCL must report before a run of several machines trains, as YAML; nothing when nothing is promised. */}}
 {{- define "eks-p5.transport" -}}
-{{- if and (include "eks-p5.gpu" .) (gt (include "eks-p5.nodes" . | int64) 1) (ne .Values.network.transportCheck "off") }}
+{{- if and .Run.gpu (gt .Run.nodes 1) (ne .Values.network.transportCheck "off") }}
 {{- with include "eks-p5.transport.efa" . | trim | int64 }}
 promise: "EFA"
 reports: ["Using network (AWS )?Libfabric", "NET/OFI Selected [Pp]rovider is efa\\b"]
@@ -21,5 +21,5 @@ check: {{ $.Values.network.transportCheck }}
 
 {{/* Whether a broken promise ends the run: "true" or nothing. */}}
 {{- define "eks-p5.transportFails" -}}
-{{- if and (eq .Values.network.transportCheck "fail") (include "eks-p5.transport" .) }}true{{ end }}
+{{- if and (eq .Values.network.transportCheck "fail") .Run.transport }}true{{ end }}
 {{- end }}

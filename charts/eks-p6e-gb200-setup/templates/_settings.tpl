@@ -1,25 +1,8 @@
-{{/* Machine types: what one machine of each offers. */}}
-{{- define "eks-p6e-gb200-setup.machines" -}}
-p6e-gb200.36xlarge:
-  gpus: 4
-  gpu: gb200-192gb
-  capacity: {"nvidia.com/gpu": "4", "vpc.amazonaws.com/efa": "4", "cpu": "143450m", "memory": "887Gi"}
-  fabric: {"rack": 18, "computeDomain": true}
-{{- end }}
-
-{{/* The machine type of the run, as JSON; the root keeps it. */}}
-{{- define "eks-p6e-gb200-setup.machine" -}}
-{{- if not .machine }}
-{{- $_ := set . "machine" (get (include "eks-p6e-gb200-setup.machines" . | fromYaml) .Values.machineType | toJson) }}
-{{- end }}
-{{- .machine }}
-{{- end }}
-
 {{/* Devices that fragments ask for on each machine; the user's values of the same name win over them. */}}
 {{- define "eks-p6e-gb200-setup.slot.resourceLimits" -}}
 {{- /* nvidia-gpu */}}
 # Quoted: an unquoted quantity makes each unchanged upgrade a change.
-nvidia.com/gpu: {{ include "eks-p6e-gb200-setup.gpusPerNode" . | quote }}
+nvidia.com/gpu: {{ .Run.gpusPerNode | quote }}
 {{- /* efa */}}
 {{- if include "eks-p6e-gb200-setup.efaAdapters" . | int64 }}
 vpc.amazonaws.com/efa: {{ include "eks-p6e-gb200-setup.efaAdapters" . | quote }}
@@ -36,8 +19,9 @@ of a machine type only to that type.
 */}}
 {{- define "eks-p6e-gb200-setup.quota" -}}
 {{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
-{{- $machine := include "eks-p6e-gb200-setup.machine" . | fromJson }}
-{{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) . }}
+{{- $machine := .Run.machine }}
+{{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) (omit . "Run") }}
+{{- include "eks-p6e-gb200-setup.figures" $run }}
 {{- $each := dict }}
 {{- $given := .Values.setup.quota.resources | default dict }}
 {{- with get $given .Values.machineType }}{{ if kindIs "map" . }}{{ $each = merge $each . }}{{ end }}{{ end }}
@@ -46,97 +30,13 @@ of a machine type only to that type.
 {{- end }}
 {{- $each = merge $each $machine.capacity }}
 {{- $_ := merge $each (include "eks-p6e-gb200-setup.slot.resourceLimits" $run | fromYaml) }}
-{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
+{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher | default dict) }}
 {{- with .resources }}
 {{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
 {{- end }}
 {{- end }}
 {{- range $name, $quantity := $each }}
-{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9.]+([eE][-+]?[0-9]+)?" (toString $quantity) | float64 | ceil)) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
+{{- $number := regexFind "^[0-9.]+([eE][-+]?[0-9]+)?" (toString $quantity) | float64 | ceil }}
+{{ $name }}: {{ printf "%d%s" (mul $nodes $number) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
 {{- end }}
-{{- end }}
-
-{{/* One value, by (root, "section.name"), as JSON: the launcher's default where it is null; nothing where both are. */}}
-{{- define "eks-p6e-gb200-setup.setting" -}}
-{{- $root := index . 0 }}
-{{- $path := index . 1 | splitList "." }}
-{{- $value := index (get $root.Values (first $path)) (last $path) }}
-{{- if kindIs "invalid" $value }}
-{{- $value = get (include "eks-p6e-gb200-setup.launcher" $root | fromJson).defaults (index . 1) }}
-{{- end }}
-{{- /* --set passes numbers with a point as text */}}
-{{- if and (kindIs "string" $value) (regexMatch "^[0-9.]" $value) }}{{ $value = float64 $value }}{{ end }}
-{{- if ne (toString $value) "" }}{{ toJson $value }}{{ end }}
-{{- end }}
-
-{{/* What is computed again: granularity, method and layers; a word alone is the granularity. */}}
-{{- define "eks-p6e-gb200-setup.recompute" -}}
-{{- $given := .Values.recompute }}
-{{- merge dict (kindIs "map" $given | ternary $given (dict "granularity" $given)) (dict "method" "uniform" "layers" 1) | toYaml }}
-{{- end }}
-
-{{/* Whether the run uses GPUs: "true" or nothing. */}}
-{{- define "eks-p6e-gb200-setup.gpu" -}}
-{{- if ne (include "eks-p6e-gb200-setup.launcher" . | fromJson).task "data" }}true{{ end }}
-{{- end }}
-
-{{/* Pods of the run: the machines of a GPU program; the launcher's own number for a program without GPUs, else one. */}}
-{{- define "eks-p6e-gb200-setup.nodes" -}}
-{{- $launcher := include "eks-p6e-gb200-setup.launcher" . | fromJson }}
-{{- if eq $launcher.processes "gpu" }}{{ int64 .Values.nodes }}{{ else }}{{ $launcher.nodes | default 1 | int64 }}{{ end }}
-{{- end }}
-
-{{/* GPUs of each machine that the run uses: those asked for, or all. */}}
-{{- define "eks-p6e-gb200-setup.gpusPerNode" -}}
-{{- $machine := include "eks-p6e-gb200-setup.machine" . | fromJson }}
-{{- .Values.gpusPerNode | default $machine.gpus | int64 }}
-{{- end }}
-
-{{/* Processes of the run, one for each GPU. */}}
-{{- define "eks-p6e-gb200-setup.worldSize" -}}
-{{- mul (include "eks-p6e-gb200-setup.gpusPerNode" . | int64) .Values.nodes }}
-{{- end }}
-
-{{/* Copies of the model that train side by side; cut to a whole number. */}}
-{{- define "eks-p6e-gb200-setup.dataParallel" -}}
-{{- $p := .Values.parallelism }}
-{{- div (include "eks-p6e-gb200-setup.worldSize" . | int64) (mul $p.tensor $p.pipeline $p.context) | max 1 }}
-{{- end }}
-
-{{/* Samples of one step; "2/gpu" grows with the run. */}}
-{{- define "eks-p6e-gb200-setup.globalBatch" -}}
-{{- $global := .Values.batch.global }}
-{{- if kindIs "string" $global }}
-{{- mul (trimSuffix "/gpu" $global | int64) (include "eks-p6e-gb200-setup.worldSize" . | int64) }}
-{{- else }}
-{{- int64 $global }}
-{{- end }}
-{{- end }}
-
-{{/* Layers that pipeline stages share: the model's, and embedding and loss where the program counts them too. */}}
-{{- define "eks-p6e-gb200-setup.pipelineLayers" -}}
-{{- $layers := int64 .Values.model.layers }}
-{{- $config := (get .Values.launchers .Values.launcher).config | default (dict) }}
-{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
-{{- range list "embedding" "loss" }}
-{{- $flag := printf "account-for-%s-in-pipeline-split" . }}
-{{- if or (get $config $flag) (get $nested (replace "-" "_" $flag)) }}{{ $layers = add1 $layers }}{{ end }}
-{{- end }}
-{{- $layers }}
-{{- end }}
-
-{{/* Whether the first or the last pipeline stage has layers of its own number: "true" or nothing. */}}
-{{- define "eks-p6e-gb200-setup.unevenStages" -}}
-{{- $config := (get .Values.launchers .Values.launcher).config | default (dict) }}
-{{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
-{{- $uneven := false }}
-{{- range list "first" "last" }}
-{{- if or (get $config (printf "decoder-%s-pipeline-num-layers" .)) (get $nested (printf "num_layers_in_%s_pipeline_stage" .)) }}{{ $uneven = true }}{{ end }}
-{{- end }}
-{{- if $uneven }}true{{ end }}
-{{- end }}
-
-{{/* GPUs that share one expert: those asked for, or as many as share the rest of a layer. */}}
-{{- define "eks-p6e-gb200-setup.expertTensor" -}}
-{{- .Values.parallelism.expertTensor | default .Values.parallelism.tensor | int64 }}
 {{- end }}

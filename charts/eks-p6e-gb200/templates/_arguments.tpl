@@ -1,17 +1,17 @@
 {{/* What a name in an argument, such as $(nodes), means; the start script fills in $(resume). */}}
 {{- define "eks-p6e-gb200.fillings" -}}
-nodes: {{ include "eks-p6e-gb200.nodes" . | quote }}
-gpusPerNode: {{ include "eks-p6e-gb200.gpusPerNode" . | quote }}
-worldSize: {{ include "eks-p6e-gb200.worldSize" . | quote }}
+nodes: {{ .Run.nodes | quote }}
+gpusPerNode: {{ .Run.gpusPerNode | quote }}
+worldSize: {{ .Run.worldSize | quote }}
 steps: {{ int64 .Values.steps | quote }}
 microBatch: {{ int64 .Values.batch.micro | quote }}
-globalBatch: {{ include "eks-p6e-gb200.globalBatch" . | quote }}
+globalBatch: {{ .Run.globalBatch | quote }}
 sequenceLength: {{ int64 .Values.sequenceLength | quote }}
 precision: {{ quote .Values.precision }}
 dataDirectory: {{ quote .Values.data.directory }}
-run: {{ include "eks-p6e-gb200.run" . | quote }}
-runDirectory: {{ include "eks-p6e-gb200.runDirectory" . | quote }}
-checkpointDirectory: {{ printf "%s/checkpoints" (include "eks-p6e-gb200.home" .) | quote }}
+run: {{ .Run.name | quote }}
+runDirectory: {{ .Run.directory | quote }}
+checkpointDirectory: {{ printf "%s/checkpoints" .Run.home | quote }}
 checkpointInterval: {{ int64 .Values.checkpoint.interval | quote }}
 {{- end }}
 

@@ -1,4 +1,4 @@
 {{/* Whether the machine type has NVLink to other machines: "true" or nothing. */}}
 {{- define "eks-p6e-gb200.computeDomain" -}}
-{{- with (include "eks-p6e-gb200.machine" . | fromJson).fabric }}{{ .computeDomain | default "" }}{{ end }}
+{{- with .Run.machine.fabric }}{{ .computeDomain | default "" }}{{ end }}
 {{- end }}

@@ -2,21 +2,19 @@
 {{- define "eks-p6e-gb200.launch" }}
 {{- include "eks-p6e-gb200.beforeRendezvous" . }}
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "eks-p6e-gb200.rendezvousFlags" . | nindent 4 | trim) | trim }}
-{{- if include "eks-p6e-gb200.transport" . }}
+{{- if .Run.transport }}
 
 {{ .Files.Get "files/transport.sh" | trim }}
 {{- end }}
 
 meet "$MASTER_PORT"
-{{- if eq .Values.launcher "torchrun" }}
-{{- with include "eks-p6e-gb200.launcher.torchrun.launch" . | trim }}
+{{- with include (printf "eks-p6e-gb200.launcher.%s.launch" .Values.launcher) . | trim }}
 {{ . }}
-{{- end }}
 {{- end }}
 {{- if .Values.profile.enabled }}
 {{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
 {{- end }}
-{{- if include "eks-p6e-gb200.watched" . }}
+{{- if .Run.watched }}
 code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.

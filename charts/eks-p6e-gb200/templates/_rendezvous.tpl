@@ -8,7 +8,7 @@ up, and each other one a text that sorts behind it by number: ranks follow NODE_
 {{- $etcd := include "eks-p6e-gb200.etcd" . -}}
 --max-restarts={{ .Values.run.maxRestarts | int64 }}
 --local-addr="$MASTER_ADDR$( ((NODE_RANK == 0)) || printf '.%05d' "$NODE_RANK")"
---rdzv-id={{ include "eks-p6e-gb200.run" . }}"$name"
+--rdzv-id={{ .Run.name }}"$name"
 {{- if $etcd }}
 --rdzv-backend=etcd-v2
 --rdzv-endpoint={{ $etcd }}:2379

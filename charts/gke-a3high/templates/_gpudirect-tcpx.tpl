@@ -24,7 +24,7 @@ daemonMounts:
 
 {{/* Whose NCCL the program loads: with images before 2024 the plugin's, with later ones their own, which is newer. */}}
 {{- define "gke-a3high.tcpxNccl" -}}
-{{- $image := (include "gke-a3high.launcher" . | fromJson).image | toString }}
+{{- $image := .Run.launcher.image | toString }}
 {{- $year := regexFind ":[0-9][0-9][.][0-9][0-9]" $image | trimPrefix ":" | trunc 2 | default "99" }}
 {{- .Values.network.nccl | default (lt (int $year) 24 | ternary "plugin" "image") }}
 {{- end }}

@@ -2,21 +2,36 @@
 {{- define "gke-a3high.gpudirectVersions" -}}
 v3.1.6_2023_10_06:
   daemons: ["v2.0.9"]
-  settings: {"NCCL_ALGO": "Ring", "NCCL_CHECK_POINTERS": "0", "NCCL_MIN_NCHANNELS": "8", "NCCL_MAX_NCHANNELS": "8", "NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS": "1000000", "NCCL_GPUDIRECTTCPX_FORCE_ACK": "0", "NCCL_GPUDIRECTTCPX_TX_COMPLETION_NANOSLEEP": "1000"}
+  settings:
+    NCCL_ALGO: "Ring"
+    NCCL_CHECK_POINTERS: "0"
+    NCCL_MIN_NCHANNELS: "8"
+    NCCL_MAX_NCHANNELS: "8"
+    NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS: "1000000"
+    NCCL_GPUDIRECTTCPX_FORCE_ACK: "0"
+    NCCL_GPUDIRECTTCPX_TX_COMPLETION_NANOSLEEP: "1000"
 v3.1.7:
   daemons: ["v2.0.9"]
-  settings: {"NCCL_ALGO": "Ring", "NCCL_CHECK_POINTERS": "0", "NCCL_MIN_NCHANNELS": "8", "NCCL_MAX_NCHANNELS": "8", "NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS": "1000000", "NCCL_GPUDIRECTTCPX_FORCE_ACK": "0", "NCCL_GPUDIRECTTCPX_TX_COMPLETION_NANOSLEEP": "1000"}
+  settings:
+    NCCL_ALGO: "Ring"
+    NCCL_CHECK_POINTERS: "0"
+    NCCL_MIN_NCHANNELS: "8"
+    NCCL_MAX_NCHANNELS: "8"
+    NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS: "1000000"
+    NCCL_GPUDIRECTTCPX_FORCE_ACK: "0"
+    NCCL_GPUDIRECTTCPX_TX_COMPLETION_NANOSLEEP: "1000"
 v3.1.9:
   daemons: ["v2.0.9", "v2.0.12"]
-  settings: {"NCCL_ALGO": "Ring", "NCCL_BUFFSIZE": "4194304", "NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS": "500000"}
+  settings:
+    NCCL_ALGO: "Ring"
+    NCCL_BUFFSIZE: "4194304"
+    NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS: "500000"
 v3.1.12:
   daemons: ["v2.0.15"]
-  settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_BUFFSIZE": "4194304", "NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS": "500000"}
-{{- end }}
-
-{{/* Properties of the version in these values; empty for an unknown one. */}}
-{{- define "gke-a3high.gpudirectVersion" -}}
-{{- get (include "gke-a3high.gpudirectVersions" . | fromYaml) .Values.network.pluginVersion | default dict | toYaml }}
+  settings:
+    NCCL_ALGO: "Ring,Tree"
+    NCCL_BUFFSIZE: "4194304"
+    NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS: "500000"
 {{- end }}
 
 {{/* Interfaces of a pod outside the host network, as JSON: eth0 for all else, eth1 and on for the GPUs. */}}
@@ -26,13 +41,6 @@ v3.1.12:
 {{- $interfaces = append $interfaces (dict "interfaceName" (printf "eth%d" (add1 $i)) "network" $network) }}
 {{- end }}
 {{- toJson $interfaces }}
-{{- end }}
-
-{{/* Networks of the pods, and how the names of their VPC networks end. */}}
-{{- define "gke-a3high.networkNames" -}}
-{{- range $i, $name := .Values.network.subnetworks }}
-- {name: {{ $name | quote }}, mode: NetDevice, vpc: {{ $i | quote }}, subnet: {{ $i | quote }}}
-{{- end }}
 {{- end }}
 
 {{/* Devices that the daemon opens, as YAML. Takes the names of those that only one transport has. */}}

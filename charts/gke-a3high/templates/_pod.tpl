@@ -1,11 +1,11 @@
 {{/* The pod of the program: one for each machine of the run. */}}
 {{- define "gke-a3high.pod" -}}
-{{- $launcher := include "gke-a3high.launcher" . | fromJson -}}
+{{- $launcher := .Run.launcher -}}
 metadata:
   labels:
     {{- include "gke-a3high.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $launcher.task }}
-    run: {{ include "gke-a3high.run" . }}
+    run: {{ .Run.name }}
     {{- with include "gke-a3high.merge" (list (toYaml .Values.podLabels)) }}
     {{- . | nindent 4 }}
     {{- end }}
@@ -15,15 +15,15 @@ metadata:
     {{- . | nindent 4 }}
     {{- end }}
 spec:
-  {{- if include "gke-a3high.gpu" . }}
-  subdomain: {{ include "gke-a3high.run" . }}
+  {{- if .Run.gpu }}
+  subdomain: {{ .Run.name }}
   {{- end }}
   restartPolicy: Never
   terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
   {{- include "gke-a3high.account" . | nindent 2 }}
   securityContext:
     {{- include "gke-a3high.podSecurityContext" . | trim | nindent 4 }}
-  {{- if include "gke-a3high.gpu" . }}
+  {{- if .Run.gpu }}
   {{- /* gpudirect */}}
   {{- if .Values.network.hostNetwork }}
   hostNetwork: true
@@ -39,7 +39,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- include "gke-a3high.affinity" . | nindent 4 }}
+    {{- .Run.affinity | nindent 4 }}
   volumes:
     {{- include "gke-a3high.volumes" . | trim | nindent 4 }}
   {{- with include "gke-a3high.initContainers" . | trim }}
@@ -52,27 +52,23 @@ spec:
       imagePullPolicy: {{ .Values.imagePullPolicy }}
       command: [bash, /etc/chartgen/start.sh]
       args:
-        {{- if hasPrefix "-m " $launcher.program }}
+        {{- if hasPrefix "-m " .Run.launcher.program }}
         - "-m"
         {{- end }}
-        - {{ trimPrefix "-m " $launcher.program | include "gke-a3high.literal" }}
-        {{- if ne .Values.launcher "torchrun" }}
-        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        - {{ trimPrefix "-m " .Run.launcher.program | include "gke-a3high.literal" }}
         {{- range include (printf "gke-a3high.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
         - {{ include "gke-a3high.literal" . }}
         {{- end }}
-        {{- end }}
-        {{- end }}
-        {{- range $launcher.args }}
+        {{- range .Run.launcher.args }}
         - {{ include "gke-a3high.filled" (list $ .) | include "gke-a3high.literal" }}
         {{- end }}
       env:
-        {{- include "gke-a3high.env" . | trim | nindent 8 }}
-      {{- if include "gke-a3high.gpu" . }}
+        {{- .Run.env | nindent 8 }}
+      {{- if .Run.gpu }}
       ports:
         - name: rendezvous
           containerPort: 6002
-        {{- if include "gke-a3high.exporter" . }}
+        {{- if .Run.exporter }}
         - name: metrics
           containerPort: {{ .Values.run.metricsPort | int64 }}
         {{- end }}
@@ -97,11 +93,14 @@ spec:
       volumeMounts:
         {{- include "gke-a3high.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
 {{- define "gke-a3high.slot.podAnnotations" -}}
-{{- if include "gke-a3high.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* gpudirect */}}
 {{- if not .Values.network.hostNetwork }}
 networking.gke.io/default-interface: eth0
@@ -122,7 +121,7 @@ gke-gcsfuse/ephemeral-storage-limit: "0"
 {{- break }}
 {{- end }}
 {{- end }}
-{{- if include "gke-a3high.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- with .Values.topology }}
 {{- if eq .mode "unconstrained" }}
@@ -138,13 +137,13 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
 {{- define "gke-a3high.slot.nodeSelector" -}}
-{{- if include "gke-a3high.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* instance-type */}}
 node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- end }}
 {{- end }}
 {{- define "gke-a3high.slot.securityContext" -}}
-{{- if include "gke-a3high.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* gpudirect */}}
 {{- if .Values.network.hostNetwork }}
 privileged: true
@@ -155,7 +154,7 @@ capabilities:
 {{- end }}
 {{- end }}
 {{- define "gke-a3high.slot.labels" -}}
-{{- if include "gke-a3high.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
 kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
@@ -172,7 +171,7 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
 {{- define "gke-a3high.tolerations" -}}
-{{- if include "gke-a3high.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 - key: nvidia.com/gpu
   operator: Exists
@@ -191,7 +190,7 @@ while another run of the release still has pods, so that two runs never write to
 {{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
   (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
   (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "gke-a3high.run" .))))) }}
+  (dict "key" "run" "operator" "NotIn" "values" (list .Run.name)))) }}
 {{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
 {{- $anti := $affinity.podAntiAffinity | default (dict) }}
 {{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}

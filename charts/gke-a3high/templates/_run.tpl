@@ -1,33 +1,37 @@
 {{/*
-Name of this run: the release's name and a digest of everything it runs. So a changed run is a new object instead of a
-change to an immutable one, and an unchanged upgrade changes nothing. The digest covers text that contains the name
-itself, so that text is first made with a placeholder.
+First in every file of an object: refuses values that cannot run, and names the run after the release and a digest of
+everything it runs. So a changed run is a new object instead of a change to an immutable one, and an unchanged upgrade
+changes nothing. The digest covers text that contains the name itself, so that text is first made with a placeholder.
 */}}
-{{- define "gke-a3high.run" -}}
-{{- if not .run }}
-{{- $draft := merge (dict "run" "RUN") . }}
-{{- $spec := include "gke-a3high.spec" $draft | fromYaml | toJson }}
-{{- $files := include "gke-a3high.files" $draft | fromYaml | toJson }}
-{{- $labels := include "gke-a3high.slot.labels" $draft | fromYaml }}
+{{- define "gke-a3high.resolve" -}}
+{{- if not .Run }}
+{{- include "gke-a3high.figures" . }}
+{{- include "gke-a3high.validate" . }}
+{{- include "gke-a3high.named" (list . "RUN") }}
+{{- $spec := include "gke-a3high.kindSpec" . }}
+{{- $files := include "gke-a3high.files" . | fromYaml | toJson }}
+{{- $labels := include "gke-a3high.slot.labels" . | fromYaml }}
 {{- /* Kueue takes another priority class for a running job, but no other of its labels. */}}
 {{- if $labels }}{{ $_ := set $labels "kueue.x-k8s.io/priority-class" (hasKey $labels "kueue.x-k8s.io/priority-class") }}{{ end }}
-{{- $digest := printf "%s%s%s%v" $spec $files (toJson $labels) .Values.run.again | sha256sum | trunc 8 }}
-{{- $_ := set . "run" (printf "%s-%s" (include "gke-a3high.fullname" .) $digest) }}
+{{- $digest := printf "%s%s%s%v" (fromYaml $spec | toJson) $files (toJson $labels) .Values.run.again | sha256sum | trunc 8 }}
+{{- include "gke-a3high.named" (list . (printf "%s-%s" (include "gke-a3high.fullname" .) $digest)) }}
 {{- end }}
-{{- .run }}
-{{- end }}
-
-{{/* What the run is: the workload kind's object. */}}
-{{- define "gke-a3high.spec" -}}
-{{- include "gke-a3high.kindSpec" . }}
 {{- end }}
 
-{{/* The run's own directory: logs, profiles, event files. */}}
-{{- define "gke-a3high.runDirectory" -}}
-{{- printf "%s/%s" (include "gke-a3high.home" .) (include "gke-a3high.run" . | splitList "-" | last) }}
-{{- end }}
-
-{{/* The directory that all runs of a release share, so that a restarted or changed run finds its checkpoints. */}}
-{{- define "gke-a3high.home" -}}
-{{- printf "/outputs/%s" (.Values.run.name | default (printf "%s/%s" .Release.Namespace .Release.Name)) }}
+{{/*
+Gives the run its name and what contains it: its own directory, the launcher's native configuration before the user's own
+`config`, and the variables of the program. Takes (list root name).
+*/}}
+{{- define "gke-a3high.named" -}}
+{{- $root := index . 0 }}
+{{- $run := $root.Run }}
+{{- $_ := set $run "name" (index . 1) }}
+{{- $_ := set $run "directory" (printf "%s/%s" $run.home (splitList "-" $run.name | last)) }}
+{{- $config := include (printf "gke-a3high.launcher.%s.config" $root.Values.launcher) $root | fromYaml }}
+{{- with get $config "Error" }}{{ fail (printf "the settings of launcher %s are not YAML: %s" $root.Values.launcher .) }}{{ end }}
+{{- $_ := set $run "config" $config }}
+{{- $_ := set $run "transport" (include "gke-a3high.transport" $root | fromYaml) }}
+{{- $_ := set $run "exporter" (include "gke-a3high.exporter" $root | fromYaml) }}
+{{- $_ := set $run "affinity" (include "gke-a3high.affinity" $root) }}
+{{- $_ := set $run "env" (include "gke-a3high.env" $root | trim) }}
 {{- end }}

@@ -5,7 +5,7 @@
 
 {{/* What NCCL must report before a run of several machines trains, as YAML; nothing when nothing is promised. */}}
 {{- define "gke-a3high.transport" -}}
-{{- if and (include "gke-a3high.gpu" .) (gt (include "gke-a3high.nodes" . | int64) 1) (ne .Values.network.transportCheck "off") }}
+{{- if and .Run.gpu (gt .Run.nodes 1) (ne .Values.network.transportCheck "off") }}
 {{- with include "gke-a3high.transport.gpudirect-tcpx" . | trim | int64 }}
 promise: "TCPX (GPUDirectTCPX)"
 reports: ["Using network GPUDirectTCPX"]
@@ -21,5 +21,5 @@ check: {{ $.Values.network.transportCheck }}
 
 {{/* Whether a broken promise ends the run: "true" or nothing. */}}
 {{- define "gke-a3high.transportFails" -}}
-{{- if and (eq .Values.network.transportCheck "fail") (include "gke-a3high.transport" .) }}true{{ end }}
+{{- if and (eq .Values.network.transportCheck "fail") .Run.transport }}true{{ end }}
 {{- end }}

@@ -1,6 +1,6 @@
 {{/* What is TCPXO's own: how plugin and daemon start. */}}
 {{- define "gke-a3mega.gpudirect" -}}
-{{- $version := include "gke-a3mega.gpudirectVersion" . | fromYaml -}}
+{{- $version := get (include "gke-a3mega.gpudirectVersions" . | fromYaml) .Values.network.pluginVersion | default dict -}}
 install: |
   bash /scripts/container_entry.sh "$@"
   cp -r /var/lib/tcpxo/* /usr/local/nccl-plugin/

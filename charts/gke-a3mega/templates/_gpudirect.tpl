@@ -2,90 +2,127 @@
 {{- define "gke-a3mega.gpudirectVersions" -}}
 v1.0.1:
   daemons: ["v1.0.8"]
-  settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_NVLS_ENABLE": "0", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}
+  settings:
+    NCCL_ALGO: "Ring,Tree"
+    NCCL_NVLS_ENABLE: "0"
+    NCCL_DYNAMIC_CHUNK_SIZE: "524288"
   daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
   build: "221"
 v1.0.2:
   daemons: ["v1.0.8"]
-  settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_NVLS_ENABLE": "0", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}
+  settings:
+    NCCL_ALGO: "Ring,Tree"
+    NCCL_NVLS_ENABLE: "0"
+    NCCL_DYNAMIC_CHUNK_SIZE: "524288"
   daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
   build: "221"
 v1.0.3:
   daemons: ["v1.0.9"]
-  settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_NVLS_ENABLE": "0", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}
+  settings:
+    NCCL_ALGO: "Ring,Tree"
+    NCCL_NVLS_ENABLE: "0"
+    NCCL_DYNAMIC_CHUNK_SIZE: "524288"
   daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
   build: "221"
 v1.0.4:
   daemons: ["v1.0.10"]
-  settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_NVLS_ENABLE": "0", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}
+  settings:
+    NCCL_ALGO: "Ring,Tree"
+    NCCL_NVLS_ENABLE: "0"
+    NCCL_DYNAMIC_CHUNK_SIZE: "524288"
   daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
   build: "221"
 v1.0.5:
   daemons: ["v1.0.11"]
-  settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_NVLS_ENABLE": "0", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}
+  settings:
+    NCCL_ALGO: "Ring,Tree"
+    NCCL_NVLS_ENABLE: "0"
+    NCCL_DYNAMIC_CHUNK_SIZE: "524288"
   daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
   build: "221"
   probe: true
 v1.0.6:
   daemons: ["v1.0.12"]
-  settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_NVLS_ENABLE": "0", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}
+  settings:
+    NCCL_ALGO: "Ring,Tree"
+    NCCL_NVLS_ENABLE: "0"
+    NCCL_DYNAMIC_CHUNK_SIZE: "524288"
   daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
   build: "221"
   probe: true
 v1.0.7:
   daemons: ["v1.0.13", "v1.0.13_1"]
-  settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_NVLS_ENABLE": "0", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}
+  settings:
+    NCCL_ALGO: "Ring,Tree"
+    NCCL_NVLS_ENABLE: "0"
+    NCCL_DYNAMIC_CHUNK_SIZE: "524288"
   daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
   build: "222"
   probe: true
 v1.0.8-1:
   daemons: ["v1.0.14"]
-  settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_NVLS_ENABLE": "0", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}
+  settings:
+    NCCL_ALGO: "Ring,Tree"
+    NCCL_NVLS_ENABLE: "0"
+    NCCL_DYNAMIC_CHUNK_SIZE: "524288"
   daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
   build: "223"
   probe: true
 v1.0.9-1:
   daemons: ["v1.0.15"]
-  settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_NVLS_ENABLE": "0", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}
+  settings:
+    NCCL_ALGO: "Ring,Tree"
+    NCCL_NVLS_ENABLE: "0"
+    NCCL_DYNAMIC_CHUNK_SIZE: "524288"
   daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
   build: "223"
   probe: true
 v1.0.11:
   daemons: ["v1.0.17"]
-  settings: {"NCCL_ALGO": "Ring,Tree", "NCCL_NVLS_ENABLE": "0", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}
+  settings:
+    NCCL_ALGO: "Ring,Tree"
+    NCCL_NVLS_ENABLE: "0"
+    NCCL_DYNAMIC_CHUNK_SIZE: "524288"
   daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
   build: "223"
   probe: true
 v1.0.12:
   daemons: ["v1.0.18"]
-  settings: {"NCCL_NVLSTREE_MAX_CHUNKSIZE": "131072", "NCCL_DYNAMIC_CHUNK_SIZE": "524288"}
+  settings:
+    NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072"
+    NCCL_DYNAMIC_CHUNK_SIZE: "524288"
   daemonFlags: ["--num_hops=2", "--num_nics=8"]
   probe: true
 v1.0.14:
   daemons: ["v1.0.20"]
-  settings: {"NCCL_NVLSTREE_MAX_CHUNKSIZE": "131072", "NCCL_NVLS_ENABLE": "1"}
+  settings:
+    NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072"
+    NCCL_NVLS_ENABLE: "1"
   daemonFlags: ["--num_hops=2"]
   probe: true
 v1.0.15:
   daemons: ["v1.0.21"]
-  settings: {"NCCL_NVLSTREE_MAX_CHUNKSIZE": "131072", "NCCL_NVLS_ENABLE": "1"}
+  settings:
+    NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072"
+    NCCL_NVLS_ENABLE: "1"
   daemonFlags: ["--num_hops=2"]
   probe: true
 v1.0.16:
   daemons: ["v1.0.22"]
-  settings: {"NCCL_NVLSTREE_MAX_CHUNKSIZE": "131072", "NCCL_NVLS_ENABLE": "1", "NCCL_NET_PLUGIN_TELEMETRY_MODE": "0"}
+  settings:
+    NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072"
+    NCCL_NVLS_ENABLE: "1"
+    NCCL_NET_PLUGIN_TELEMETRY_MODE: "0"
   daemonFlags: ["--num_hops=2"]
   probe: true
 v1.0.17:
   daemons: ["v1.0.23"]
-  settings: {"NCCL_NVLSTREE_MAX_CHUNKSIZE": "131072", "NCCL_NVLS_ENABLE": "1", "NCCL_NET_PLUGIN_TELEMETRY_MODE": "0"}
+  settings:
+    NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072"
+    NCCL_NVLS_ENABLE: "1"
+    NCCL_NET_PLUGIN_TELEMETRY_MODE: "0"
   daemonFlags: ["--num_hops=2"]
   probe: true
-{{- end }}
-
-{{/* Properties of the version in these values; empty for an unknown one. */}}
-{{- define "gke-a3mega.gpudirectVersion" -}}
-{{- get (include "gke-a3mega.gpudirectVersions" . | fromYaml) .Values.network.pluginVersion | default dict | toYaml }}
 {{- end }}
 
 {{/* Interfaces of a pod outside the host network, as JSON: eth0 for all else, eth1 and on for the GPUs. */}}
@@ -95,13 +132,6 @@ v1.0.17:
 {{- $interfaces = append $interfaces (dict "interfaceName" (printf "eth%d" (add1 $i)) "network" $network) }}
 {{- end }}
 {{- toJson $interfaces }}
-{{- end }}
-
-{{/* Networks of the pods, and how the names of their VPC networks end. */}}
-{{- define "gke-a3mega.networkNames" -}}
-{{- range $i, $name := .Values.network.subnetworks }}
-- {name: {{ $name | quote }}, mode: NetDevice, vpc: {{ $i | quote }}, subnet: {{ $i | quote }}}
-{{- end }}
 {{- end }}
 
 {{/* Devices that the daemon opens, as YAML. Takes the names of those that only one transport has. */}}

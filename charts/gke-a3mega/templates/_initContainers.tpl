@@ -1,6 +1,6 @@
-{{/* What fragments start before the program, and beside it. */}}
+{{/* What starts before the program, and beside it: the fragments' containers, then the user's. */}}
 {{- define "gke-a3mega.initContainers" }}
-{{- if include "gke-a3mega.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* gpudirect */}}
 {{- $gpudirect := include "gke-a3mega.gpudirect" . | fromYaml }}
 # Copies the NCCL plugin to where the program finds it.
@@ -79,7 +79,7 @@
 # others have there. So root makes the folders of the program, and gives it those that are root's: these alone, and not
 # what is in them. Whose folder it is decides, since this root is not asked for permission.
 - name: own-folders
-  image: {{ (include "gke-a3mega.launcher" . | fromJson).image | quote }}
+  image: {{ .Run.launcher.image | quote }}
   imagePullPolicy: {{ .Values.imagePullPolicy }}
   command:
     - bash
@@ -131,5 +131,8 @@
       {{- end }}
     {{- end }}
     {{- end }}
+{{- end }}
+{{- with .Values.extraInitContainers }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}

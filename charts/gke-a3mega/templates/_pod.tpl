@@ -1,11 +1,11 @@
 {{/* The pod of the program: one for each machine of the run. */}}
 {{- define "gke-a3mega.pod" -}}
-{{- $launcher := include "gke-a3mega.launcher" . | fromJson -}}
+{{- $launcher := .Run.launcher -}}
 metadata:
   labels:
     {{- include "gke-a3mega.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $launcher.task }}
-    run: {{ include "gke-a3mega.run" . }}
+    run: {{ .Run.name }}
     {{- with include "gke-a3mega.merge" (list (toYaml .Values.podLabels)) }}
     {{- . | nindent 4 }}
     {{- end }}
@@ -20,7 +20,7 @@ spec:
   {{- include "gke-a3mega.account" . | nindent 2 }}
   securityContext:
     {{- include "gke-a3mega.podSecurityContext" . | trim | nindent 4 }}
-  {{- if include "gke-a3mega.gpu" . }}
+  {{- if .Run.gpu }}
   {{- /* gpudirect */}}
   {{- if .Values.network.hostNetwork }}
   hostNetwork: true
@@ -36,7 +36,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- include "gke-a3mega.affinity" . | nindent 4 }}
+    {{- .Run.affinity | nindent 4 }}
   volumes:
     {{- include "gke-a3mega.volumes" . | trim | nindent 4 }}
   {{- with include "gke-a3mega.initContainers" . | trim }}
@@ -49,27 +49,23 @@ spec:
       imagePullPolicy: {{ .Values.imagePullPolicy }}
       command: [bash, /etc/chartgen/start.sh]
       args:
-        {{- if hasPrefix "-m " $launcher.program }}
+        {{- if hasPrefix "-m " .Run.launcher.program }}
         - "-m"
         {{- end }}
-        - {{ trimPrefix "-m " $launcher.program | include "gke-a3mega.literal" }}
-        {{- if ne .Values.launcher "torchrun" }}
-        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        - {{ trimPrefix "-m " .Run.launcher.program | include "gke-a3mega.literal" }}
         {{- range include (printf "gke-a3mega.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
         - {{ include "gke-a3mega.literal" . }}
         {{- end }}
-        {{- end }}
-        {{- end }}
-        {{- range $launcher.args }}
+        {{- range .Run.launcher.args }}
         - {{ include "gke-a3mega.filled" (list $ .) | include "gke-a3mega.literal" }}
         {{- end }}
       env:
-        {{- include "gke-a3mega.env" . | trim | nindent 8 }}
-      {{- if include "gke-a3mega.gpu" . }}
+        {{- .Run.env | nindent 8 }}
+      {{- if .Run.gpu }}
       ports:
         - name: rendezvous
           containerPort: 6002
-        {{- if include "gke-a3mega.exporter" . }}
+        {{- if .Run.exporter }}
         - name: metrics
           containerPort: {{ .Values.run.metricsPort | int64 }}
         {{- end }}
@@ -94,11 +90,14 @@ spec:
       volumeMounts:
         {{- include "gke-a3mega.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
 {{- define "gke-a3mega.slot.podAnnotations" -}}
-{{- if include "gke-a3mega.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* gpudirect */}}
 {{- if not .Values.network.hostNetwork }}
 networking.gke.io/default-interface: eth0
@@ -119,7 +118,7 @@ gke-gcsfuse/ephemeral-storage-limit: "0"
 {{- break }}
 {{- end }}
 {{- end }}
-{{- if include "gke-a3mega.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- with .Values.topology }}
 {{- if eq .mode "unconstrained" }}
@@ -135,13 +134,13 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
 {{- define "gke-a3mega.slot.nodeSelector" -}}
-{{- if include "gke-a3mega.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* instance-type */}}
 node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- end }}
 {{- end }}
 {{- define "gke-a3mega.slot.securityContext" -}}
-{{- if include "gke-a3mega.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* gpudirect */}}
 {{- if .Values.network.hostNetwork }}
 privileged: true
@@ -152,7 +151,7 @@ capabilities:
 {{- end }}
 {{- end }}
 {{- define "gke-a3mega.slot.labels" -}}
-{{- if include "gke-a3mega.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
 kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
@@ -169,7 +168,7 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
 {{- define "gke-a3mega.tolerations" -}}
-{{- if include "gke-a3mega.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 - key: nvidia.com/gpu
   operator: Exists
@@ -188,7 +187,7 @@ while another run of the release still has pods, so that two runs never write to
 {{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
   (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
   (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "gke-a3mega.run" .))))) }}
+  (dict "key" "run" "operator" "NotIn" "values" (list .Run.name)))) }}
 {{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
 {{- $anti := $affinity.podAntiAffinity | default (dict) }}
 {{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}

@@ -1,17 +1,17 @@
 {{/* What a name in an argument, such as $(nodes), means; the start script fills in $(resume). */}}
 {{- define "gke-a3ultra.fillings" -}}
-nodes: {{ include "gke-a3ultra.nodes" . | quote }}
-gpusPerNode: {{ include "gke-a3ultra.gpusPerNode" . | quote }}
-worldSize: {{ include "gke-a3ultra.worldSize" . | quote }}
+nodes: {{ .Run.nodes | quote }}
+gpusPerNode: {{ .Run.gpusPerNode | quote }}
+worldSize: {{ .Run.worldSize | quote }}
 steps: {{ int64 .Values.steps | quote }}
 microBatch: {{ int64 .Values.batch.micro | quote }}
-globalBatch: {{ include "gke-a3ultra.globalBatch" . | quote }}
+globalBatch: {{ .Run.globalBatch | quote }}
 sequenceLength: {{ int64 .Values.sequenceLength | quote }}
 precision: {{ quote .Values.precision }}
 dataDirectory: {{ quote .Values.data.directory }}
-run: {{ include "gke-a3ultra.run" . | quote }}
-runDirectory: {{ include "gke-a3ultra.runDirectory" . | quote }}
-checkpointDirectory: {{ printf "%s/checkpoints" (include "gke-a3ultra.home" .) | quote }}
+run: {{ .Run.name | quote }}
+runDirectory: {{ .Run.directory | quote }}
+checkpointDirectory: {{ printf "%s/checkpoints" .Run.home | quote }}
 checkpointInterval: {{ int64 .Values.checkpoint.interval | quote }}
 {{- end }}
 

@@ -26,26 +26,15 @@
 {{- toYaml $stored }}
 {{- end }}
 
-{{/* Whether each machine copies the data sets first: only training reads them. "true" or nothing. */}}
-{{- define "gke-a3ultra.staged" -}}
-{{- if and .Values.data.stage (eq (include "gke-a3ultra.launcher" . | fromJson).task "train") }}true{{ end }}
-{{- end }}
-
 {{/* Data sets where training reads them: in the storage, or below /scratch when each machine copies them first. */}}
 {{- define "gke-a3ultra.dataPrefixes" -}}
-{{- $found := include "gke-a3ultra.storedData" . | fromYamlArray }}
-{{- if .Values.data.stage }}
-{{- range $found }}{{ $_ := set . "path" (printf "/scratch%s" .path) }}{{ end }}
-{{- end }}
-{{- toYaml $found }}
-{{- end }}
-
-{{/* The file that data.source becomes: its name in data.directory, unpacked. */}}
-{{- define "gke-a3ultra.dataInput" -}}
-{{- printf "%s/%s" .Values.data.directory (regexReplaceAll "[.](xz|gz|zst)$" (base .Values.data.source | regexFind "^[^?#]*") "") }}
+{{- $folder := .Values.data.stage | ternary "/scratch" "" }}
+{{- $read := list }}
+{{- range .Run.data }}{{ $read = append $read (dict "path" (printf "%s%s" $folder .path) "weight" .weight) }}{{ end }}
+{{- toYaml $read }}
 {{- end }}
 
 {{/* Where ranks keep indexes of the data sets: shared by all machines, also when the data is not or may not be written. */}}
 {{- define "gke-a3ultra.dataCache" -}}
-{{- printf "%s/data-cache" (include "gke-a3ultra.home" .) }}
+{{- printf "%s/data-cache" .Run.home }}
 {{- end }}

@@ -1,16 +1,16 @@
 {{/* What the exporter of a machine's steps needs, as YAML; nothing without one. */}}
 {{- define "gke-a3ultra.exporter" -}}
-{{- $launcher := include "gke-a3ultra.launcher" . | fromJson }}
+{{- $launcher := .Run.launcher }}
 {{- if and .Values.run.metricsPort (eq $launcher.task "train") }}
 port: {{ int64 .Values.run.metricsPort }}
 find: {{ include "gke-a3ultra.stepPatterns" . }}
 also: {{ ($launcher.stepLine | default dict).also | default list | toRawJson }}
-gpus: {{ include "gke-a3ultra.worldSize" . }}
+gpus: {{ .Run.worldSize }}
 {{- if include "gke-a3ultra.reaches" (list $launcher "steps" "$(steps)") }}
 steps: {{ int64 .Values.steps }}
 {{- end }}
 {{- if include "gke-a3ultra.reaches" (list $launcher "batch.global" "$(globalBatch)") }}
-batch: {{ include "gke-a3ultra.globalBatch" . }}
+batch: {{ .Run.globalBatch }}
 {{- end }}
 {{- if include "gke-a3ultra.reaches" (list $launcher "sequenceLength" "$(sequenceLength)") }}
 sequence: {{ int64 .Values.sequenceLength }}
@@ -20,7 +20,7 @@ sequence: {{ int64 .Values.sequenceLength }}
 
 {{/* The expressions that read the line of a step, as a JSON list: the user's, or the launcher's. */}}
 {{- define "gke-a3ultra.stepPatterns" -}}
-{{- $launcher := include "gke-a3ultra.launcher" . | fromJson }}
+{{- $launcher := .Run.launcher }}
 {{- (get .Values.launchers .Values.launcher).metrics | default ($launcher.stepLine | default dict).find | default list | toRawJson }}
 {{- end }}
 

@@ -1,11 +1,11 @@
 {{/* The pod of the program: one for each machine of the run. */}}
 {{- define "gke-a3ultra.pod" -}}
-{{- $launcher := include "gke-a3ultra.launcher" . | fromJson -}}
+{{- $launcher := .Run.launcher -}}
 metadata:
   labels:
     {{- include "gke-a3ultra.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $launcher.task }}
-    run: {{ include "gke-a3ultra.run" . }}
+    run: {{ .Run.name }}
     {{- with include "gke-a3ultra.merge" (list (toYaml .Values.podLabels)) }}
     {{- . | nindent 4 }}
     {{- end }}
@@ -30,7 +30,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- include "gke-a3ultra.affinity" . | nindent 4 }}
+    {{- .Run.affinity | nindent 4 }}
   volumes:
     {{- include "gke-a3ultra.volumes" . | trim | nindent 4 }}
   {{- with include "gke-a3ultra.slot.resourceClaims" . | fromYamlArray }}
@@ -47,27 +47,23 @@ spec:
       imagePullPolicy: {{ .Values.imagePullPolicy }}
       command: [bash, /etc/chartgen/start.sh]
       args:
-        {{- if hasPrefix "-m " $launcher.program }}
+        {{- if hasPrefix "-m " .Run.launcher.program }}
         - "-m"
         {{- end }}
-        - {{ trimPrefix "-m " $launcher.program | include "gke-a3ultra.literal" }}
-        {{- if ne .Values.launcher "torchrun" }}
-        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        - {{ trimPrefix "-m " .Run.launcher.program | include "gke-a3ultra.literal" }}
         {{- range include (printf "gke-a3ultra.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
         - {{ include "gke-a3ultra.literal" . }}
         {{- end }}
-        {{- end }}
-        {{- end }}
-        {{- range $launcher.args }}
+        {{- range .Run.launcher.args }}
         - {{ include "gke-a3ultra.filled" (list $ .) | include "gke-a3ultra.literal" }}
         {{- end }}
       env:
-        {{- include "gke-a3ultra.env" . | trim | nindent 8 }}
-      {{- if include "gke-a3ultra.gpu" . }}
+        {{- .Run.env | nindent 8 }}
+      {{- if .Run.gpu }}
       ports:
         - name: rendezvous
           containerPort: 6002
-        {{- if include "gke-a3ultra.exporter" . }}
+        {{- if .Run.exporter }}
         - name: metrics
           containerPort: {{ .Values.run.metricsPort | int64 }}
         {{- end }}
@@ -98,11 +94,14 @@ spec:
       volumeMounts:
         {{- include "gke-a3ultra.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
 {{- define "gke-a3ultra.slot.podAnnotations" -}}
-{{- if include "gke-a3ultra.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* rdma-gib */}}
 {{- if eq .Values.network.mode "annotation" }}
 networking.gke.io/default-interface: eth0
@@ -125,7 +124,7 @@ gke-gcsfuse/ephemeral-storage-limit: "0"
 {{- break }}
 {{- end }}
 {{- end }}
-{{- if include "gke-a3ultra.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- with .Values.topology }}
 {{- if eq .mode "unconstrained" }}
@@ -141,13 +140,13 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
 {{- define "gke-a3ultra.slot.nodeSelector" -}}
-{{- if include "gke-a3ultra.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* instance-type */}}
 node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- end }}
 {{- end }}
 {{- define "gke-a3ultra.slot.securityContext" -}}
-{{- if include "gke-a3ultra.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* rdma-gib */}}
 {{- if include "gke-a3ultra.gibInImage" . }}
 capabilities:
@@ -156,7 +155,7 @@ capabilities:
 {{- end }}
 {{- end }}
 {{- define "gke-a3ultra.slot.labels" -}}
-{{- if include "gke-a3ultra.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
 kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
@@ -172,11 +171,11 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Devices that fragments claim for the pod; the program's container uses all of them. */}}
 {{- define "gke-a3ultra.slot.resourceClaims" -}}
-{{- if include "gke-a3ultra.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* rdma-claims */}}
 {{- if eq .Values.network.mode "claims" }}
 - name: rdma
-  resourceClaimTemplateName: {{ include "gke-a3ultra.run" . }}-rdma
+  resourceClaimTemplateName: {{ .Run.name }}-rdma
 {{- end }}
 {{- end }}
 {{- end }}
@@ -184,7 +183,7 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
 {{- define "gke-a3ultra.tolerations" -}}
-{{- if include "gke-a3ultra.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 - key: nvidia.com/gpu
   operator: Exists
@@ -203,7 +202,7 @@ while another run of the release still has pods, so that two runs never write to
 {{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
   (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
   (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "gke-a3ultra.run" .))))) }}
+  (dict "key" "run" "operator" "NotIn" "values" (list .Run.name)))) }}
 {{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
 {{- $anti := $affinity.podAntiAffinity | default (dict) }}
 {{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}

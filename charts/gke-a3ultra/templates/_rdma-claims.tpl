@@ -1,6 +1,6 @@
 {{/* Devices that each machine claims. */}}
 {{- define "gke-a3ultra.rdmaClaim" -}}
-{{- $machine := include "gke-a3ultra.machine" . | fromJson -}}
+{{- $machine := .Run.machine -}}
 deviceClassName: {{ .Values.network.deviceClass | quote }}
 allocationMode: ExactCount
 count: {{ .Values.network.deviceCount | default $machine.fabric.adapters | int64 }}

@@ -3,7 +3,7 @@ Security context of the run's pods. Programs without GPUs run as a user. Those t
 NVIDIA's start as root.
 */}}
 {{- define "gke-a3ultra.podSecurityContext" -}}
-{{- if not (include "gke-a3ultra.gpu" .) }}
+{{- if not .Run.gpu }}
 {{- with .Values.data.podSecurityContext }}
 {{- /* Deleted with null, the cluster or the image decides the user; root must be set explicitly. */}}
 {{- if ne (toString .runAsUser) "0" }}
@@ -41,7 +41,7 @@ drop to a user.
 {{- $security := include "gke-a3ultra.slot.securityContext" . | fromYaml }}
 {{- if not $security.privileged }}
 {{- $add := ($security.capabilities | default dict).add | default list }}
-{{- if include "gke-a3ultra.gpu" . }}
+{{- if .Run.gpu }}
 {{- $add = concat $add (list "CHOWN" "DAC_OVERRIDE" "FOWNER" "SETGID" "SETUID") }}
 {{- else }}
 {{- $_ := set $security "readOnlyRootFilesystem" true }}
@@ -58,5 +58,5 @@ drop to a user.
 {{- define "gke-a3ultra.ownTmp" -}}
 {{- $taken := list }}
 {{- range .Values.extraVolumeMounts }}{{ $taken = append $taken .mountPath }}{{ end }}
-{{- if not (or (include "gke-a3ultra.gpu" .) (has "/tmp" $taken)) }}true{{ end }}
+{{- if not (or .Run.gpu (has "/tmp" $taken)) }}true{{ end }}
 {{- end }}

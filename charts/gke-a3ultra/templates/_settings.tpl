@@ -1,53 +1,9 @@
-{{/* Machine types: what one machine of each offers. */}}
-{{- define "gke-a3ultra.machines" -}}
-a3-ultragpu-8g:
-  gpus: 8
-  gpu: h200-141gb
-  capacity: {"nvidia.com/gpu": "8", "cpu": "223370m", "memory": "2886Gi", "ephemeral-storage": "10700Gi"}
-  fabric: {"adapters": 8}
-{{- end }}
-
-{{/* The machine type of the run, as JSON; the root keeps it. */}}
-{{- define "gke-a3ultra.machine" -}}
-{{- if not .machine }}
-{{- $_ := set . "machine" (get (include "gke-a3ultra.machines" . | fromYaml) .Values.machineType | toJson) }}
-{{- end }}
-{{- .machine }}
-{{- end }}
-
 {{/* Devices that fragments ask for on each machine; the user's values of the same name win over them. */}}
 {{- define "gke-a3ultra.slot.resourceLimits" -}}
-{{- if include "gke-a3ultra.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 # Quoted: an unquoted quantity makes each unchanged upgrade a change.
-nvidia.com/gpu: {{ include "gke-a3ultra.gpusPerNode" . | quote }}
-{{- end }}
-{{- end }}
-
-{{/*
-What a queue may hand out, as {resource: quantity}: all of setup.quota.nodes machines, or of as many as the run has, with
-every other resource that pods of these values request. setup.quota.resources adds to what a machine has, a map by the name
-of a machine type only to that type.
-*/}}
-{{- define "gke-a3ultra.quota" -}}
-{{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
-{{- $machine := include "gke-a3ultra.machine" . | fromJson }}
-{{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) . }}
-{{- $each := dict }}
-{{- $given := .Values.setup.quota.resources | default dict }}
-{{- with get $given .Values.machineType }}{{ if kindIs "map" . }}{{ $each = merge $each . }}{{ end }}{{ end }}
-{{- range $name, $quantity := $given }}
-{{- if not (or (kindIs "map" $quantity) (hasKey $each $name)) }}{{ $_ := set $each $name $quantity }}{{ end }}
-{{- end }}
-{{- $each = merge $each $machine.capacity }}
-{{- $_ := merge $each (include "gke-a3ultra.slot.resourceLimits" $run | fromYaml) }}
-{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
-{{- with .resources }}
-{{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
-{{- end }}
-{{- end }}
-{{- range $name, $quantity := $each }}
-{{ $name }}: {{ printf "%d%s" (mul $nodes (regexFind "^[0-9.]+([eE][-+]?[0-9]+)?" (toString $quantity) | float64 | ceil)) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
+nvidia.com/gpu: {{ .Run.gpusPerNode | quote }}
 {{- end }}
 {{- end }}
 
@@ -57,7 +13,7 @@ of a machine type only to that type.
 {{- $path := index . 1 | splitList "." }}
 {{- $value := index (get $root.Values (first $path)) (last $path) }}
 {{- if kindIs "invalid" $value }}
-{{- $value = get (include "gke-a3ultra.launcher" $root | fromJson).defaults (index . 1) }}
+{{- $value = get $root.Run.launcher.defaults (index . 1) }}
 {{- end }}
 {{- /* --set passes numbers with a point as text */}}
 {{- if and (kindIs "string" $value) (regexMatch "^[0-9.]" $value) }}{{ $value = float64 $value }}{{ end }}
@@ -68,44 +24,6 @@ of a machine type only to that type.
 {{- define "gke-a3ultra.recompute" -}}
 {{- $given := .Values.recompute }}
 {{- merge dict (kindIs "map" $given | ternary $given (dict "granularity" $given)) (dict "method" "uniform" "layers" 1) | toYaml }}
-{{- end }}
-
-{{/* Whether the run uses GPUs: "true" or nothing. */}}
-{{- define "gke-a3ultra.gpu" -}}
-{{- if ne (include "gke-a3ultra.launcher" . | fromJson).task "data" }}true{{ end }}
-{{- end }}
-
-{{/* Pods of the run: the machines of a GPU program; the launcher's own number for a program without GPUs, else one. */}}
-{{- define "gke-a3ultra.nodes" -}}
-{{- $launcher := include "gke-a3ultra.launcher" . | fromJson }}
-{{- if eq $launcher.processes "gpu" }}{{ int64 .Values.nodes }}{{ else }}{{ $launcher.nodes | default 1 | int64 }}{{ end }}
-{{- end }}
-
-{{/* GPUs of each machine that the run uses: those asked for, or all. */}}
-{{- define "gke-a3ultra.gpusPerNode" -}}
-{{- $machine := include "gke-a3ultra.machine" . | fromJson }}
-{{- .Values.gpusPerNode | default $machine.gpus | int64 }}
-{{- end }}
-
-{{/* Processes of the run, one for each GPU. */}}
-{{- define "gke-a3ultra.worldSize" -}}
-{{- mul (include "gke-a3ultra.gpusPerNode" . | int64) .Values.nodes }}
-{{- end }}
-
-{{/* Copies of the model that train side by side; cut to a whole number. */}}
-{{- define "gke-a3ultra.dataParallel" -}}
-{{- $p := .Values.parallelism }}
-{{- div (include "gke-a3ultra.worldSize" . | int64) (mul $p.tensor $p.pipeline $p.context) | max 1 }}
-{{- end }}
-
-{{/* Samples of one step; "2/gpu" grows with the run. */}}
-{{- define "gke-a3ultra.globalBatch" -}}
-{{- $global := .Values.batch.global }}
-{{- if kindIs "string" $global }}
-{{- mul (trimSuffix "/gpu" $global | int64) (include "gke-a3ultra.worldSize" . | int64) }}
-{{- else }}
-{{- int64 $global }}
-{{- end }}
 {{- end }}
 
 {{/* Layers that pipeline stages share: the model's, and embedding and loss where the program counts them too. */}}
@@ -126,7 +44,8 @@ of a machine type only to that type.
 {{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
 {{- $uneven := false }}
 {{- range list "first" "last" }}
-{{- if or (get $config (printf "decoder-%s-pipeline-num-layers" .)) (get $nested (printf "num_layers_in_%s_pipeline_stage" .)) }}{{ $uneven = true }}{{ end }}
+{{- $flat := get $config (printf "decoder-%s-pipeline-num-layers" .) }}
+{{- if or $flat (get $nested (printf "num_layers_in_%s_pipeline_stage" .)) }}{{ $uneven = true }}{{ end }}
 {{- end }}
 {{- if $uneven }}true{{ end }}
 {{- end }}
@@ -134,4 +53,13 @@ of a machine type only to that type.
 {{/* GPUs that share one expert: those asked for, or as many as share the rest of a layer. */}}
 {{- define "gke-a3ultra.expertTensor" -}}
 {{- .Values.parallelism.expertTensor | default .Values.parallelism.tensor | int64 }}
+{{- end }}
+
+{{/*
+Release of NVIDIA's NeMo image as a number, such as 2606; launchers.<name>.release where the image is another; 0 = unknown.
+*/}}
+{{- define "gke-a3ultra.imageRelease" -}}
+{{- $tag := regexFind "(^|/)nvidia/nemo:[0-9]{2}[.][0-9]{2}([^0-9]|$)" (.Run.launcher.image | default "") }}
+{{- $release := (get .Values.launchers .Values.launcher).release | default (regexFind "[0-9]{2}[.][0-9]{2}" $tag) }}
+{{- replace "." "" $release | default "0" }}
 {{- end }}

@@ -98,37 +98,6 @@
 {{- if eq $v.launcher "nemo-1" }}
 {{- if and (not (kindIs "invalid" $v.optimizer.decay)) (ne (default "" $v.optimizer.decay) "cosine") }}{{ $problems = append $problems (printf "optimizer.decay: launcher %s has no %v; use cosine, or launcher megatron-lm" $v.launcher (ternary "null" $v.optimizer.decay (kindIs "invalid" $v.optimizer.decay))) }}{{ end }}
 {{- end }}
-{{- if eq $v.launcher "automodel" }}
-{{- if not $fact.own.model }}{{ $problems = append $problems (printf "launchers.automodel.model: empty, and AutoModel has no model of the values; fetch one with launcher download, and give its folder such as %s/llama" (default "" $v.data.directory)) }}{{ end }}
-{{- if and $v.checkpoint.from (ne (default "" $fact.own.model) (default "" $v.checkpoint.from)) }}{{ $problems = append $problems (printf "checkpoint.from: %s, and launchers.automodel.model is %s; use the same folder, whose weights and config.json belong together" (default "" $v.checkpoint.from) (default "" $fact.own.model)) }}{{ end }}
-{{- if and (gt (int64 $fact.own.loraRank) 0) (not $v.checkpoint.from) }}{{ $problems = append $problems "checkpoint.from: empty, and LoRA trains beside weights; give the folder of launchers.automodel.model" }}{{ end }}
-{{- if not (or (eq $v.tokenizer.kind "huggingface") (and (eq $v.tokenizer.kind "none") (not $v.data.name) (not $v.data.prefixes))) }}{{ $problems = append $problems (printf "tokenizer.kind: %s, and AutoModel reads tokenizers of Hugging Face; use huggingface, with tokenizer.path" $v.tokenizer.kind) }}{{ end }}
-{{- if and $fact.own.dataset (not (and (not $v.data.name) (not $v.data.prefixes))) }}{{ $problems = append $problems (printf "data.%s: is not read where launchers.automodel.dataset is given; remove one of them" (ternary "name" "prefixes" (not (not $v.data.name)))) }}{{ end }}
-{{- if and $fact.own.dataset (not (or (eq (int64 $v.evaluation.batches) 0) $fact.own.validationDataset)) }}{{ $problems = append $problems (printf "evaluation.batches: %d, and the data set for training is not evaluated; use 0, or give launchers.automodel.validationDataset" (int64 $v.evaluation.batches)) }}{{ end }}
-{{- if and (gt (int64 $v.parallelism.pipeline) 1) (lt $fact.microBatches (int64 $v.parallelism.pipeline)) }}{{ $problems = append $problems (printf "batch.global: %d micro-batches of %d are fewer than %d stages; use %d or more" $fact.microBatches (int64 $v.batch.micro) (int64 $v.parallelism.pipeline) (mul (mul (int64 $v.parallelism.pipeline) (int64 $v.batch.micro)) $fact.dataParallel)) }}{{ end }}
-{{- if and (gt (int64 $v.parallelism.pipeline) 1) (gt (int64 $v.parallelism.virtualPipeline) 2) }}{{ $problems = append $problems (printf "parallelism.virtualPipeline: %d, and AutoModel gives a stage two chunks of layers; use 1 or 2" (int64 $v.parallelism.virtualPipeline)) }}{{ end }}
-{{- if and (gt (int64 $v.parallelism.expert) 1) (ne $fact.expertTensor 1) }}{{ $problems = append $problems (printf "parallelism.expertTensor: %d, and AutoModel has an expert on one GPU; use 1" $fact.expertTensor) }}{{ end }}
-{{- if and (not (kindIs "invalid" $v.optimizer.clipGradient)) (eq (float64 $v.optimizer.clipGradient) (float64 0)) }}{{ $problems = append $problems "optimizer.clipGradient: 0 cuts every gradient to nothing; use a large number such as 1000000" }}{{ end }}
-{{- if $v.profile.enabled }}{{ $problems = append $problems "profile.enabled: true, and AutoModel does not mark the steps to record; use false" }}{{ end }}
-{{- end }}
-{{- if eq $v.launcher "torchtitan" }}
-{{- if not $fact.own.recipe }}{{ $problems = append $problems (printf "launchers.torchtitan.recipe: empty, and torchtitan has no model of the values; name one, such as %s" (ternary "8B" "llama3_8b" (not (not (eq $fact.own.version "0.2"))))) }}{{ end }}
-{{- if and (ne $fact.own.version "main") (not $fact.own.datasetPath) }}{{ $problems = append $problems (printf "launchers.torchtitan.datasetPath: empty, and every rank would fetch %s; fetch it once with launcher download, and give its folder such as %s/%s" (default "" $fact.own.dataset) (default "" $v.data.directory) (default "" $fact.own.dataset)) }}{{ end }}
-{{- if and (eq $fact.own.version "main") $fact.own.datasetPath }}{{ $problems = append $problems (printf "launchers.torchtitan.datasetPath: %s, and main has no option for it; leave it empty, and name the folder in a recipe of your own" (default "" $fact.own.datasetPath)) }}{{ end }}
-{{- if not (and (not $v.data.name) (not $v.data.prefixes)) }}{{ $problems = append $problems (printf "data.%s: is Megatron's data, which torchtitan does not read; leave it empty, and give launchers.torchtitan.datasetPath" (ternary "name" "prefixes" (not (not $v.data.name)))) }}{{ end }}
-{{- if ne $v.tokenizer.kind "huggingface" }}{{ $problems = append $problems (printf "tokenizer.kind: %s, and torchtitan reads tokenizers of Hugging Face; use huggingface, with tokenizer.path" $v.tokenizer.kind) }}{{ end }}
-{{- if and (gt (int64 $v.parallelism.pipeline) 1) (lt $fact.microBatches (int64 $v.parallelism.pipeline)) }}{{ $problems = append $problems (printf "batch.global: %d micro-batches of %d are fewer than %d stages; use %d or more" $fact.microBatches (int64 $v.batch.micro) (int64 $v.parallelism.pipeline) (mul (mul (int64 $v.parallelism.pipeline) (int64 $v.batch.micro)) $fact.dataParallel)) }}{{ end }}
-{{- if and (gt (int64 $v.parallelism.pipeline) 1) (gt (int64 $v.parallelism.virtualPipeline) 2) }}{{ $problems = append $problems (printf "parallelism.virtualPipeline: %d, and torchtitan gives a stage two chunks of layers; use 1 or 2" (int64 $v.parallelism.virtualPipeline)) }}{{ end }}
-{{- if ne (mod (int64 $v.sequenceLength) (max 1 (mul (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence))) (ternary (mul 2 (int64 $v.parallelism.context)) 1 (not (not (gt (int64 $v.parallelism.context) 1))))))) 0 }}{{ $problems = append $problems (printf "sequenceLength: %d is not a multiple of %d; use %s" (int64 $v.sequenceLength) (mul (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence))) (ternary (mul 2 (int64 $v.parallelism.context)) 1 (not (not (gt (int64 $v.parallelism.context) 1))))) (include "gke-a3ultra.multiples" (list (mul (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence))) (ternary (mul 2 (int64 $v.parallelism.context)) 1 (not (not (gt (int64 $v.parallelism.context) 1))))) (int64 $v.sequenceLength)))) }}{{ end }}
-{{- if and (and (eq $fact.own.version "0.2") (gt (int64 $v.parallelism.tensor) 1)) (not $v.parallelism.sequence) }}{{ $problems = append $problems "parallelism.sequence: false, and torchtitan 0.2 has no option for it; use true" }}{{ end }}
-{{- if and (and (gt (int64 $v.parallelism.expert) 1) (ne $fact.own.version "0.2")) (ne $fact.expertTensor 1) }}{{ $problems = append $problems (printf "parallelism.expertTensor: %d, and torchtitan has an expert on one GPU; use 1" $fact.expertTensor) }}{{ end }}
-{{- if and (and (gt (int64 $v.parallelism.expert) 1) (eq $fact.own.version "0.2")) (not (or (eq $fact.expertTensor 1) (eq $fact.expertTensor (int64 $v.parallelism.tensor)))) }}{{ $problems = append $problems (printf "parallelism.expertTensor: %d, and torchtitan 0.2 knows 1 and tensor %d; use 1 or null" $fact.expertTensor (int64 $v.parallelism.tensor)) }}{{ end }}
-{{- if and (not (kindIs "invalid" $v.optimizer.decay)) (eq (default "" $v.optimizer.decay) "constant") }}{{ $problems = append $problems "optimizer.decay: constant, which torchtitan does not have; use cosine or linear" }}{{ end }}
-{{- if and (not (kindIs "invalid" $fact.minLearningRate)) (kindIs "invalid" $fact.learningRate) }}{{ $problems = append $problems (printf "optimizer.minLearningRate: %.6g is a share of the highest rate, which only the recipe knows; give optimizer.learningRate too" (float64 $fact.minLearningRate)) }}{{ end }}
-{{- if and (not (kindIs "invalid" $v.optimizer.clipGradient)) (eq (float64 $v.optimizer.clipGradient) (float64 0)) }}{{ $problems = append $problems "optimizer.clipGradient: 0 cuts every gradient to nothing; use a large number such as 1000000" }}{{ end }}
-{{- if $v.profile.enabled }}{{ $problems = append $problems "profile.enabled: true, and torchtitan does not mark the steps to record; use false, and launchers.torchtitan.config for PyTorch's profiler" }}{{ end }}
-{{- if and (and (ne $fact.recompute.granularity "none") (ne $fact.own.version "0.2")) $fact.own.args }}{{ $problems = append $problems "launchers.torchtitan.args: follow the word for recompute, and torchtitan reads no options behind it; put them into config" }}{{ end }}
-{{- end }}
 {{- if eq $v.launcher "torchrun" }}
 {{- if not $fact.own.program }}{{ $problems = append $problems "launchers.torchrun.program: empty; give its path in the image, /etc/chartgen/NAME for one of launchers.torchrun.files, or -m MODULE" }}{{ end }}
 {{- range $each := $fact.unknownNames }}{{- if not false }}{{ $problems = append $problems (printf "launchers.torchrun.args: %s is not a name that the chart fills in; use one of %s, or write $%s for the text itself" $each (join ", " $fact.knownNames) $each) }}{{ end }}{{- end }}
@@ -139,43 +108,12 @@
 {{- if and (and (eq $fact.own.starter "accelerate") (eq $fact.workload "pytorchjob")) (ne (int64 $v.run.maxRestarts) 0) }}{{ $problems = append $problems (printf "run.maxRestarts: %d, and accelerate does not start processes again; use 0, or starter torchrun" (int64 $v.run.maxRestarts)) }}{{ end }}
 {{- if and (ne $fact.own.starter "accelerate") $fact.own.starterArgs }}{{ $problems = append $problems "launchers.torchrun.starterArgs: are arguments of accelerate, which does not start this run; remove them, or use starter accelerate" }}{{ end }}
 {{- end }}
-{{- if eq $v.launcher "mlperf-llama2-lora" }}
-{{- if not (and (eq (int64 $v.model.hiddenSize) 8192) (eq (int64 $v.model.attentionHeads) 64)) }}{{ $problems = append $problems (printf "model.hiddenSize: %d with %d attention heads is not Llama 2 70B, which the benchmark trains; use the model of its preset, llama2-70b-lora.yaml" (int64 $v.model.hiddenSize) (int64 $v.model.attentionHeads)) }}{{ end }}
-{{- if ne (int64 $v.parallelism.virtualPipeline) 1 }}{{ $problems = append $problems (printf "parallelism.virtualPipeline: %d is not supported by the MLPerf benchmark; disable it with 1" (int64 $v.parallelism.virtualPipeline)) }}{{ end }}
-{{- if ne (int64 $v.parallelism.expert) 1 }}{{ $problems = append $problems (printf "parallelism.expert: %d is not supported by the MLPerf benchmark; disable it with 1" (int64 $v.parallelism.expert)) }}{{ end }}
-{{- if ne $fact.recompute.granularity "none" }}{{ $problems = append $problems (printf "recompute: %s is not supported by the MLPerf benchmark; disable it with none" $fact.recompute.granularity) }}{{ end }}
-{{- if $v.checkpoint.enabled }}{{ $problems = append $problems (printf "checkpoint.enabled: %s is not supported by the MLPerf benchmark; disable it with false" (ternary "true" "false" (not (not $v.checkpoint.enabled)))) }}{{ end }}
-{{- if $v.profile.enabled }}{{ $problems = append $problems (printf "profile.enabled: %s is not supported by the MLPerf benchmark; disable it with false" (ternary "true" "false" (not (not $v.profile.enabled)))) }}{{ end }}
-{{- if $v.data.stage }}{{ $problems = append $problems (printf "data.stage: %s is not supported by the MLPerf benchmark; disable it with false" (ternary "true" "false" (not (not $v.data.stage)))) }}{{ end }}
-{{- if not $v.checkpoint.from }}{{ $problems = append $problems "checkpoint.from: empty, and the benchmark starts from base weights; give their directory, such as /data/model" }}{{ end }}
-{{- if lt (int64 $v.steps) (div (mul (add (div $fact.globalBatch 8) 3) (ternary (include "gke-a3ultra.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64) 384 (not (not (include "gke-a3ultra.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64))))) $fact.globalBatch) }}{{ $problems = append $problems (printf "steps: %d end before the first evaluation, which comes after %d of %d samples; use %d or more" (int64 $v.steps) (div (mul (add (div $fact.globalBatch 8) 3) (ternary (include "gke-a3ultra.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64) 384 (not (not (include "gke-a3ultra.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64))))) $fact.globalBatch) $fact.globalBatch (div (mul (add (div $fact.globalBatch 8) 3) (ternary (include "gke-a3ultra.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64) 384 (not (not (include "gke-a3ultra.wholeNumber" $fact.own.config.VAL_CHECK_INTERVAL | int64))))) $fact.globalBatch)) }}{{ end }}
-{{- end }}
-{{- if eq $v.launcher "mlperf-preprocess" }}
-{{- if $v.storage.data.readOnly }}{{ $problems = append $problems (printf "storage.data.readOnly: true, and %s writes there; use false for this release" $v.launcher) }}{{ end }}
-{{- end }}
 {{- if eq $v.launcher "download" }}
 {{- if not (or $v.data.source $v.tokenizer.source $v.checkpoint.source $fact.own.models) }}{{ $problems = append $problems "data.source: empty, and download has nothing to fetch; give it, tokenizer.source, checkpoint.source or launchers.download.models" }}{{ end }}
 {{- if and (or (hasPrefix "http://" (default "" $v.data.source)) (hasPrefix "https://" (default "" $v.data.source))) (hasSuffix "/" (default "" $v.data.source)) }}{{ $problems = append $problems (printf "data.source: %s is a folder, which https:// cannot list; use the address of a file, or hf:// or gs:// for a folder" (default "" $v.data.source)) }}{{ end }}
 {{- if and (or (hasPrefix "http://" (default "" $v.checkpoint.source)) (hasPrefix "https://" (default "" $v.checkpoint.source))) (hasSuffix "/" (default "" $v.checkpoint.source)) }}{{ $problems = append $problems (printf "checkpoint.source: %s is a folder, which https:// cannot list; use the address of a file, or hf:// or gs:// for a folder" (default "" $v.checkpoint.source)) }}{{ end }}
 {{- if and $v.tokenizer.source (not (and (ne $v.tokenizer.kind "none") $v.tokenizer.path)) }}{{ $problems = append $problems (printf "tokenizer.source: nothing can be fetched with kind %s and %s path; give tokenizer.kind and tokenizer.path, or remove it" $v.tokenizer.kind (ternary "a" "no" (not (not $v.tokenizer.path)))) }}{{ end }}
 {{- if and $v.checkpoint.source (not $v.checkpoint.from) }}{{ $problems = append $problems "checkpoint.source: no directory for the weights; give checkpoint.from, or remove it" }}{{ end }}
-{{- if $v.storage.data.readOnly }}{{ $problems = append $problems (printf "storage.data.readOnly: true, and %s writes there; use false for this release" $v.launcher) }}{{ end }}
-{{- end }}
-{{- if eq $v.launcher "megatron-preprocess" }}
-{{- if not $v.data.name }}{{ $problems = append $problems (printf "data.name: empty, and %s names the data set by it; give one" $v.launcher) }}{{ end }}
-{{- if ne (int64 $v.data.shards) 0 }}{{ $problems = append $problems (printf "data.shards: %d, and megatron-preprocess makes one data set of one file; use 0, or launcher pile-dataprep" (int64 $v.data.shards)) }}{{ end }}
-{{- if not (and $v.data.source (not (hasSuffix "/" (default "" $v.data.source)))) }}{{ $problems = append $problems (printf "data.source: %s, and megatron-preprocess needs the address of one file; use the address that download fetched it from" (ternary (default "" $v.data.source) "empty" (not (not $v.data.source)))) }}{{ end }}
-{{- if eq $v.tokenizer.kind "none" }}{{ $problems = append $problems (printf "tokenizer.kind: none, and %s needs a tokenizer; use gpt2, sentencepiece or huggingface, with tokenizer.path" $v.launcher) }}{{ end }}
-{{- if and (ne $v.tokenizer.kind "none") (not $v.tokenizer.path) }}{{ $problems = append $problems (printf "tokenizer.path: empty, and %s reads %s files from it; give their directory" $v.launcher $v.tokenizer.kind) }}{{ end }}
-{{- if $v.storage.data.readOnly }}{{ $problems = append $problems (printf "storage.data.readOnly: true, and %s writes there; use false for this release" $v.launcher) }}{{ end }}
-{{- end }}
-{{- if eq $v.launcher "pile-dataprep" }}
-{{- if not $v.data.name }}{{ $problems = append $problems (printf "data.name: empty, and %s names the data set by it; give one" $v.launcher) }}{{ end }}
-{{- if le (int64 $v.data.shards) 0 }}{{ $problems = append $problems "data.shards: 0, and pile-dataprep needs the number of files to prepare; use 1 to 30" }}{{ end }}
-{{- if and (not $v.data.source) (gt (int64 $v.data.shards) 30) }}{{ $problems = append $problems (printf "data.shards: %d is more than the 30 files of the Pile; use 30 or less, or data.source" (int64 $v.data.shards)) }}{{ end }}
-{{- if and $v.data.source (not (and (or (hasPrefix "http://" (default "" $v.data.source)) (hasPrefix "https://" (default "" $v.data.source))) (hasSuffix "/" (default "" $v.data.source)))) }}{{ $problems = append $problems (printf "data.source: %s is not the address of a folder with 00.jsonl.zst and so on; use an https:// address that ends in /, or none for the Pile" (default "" $v.data.source)) }}{{ end }}
-{{- if eq $v.tokenizer.kind "none" }}{{ $problems = append $problems (printf "tokenizer.kind: none, and %s needs a tokenizer; use gpt2, sentencepiece or huggingface, with tokenizer.path" $v.launcher) }}{{ end }}
-{{- if and (ne $v.tokenizer.kind "none") (not $v.tokenizer.path) }}{{ $problems = append $problems (printf "tokenizer.path: empty, and %s reads %s files from it; give their directory" $v.launcher $v.tokenizer.kind) }}{{ end }}
 {{- if $v.storage.data.readOnly }}{{ $problems = append $problems (printf "storage.data.readOnly: true, and %s writes there; use false for this release" $v.launcher) }}{{ end }}
 {{- end }}
 {{- if eq $v.launcher "nccl-test" }}
@@ -206,9 +144,9 @@
 {{- end }}
 {{- /* What only Helm knows, as in validate.tpl of launchers, fragments and the workload kind. */}}
 {{- $check := dict "problems" list }}
-{{- $launcher := include "gke-a3ultra.launcher" . | fromJson }}
-{{- $machine := include "gke-a3ultra.machine" . | fromJson }}
-{{- $gpus := include "gke-a3ultra.gpusPerNode" . | int64 }}
+{{- $launcher := .Run.launcher }}
+{{- $machine := .Run.machine }}
+{{- $gpus := .Run.gpusPerNode }}
 {{- if eq .Values.launcher "megatron-lm" }}
 {{- $release := regexFind "^nvcr[.]io/nvidia/nemo:[0-9]{2}[.][0-9]{2}" $launcher.image | regexFind "[0-9]{2}[.][0-9]{2}$" }}
 {{- $since := dict "mxfp8" "25.04" "nvfp4" "25.11" }}
@@ -233,8 +171,13 @@
 {{- define "gke-a3ultra.machinesFolders" -}}
 {{- $check := index . 1 }}
 {{- $writable := list }}
-{{- range (index . 0).Values.extraVolumeMounts }}{{ if ne (toString .readOnly) "true" }}{{ $writable = append $writable .name }}{{ end }}{{ end }}
-{{- range $index, $volume := (index . 0).Values.extraVolumes }}
+{{- $v := (index . 0).Values }}
+{{- $mounts := $v.extraVolumeMounts | default list }}
+{{- range list $v.extraContainers $v.extraInitContainers }}
+{{- range . }}{{ $mounts = concat $mounts (.volumeMounts | default list) }}{{ end }}
+{{- end }}
+{{- range $mounts }}{{ if ne (toString .readOnly) "true" }}{{ $writable = append $writable .name }}{{ end }}{{ end }}
+{{- range $index, $volume := $v.extraVolumes }}
 {{- $host := kindIs "map" $volume.hostPath | ternary $volume.hostPath dict }}
 {{- $path := toString $host.path }}
 {{- $kept := and (regexMatch `^(/opt/.+|/etc/crusoe/nccl_topo)$` $path) (or (has $volume.name $writable) (not (has $host.type (list "File" "Directory")))) }}

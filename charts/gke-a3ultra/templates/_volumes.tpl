@@ -2,12 +2,12 @@
 {{- define "gke-a3ultra.volumes" }}
 - name: start
   configMap:
-    name: {{ include "gke-a3ultra.run" . }}
+    name: {{ .Run.name }}
 {{- if include "gke-a3ultra.ownTmp" . }}
 - name: data-tmp
   emptyDir: {}
 {{- end }}
-{{- if include "gke-a3ultra.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* shared-memory */}}
 - name: shared-memory
   emptyDir:
@@ -59,7 +59,7 @@
       {{- $options := list $store.mountOptions (empty $path | ternary "" (printf "only-dir=%s" $path)) }}
       {{- /* The mount options set the owner of the files, root by default; with fsGroup the driver sets the group. */}}
       {{- $own := $.Values.data.podSecurityContext }}
-      {{- if not (or (include "gke-a3ultra.gpu" $) (regexMatch "(^|,)[ug]id=" $store.mountOptions)) }}
+      {{- if not (or $.Run.gpu (regexMatch "(^|,)[ug]id=" $store.mountOptions)) }}
       {{- with $own.runAsUser }}{{ $options = append $options (printf "uid=%d" (int64 .)) }}{{ end }}
       {{- if and $own.runAsGroup (kindIs "invalid" $own.fsGroup) }}
       {{- $options = append $options (printf "gid=%d" (int64 $own.runAsGroup)) }}
@@ -74,7 +74,7 @@
 {{- range $role, $store := .Values.storage }}
 {{- if hasPrefix "disk://" $store.from }}
 - name: {{ $role }}
-  {{- if include "gke-a3ultra.gpu" $ }}
+  {{- if $.Run.gpu }}
   hostPath:
     path: {{ $.Values.localDisk | quote }}
     # A machine without local disks refuses the pod instead of filling its boot disk.
@@ -107,7 +107,7 @@
 - name: data-tmp
   mountPath: /tmp
 {{- end }}
-{{- if include "gke-a3ultra.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* shared-memory */}}
 - name: shared-memory
   mountPath: /dev/shm
@@ -122,10 +122,7 @@
   readOnly: true
 {{- end }}
 {{- /* storage */}}
-{{- $own := list }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- $own = include "gke-a3ultra.launcher.mlperf-llama2-lora.mounts" . | fromYamlArray }}
-{{- end }}
+{{- $own := include (printf "gke-a3ultra.launcher.%s.mounts" .Values.launcher) . | fromYamlArray }}
 {{- $taken := list }}
 {{- range $own }}{{ $taken = append $taken .mountPath }}{{ end }}
 {{- range $role, $store := .Values.storage }}

@@ -1,17 +1,17 @@
 {{/* What a name in an argument, such as $(nodes), means; the start script fills in $(resume). */}}
 {{- define "gke-a4.fillings" -}}
-nodes: {{ include "gke-a4.nodes" . | quote }}
-gpusPerNode: {{ include "gke-a4.gpusPerNode" . | quote }}
-worldSize: {{ include "gke-a4.worldSize" . | quote }}
+nodes: {{ .Run.nodes | quote }}
+gpusPerNode: {{ .Run.gpusPerNode | quote }}
+worldSize: {{ .Run.worldSize | quote }}
 steps: {{ int64 .Values.steps | quote }}
 microBatch: {{ int64 .Values.batch.micro | quote }}
-globalBatch: {{ include "gke-a4.globalBatch" . | quote }}
+globalBatch: {{ .Run.globalBatch | quote }}
 sequenceLength: {{ int64 .Values.sequenceLength | quote }}
 precision: {{ quote .Values.precision }}
 dataDirectory: {{ quote .Values.data.directory }}
-run: {{ include "gke-a4.run" . | quote }}
-runDirectory: {{ include "gke-a4.runDirectory" . | quote }}
-checkpointDirectory: {{ printf "%s/checkpoints" (include "gke-a4.home" .) | quote }}
+run: {{ .Run.name | quote }}
+runDirectory: {{ .Run.directory | quote }}
+checkpointDirectory: {{ printf "%s/checkpoints" .Run.home | quote }}
 checkpointInterval: {{ int64 .Values.checkpoint.interval | quote }}
 {{- end }}
 

@@ -1,6 +1,6 @@
 {{/* Devices that each machine claims. */}}
 {{- define "gke-a4.rdmaClaim" -}}
-{{- $machine := include "gke-a4.machine" . | fromJson -}}
+{{- $machine := .Run.machine -}}
 deviceClassName: {{ .Values.network.deviceClass | quote }}
 allocationMode: ExactCount
 count: {{ .Values.network.deviceCount | default $machine.fabric.adapters | int64 }}

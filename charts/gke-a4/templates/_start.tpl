@@ -2,17 +2,17 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "gke-a4.start" -}}
-{{- $launcher := include "gke-a4.launcher" . | fromJson -}}
-{{- $variables := include "gke-a4.env" . | fromYamlArray | include "gke-a4.names" -}}
+{{- $launcher := .Run.launcher -}}
+{{- $variables := .Run.env | fromYamlArray | include "gke-a4.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
-{{- if include "gke-a4.gpu" . }}
+{{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
-{{- if include "gke-a4.staged" . }}
+{{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}
 {{- end }}
 {{- end }}
-{{- if include "gke-a4.gpu" . }}
+{{- if .Run.gpu }}
 # gIB: its libraries must be found before those of the image, and what an image has in CUDA's compat folder before the machine's
 # driver, as Google's launchers order them. Google changes gIB's settings from version to version.
 export LD_LIBRARY_PATH="/usr/local/cuda/compat/lib:/usr/local/gib/lib64:/usr/local/nvidia/lib64${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
@@ -27,22 +27,10 @@ if [[ -r /usr/local/gib/scripts/set_nccl_env.sh ]]; then source_profile /usr/loc
 source_profile /usr/local/gib/scripts/set_nccl_env.sh
 {{- end }}
 {{- end }}
-{{- if eq .Values.launcher "megatron-lm" }}
-{{- with .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" | trim }}
+{{- with include (printf "gke-a4.launcher.%s.beforeLaunch" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchrun" }}
-{{- with .Files.Get "files/launchers/torchrun/beforeLaunch.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeLaunch.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if include "gke-a4.exporter" . }}
+{{- if .Run.exporter }}
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
@@ -59,49 +47,22 @@ exec {{ include "gke-a4.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "gke-a4.rankProgram" }}
-{{- if include "gke-a4.gpu" . }}
+{{- if .Run.gpu }}
 # Half of the machine's GPUs are at each of its two NUMA nodes. Memory comes from the node of the CPUs by default: numactl, which
 # Google's privileged recipes use, needs SYS_NICE under the runtime's seccomp profile.
-node=/sys/devices/system/node/node$((LOCAL_RANK / {{ div (include "gke-a4.machine" . | fromJson).gpus 2 }}))
+node=/sys/devices/system/node/node$((LOCAL_RANK / {{ div .Run.machine.gpus 2 }}))
 if ! { taskset -cp "$(cat "$node/cpulist")" "$$"; } &>/dev/null && mkdir "${CHARTGEN_PROCESSES:-/run/chartgen/ranks}.unbound" 2>/dev/null; then
   echo "chartgen: the processes are not bound to NUMA nodes: no $node/cpulist that taskset can use" >&2
 fi
 {{- end }}
-{{- if eq .Values.launcher "nemo-1" }}
-{{- with include "gke-a4.launcher.nemo-1.beforeRank" . | trim }}
+{{- with include (printf "gke-a4.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "automodel" }}
-{{- with include "gke-a4.launcher.automodel.beforeRank" . | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchtitan" }}
-{{- with include "gke-a4.launcher.torchtitan.beforeRank" . | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchrun" }}
-{{- with .Files.Get "files/launchers/torchrun/beforeRank.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeRank.sh" | trim }}
-{{ . }}
-{{- end }}
 {{- end }}
 {{- $watch := "" }}
-{{- if or (include "gke-a4.watched" .) (include "gke-a4.exporter" .) }}
+{{- if or .Run.watched .Run.exporter }}
 {{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
 {{- end }}
-exec {{ $watch }}{{ include "gke-a4.interpreter" (include "gke-a4.launcher" . | fromJson).program }} "$@"
-{{- end }}
-
-{{/* Whether a run that hangs is ended: "true" or nothing. */}}
-{{- define "gke-a4.watched" -}}
-{{- if and .Values.run.hangMinutes (eq (include "gke-a4.launcher" . | fromJson).task "train") }}true{{ end }}
+exec {{ $watch }}{{ include "gke-a4.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 
 {{/* The interpreter of a program, from its name. */}}

@@ -8,27 +8,6 @@
 {{- .size | default "1Ti" }}
 {{- end }}
 
-{{/* A volume for one claim only, without its storage. Takes (list context claim values). */}}
-{{- define "gke-a4x-setup.claimVolume" -}}
-apiVersion: v1
-kind: PersistentVolume
-metadata:
-  name: {{ include "gke-a4x-setup.claimStorage" . | quote }}
-  labels:
-    {{- include "gke-a4x-setup.labels" (index . 0) | nindent 4 }}
-  annotations:
-    helm.sh/resource-policy: keep
-spec:
-  accessModes: [ReadWriteMany]
-  capacity:
-    storage: {{ include "gke-a4x-setup.claimSize" (index . 2) }}
-  persistentVolumeReclaimPolicy: Retain
-  storageClassName: ""
-  claimRef:
-    namespace: {{ (index . 0).Release.Namespace | quote }}
-    name: {{ index . 1 | quote }}
-{{- end }}
-
 {{/* A class of one claim's own, but for who makes its volume. Takes (list context claim). */}}
 {{- define "gke-a4x-setup.claimClass" -}}
 apiVersion: storage.k8s.io/v1

@@ -1,13 +1,3 @@
-{{/* Interfaces of a pod as JSON: eth0 for all else, eth1 for the second gVNIC, eth2 and on for RDMA, whether eth1 is there or not. */}}
-{{- define "gke-a4x-setup.gibInterfaces" -}}
-{{- $interfaces := list (dict "interfaceName" "eth0" "network" "default") }}
-{{- with .Values.network.gvnic }}{{ $interfaces = append $interfaces (dict "interfaceName" "eth1" "network" .) }}{{ end }}
-{{- range $i, $network := .Values.network.subnetworks }}
-{{- $interfaces = append $interfaces (dict "interfaceName" (printf "eth%d" (add 2 $i)) "network" $network) }}
-{{- end }}
-{{- toJson $interfaces }}
-{{- end }}
-
 {{/* Networks of the pods, and how Google's Cluster Toolkit names their VPC networks behind the deployment's name. */}}
 {{- define "gke-a4x-setup.networkNames" -}}
 {{- if eq .Values.network.mode "annotation" }}
@@ -18,9 +8,4 @@
 - {name: {{ $name | quote }}, mode: RDMA, vpc: -rdma-net, subnet: -rdma-sub-{{ $i }}}
 {{- end }}
 {{- end }}
-{{- end }}
-
-{{/* Whether gIB is in the image, as on A4X Max, instead of in a folder of the machine: "true" or nothing. */}}
-{{- define "gke-a4x-setup.gibInImage" -}}
-{{- with (include "gke-a4x-setup.machine" . | fromJson).fabric }}{{ if eq (.gib | default "") "image" }}true{{ end }}{{ end }}
 {{- end }}

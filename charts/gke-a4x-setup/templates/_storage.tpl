@@ -31,25 +31,3 @@
 {{- end }}
 {{- $volume | default $role }}
 {{- end }}
-
-{{/*
-Folders that a program without GPUs writes to, and that may belong to root, as YAML: on claims, NFS servers and similar,
-whose files keep their owners. Buckets and what a pod has to itself belong to whom the pod runs as.
-*/}}
-{{- define "gke-a4x-setup.ownFolders" -}}
-{{- $own := .Values.data.podSecurityContext }}
-{{- if and $own.runAsUser (kindIs "invalid" $own.fsGroup) (not (include "gke-a4x-setup.gpu" .)) }}
-{{- $folders := list }}
-{{- if or (ne .Values.launcher "download") .Values.data.source }}{{ $folders = append $folders .Values.data.directory }}{{ end }}
-{{- if .Values.tokenizer.source }}{{ $folders = append $folders .Values.tokenizer.path }}{{ end }}
-{{- if .Values.checkpoint.source }}{{ $folders = append $folders .Values.checkpoint.from }}{{ end }}
-{{- $download := .Values.launchers.download }}
-{{- if and (eq .Values.launcher "download") $download.models }}{{ $folders = append $folders $download.cache }}{{ end }}
-{{- range uniq $folders }}
-{{- $store := get $.Values.storage (splitList "/" . | rest | first) }}
-{{- if and $store (regexMatch "^(pvc|nfs)://" ($store.from | default "")) (not $store.readOnly) }}
-- {{ toJson . }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- end }}

@@ -1,35 +1,8 @@
 {{/* Variables of the program, each name once: fragments < trackers < launcher < user. */}}
 {{- define "gke-a4x.env" -}}
 {{- $env := dict }}
-{{- $layers := list (include "gke-a4x.slot.env" .) (include "gke-a4x.trackers" .) }}
-{{- if eq .Values.launcher "megatron-lm" }}
-{{- $layers = append $layers (include "gke-a4x.launcher.megatron-lm.env" .) }}
-{{- end }}
-{{- if eq .Values.launcher "megatron-bridge" }}
-{{- $layers = append $layers (include "gke-a4x.launcher.megatron-bridge.env" .) }}
-{{- end }}
-{{- if eq .Values.launcher "nemo-1" }}
-{{- $layers = append $layers (include "gke-a4x.launcher.nemo-1.env" .) }}
-{{- end }}
-{{- if eq .Values.launcher "automodel" }}
-{{- $layers = append $layers (include "gke-a4x.launcher.automodel.env" .) }}
-{{- end }}
-{{- if eq .Values.launcher "torchtitan" }}
-{{- $layers = append $layers (include "gke-a4x.launcher.torchtitan.env" .) }}
-{{- end }}
-{{- if eq .Values.launcher "torchrun" }}
-{{- $layers = append $layers (include "gke-a4x.launcher.torchrun.env" .) }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- $layers = append $layers (include "gke-a4x.launcher.mlperf-llama2-lora.env" .) }}
-{{- end }}
-{{- if eq .Values.launcher "pile-dataprep" }}
-{{- $layers = append $layers (include "gke-a4x.launcher.pile-dataprep.env" .) }}
-{{- end }}
-{{- if eq .Values.launcher "nccl-test" }}
-{{- $layers = append $layers (include "gke-a4x.launcher.nccl-test.env" .) }}
-{{- end }}
-{{- range $layers }}
+{{- $own := include (printf "gke-a4x.launcher.%s.env" .Values.launcher) . }}
+{{- range list (include "gke-a4x.slot.env" .) (include "gke-a4x.trackers" .) $own }}
 {{- range . | fromYamlArray }}{{ $_ := set $env .name . }}{{ end }}
 {{- end }}
 {{- range $name, $value := .Values.env }}{{ $_ := set $env $name (dict "value" $value) }}{{ end }}
@@ -48,23 +21,23 @@
 
 {{- define "gke-a4x.slot.env" }}
 - name: NNODES
-  value: {{ include "gke-a4x.nodes" . | quote }}
+  value: {{ .Run.nodes | quote }}
 - name: NODE_RANK
   valueFrom:
     fieldRef:
       fieldPath: metadata.labels['batch.kubernetes.io/job-completion-index']
-{{- if include "gke-a4x.gpu" . }}
+{{- if .Run.gpu }}
 - name: GPUS_PER_NODE
-  value: {{ include "gke-a4x.gpusPerNode" . | quote }}
+  value: {{ .Run.gpusPerNode | quote }}
 - name: MASTER_ADDR
   value: {{ include "gke-a4x.rendezvous" . }}
 - name: MASTER_PORT
   value: "6002"
 - name: RUN_DIRECTORY
-  value: {{ include "gke-a4x.runDirectory" . | quote }}
+  value: {{ .Run.directory | quote }}
 - name: CHECKPOINT_DIRECTORY
-  value: {{ printf "%s/checkpoints" (include "gke-a4x.home" .) | quote }}
-{{- if include "gke-a4x.watched" . }}
+  value: {{ printf "%s/checkpoints" .Run.home | quote }}
+{{- if .Run.watched }}
 - name: HANG_SECONDS
   value: {{ mul 60 .Values.run.hangMinutes | quote }}
 - name: STEP_LINE
@@ -72,26 +45,25 @@
 - name: GRACE_SECONDS
   value: {{ int64 .Values.run.gracePeriodSeconds | quote }}
 {{- end }}
-{{- if include "gke-a4x.staged" . }}
+{{- if .Run.staged }}
 - name: STAGED_DATA
   {{- $paths := list }}
-  {{- range include "gke-a4x.storedData" . | fromYamlArray }}{{ $paths = append $paths .path }}{{ end }}
+  {{- range .Run.data }}{{ $paths = append $paths .path }}{{ end }}
   value: {{ join "\n" $paths | quote }}
 {{- end }}
 {{- end }}
-{{- if not (include "gke-a4x.gpu" .) }}
+{{- if not .Run.gpu }}
 # Its own user has no home in the image, and may have no name there.
 - name: HOME
   value: /tmp
 - name: USER
   value: data
 {{- end }}
-{{- $launcher := include "gke-a4x.launcher" . | fromJson }}
-{{- if eq $launcher.processes "workers" }}
+{{- if eq .Run.launcher.processes "workers" }}
 - name: WORKERS
-  value: {{ $launcher.workers | default 1 | int64 | quote }}
+  value: {{ .Run.launcher.workers | default 1 | int64 | quote }}
 {{- end }}
-{{- if include "gke-a4x.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* rdma-gib */}}
 - name: GLOO_SOCKET_IFNAME
   value: eth0
@@ -114,24 +86,24 @@ Where a run that trains is logged. W&B reads here what its program leaves open, 
 0.31.0, sdk/wandb_init.py and wandb_settings.py).
 */}}
 {{- define "gke-a4x.trackers" }}
-{{- if eq (include "gke-a4x.launcher" . | fromJson).task "train" }}
+{{- if eq .Run.launcher.task "train" }}
 {{- $wandb := .Values.wandb }}
 {{- with $wandb.project }}
 - name: WANDB_PROJECT
   value: {{ quote . }}
 - name: WANDB_NAME
-  value: {{ include "gke-a4x.run" $ }}
+  value: {{ $.Run.name }}
 - name: WANDB_RUN_GROUP
   value: {{ printf "%s/%s" $.Release.Namespace $.Release.Name | quote }}
 - name: WANDB_MODE
   value: {{ $wandb.mode }}
 - name: WANDB_DIR
-  value: {{ include "gke-a4x.runDirectory" $ | quote }}
+  value: {{ $.Run.directory | quote }}
 {{- if and $.Values.checkpoint.enabled (eq $wandb.mode "online") }}
 # A restart continues from the last checkpoint. Without checkpoints it begins again, and W&B, which drops steps that it
 # has, gets a run of its own.
 - name: WANDB_RUN_ID
-  value: {{ include "gke-a4x.run" $ }}
+  value: {{ $.Run.name }}
 - name: WANDB_RESUME
   value: allow
 {{- end }}

@@ -1,21 +1,19 @@
 {{/* The end of a machine's start script: torchrun starts one process for each GPU. */}}
 {{- define "gke-a4x.launch" }}
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "gke-a4x.rendezvousFlags" . | nindent 4 | trim) | trim }}
-{{- if include "gke-a4x.transport" . }}
+{{- if .Run.transport }}
 
 {{ .Files.Get "files/transport.sh" | trim }}
 {{- end }}
 
 meet "$MASTER_PORT"
-{{- if eq .Values.launcher "torchrun" }}
-{{- with include "gke-a4x.launcher.torchrun.launch" . | trim }}
+{{- with include (printf "gke-a4x.launcher.%s.launch" .Values.launcher) . | trim }}
 {{ . }}
-{{- end }}
 {{- end }}
 {{- if .Values.profile.enabled }}
 {{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
 {{- end }}
-{{- if include "gke-a4x.watched" . }}
+{{- if .Run.watched }}
 code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.

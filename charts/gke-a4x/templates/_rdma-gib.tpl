@@ -8,19 +8,7 @@
 {{- toJson $interfaces }}
 {{- end }}
 
-{{/* Networks of the pods, and how Google's Cluster Toolkit names their VPC networks behind the deployment's name. */}}
-{{- define "gke-a4x.networkNames" -}}
-{{- if eq .Values.network.mode "annotation" }}
-{{- with .Values.network.gvnic }}
-- {name: {{ . | quote }}, mode: NetDevice, vpc: -net-1, subnet: -sub-1}
-{{- end }}
-{{- range $i, $name := .Values.network.subnetworks }}
-- {name: {{ $name | quote }}, mode: RDMA, vpc: -rdma-net, subnet: -rdma-sub-{{ $i }}}
-{{- end }}
-{{- end }}
-{{- end }}
-
 {{/* Whether gIB is in the image, as on A4X Max, instead of in a folder of the machine: "true" or nothing. */}}
 {{- define "gke-a4x.gibInImage" -}}
-{{- with (include "gke-a4x.machine" . | fromJson).fabric }}{{ if eq (.gib | default "") "image" }}true{{ end }}{{ end }}
+{{- with .Run.machine.fabric }}{{ if eq (.gib | default "") "image" }}true{{ end }}{{ end }}
 {{- end }}

@@ -1,29 +1,9 @@
 {{/* Whether the run uses InfiniBand: "true" or nothing. One machine needs none, so that a site can name its network. */}}
 {{- define "nebius-setup.infiniband" -}}
-{{- if and (eq .Values.network.interface "infiniband") (gt (include "nebius-setup.nodes" . | int64) 1) }}true{{ end }}
-{{- end }}
-
-{{/* What the target knows of the machine type's network: hcas = its adapters, names = those that NCCL uses,
-topologyFile = NCCL's description of its PCI topology, env = NCCL's settings for it. */}}
-{{- define "nebius-setup.infinibandFabric" -}}
-{{- (include "nebius-setup.machine" . | fromJson).fabric | default dict | toYaml }}
+{{- if and (eq .Values.network.interface "infiniband") (gt .Run.nodes 1) }}true{{ end }}
 {{- end }}
 
 {{/* How many of the resource each machine takes. */}}
 {{- define "nebius-setup.infinibandCount" -}}
-{{- .Values.network.resourceCount | default (include "nebius-setup.gpusPerNode" .) | int64 }}
-{{- end }}
-
-{{/*
-Adapters that NCCL must find on a machine. One unit of a shared resource, or none, gives a pod all of them; only a target
-knows their number.
-*/}}
-{{- define "nebius-setup.infinibandDevices" -}}
-{{- $hcas := (include "nebius-setup.infinibandFabric" . | fromYaml).hcas | default 0 | int64 }}
-{{- $count := include "nebius-setup.infinibandCount" . | int64 }}
-{{- if not (include "nebius-setup.infiniband" .) }}0
-{{- else if $hcas }}{{ or (not .Values.network.resource) (eq 1 (int64 .Values.network.resourceCount)) | ternary $hcas (min $hcas $count) }}
-{{- else if or (not .Values.network.resource) (hasPrefix "rdma/" .Values.network.resource) }}1
-{{- else }}{{ $count }}
-{{- end }}
+{{- .Values.network.resourceCount | default .Run.gpusPerNode | int64 }}
 {{- end }}

@@ -1,21 +1,19 @@
 {{/* The end of a machine's start script: torchrun starts one process for each GPU. */}}
 {{- define "nebius.launch" }}
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "nebius.rendezvousFlags" . | nindent 4 | trim) | trim }}
-{{- if include "nebius.transport" . }}
+{{- if .Run.transport }}
 
 {{ .Files.Get "files/transport.sh" | trim }}
 {{- end }}
 
 meet "$MASTER_PORT"
-{{- if eq .Values.launcher "torchrun" }}
-{{- with include "nebius.launcher.torchrun.launch" . | trim }}
+{{- with include (printf "nebius.launcher.%s.launch" .Values.launcher) . | trim }}
 {{ . }}
-{{- end }}
 {{- end }}
 {{- if .Values.profile.enabled }}
 {{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
 {{- end }}
-{{- if include "nebius.watched" . }}
+{{- if .Run.watched }}
 code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.

@@ -1,11 +1,11 @@
 {{/* The pod of the program: one for each machine of the run. */}}
 {{- define "nebius.pod" -}}
-{{- $launcher := include "nebius.launcher" . | fromJson -}}
+{{- $launcher := .Run.launcher -}}
 metadata:
   labels:
     {{- include "nebius.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $launcher.task }}
-    run: {{ include "nebius.run" . }}
+    run: {{ .Run.name }}
     {{- with include "nebius.merge" (list (toYaml .Values.podLabels)) }}
     {{- . | nindent 4 }}
     {{- end }}
@@ -15,8 +15,8 @@ metadata:
     {{- . | nindent 4 }}
     {{- end }}
 spec:
-  {{- if include "nebius.gpu" . }}
-  subdomain: {{ include "nebius.run" . }}
+  {{- if .Run.gpu }}
+  subdomain: {{ .Run.name }}
   {{- end }}
   restartPolicy: Never
   terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
@@ -33,7 +33,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- include "nebius.affinity" . | nindent 4 }}
+    {{- .Run.affinity | nindent 4 }}
   volumes:
     {{- include "nebius.volumes" . | trim | nindent 4 }}
   {{- with include "nebius.initContainers" . | trim }}
@@ -46,27 +46,23 @@ spec:
       imagePullPolicy: {{ .Values.imagePullPolicy }}
       command: [bash, /etc/chartgen/start.sh]
       args:
-        {{- if hasPrefix "-m " $launcher.program }}
+        {{- if hasPrefix "-m " .Run.launcher.program }}
         - "-m"
         {{- end }}
-        - {{ trimPrefix "-m " $launcher.program | include "nebius.literal" }}
-        {{- if ne .Values.launcher "torchrun" }}
-        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        - {{ trimPrefix "-m " .Run.launcher.program | include "nebius.literal" }}
         {{- range include (printf "nebius.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
         - {{ include "nebius.literal" . }}
         {{- end }}
-        {{- end }}
-        {{- end }}
-        {{- range $launcher.args }}
+        {{- range .Run.launcher.args }}
         - {{ include "nebius.filled" (list $ .) | include "nebius.literal" }}
         {{- end }}
       env:
-        {{- include "nebius.env" . | trim | nindent 8 }}
-      {{- if include "nebius.gpu" . }}
+        {{- .Run.env | nindent 8 }}
+      {{- if .Run.gpu }}
       ports:
         - name: rendezvous
           containerPort: 6002
-        {{- if include "nebius.exporter" . }}
+        {{- if .Run.exporter }}
         - name: metrics
           containerPort: {{ .Values.run.metricsPort | int64 }}
         {{- end }}
@@ -91,11 +87,14 @@ spec:
       volumeMounts:
         {{- include "nebius.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
 {{- define "nebius.slot.podAnnotations" -}}
-{{- if include "nebius.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* infiniband */}}
 {{- if and (include "nebius.infiniband" .) .Values.network.attachments }}
 k8s.v1.cni.cncf.io/networks: {{ join "," .Values.network.attachments | quote }}
@@ -115,13 +114,13 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
 {{- define "nebius.slot.nodeSelector" -}}
-{{- if include "nebius.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* instance-type */}}
 node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- end }}
 {{- end }}
 {{- define "nebius.slot.securityContext" -}}
-{{- if include "nebius.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* infiniband */}}
 {{- if and (include "nebius.infiniband" .) .Values.network.lockMemory }}
 capabilities:
@@ -134,7 +133,7 @@ privileged: true
 {{- end }}
 {{- end }}
 {{- define "nebius.slot.labels" -}}
-{{- if include "nebius.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
 kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
@@ -151,7 +150,7 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
 {{- define "nebius.tolerations" -}}
-{{- if include "nebius.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 - key: nvidia.com/gpu
   operator: Exists
@@ -167,7 +166,7 @@ while another run of the release still has pods, so that two runs never write to
 {{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
   (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
   (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "nebius.run" .))))) }}
+  (dict "key" "run" "operator" "NotIn" "values" (list .Run.name)))) }}
 {{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
 {{- $anti := $affinity.podAntiAffinity | default (dict) }}
 {{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}

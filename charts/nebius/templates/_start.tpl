@@ -2,17 +2,17 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "nebius.start" -}}
-{{- $launcher := include "nebius.launcher" . | fromJson -}}
-{{- $variables := include "nebius.env" . | fromYamlArray | include "nebius.names" -}}
+{{- $launcher := .Run.launcher -}}
+{{- $variables := .Run.env | fromYamlArray | include "nebius.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
-{{- if include "nebius.gpu" . }}
+{{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
-{{- if include "nebius.staged" . }}
+{{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}
 {{- end }}
 {{- end }}
-{{- if include "nebius.gpu" . }}
+{{- if .Run.gpu }}
 {{- if include "nebius.infiniband" . }}
 # InfiniBand: without these devices NCCL finds no adapter.
 if ! compgen -G '/dev/infiniband/uverbs*' >/dev/null; then
@@ -21,22 +21,10 @@ if ! compgen -G '/dev/infiniband/uverbs*' >/dev/null; then
 fi
 {{- end }}
 {{- end }}
-{{- if eq .Values.launcher "megatron-lm" }}
-{{- with .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" | trim }}
+{{- with include (printf "nebius.launcher.%s.beforeLaunch" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchrun" }}
-{{- with .Files.Get "files/launchers/torchrun/beforeLaunch.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeLaunch.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if include "nebius.exporter" . }}
+{{- if .Run.exporter }}
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
@@ -53,41 +41,14 @@ exec {{ include "nebius.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "nebius.rankProgram" }}
-{{- if eq .Values.launcher "nemo-1" }}
-{{- with include "nebius.launcher.nemo-1.beforeRank" . | trim }}
+{{- with include (printf "nebius.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "automodel" }}
-{{- with include "nebius.launcher.automodel.beforeRank" . | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchtitan" }}
-{{- with include "nebius.launcher.torchtitan.beforeRank" . | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchrun" }}
-{{- with .Files.Get "files/launchers/torchrun/beforeRank.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeRank.sh" | trim }}
-{{ . }}
-{{- end }}
 {{- end }}
 {{- $watch := "" }}
-{{- if or (include "nebius.watched" .) (include "nebius.exporter" .) }}
+{{- if or .Run.watched .Run.exporter }}
 {{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
 {{- end }}
-exec {{ $watch }}{{ include "nebius.interpreter" (include "nebius.launcher" . | fromJson).program }} "$@"
-{{- end }}
-
-{{/* Whether a run that hangs is ended: "true" or nothing. */}}
-{{- define "nebius.watched" -}}
-{{- if and .Values.run.hangMinutes (eq (include "nebius.launcher" . | fromJson).task "train") }}true{{ end }}
+exec {{ $watch }}{{ include "nebius.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 
 {{/* The interpreter of a program, from its name. */}}

@@ -38,7 +38,7 @@ whose files keep their owners. Buckets and what a pod has to itself belong to wh
 */}}
 {{- define "nebius.ownFolders" -}}
 {{- $own := .Values.data.podSecurityContext }}
-{{- if and $own.runAsUser (kindIs "invalid" $own.fsGroup) (not (include "nebius.gpu" .)) }}
+{{- if and $own.runAsUser (kindIs "invalid" $own.fsGroup) (not .Run.gpu) }}
 {{- $folders := list }}
 {{- if or (ne .Values.launcher "download") .Values.data.source }}{{ $folders = append $folders .Values.data.directory }}{{ end }}
 {{- if .Values.tokenizer.source }}{{ $folders = append $folders .Values.tokenizer.path }}{{ end }}

@@ -1,16 +1,16 @@
 {{/* What the exporter of a machine's steps needs, as YAML; nothing without one. */}}
 {{- define "oke-h100.exporter" -}}
-{{- $launcher := include "oke-h100.launcher" . | fromJson }}
+{{- $launcher := .Run.launcher }}
 {{- if and .Values.run.metricsPort (eq $launcher.task "train") }}
 port: {{ int64 .Values.run.metricsPort }}
 find: {{ include "oke-h100.stepPatterns" . }}
 also: {{ ($launcher.stepLine | default dict).also | default list | toRawJson }}
-gpus: {{ include "oke-h100.worldSize" . }}
+gpus: {{ .Run.worldSize }}
 {{- if include "oke-h100.reaches" (list $launcher "steps" "$(steps)") }}
 steps: {{ int64 .Values.steps }}
 {{- end }}
 {{- if include "oke-h100.reaches" (list $launcher "batch.global" "$(globalBatch)") }}
-batch: {{ include "oke-h100.globalBatch" . }}
+batch: {{ .Run.globalBatch }}
 {{- end }}
 {{- if include "oke-h100.reaches" (list $launcher "sequenceLength" "$(sequenceLength)") }}
 sequence: {{ int64 .Values.sequenceLength }}
@@ -20,7 +20,7 @@ sequence: {{ int64 .Values.sequenceLength }}
 
 {{/* The expressions that read the line of a step, as a JSON list: the user's, or the launcher's. */}}
 {{- define "oke-h100.stepPatterns" -}}
-{{- $launcher := include "oke-h100.launcher" . | fromJson }}
+{{- $launcher := .Run.launcher }}
 {{- (get .Values.launchers .Values.launcher).metrics | default ($launcher.stepLine | default dict).find | default list | toRawJson }}
 {{- end }}
 

@@ -10,18 +10,6 @@
 {{- end }}
 {{- end }}
 
-{{/* The same as {path: value}, for programs whose options are such paths. Takes (list tree prefix). */}}
-{{- define "oke-h100.leaves" }}
-{{- $prefix := index . 1 }}
-{{- range $key, $value := index . 0 }}
-{{- if and (kindIs "map" $value) $value }}
-{{- include "oke-h100.leaves" (list $value (printf "%s%s." $prefix $key)) }}
-{{- else }}
-{{ printf "%s%s" $prefix $key | toJson }}: {{ toJson $value }}
-{{- end }}
-{{- end }}
-{{- end }}
-
 {{/*
 A value in Hydra's override grammar. Text is in single quotes; a backslash is doubled where a quote or the end follows,
 and a quote gets one, so that any text arrives unchanged.

@@ -3,12 +3,12 @@ The pod that runs mpirun. It has no GPU, but runs beside those with GPUs: on the
 machines alone are enough, and in the same network, so that the daemons of mpirun reach it.
 */}}
 {{- define "oke-h100.master" -}}
-{{- $launcher := include "oke-h100.launcher" . | fromJson -}}
+{{- $launcher := .Run.launcher -}}
 metadata:
   labels:
     {{- include "oke-h100.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: mpimaster
-    run: {{ include "oke-h100.run" . }}
+    run: {{ .Run.name }}
     {{- with include "oke-h100.merge" (list (toYaml .Values.podLabels)) }}
     {{- . | nindent 4 }}
     {{- end }}
@@ -37,7 +37,7 @@ spec:
   securityContext:
     seccompProfile:
       type: RuntimeDefault
-  {{- if include "oke-h100.gpu" . }}
+  {{- if .Run.gpu }}
   {{- /* roce-oke */}}
   {{- if eq .Values.network.mode "host" }}
   hostNetwork: true
@@ -53,11 +53,18 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- include "oke-h100.affinity" . | nindent 4 }}
+    {{- .Run.affinity | nindent 4 }}
   volumes:
     - name: master
       configMap:
-        name: {{ include "oke-h100.run" . }}-master
+        name: {{ .Run.name }}-master
+    {{- with and (or .Values.extraContainers .Values.extraInitContainers) .Values.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- with .Values.extraInitContainers }}
+  initContainers:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
   containers:
     # chartgen: ignore[limits-are-set] it only starts the others; mpi.resources sets its requests
     - name: mpimaster
@@ -66,9 +73,9 @@ spec:
       command: [bash, /etc/chartgen/master.sh]
       env:
         - name: NNODES
-          value: {{ include "oke-h100.nodes" . | quote }}
+          value: {{ .Run.nodes | quote }}
         - name: GPUS_PER_NODE
-          value: {{ include "oke-h100.gpusPerNode" . | quote }}
+          value: {{ .Run.gpusPerNode | quote }}
         - name: MPI_SSH_PORT
           value: {{ .Values.mpi.sshPort | int64 | quote }}
         - name: MPI_WAIT_SECONDS
@@ -92,10 +99,13 @@ spec:
         - name: master
           mountPath: /etc/chartgen
           readOnly: true
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* What mpirun binds each process to: the user's choice, or what the machine type was measured with. */}}
 {{- define "oke-h100.bindTo" -}}
-{{- $machine := include "oke-h100.machine" . | fromJson }}
+{{- $machine := .Run.machine }}
 {{- .Values.mpi.bindTo | default ($machine.fabric | default dict).bindTo | default "numa" }}
 {{- end }}

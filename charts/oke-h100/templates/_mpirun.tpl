@@ -1,7 +1,7 @@
 {{/* Script of the master. Values reach it as variables only. */}}
 {{- define "oke-h100.masterScript" -}}
 {{ .Files.Get "files/master.sh" | trim }}
-{{- if include "oke-h100.transport" . }}
+{{- if .Run.transport }}
 # Checks whether NCCL uses the network that the chart promises, before the machines spend time on anything else.
 "${launch[@]}" /etc/chartgen/transport.sh &
 wait "$!"

@@ -1,11 +1,11 @@
 {{/* The pod of the program: one for each machine of the run. */}}
 {{- define "oke-h100.pod" -}}
-{{- $launcher := include "oke-h100.launcher" . | fromJson -}}
+{{- $launcher := .Run.launcher -}}
 metadata:
   labels:
     {{- include "oke-h100.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $launcher.task }}
-    run: {{ include "oke-h100.run" . }}
+    run: {{ .Run.name }}
     {{- with include "oke-h100.merge" (list (toYaml .Values.podLabels)) }}
     {{- . | nindent 4 }}
     {{- end }}
@@ -20,7 +20,7 @@ spec:
   {{- include "oke-h100.account" . | nindent 2 }}
   securityContext:
     {{- include "oke-h100.podSecurityContext" . | trim | nindent 4 }}
-  {{- if include "oke-h100.gpu" . }}
+  {{- if .Run.gpu }}
   {{- /* roce-oke */}}
   {{- if eq .Values.network.mode "host" }}
   hostNetwork: true
@@ -36,7 +36,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- include "oke-h100.affinity" . | nindent 4 }}
+    {{- .Run.affinity | nindent 4 }}
   volumes:
     {{- include "oke-h100.volumes" . | trim | nindent 4 }}
   {{- with include "oke-h100.slot.resourceClaims" . | fromYamlArray }}
@@ -53,27 +53,23 @@ spec:
       imagePullPolicy: {{ .Values.imagePullPolicy }}
       command: [bash, /etc/chartgen/start.sh]
       args:
-        {{- if hasPrefix "-m " $launcher.program }}
+        {{- if hasPrefix "-m " .Run.launcher.program }}
         - "-m"
         {{- end }}
-        - {{ trimPrefix "-m " $launcher.program | include "oke-h100.literal" }}
-        {{- if ne .Values.launcher "torchrun" }}
-        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        - {{ trimPrefix "-m " .Run.launcher.program | include "oke-h100.literal" }}
         {{- range include (printf "oke-h100.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
         - {{ include "oke-h100.literal" . }}
         {{- end }}
-        {{- end }}
-        {{- end }}
-        {{- range $launcher.args }}
+        {{- range .Run.launcher.args }}
         - {{ include "oke-h100.filled" (list $ .) | include "oke-h100.literal" }}
         {{- end }}
       env:
-        {{- include "oke-h100.env" . | trim | nindent 8 }}
-      {{- if include "oke-h100.gpu" . }}
+        {{- .Run.env | nindent 8 }}
+      {{- if .Run.gpu }}
       ports:
         - name: rendezvous
           containerPort: 6002
-        {{- if include "oke-h100.exporter" . }}
+        {{- if .Run.exporter }}
         - name: metrics
           containerPort: {{ .Values.run.metricsPort | int64 }}
         {{- end }}
@@ -104,11 +100,14 @@ spec:
       volumeMounts:
         {{- include "oke-h100.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
 {{- define "oke-h100.slot.podAnnotations" -}}
-{{- if include "oke-h100.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* roce-oke */}}
 # Makes changed settings a changed run.
 checksum/nccl.conf: {{ include "oke-h100.ncclConf" . | sha256sum }}
@@ -120,13 +119,13 @@ k8s.v1.cni.cncf.io/networks: {{ join "," $networks }}
 {{- end }}
 {{- end }}
 {{- define "oke-h100.slot.nodeSelector" -}}
-{{- if include "oke-h100.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* instance-type */}}
 node.kubernetes.io/instance-type: {{ .Values.machineType }}
 {{- end }}
 {{- end }}
 {{- define "oke-h100.slot.securityContext" -}}
-{{- if include "oke-h100.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* roce-oke */}}
 {{- if eq .Values.network.mode "host" }}
 privileged: true
@@ -138,11 +137,11 @@ capabilities:
 
 {{/* Devices that fragments claim for the pod; the program's container uses all of them. */}}
 {{- define "oke-h100.slot.resourceClaims" -}}
-{{- if include "oke-h100.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* compute-domain */}}
 {{- if include "oke-h100.computeDomain" . }}
 - name: compute-domain-channel
-  resourceClaimTemplateName: {{ include "oke-h100.run" . }}-channel
+  resourceClaimTemplateName: {{ .Run.name }}-channel
 {{- end }}
 {{- end }}
 {{- end }}
@@ -150,7 +149,7 @@ capabilities:
 
 {{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
 {{- define "oke-h100.tolerations" -}}
-{{- if include "oke-h100.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 - key: nvidia.com/gpu
   operator: Exists
@@ -166,7 +165,7 @@ while another run of the release still has pods, so that two runs never write to
 {{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
   (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
   (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "oke-h100.run" .))))) }}
+  (dict "key" "run" "operator" "NotIn" "values" (list .Run.name)))) }}
 {{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
 {{- $anti := $affinity.podAntiAffinity | default (dict) }}
 {{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}

@@ -44,13 +44,13 @@ env:
 
 {{/* The fabric of the chosen machine type: its settings' name, its adapters, its virtual functions. */}}
 {{- define "oke-h100.roceFabric" -}}
-{{- (include "oke-h100.machine" . | fromJson).fabric | toYaml }}
+{{- .Run.machine.fabric | toYaml }}
 {{- end }}
 
 {{/* Virtual functions of the GPUs that the run uses; each GPU has its own share. */}}
 {{- define "oke-h100.roceFunctions" -}}
-{{- $machine := include "oke-h100.machine" . | fromJson }}
-{{- div (mul ($machine.fabric.virtualFunctions | default 0) (include "oke-h100.gpusPerNode" . | int64)) $machine.gpus }}
+{{- $machine := .Run.machine }}
+{{- div (mul ($machine.fabric.virtualFunctions | default 0) .Run.gpusPerNode) $machine.gpus }}
 {{- end }}
 
 {{/* Adapters that NCCL must find on a machine. */}}

@@ -2,35 +2,23 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "oke-h100.start" -}}
-{{- $launcher := include "oke-h100.launcher" . | fromJson -}}
-{{- $variables := include "oke-h100.env" . | fromYamlArray | include "oke-h100.names" -}}
+{{- $launcher := .Run.launcher -}}
+{{- $variables := .Run.env | fromYamlArray | include "oke-h100.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
-{{- if include "oke-h100.gpu" . }}
+{{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
-{{- if include "oke-h100.staged" . }}
+{{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}
 {{- end }}
 {{- end }}
-{{- if include "oke-h100.gpu" . }}
+{{- if .Run.gpu }}
 {{ .Files.Get "files/fragments/topology-oke.sh" | trim }}
 {{- end }}
-{{- if eq .Values.launcher "megatron-lm" }}
-{{- with .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" | trim }}
+{{- with include (printf "oke-h100.launcher.%s.beforeLaunch" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchrun" }}
-{{- with .Files.Get "files/launchers/torchrun/beforeLaunch.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeLaunch.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if include "oke-h100.exporter" . }}
+{{- if .Run.exporter }}
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
@@ -47,41 +35,14 @@ exec {{ include "oke-h100.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "oke-h100.rankProgram" }}
-{{- if eq .Values.launcher "nemo-1" }}
-{{- with include "oke-h100.launcher.nemo-1.beforeRank" . | trim }}
+{{- with include (printf "oke-h100.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "automodel" }}
-{{- with include "oke-h100.launcher.automodel.beforeRank" . | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchtitan" }}
-{{- with include "oke-h100.launcher.torchtitan.beforeRank" . | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchrun" }}
-{{- with .Files.Get "files/launchers/torchrun/beforeRank.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeRank.sh" | trim }}
-{{ . }}
-{{- end }}
 {{- end }}
 {{- $watch := "" }}
-{{- if or (include "oke-h100.watched" .) (include "oke-h100.exporter" .) }}
+{{- if or .Run.watched .Run.exporter }}
 {{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
 {{- end }}
-exec {{ $watch }}{{ include "oke-h100.interpreter" (include "oke-h100.launcher" . | fromJson).program }} "$@"
-{{- end }}
-
-{{/* Whether a run that hangs is ended: "true" or nothing. */}}
-{{- define "oke-h100.watched" -}}
-{{- if and .Values.run.hangMinutes (eq (include "oke-h100.launcher" . | fromJson).task "train") }}true{{ end }}
+exec {{ $watch }}{{ include "oke-h100.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 
 {{/* The interpreter of a program, from its name. */}}

@@ -5,7 +5,7 @@
 
 {{/* What NCCL must report before a run of several machines trains, as YAML; nothing when nothing is promised. */}}
 {{- define "oke-h100.transport" -}}
-{{- if and (include "oke-h100.gpu" .) (gt (include "oke-h100.nodes" . | int64) 1) (ne .Values.network.transportCheck "off") }}
+{{- if and .Run.gpu (gt .Run.nodes 1) (ne .Values.network.transportCheck "off") }}
 {{- with include "oke-h100.transport.roce-oke" . | trim | int64 }}
 promise: "RoCE"
 reports: ["Using network IB"]
@@ -21,5 +21,5 @@ check: {{ $.Values.network.transportCheck }}
 
 {{/* Whether a broken promise ends the run: "true" or nothing. */}}
 {{- define "oke-h100.transportFails" -}}
-{{- if and (eq .Values.network.transportCheck "fail") (include "oke-h100.transport" .) }}true{{ end }}
+{{- if and (eq .Values.network.transportCheck "fail") .Run.transport }}true{{ end }}
 {{- end }}

@@ -2,12 +2,12 @@
 {{- define "oke-h100.volumes" }}
 - name: start
   configMap:
-    name: {{ include "oke-h100.run" . }}
+    name: {{ .Run.name }}
 {{- if include "oke-h100.ownTmp" . }}
 - name: data-tmp
   emptyDir: {}
 {{- end }}
-{{- if include "oke-h100.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* shared-memory */}}
 - name: shared-memory
   emptyDir:
@@ -23,7 +23,7 @@
 {{- end }}
 - name: nccl-conf
   configMap:
-    name: {{ include "oke-h100.run" . }}-nccl
+    name: {{ .Run.name }}-nccl
 {{- end }}
 {{- /* storage-pvc */}}
 {{- range $role, $store := .Values.storage }}
@@ -67,7 +67,7 @@
 - name: data-tmp
   mountPath: /tmp
 {{- end }}
-{{- if include "oke-h100.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* shared-memory */}}
 - name: shared-memory
   mountPath: /dev/shm
@@ -82,10 +82,7 @@
   readOnly: true
 {{- end }}
 {{- /* storage */}}
-{{- $own := list }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- $own = include "oke-h100.launcher.mlperf-llama2-lora.mounts" . | fromYamlArray }}
-{{- end }}
+{{- $own := include (printf "oke-h100.launcher.%s.mounts" .Values.launcher) . | fromYamlArray }}
 {{- $taken := list }}
 {{- range $own }}{{ $taken = append $taken .mountPath }}{{ end }}
 {{- range $role, $store := .Values.storage }}

@@ -3,18 +3,6 @@
 {{- .Chart.Name | trunc 63 | trimSuffix "-" }}
 {{- end }}
 
-{{/*
-Name of the release's objects. 63 characters, less 9 for the run's digest and 22 for what controllers add to a pod's
-name: -workload-0-<four digits>-<five letters>.
-*/}}
-{{- define "onprem-p8000-setup.fullname" -}}
-{{- if contains .Chart.Name .Release.Name }}
-{{- .Release.Name | replace "." "-" | trunc 32 | trimSuffix "-" }}
-{{- else }}
-{{- printf "%s-%s" .Release.Name .Chart.Name | replace "." "-" | trunc 32 | trimSuffix "-" }}
-{{- end }}
-{{- end }}
-
 {{/* Chart name and version, as a label. */}}
 {{- define "onprem-p8000-setup.chart" -}}
 {{- printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
@@ -47,20 +35,4 @@ imagePullSecrets:
   - name: {{ . | quote }}
   {{- end }}
 {{- end }}
-{{- end }}
-
-{{/* Merges maps given as YAML texts, the first one wins; nothing when all are empty. */}}
-{{- define "onprem-p8000-setup.merge" -}}
-{{- $merged := dict }}
-{{- range . }}
-{{- $map := . | fromYaml }}
-{{- if hasKey $map "Error" }}{{ fail (printf "not a map of keys: %q (%s)" (trim . | trunc 80) $map.Error) }}{{ end }}
-{{- $merged = merge $merged $map }}
-{{- end }}
-{{- with $merged }}{{ toYaml . }}{{ end }}
-{{- end }}
-
-{{/* Text that Kubernetes hands on unchanged: it replaces $(NAME) in arguments and variables, and $$ by one $. */}}
-{{- define "onprem-p8000-setup.literal" -}}
-{{- . | toString | replace "$" "$$" | toJson }}
 {{- end }}

@@ -9,12 +9,12 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $own := get $v.launchers $v.launcher }}
 {{- $config := $own.config | default (dict) }}
 {{- $nested := kindIs "map" $config.model | ternary $config.model (dict) }}
-{{- $launcher := include "onprem-p8000.launcher" $root | fromJson }}
+{{- $launcher := $root.Run.launcher }}
 {{- $_ := set $fact "own" $own }}
 {{- $_ := set $fact "describesModel" (not (and $launcher.ownModel (get $own ($launcher.ownModel | default "")))) }}
 {{- $_ := set $fact "imageRelease" (include "onprem-p8000.imageRelease" $root | int64) }}
 {{- $_ := set $fact "workload" "job" }}
-{{- $machine := include "onprem-p8000.machine" $root | fromJson }}
+{{- $machine := $root.Run.machine }}
 {{- $_ := set $fact "machine" (merge (dict "name" $v.machineType "gpus" (int64 $machine.gpus) "fabric" ($machine.fabric | default (dict))) $machine) }}
 {{- $_ := set $fact "launcher" (pick $launcher "task" "processes" "precisions" "owns") }}
 {{- $_ := set $fact.launcher "image" ($launcher.image | default "") }}
@@ -22,10 +22,10 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- range list "limits" "requests" }}
 {{- range $name, $quantity := get ($own.resources | default (dict)) . | default (dict) }}{{ $_ := set $fact.requested $name $quantity }}{{ end }}
 {{- end }}
-{{- range list "gpusPerNode" "dataParallel" "expertTensor" "globalBatch" "pipelineLayers" }}
-{{- $_ := set $fact . (include (printf "onprem-p8000.%s" .) $root | int64) }}
-{{- end }}
-{{- $_ := set $fact "world" (include "onprem-p8000.worldSize" $root | int64) }}
+{{- range list "gpusPerNode" "dataParallel" "globalBatch" }}{{ $_ := set $fact . (get $root.Run .) }}{{ end }}
+{{- $_ := set $fact "expertTensor" (include "onprem-p8000.expertTensor" $root | int64) }}
+{{- $_ := set $fact "pipelineLayers" (include "onprem-p8000.pipelineLayers" $root | int64) }}
+{{- $_ := set $fact "world" $root.Run.worldSize }}
 {{- $_ := set $fact "modelParallel" (mul $p.tensor $p.pipeline $p.context) }}
 {{- $_ := set $fact "microBatches" (div $fact.globalBatch (max 1 (mul $v.batch.micro $fact.dataParallel))) }}
 {{- $_ := set $fact "expertParallel" (mul $fact.expertTensor $p.expert $p.pipeline) }}
@@ -61,7 +61,9 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "evaluationShare" (not (regexMatch "^[^,]+,0*[.]?0*," $v.data.split)) }}
 {{- $_ := set $fact "stepPatterns" (include "onprem-p8000.stepPatterns" $root | fromJsonArray) }}
 {{- $_ := set $fact "given" list }}
-{{- range list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay" "optimizer.weightDecay" "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation" "model.tiedEmbeddings" "wandb.project" "mlflow.experiment" }}
+{{- range list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay"
+  "optimizer.weightDecay" "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation"
+  "model.tiedEmbeddings" "wandb.project" "mlflow.experiment" }}
 {{- $path := splitList "." . }}
 {{- if not (kindIs "invalid" (index $v (first $path) (last $path))) }}{{ $_ := set $fact "given" (append $fact.given .) }}{{ end }}
 {{- end }}
@@ -70,7 +72,8 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "overridden" list }}
 {{- range $key, $natives := $launcher.owns }}
 {{- /* Those of a program's own model do not reach it, where the program also takes the model of the values. */}}
-{{- $reaches := or $fact.describesModel (not (hasKey $launcher.owns "model.layers")) (not (has (splitList "." $key | first) (list "model" "precision" "sequenceLength" "recompute"))) }}
+{{- $ofModel := has (splitList "." $key | first) (list "model" "precision" "sequenceLength" "recompute") }}
+{{- $reaches := or $fact.describesModel (not (hasKey $launcher.owns "model.layers")) (not $ofModel) }}
 {{- range $native := $natives }}
 {{- $_ := set $owned $native $key }}
 {{- $places := and $reaches (has $native $paths) | ternary (list (printf "config.%s" $native)) list }}
@@ -102,8 +105,7 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- end }}
 {{- $_ := set $fact $fact_ $found }}
 {{- end }}
-{{- /* The run's name is not known before its values are. */}}
-{{- $fillings := append (include "onprem-p8000.fillings" (merge (dict "run" "run") $root) | fromYaml | keys) "resume" }}
+{{- $fillings := append (include "onprem-p8000.fillings" $root | fromYaml | keys) "resume" }}
 {{- $_ := set $fact "knownNames" list }}
 {{- range sortAlpha $fillings }}{{ $_ := set $fact "knownNames" (append $fact.knownNames (printf "$(%s)" .)) }}{{ end }}
 {{- $_ := set $fact "unknownNames" list }}

@@ -1,4 +1,4 @@
-{{/* What fragments start before the program, and beside it. */}}
+{{/* What starts before the program, and beside it: the fragments' containers, then the user's. */}}
 {{- define "onprem-p8000.initContainers" }}
 {{- /* storage */}}
 {{- if include "onprem-p8000.ownFolders" . | trim }}
@@ -10,7 +10,7 @@
 # others have there. So root makes the folders of the program, and gives it those that are root's: these alone, and not
 # what is in them. Whose folder it is decides, since this root is not asked for permission.
 - name: own-folders
-  image: {{ (include "onprem-p8000.launcher" . | fromJson).image | quote }}
+  image: {{ .Run.launcher.image | quote }}
   imagePullPolicy: {{ .Values.imagePullPolicy }}
   command:
     - bash
@@ -62,5 +62,8 @@
       {{- end }}
     {{- end }}
     {{- end }}
+{{- end }}
+{{- with .Values.extraInitContainers }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}

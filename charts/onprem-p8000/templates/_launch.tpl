@@ -1,21 +1,19 @@
 {{/* The end of a machine's start script: torchrun starts one process for each GPU. */}}
 {{- define "onprem-p8000.launch" }}
 {{ .Files.Get "files/torchrun.sh" | replace "RENDEZVOUS" (include "onprem-p8000.rendezvousFlags" . | nindent 4 | trim) | trim }}
-{{- if include "onprem-p8000.transport" . }}
+{{- if .Run.transport }}
 
 {{ .Files.Get "files/transport.sh" | trim }}
 {{- end }}
 
 meet "$MASTER_PORT"
-{{- if eq .Values.launcher "torchrun" }}
-{{- with include "onprem-p8000.launcher.torchrun.launch" . | trim }}
+{{- with include (printf "onprem-p8000.launcher.%s.launch" .Values.launcher) . | trim }}
 {{ . }}
-{{- end }}
 {{- end }}
 {{- if .Values.profile.enabled }}
 {{ .Files.Get "files/profile.sh" | replace "RANKS" (join " " .Values.profile.ranks) | trim }}
 {{- end }}
-{{- if include "onprem-p8000.watched" . }}
+{{- if .Run.watched }}
 code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.

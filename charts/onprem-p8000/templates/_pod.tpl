@@ -1,11 +1,11 @@
 {{/* The pod of the program: one for each machine of the run. */}}
 {{- define "onprem-p8000.pod" -}}
-{{- $launcher := include "onprem-p8000.launcher" . | fromJson -}}
+{{- $launcher := .Run.launcher -}}
 metadata:
   labels:
     {{- include "onprem-p8000.selectorLabels" . | nindent 4 }}
     app.kubernetes.io/component: {{ $launcher.task }}
-    run: {{ include "onprem-p8000.run" . }}
+    run: {{ .Run.name }}
     {{- with include "onprem-p8000.merge" (list (toYaml .Values.podLabels)) }}
     {{- . | nindent 4 }}
     {{- end }}
@@ -15,8 +15,8 @@ metadata:
     {{- . | nindent 4 }}
     {{- end }}
 spec:
-  {{- if include "onprem-p8000.gpu" . }}
-  subdomain: {{ include "onprem-p8000.run" . }}
+  {{- if .Run.gpu }}
+  subdomain: {{ .Run.name }}
   {{- end }}
   restartPolicy: Never
   terminationGracePeriodSeconds: {{ .Values.run.gracePeriodSeconds | int64 }}
@@ -33,7 +33,7 @@ spec:
     {{- toYaml . | nindent 4 }}
   {{- end }}
   affinity:
-    {{- include "onprem-p8000.affinity" . | nindent 4 }}
+    {{- .Run.affinity | nindent 4 }}
   volumes:
     {{- include "onprem-p8000.volumes" . | trim | nindent 4 }}
   {{- with include "onprem-p8000.initContainers" . | trim }}
@@ -46,27 +46,23 @@ spec:
       imagePullPolicy: {{ .Values.imagePullPolicy }}
       command: [bash, /etc/chartgen/start.sh]
       args:
-        {{- if hasPrefix "-m " $launcher.program }}
+        {{- if hasPrefix "-m " .Run.launcher.program }}
         - "-m"
         {{- end }}
-        - {{ trimPrefix "-m " $launcher.program | include "onprem-p8000.literal" }}
-        {{- if ne .Values.launcher "torchrun" }}
-        {{- if ne .Values.launcher "mlperf-llama2-lora" }}
+        - {{ trimPrefix "-m " .Run.launcher.program | include "onprem-p8000.literal" }}
         {{- range include (printf "onprem-p8000.launcher.%s.args" .Values.launcher) . | fromYamlArray }}
         - {{ include "onprem-p8000.literal" . }}
         {{- end }}
-        {{- end }}
-        {{- end }}
-        {{- range $launcher.args }}
+        {{- range .Run.launcher.args }}
         - {{ include "onprem-p8000.filled" (list $ .) | include "onprem-p8000.literal" }}
         {{- end }}
       env:
-        {{- include "onprem-p8000.env" . | trim | nindent 8 }}
-      {{- if include "onprem-p8000.gpu" . }}
+        {{- .Run.env | nindent 8 }}
+      {{- if .Run.gpu }}
       ports:
         - name: rendezvous
           containerPort: 6002
-        {{- if include "onprem-p8000.exporter" . }}
+        {{- if .Run.exporter }}
         - name: metrics
           containerPort: {{ .Values.run.metricsPort | int64 }}
         {{- end }}
@@ -91,11 +87,14 @@ spec:
       volumeMounts:
         {{- include "onprem-p8000.volumeMounts" . | trim | nindent 8 }}
 
+    {{- with .Values.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/* Maps that fragments fill; the user's values of the same name win over them. */}}
 {{- define "onprem-p8000.slot.podAnnotations" -}}
-{{- if include "onprem-p8000.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* infiniband */}}
 {{- if and (include "onprem-p8000.infiniband" .) .Values.network.attachments }}
 k8s.v1.cni.cncf.io/networks: {{ join "," .Values.network.attachments | quote }}
@@ -115,7 +114,7 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
 {{- define "onprem-p8000.slot.nodeSelector" -}}
-{{- if include "onprem-p8000.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* machine-labels */}}
 {{- with .Values.machineLabels }}
 {{- toYaml . | nindent 0 }}
@@ -123,7 +122,7 @@ kueue.x-k8s.io/podset-slice-size: {{ .sliceSize | int64 | quote }}
 {{- end }}
 {{- end }}
 {{- define "onprem-p8000.slot.securityContext" -}}
-{{- if include "onprem-p8000.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* infiniband */}}
 {{- if and (include "onprem-p8000.infiniband" .) .Values.network.lockMemory }}
 capabilities:
@@ -132,7 +131,7 @@ capabilities:
 {{- end }}
 {{- end }}
 {{- define "onprem-p8000.slot.labels" -}}
-{{- if include "onprem-p8000.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* kueue */}}
 {{- if .Values.queue.name }}
 kueue.x-k8s.io/queue-name: {{ .Values.queue.name | quote }}
@@ -149,7 +148,7 @@ kueue.x-k8s.io/max-exec-time-seconds: {{ . | int64 | quote }}
 
 {{/* Tolerations that fragments need. The queue's flavor carries the same ones, byte for byte, or Helm and Kueue clash. */}}
 {{- define "onprem-p8000.tolerations" -}}
-{{- if include "onprem-p8000.gpu" . }}
+{{- if .Run.gpu }}
 {{- /* nvidia-gpu */}}
 - key: nvidia.com/gpu
   operator: Exists
@@ -165,7 +164,7 @@ while another run of the release still has pods, so that two runs never write to
 {{- $other := dict "topologyKey" "kubernetes.io/os" "labelSelector" (dict "matchExpressions" (list
   (dict "key" "app.kubernetes.io/instance" "operator" "In" "values" (list .Release.Name))
   (dict "key" "run" "operator" "Exists")
-  (dict "key" "run" "operator" "NotIn" "values" (list (include "onprem-p8000.run" .))))) }}
+  (dict "key" "run" "operator" "NotIn" "values" (list .Run.name)))) }}
 {{- $field := "requiredDuringSchedulingIgnoredDuringExecution" }}
 {{- $anti := $affinity.podAntiAffinity | default (dict) }}
 {{- $_ := set $anti $field (append (get $anti $field | default (list)) $other) }}

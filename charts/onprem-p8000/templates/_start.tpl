@@ -2,17 +2,17 @@
 Start script of every machine: of files/, what this run needs. Values reach it as variables and arguments only.
 */}}
 {{- define "onprem-p8000.start" -}}
-{{- $launcher := include "onprem-p8000.launcher" . | fromJson -}}
-{{- $variables := include "onprem-p8000.env" . | fromYamlArray | include "onprem-p8000.names" -}}
+{{- $launcher := .Run.launcher -}}
+{{- $variables := .Run.env | fromYamlArray | include "onprem-p8000.names" -}}
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
-{{- if include "onprem-p8000.gpu" . }}
+{{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
-{{- if include "onprem-p8000.staged" . }}
+{{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}
 {{- end }}
 {{- end }}
-{{- if include "onprem-p8000.gpu" . }}
+{{- if .Run.gpu }}
 {{- if include "onprem-p8000.infiniband" . }}
 # InfiniBand: without these devices NCCL finds no adapter.
 if ! compgen -G '/dev/infiniband/uverbs*' >/dev/null; then
@@ -21,22 +21,10 @@ if ! compgen -G '/dev/infiniband/uverbs*' >/dev/null; then
 fi
 {{- end }}
 {{- end }}
-{{- if eq .Values.launcher "megatron-lm" }}
-{{- with .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" | trim }}
+{{- with include (printf "onprem-p8000.launcher.%s.beforeLaunch" .Values.launcher) . | trim }}
 {{ . }}
 {{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchrun" }}
-{{- with .Files.Get "files/launchers/torchrun/beforeLaunch.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeLaunch.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if include "onprem-p8000.exporter" . }}
+{{- if .Run.exporter }}
 
 {{ .Files.Get "files/exporter.sh" | trim }}
 {{- end }}
@@ -53,41 +41,14 @@ exec {{ include "onprem-p8000.interpreter" $launcher.program }} "$@"
 
 {{/* The end of the script of every process of a GPU program: it becomes the program. */}}
 {{- define "onprem-p8000.rankProgram" }}
-{{- if eq .Values.launcher "nemo-1" }}
-{{- with include "onprem-p8000.launcher.nemo-1.beforeRank" . | trim }}
+{{- with include (printf "onprem-p8000.launcher.%s.beforeRank" .Values.launcher) . | trim }}
 {{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "automodel" }}
-{{- with include "onprem-p8000.launcher.automodel.beforeRank" . | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchtitan" }}
-{{- with include "onprem-p8000.launcher.torchtitan.beforeRank" . | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "torchrun" }}
-{{- with .Files.Get "files/launchers/torchrun/beforeRank.sh" | trim }}
-{{ . }}
-{{- end }}
-{{- end }}
-{{- if eq .Values.launcher "mlperf-llama2-lora" }}
-{{- with .Files.Get "files/launchers/mlperf-llama2-lora/beforeRank.sh" | trim }}
-{{ . }}
-{{- end }}
 {{- end }}
 {{- $watch := "" }}
-{{- if or (include "onprem-p8000.watched" .) (include "onprem-p8000.exporter" .) }}
+{{- if or .Run.watched .Run.exporter }}
 {{- $watch = "python3 -u /etc/chartgen/watch.py \"${CHARTGEN_PROCESSES:-/run/chartgen/ranks}\" " }}
 {{- end }}
-exec {{ $watch }}{{ include "onprem-p8000.interpreter" (include "onprem-p8000.launcher" . | fromJson).program }} "$@"
-{{- end }}
-
-{{/* Whether a run that hangs is ended: "true" or nothing. */}}
-{{- define "onprem-p8000.watched" -}}
-{{- if and .Values.run.hangMinutes (eq (include "onprem-p8000.launcher" . | fromJson).task "train") }}true{{ end }}
+exec {{ $watch }}{{ include "onprem-p8000.interpreter" .Run.launcher.program }} "$@"
 {{- end }}
 
 {{/* The interpreter of a program, from its name. */}}

@@ -1,12 +1,17 @@
-{{/* nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow */}}
+{{/*
+nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
+{{- define "aks-nd.launcher.nccl-test.config" }}{{ end }}
 {{- define "aks-nd.launcher.nccl-test.args" }}
 {{- $own := get .Values.launchers "nccl-test" }}
 {{- $floors := dict }}
-{{- $machine := include "aks-nd.machine" . | fromJson }}
-{{- $whole := eq (include "aks-nd.gpusPerNode" . | int64) (int64 $machine.gpus) }}
+{{- $machine := .Run.machine }}
+{{- $whole := eq .Run.gpusPerNode (int64 $machine.gpus) }}
 {{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
 {{- if eq .Values.machineType "Standard_ND96isr_H100_v5" }}
-{{- $_ := set $floors "all_reduce" (list "150" "16Gi" "threshold: NVIDIA/aicr @ 79e74aa, recipes/overlays/h100-aks-training.yaml") }}
+{{- $basis := "threshold: NVIDIA/aicr @ 79e74aa, recipes/overlays/h100-aks-training.yaml" }}
+{{- $_ := set $floors "all_reduce" (list "150" "16Gi" $basis) }}
 {{- end }}
 {{- end }}
 {{- range $operation, $busbw := $own.minBusbw }}
@@ -51,4 +56,15 @@
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
+{{- end }}
+{{- define "aks-nd.launcher.nccl-test.mounts" }}{{ end }}
+{{- define "aks-nd.launcher.nccl-test.files" }}{{ end }}
+{{- define "aks-nd.launcher.nccl-test.beforeLaunch" }}{{ end }}
+{{- define "aks-nd.launcher.nccl-test.launch" }}{{ end }}
+{{- define "aks-nd.launcher.nccl-test.beforeRank" }}{{ end }}
+{{- define "aks-nd.launcher.nccl-test.programs" }}
+collectives.py: {{ .Files.Get "files/launchers/nccl-test/collectives.py" | trim | toJson }}
+pairwise.py: {{ .Files.Get "files/launchers/nccl-test/pairwise.py" | trim | toJson }}
+table.py: {{ .Files.Get "files/launchers/nccl-test/table.py" | trim | toJson }}
+{{ base .Run.launcher.program }}: {{ .Files.Get "files/launchers/nccl-test/program.py" | trim | toJson }}
 {{- end }}

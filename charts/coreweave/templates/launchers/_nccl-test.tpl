@@ -1,12 +1,17 @@
-{{/* nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow */}}
+{{/*
+nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
+{{- define "coreweave.launcher.nccl-test.config" }}{{ end }}
 {{- define "coreweave.launcher.nccl-test.args" }}
 {{- $own := get .Values.launchers "nccl-test" }}
 {{- $floors := dict }}
-{{- $machine := include "coreweave.machine" . | fromJson }}
-{{- $whole := eq (include "coreweave.gpusPerNode" . | int64) (int64 $machine.gpus) }}
+{{- $machine := .Run.machine }}
+{{- $whole := eq .Run.gpusPerNode (int64 $machine.gpus) }}
 {{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
 {{- if eq .Values.machineType "gd-8xh100ib-i128" }}
-{{- $_ := set $floors "all_reduce" (list "347.9" "8Gi" "9/10 of 386.56 measured: coreweave/nccl-tests @ cb86553, README.md") }}
+{{- $basis := "9/10 of 386.56 measured: coreweave/nccl-tests @ cb86553, README.md" }}
+{{- $_ := set $floors "all_reduce" (list "347.9" "8Gi" $basis) }}
 {{- end }}
 {{- end }}
 {{- range $operation, $busbw := $own.minBusbw }}
@@ -51,4 +56,15 @@
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
+{{- end }}
+{{- define "coreweave.launcher.nccl-test.mounts" }}{{ end }}
+{{- define "coreweave.launcher.nccl-test.files" }}{{ end }}
+{{- define "coreweave.launcher.nccl-test.beforeLaunch" }}{{ end }}
+{{- define "coreweave.launcher.nccl-test.launch" }}{{ end }}
+{{- define "coreweave.launcher.nccl-test.beforeRank" }}{{ end }}
+{{- define "coreweave.launcher.nccl-test.programs" }}
+collectives.py: {{ .Files.Get "files/launchers/nccl-test/collectives.py" | trim | toJson }}
+pairwise.py: {{ .Files.Get "files/launchers/nccl-test/pairwise.py" | trim | toJson }}
+table.py: {{ .Files.Get "files/launchers/nccl-test/table.py" | trim | toJson }}
+{{ base .Run.launcher.program }}: {{ .Files.Get "files/launchers/nccl-test/program.py" | trim | toJson }}
 {{- end }}

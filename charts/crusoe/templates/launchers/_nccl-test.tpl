@@ -1,9 +1,13 @@
-{{/* nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow */}}
+{{/*
+nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
+{{- define "crusoe.launcher.nccl-test.config" }}{{ end }}
 {{- define "crusoe.launcher.nccl-test.args" }}
 {{- $own := get .Values.launchers "nccl-test" }}
 {{- $floors := dict }}
-{{- $machine := include "crusoe.machine" . | fromJson }}
-{{- $whole := eq (include "crusoe.gpusPerNode" . | int64) (int64 $machine.gpus) }}
+{{- $machine := .Run.machine }}
+{{- $whole := eq .Run.gpusPerNode (int64 $machine.gpus) }}
 {{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
 {{- end }}
 {{- range $operation, $busbw := $own.minBusbw }}
@@ -48,4 +52,15 @@
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
+{{- end }}
+{{- define "crusoe.launcher.nccl-test.mounts" }}{{ end }}
+{{- define "crusoe.launcher.nccl-test.files" }}{{ end }}
+{{- define "crusoe.launcher.nccl-test.beforeLaunch" }}{{ end }}
+{{- define "crusoe.launcher.nccl-test.launch" }}{{ end }}
+{{- define "crusoe.launcher.nccl-test.beforeRank" }}{{ end }}
+{{- define "crusoe.launcher.nccl-test.programs" }}
+collectives.py: {{ .Files.Get "files/launchers/nccl-test/collectives.py" | trim | toJson }}
+pairwise.py: {{ .Files.Get "files/launchers/nccl-test/pairwise.py" | trim | toJson }}
+table.py: {{ .Files.Get "files/launchers/nccl-test/table.py" | trim | toJson }}
+{{ base .Run.launcher.program }}: {{ .Files.Get "files/launchers/nccl-test/program.py" | trim | toJson }}
 {{- end }}

@@ -1,12 +1,17 @@
-{{/* nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow */}}
+{{/*
+nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
+{{- define "gke-a3high.launcher.nccl-test.config" }}{{ end }}
 {{- define "gke-a3high.launcher.nccl-test.args" }}
 {{- $own := get .Values.launchers "nccl-test" }}
 {{- $floors := dict }}
-{{- $machine := include "gke-a3high.machine" . | fromJson }}
-{{- $whole := eq (include "gke-a3high.gpusPerNode" . | int64) (int64 $machine.gpus) }}
+{{- $machine := .Run.machine }}
+{{- $whole := eq .Run.gpusPerNode (int64 $machine.gpus) }}
 {{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
 {{- if eq .Values.machineType "a3-highgpu-8g" }}
-{{- $_ := set $floors "all_gather" (list "63.8" "512Mi" "9/10 of 70.9 measured: GoogleCloudPlatform/cluster-toolkit @ 1047080, examples/gke-a3-highgpu/multi-node-test-plan.md") }}
+{{- $basis := "9/10 of 70.9 measured: GoogleCloudPlatform/cluster-toolkit @ 1047080, examples/gke-a3-highgpu/multi-node-test-plan.md" }}
+{{- $_ := set $floors "all_gather" (list "63.8" "512Mi" $basis) }}
 {{- end }}
 {{- end }}
 {{- range $operation, $busbw := $own.minBusbw }}
@@ -51,4 +56,15 @@
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
+{{- end }}
+{{- define "gke-a3high.launcher.nccl-test.mounts" }}{{ end }}
+{{- define "gke-a3high.launcher.nccl-test.files" }}{{ end }}
+{{- define "gke-a3high.launcher.nccl-test.beforeLaunch" }}{{ end }}
+{{- define "gke-a3high.launcher.nccl-test.launch" }}{{ end }}
+{{- define "gke-a3high.launcher.nccl-test.beforeRank" }}{{ end }}
+{{- define "gke-a3high.launcher.nccl-test.programs" }}
+collectives.py: {{ .Files.Get "files/launchers/nccl-test/collectives.py" | trim | toJson }}
+pairwise.py: {{ .Files.Get "files/launchers/nccl-test/pairwise.py" | trim | toJson }}
+table.py: {{ .Files.Get "files/launchers/nccl-test/table.py" | trim | toJson }}
+{{ base .Run.launcher.program }}: {{ .Files.Get "files/launchers/nccl-test/program.py" | trim | toJson }}
 {{- end }}

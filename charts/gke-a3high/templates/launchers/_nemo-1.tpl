@@ -1,33 +1,7 @@
-{{/* nemo-1: NeMo 1 pretraining of GPT models, configured by Hydra */}}
-{{- define "gke-a3high.launcher.nemo-1.args" }}
-{{- $overrides := dict }}
-{{- $own := (include "gke-a3high.launcher" . | fromJson).config | default (dict) }}
-{{- $config := include "gke-a3high.launcher.nemo-1.config" . | fromYaml }}
-{{- with get $config "Error" }}{{ fail (printf "the settings of launcher nemo-1 are not YAML: %s" .) }}{{ end }}
-{{- range list $config $own }}
-{{- range $path, $literal := include "gke-a3high.hydra" (list . "") | fromYaml }}
-{{- $_ := set $overrides $path $literal }}
-{{- end }}
-{{- end }}
-{{- range $path, $literal := $overrides }}
-- {{ printf "++%s=%s" $path $literal | toJson }}
-{{- end }}
-{{- end }}
-{{- define "gke-a3high.launcher.nemo-1.beforeRank" }}
-{{- if (get .Values.launchers "nemo-1").dllogger }}
-# DLLogger is not part of every NeMo image; without it, step times are in NeMo's own log only.
-if python3 -c 'import dllogger' 2>/dev/null; then
-  mkdir -p "$RUN_DIRECTORY/dllogger/rank-$NODE_RANK"
-  set -- "$@" \
-    ++exp_manager.create_dllogger_logger=true \
-    ++exp_manager.dllogger_logger_kwargs.verbose=true \
-    ++exp_manager.dllogger_logger_kwargs.stdout=true \
-    "++exp_manager.dllogger_logger_kwargs.json_file='$RUN_DIRECTORY/dllogger/rank-$NODE_RANK/dllogger.json'"
-elif [[ $LOCAL_RANK == 0 ]]; then
-  echo 'chartgen: this image has no DLLogger; add it for dllogger.json, or set launchers.nemo-1.dllogger=false' >&2
-fi
-{{- end }}
-{{- end }}
+{{/*
+nemo-1: NeMo 1 pretraining of GPT models, configured by Hydra.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
 {{- define "gke-a3high.launcher.nemo-1.config" }}
 {{- $p := .Values.parallelism }}
 {{- $m := .Values.model }}
@@ -37,7 +11,7 @@ fi
 {{- $data := include "gke-a3high.dataPrefixes" . | fromYamlArray }}
 trainer:
   num_nodes: {{ int64 .Values.nodes }}
-  devices: {{ include "gke-a3high.gpusPerNode" . }}
+  devices: {{ .Run.gpusPerNode }}
   precision: {{ get (dict "fp16" 16 "fp32" 32) .Values.precision | default "bf16" }}
   {{- if .Values.steps }}
   max_steps: {{ int64 .Values.steps }}
@@ -52,12 +26,12 @@ trainer:
   {{- end }}
 exp_manager:
   # Logs are this run's own; checkpoints are the release's, so that a restarted run resumes.
-  explicit_log_dir: {{ include "gke-a3high.runDirectory" . | quote }}
+  explicit_log_dir: {{ .Run.directory | quote }}
   create_checkpoint_callback: {{ .Values.checkpoint.enabled }}
   resume_if_exists: {{ .Values.checkpoint.enabled }}
   resume_ignore_no_checkpoint: true
   checkpoint_callback_params:
-    dirpath: {{ printf "%s/checkpoints" (include "gke-a3high.home" .) | quote }}
+    dirpath: {{ printf "%s/checkpoints" .Run.home | quote }}
     every_n_train_steps: {{ int64 .Values.checkpoint.interval }}
     monitor: step
     mode: max
@@ -67,7 +41,7 @@ exp_manager:
   create_wandb_logger: true
   wandb_logger_kwargs:
     project: {{ quote . }}
-    name: {{ include "gke-a3high.run" $ }}
+    name: {{ $.Run.name }}
 {{- end }}
 {{- with .Values.checkpoint.from }}
 restore_from_path: {{ . | toJson }}
@@ -77,7 +51,7 @@ model:
   transformer_engine: true
   megatron_amp_O2: {{ ne .Values.precision "fp32" }}
   micro_batch_size: {{ int64 .Values.batch.micro }}
-  global_batch_size: {{ include "gke-a3high.globalBatch" . }}
+  global_batch_size: {{ .Run.globalBatch }}
   tensor_model_parallel_size: {{ int64 $p.tensor }}
   pipeline_model_parallel_size: {{ int64 $p.pipeline }}
   # NeMo counts chunks for each pipeline rank and takes null for none.
@@ -117,22 +91,7 @@ model:
   fp8: {{ $fp8 }}
   fp8_hybrid: {{ $fp8 }}
   tokenizer:
-    {{- $kind := .Values.tokenizer.kind }}
-    {{- $path := .Values.tokenizer.path }}
-    {{- if or (eq $kind "none") (eq $kind "gpt2") }}
-    library: megatron
-    type: GPT2BPETokenizer
-    vocab_file: {{ empty $path | ternary "null" (printf "%s/gpt2-vocab.json" $path | toJson) }}
-    merge_file: {{ empty $path | ternary "null" (printf "%s/gpt2-merges.txt" $path | toJson) }}
-    {{- else if eq $kind "sentencepiece" }}
-    library: sentencepiece
-    model: {{ printf "%s/tokenizer.model" $path | toJson }}
-    {{- else }}
-    library: huggingface
-    type: {{ $path | toJson }}
-    # Llama 3 has no other; NeMo's own default is the slow one.
-    use_fast: true
-    {{- end }}
+    {{- include "gke-a3high.nemoTokenizer" . | nindent 4 }}
   nsys_profile:
     enabled: {{ .Values.profile.enabled }}
     start_step: {{ int64 .Values.profile.startStep }}
@@ -170,6 +129,18 @@ model:
     splits_string: {{ .Values.data.split | quote }}
     seq_length: {{ int64 .Values.sequenceLength }}
 {{- end }}
+{{- define "gke-a3high.launcher.nemo-1.args" }}
+{{- $overrides := dict }}
+{{- $own := .Run.launcher.config | default (dict) }}
+{{- range list .Run.config $own }}
+{{- range $path, $literal := include "gke-a3high.hydra" (list . "") | fromYaml }}
+{{- $_ := set $overrides $path $literal }}
+{{- end }}
+{{- end }}
+{{- range $path, $literal := $overrides }}
+- {{ printf "++%s=%s" $path $literal | toJson }}
+{{- end }}
+{{- end }}
 {{- define "gke-a3high.launcher.nemo-1.env" }}
 - name: OMP_NUM_THREADS
   value: "12"
@@ -181,3 +152,23 @@ model:
 - name: TORCH_NCCL_AVOID_RECORD_STREAMS
   value: "1"
 {{- end }}
+{{- define "gke-a3high.launcher.nemo-1.mounts" }}{{ end }}
+{{- define "gke-a3high.launcher.nemo-1.files" }}{{ end }}
+{{- define "gke-a3high.launcher.nemo-1.beforeLaunch" }}{{ end }}
+{{- define "gke-a3high.launcher.nemo-1.launch" }}{{ end }}
+{{- define "gke-a3high.launcher.nemo-1.beforeRank" }}
+{{- if (get .Values.launchers "nemo-1").dllogger }}
+# DLLogger is not part of every NeMo image; without it, step times are in NeMo's own log only.
+if python3 -c 'import dllogger' 2>/dev/null; then
+  mkdir -p "$RUN_DIRECTORY/dllogger/rank-$NODE_RANK"
+  set -- "$@" \
+    ++exp_manager.create_dllogger_logger=true \
+    ++exp_manager.dllogger_logger_kwargs.verbose=true \
+    ++exp_manager.dllogger_logger_kwargs.stdout=true \
+    "++exp_manager.dllogger_logger_kwargs.json_file='$RUN_DIRECTORY/dllogger/rank-$NODE_RANK/dllogger.json'"
+elif [[ $LOCAL_RANK == 0 ]]; then
+  echo 'chartgen: this image has no DLLogger; add it for dllogger.json, or set launchers.nemo-1.dllogger=false' >&2
+fi
+{{- end }}
+{{- end }}
+{{- define "gke-a3high.launcher.nemo-1.programs" }}{{ end }}

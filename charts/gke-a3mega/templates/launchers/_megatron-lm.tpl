@@ -1,29 +1,13 @@
-{{/* megatron-lm: Megatron-LM pretraining of GPT models, configured by command line options */}}
-{{- define "gke-a3mega.launcher.megatron-lm.args" }}
-{{- $options := include "gke-a3mega.launcher.megatron-lm.config" . | fromYaml }}
-{{- with get $options "Error" }}{{ fail (printf "the settings of launcher megatron-lm are not YAML: %s" .) }}{{ end }}
-{{- range $name, $value := (get .Values.launchers "megatron-lm").config }}
-{{- $_ := set $options $name $value }}
-{{- end }}
-{{- range $name, $value := $options }}
-{{- $left := or (kindIs "invalid" $value) (eq (toJson $value) "false") }}
-{{- if not $left }}
-- {{ printf "--%s" $name | toJson }}
-{{- end }}
-{{- range $left | ternary list (kindIs "slice" $value | ternary $value (list $value)) }}
-{{- if ne (toJson .) "true" }}
-- {{ kindIs "string" . | ternary . (toJson .) | toJson }}
-{{- end }}
-{{- end }}
-{{- end }}
-{{- end }}
+{{/*
+megatron-lm: Megatron-LM pretraining of GPT models, configured by command line options.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
 {{- define "gke-a3mega.launcher.megatron-lm.config" }}
 {{- $p := .Values.parallelism }}
 {{- $m := .Values.model }}
 {{- $gpt := eq $m.family "gpt" }}
 {{- $evaluates := gt (int64 .Values.evaluation.batches) 0 }}
 {{- $data := include "gke-a3mega.dataPrefixes" . | fromYamlArray }}
-{{- $tokenizer := .Values.tokenizer }}
 num-layers: {{ int64 $m.layers }}
 hidden-size: {{ int64 $m.hiddenSize }}
 ffn-hidden-size: {{ $m.ffnHiddenSize | default (mul 4 $m.hiddenSize) | int64 }}
@@ -70,7 +54,7 @@ expert-tensor-parallel-size: {{ int64 . }}
 sequence-parallel: {{ $p.sequence }}
 use-distributed-optimizer: {{ $p.distributedOptimizer }}
 micro-batch-size: {{ int64 .Values.batch.micro }}
-global-batch-size: {{ include "gke-a3mega.globalBatch" . }}
+global-batch-size: {{ .Run.globalBatch }}
 bf16: {{ has .Values.precision (list "bf16" "fp8" "mxfp8" "nvfp4") }}
 fp16: {{ eq .Values.precision "fp16" }}
 {{- if eq .Values.precision "fp8" }}
@@ -110,23 +94,10 @@ data-cache-path: {{ include "gke-a3mega.dataCache" . | quote }}
 {{- else }}
 mock-data: true
 {{- end }}
-{{- if eq $tokenizer.kind "none" }}
-tokenizer-type: NullTokenizer
-vocab-size: {{ int64 $m.vocabularySize }}
-{{- else if eq $tokenizer.kind "gpt2" }}
-tokenizer-type: GPT2BPETokenizer
-vocab-file: {{ printf "%s/gpt2-vocab.json" $tokenizer.path | quote }}
-merge-file: {{ printf "%s/gpt2-merges.txt" $tokenizer.path | quote }}
-{{- else if eq $tokenizer.kind "sentencepiece" }}
-tokenizer-type: {{ $gpt | ternary "GPTSentencePieceTokenizer" "Llama2Tokenizer" }}
-tokenizer-model: {{ printf "%s/tokenizer.model" $tokenizer.path | quote }}
-{{- else }}
-tokenizer-type: HuggingFaceTokenizer
-tokenizer-model: {{ quote $tokenizer.path }}
-{{- end }}
+{{- include "gke-a3mega.megatronTokenizer" . }}
 {{- if .Values.checkpoint.enabled }}
-save: {{ printf "%s/checkpoints" (include "gke-a3mega.home" .) | quote }}
-load: {{ printf "%s/checkpoints" (include "gke-a3mega.home" .) | quote }}
+save: {{ printf "%s/checkpoints" .Run.home | quote }}
+load: {{ printf "%s/checkpoints" .Run.home | quote }}
 save-interval: {{ int64 .Values.checkpoint.interval }}
 # Saves once more before Kubernetes takes the machines away.
 exit-signal-handler: true
@@ -143,9 +114,9 @@ profile-ranks: {{ toJson .Values.profile.ranks }}
 {{- end }}
 {{- with .Values.wandb.project }}
 wandb-project: {{ quote . }}
-wandb-exp-name: {{ include "gke-a3mega.run" $ }}
+wandb-exp-name: {{ $.Run.name }}
 # By default a folder of the checkpoints, which a run may not have.
-wandb-save-dir: {{ include "gke-a3mega.runDirectory" $ | quote }}
+wandb-save-dir: {{ $.Run.directory | quote }}
 {{- end }}
 lr: {{ include "gke-a3mega.setting" (list . "optimizer.learningRate") }}
 min-lr: {{ include "gke-a3mega.setting" (list . "optimizer.minLearningRate") }}
@@ -165,10 +136,35 @@ adam-beta1: 0.9
 adam-beta2: 0.95
 log-interval: 1
 log-throughput: true
-tensorboard-dir: {{ printf "%s/tensorboard" (include "gke-a3mega.runDirectory" .) | quote }}
+tensorboard-dir: {{ printf "%s/tensorboard" .Run.directory | quote }}
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-lm.args" }}
+{{- $options := deepCopy .Run.config }}
+{{- range $name, $value := (get .Values.launchers "megatron-lm").config }}
+{{- $_ := set $options $name $value }}
+{{- end }}
+{{- range $name, $value := $options }}
+{{- $left := or (kindIs "invalid" $value) (eq (toJson $value) "false") }}
+{{- if not $left }}
+- {{ printf "--%s" $name | toJson }}
+{{- end }}
+{{- range $left | ternary list (kindIs "slice" $value | ternary $value (list $value)) }}
+{{- if ne (toJson .) "true" }}
+- {{ kindIs "string" . | ternary . (toJson .) | toJson }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- define "gke-a3mega.launcher.megatron-lm.env" }}
 # Megatron-LM refuses tensor and context parallelism without it on GPUs before Blackwell.
 - name: CUDA_DEVICE_MAX_CONNECTIONS
   value: "1"
 {{- end }}
+{{- define "gke-a3mega.launcher.megatron-lm.mounts" }}{{ end }}
+{{- define "gke-a3mega.launcher.megatron-lm.files" }}{{ end }}
+{{- define "gke-a3mega.launcher.megatron-lm.beforeLaunch" }}
+{{ .Files.Get "files/launchers/megatron-lm/beforeLaunch.sh" }}
+{{- end }}
+{{- define "gke-a3mega.launcher.megatron-lm.launch" }}{{ end }}
+{{- define "gke-a3mega.launcher.megatron-lm.beforeRank" }}{{ end }}
+{{- define "gke-a3mega.launcher.megatron-lm.programs" }}{{ end }}

@@ -1,37 +1,7 @@
-{{/* megatron-bridge: Megatron-Bridge pretraining, SFT and LoRA, by portable values or by one of its recipes */}}
-{{- define "gke-a3ultra.launcher.megatron-bridge.args" }}
-{{- $own := get .Values.launchers "megatron-bridge" }}
-{{- $release := include "gke-a3ultra.imageRelease" . | int64 }}
-{{- $config := include "gke-a3ultra.launcher.megatron-bridge.config" . | fromYaml }}
-{{- with get $config "Error" }}{{ fail (printf "the settings of launcher megatron-bridge are not YAML: %s" .) }}{{ end }}
-- --recipe
-- {{ $own.recipe | default "vanilla_gpt_pretrain_config" | toJson }}
-{{- if ge $release 2608 }}
-- --mode
-- {{ $own.mode }}
-{{- else if eq $own.mode "lora" }}
-{{- /* Up to 26.06 the recipe's name contains the mode, and LoRA is a scheme of its own. */}}
-- --peft_scheme
-- lora
-{{- end }}
-{{- with $own.dataset }}
-- --dataset
-- {{ toJson . }}
-{{- end }}
-{{- /* A recipe keeps each section that the values leave empty. */}}
-{{- range $section, $settings := $config }}
-{{- if not $settings }}{{ $_ := unset $config $section }}{{ end }}
-{{- end }}
-{{- $overrides := dict }}
-{{- range list $config $own.config }}
-{{- range $path, $literal := include "gke-a3ultra.hydra" (list . "") | fromYaml }}
-{{- $_ := set $overrides $path $literal }}
-{{- end }}
-{{- end }}
-{{- range $path, $literal := $overrides }}
-- {{ printf "%s=%s" $path $literal | toJson }}
-{{- end }}
-{{- end }}
+{{/*
+megatron-bridge: Megatron-Bridge pretraining, SFT and LoRA, by portable values or by one of its recipes.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
 {{- define "gke-a3ultra.launcher.megatron-bridge.config" }}
 {{- $p := .Values.parallelism }}
 {{- $m := .Values.model }}
@@ -43,7 +13,7 @@
 {{- $data := include "gke-a3ultra.dataPrefixes" . | fromYamlArray }}
 {{- $tokenizer := .Values.tokenizer }}
 {{- $recompute := include "gke-a3ultra.recompute" . | fromYaml }}
-{{- $checkpoints := printf "%s/checkpoints" (include "gke-a3ultra.home" .) | quote }}
+{{- $checkpoints := printf "%s/checkpoints" .Run.home | quote }}
 {{- $pretrains := eq $own.mode "pretrain" }}
 model:
   tensor_model_parallel_size: {{ int64 $p.tensor }}
@@ -94,7 +64,7 @@ model:
 {{- end }}
 train:
   micro_batch_size: {{ int64 .Values.batch.micro }}
-  global_batch_size: {{ include "gke-a3ultra.globalBatch" . }}
+  global_batch_size: {{ .Run.globalBatch }}
 {{- if .Values.steps }}
   train_iters: {{ int64 .Values.steps }}
 {{- end }}
@@ -108,15 +78,17 @@ validation:
   eval_interval: {{ int64 .Values.evaluation.interval }}
   eval_iters: {{ int64 .Values.evaluation.batches }}
 {{- if $portable }}
-mixed_precision: {{ get (dict "bf16" "bf16_mixed" "fp16" "fp16_mixed" "fp8" (printf "bf16_with_fp8_%s_scaling_mixed" $own.fp8Scaling) "mxfp8" "bf16_with_mxfp8_mixed" "nvfp4" "bf16_with_nvfp4_mixed") .Values.precision }}
+{{- $formats := dict "bf16" "bf16_mixed" "fp16" "fp16_mixed" "mxfp8" "bf16_with_mxfp8_mixed" "nvfp4" "bf16_with_nvfp4_mixed" }}
+{{- $_ := set $formats "fp8" (printf "bf16_with_fp8_%s_scaling_mixed" $own.fp8Scaling) }}
+mixed_precision: {{ get $formats .Values.precision }}
 ddp:
   use_distributed_optimizer: {{ $p.distributedOptimizer }}
 {{- end }}
-{{- $rates := dict "lr" "optimizer.learningRate" "min_lr" "optimizer.minLearningRate" "weight_decay" "optimizer.weightDecay" "clip_grad" "optimizer.clipGradient" }}
+{{- $rates := dict "lr" "learningRate" "min_lr" "minLearningRate" "weight_decay" "weightDecay" "clip_grad" "clipGradient" }}
 optimizer:
 {{- range $name, $key := $rates }}
-{{- if or $portable (not (kindIs "invalid" (index $.Values.optimizer (trimPrefix "optimizer." $key)))) }}
-  {{ $name }}: {{ include "gke-a3ultra.setting" (list $ $key) }}
+{{- if or $portable (not (kindIs "invalid" (index $.Values.optimizer $key))) }}
+  {{ $name }}: {{ include "gke-a3ultra.setting" (list $ (printf "optimizer.%s" $key)) }}
 {{- end }}
 {{- end }}
 {{- if $portable }}
@@ -199,20 +171,52 @@ profiling:
 logger:
   log_interval: 1
   log_throughput: true
-  tensorboard_dir: {{ printf "%s/tensorboard" (include "gke-a3ultra.runDirectory" .) | quote }}
+  tensorboard_dir: {{ printf "%s/tensorboard" .Run.directory | quote }}
 {{- with .Values.wandb.project }}
   wandb_project: {{ quote . }}
-  wandb_exp_name: {{ include "gke-a3ultra.run" $ }}
+  wandb_exp_name: {{ $.Run.name }}
   # By default a folder of the checkpoints, which a run may not have.
-  wandb_save_dir: {{ include "gke-a3ultra.runDirectory" $ | quote }}
+  wandb_save_dir: {{ $.Run.directory | quote }}
 {{- end }}
 {{- with .Values.mlflow.experiment }}
   mlflow_experiment: {{ quote . }}
-  mlflow_run_name: {{ include "gke-a3ultra.run" $ }}
+  mlflow_run_name: {{ $.Run.name }}
 {{- if ge $release 2606 }}
   # Each checkpoint would be uploaded to the server.
   mlflow_log_artifacts: false
 {{- end }}
+{{- end }}
+{{- end }}
+{{- define "gke-a3ultra.launcher.megatron-bridge.args" }}
+{{- $own := get .Values.launchers "megatron-bridge" }}
+{{- $release := include "gke-a3ultra.imageRelease" . | int64 }}
+{{- $config := deepCopy .Run.config }}
+- --recipe
+- {{ $own.recipe | default "vanilla_gpt_pretrain_config" | toJson }}
+{{- if ge $release 2608 }}
+- --mode
+- {{ $own.mode }}
+{{- else if eq $own.mode "lora" }}
+{{- /* Up to 26.06 the recipe's name contains the mode, and LoRA is a scheme of its own. */}}
+- --peft_scheme
+- lora
+{{- end }}
+{{- with $own.dataset }}
+- --dataset
+- {{ toJson . }}
+{{- end }}
+{{- /* A recipe keeps each section that the values leave empty. */}}
+{{- range $section, $settings := $config }}
+{{- if not $settings }}{{ $_ := unset $config $section }}{{ end }}
+{{- end }}
+{{- $overrides := dict }}
+{{- range list $config $own.config }}
+{{- range $path, $literal := include "gke-a3ultra.hydra" (list . "") | fromYaml }}
+{{- $_ := set $overrides $path $literal }}
+{{- end }}
+{{- end }}
+{{- range $path, $literal := $overrides }}
+- {{ printf "%s=%s" $path $literal | toJson }}
 {{- end }}
 {{- end }}
 {{- define "gke-a3ultra.launcher.megatron-bridge.env" }}
@@ -224,3 +228,9 @@ logger:
   value: "1"
 {{- end }}
 {{- end }}
+{{- define "gke-a3ultra.launcher.megatron-bridge.mounts" }}{{ end }}
+{{- define "gke-a3ultra.launcher.megatron-bridge.files" }}{{ end }}
+{{- define "gke-a3ultra.launcher.megatron-bridge.beforeLaunch" }}{{ end }}
+{{- define "gke-a3ultra.launcher.megatron-bridge.launch" }}{{ end }}
+{{- define "gke-a3ultra.launcher.megatron-bridge.beforeRank" }}{{ end }}
+{{- define "gke-a3ultra.launcher.megatron-bridge.programs" }}{{ end }}

@@ -1,12 +1,17 @@
-{{/* nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow */}}
+{{/*
+nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
+{{- define "gke-a4.launcher.nccl-test.config" }}{{ end }}
 {{- define "gke-a4.launcher.nccl-test.args" }}
 {{- $own := get .Values.launchers "nccl-test" }}
 {{- $floors := dict }}
-{{- $machine := include "gke-a4.machine" . | fromJson }}
-{{- $whole := eq (include "gke-a4.gpusPerNode" . | int64) (int64 $machine.gpus) }}
+{{- $machine := .Run.machine }}
+{{- $whole := eq .Run.gpusPerNode (int64 $machine.gpus) }}
 {{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
 {{- if eq .Values.machineType "a4-highgpu-8g" }}
-{{- $_ := set $floors "all_gather" (list "338.1" "8Gi" "9/10 of 375.72 measured: docs.cloud.google.com of 2026-04-06, AI Hypercomputer, Run NCCL on Compute Engine instances") }}
+{{- $basis := "9/10 of 375.72 measured: docs.cloud.google.com of 2026-04-06, AI Hypercomputer, Run NCCL on Compute Engine instances" }}
+{{- $_ := set $floors "all_gather" (list "338.1" "8Gi" $basis) }}
 {{- end }}
 {{- end }}
 {{- range $operation, $busbw := $own.minBusbw }}
@@ -51,4 +56,15 @@
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
+{{- end }}
+{{- define "gke-a4.launcher.nccl-test.mounts" }}{{ end }}
+{{- define "gke-a4.launcher.nccl-test.files" }}{{ end }}
+{{- define "gke-a4.launcher.nccl-test.beforeLaunch" }}{{ end }}
+{{- define "gke-a4.launcher.nccl-test.launch" }}{{ end }}
+{{- define "gke-a4.launcher.nccl-test.beforeRank" }}{{ end }}
+{{- define "gke-a4.launcher.nccl-test.programs" }}
+collectives.py: {{ .Files.Get "files/launchers/nccl-test/collectives.py" | trim | toJson }}
+pairwise.py: {{ .Files.Get "files/launchers/nccl-test/pairwise.py" | trim | toJson }}
+table.py: {{ .Files.Get "files/launchers/nccl-test/table.py" | trim | toJson }}
+{{ base .Run.launcher.program }}: {{ .Files.Get "files/launchers/nccl-test/program.py" | trim | toJson }}
 {{- end }}

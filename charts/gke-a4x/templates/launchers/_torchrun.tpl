@@ -1,17 +1,26 @@
-{{/* torchrun: Any program that torchrun or accelerate starts, with arguments of its own */}}
+{{/*
+torchrun: Any program that torchrun or accelerate starts, with arguments of its own.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
+{{- define "gke-a4x.launcher.torchrun.config" }}{{ end }}
+{{- define "gke-a4x.launcher.torchrun.args" }}{{ end }}
 {{- define "gke-a4x.launcher.torchrun.env" }}
 {{- with (get .Values.launchers "torchrun").directory }}
 - name: PROGRAM_DIRECTORY
   value: {{ quote . }}
 {{- end }}
 {{- end }}
+{{- define "gke-a4x.launcher.torchrun.mounts" }}{{ end }}
 {{- define "gke-a4x.launcher.torchrun.files" }}
 {{ toJson (get .Values.launchers "torchrun").files }}
+{{- end }}
+{{- define "gke-a4x.launcher.torchrun.beforeLaunch" }}
+{{ .Files.Get "files/launchers/torchrun/beforeLaunch.sh" }}
 {{- end }}
 {{- define "gke-a4x.launcher.torchrun.launch" }}
 {{- $own := get .Values.launchers "torchrun" }}
 {{- if eq $own.starter "accelerate" }}
-{{- $multi := gt (include "gke-a4x.worldSize" . | int64) 1 }}
+{{- $multi := gt .Run.worldSize 1 }}
 {{- range $own.starterArgs }}
 {{- if regexMatch "^--(use[-_](fsdp|deepspeed|megatron[-_]lm)|config[-_]file)" . }}{{ $multi = false }}{{ end }}
 {{- end }}
@@ -27,3 +36,7 @@ launch=(
 )
 {{- end }}
 {{- end }}
+{{- define "gke-a4x.launcher.torchrun.beforeRank" }}
+{{ .Files.Get "files/launchers/torchrun/beforeRank.sh" }}
+{{- end }}
+{{- define "gke-a4x.launcher.torchrun.programs" }}{{ end }}

@@ -1,4 +1,8 @@
-{{/* download: Fetches data, tokenizers and base weights from https://, hf:// and gs:// addresses into the storage */}}
+{{/*
+download: Fetches data, tokenizers and base weights from https://, hf:// and gs:// addresses into the storage.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
+{{- define "nebius.launcher.download.config" }}{{ end }}
 {{- define "nebius.launcher.download.args" }}
 - --parallel
 - {{ int64 (get .Values.launchers "download").parallel | toString | toJson }}
@@ -26,4 +30,15 @@
 - {{ toJson . }}
 - {{ toJson $.Values.checkpoint.from }}
 {{- end }}
+{{- end }}
+{{- define "nebius.launcher.download.env" }}{{ end }}
+{{- define "nebius.launcher.download.mounts" }}{{ end }}
+{{- define "nebius.launcher.download.files" }}{{ end }}
+{{- define "nebius.launcher.download.beforeLaunch" }}{{ end }}
+{{- define "nebius.launcher.download.launch" }}{{ end }}
+{{- define "nebius.launcher.download.beforeRank" }}{{ end }}
+{{- define "nebius.launcher.download.programs" }}
+places.py: {{ .Files.Get "files/launchers/download/places.py" | trim | toJson }}
+web.py: {{ .Files.Get "files/launchers/download/web.py" | trim | toJson }}
+{{ base .Run.launcher.program }}: {{ .Files.Get "files/launchers/download/program.py" | trim | toJson }}
 {{- end }}

@@ -1,15 +1,21 @@
-{{/* nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow */}}
+{{/*
+nccl-test: Measures NCCL's collectives between the GPUs of a run, or finds the machine whose pairs are slow.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
+{{- define "oke-h100.launcher.nccl-test.config" }}{{ end }}
 {{- define "oke-h100.launcher.nccl-test.args" }}
 {{- $own := get .Values.launchers "nccl-test" }}
 {{- $floors := dict }}
-{{- $machine := include "oke-h100.machine" . | fromJson }}
-{{- $whole := eq (include "oke-h100.gpusPerNode" . | int64) (int64 $machine.gpus) }}
+{{- $machine := .Run.machine }}
+{{- $whole := eq .Run.gpusPerNode (int64 $machine.gpus) }}
 {{- if and $whole (gt (int64 .Values.nodes) 1) (eq $own.mode "sweep") }}
 {{- if eq .Values.machineType "BM.GPU.B4.8" }}
-{{- $_ := set $floors "all_reduce" (list "170.6" "8Gi" "9/10 of 189.6 measured: oracle-quickstart/oci-hpc-oke @ 61d210a, docs/running-nccl-rccl-tests-from-slurm-operator.md") }}
+{{- $basis := "9/10 of 189.6 measured: oracle-quickstart/oci-hpc-oke @ 61d210a, docs/running-nccl-rccl-tests-from-slurm-operator.md" }}
+{{- $_ := set $floors "all_reduce" (list "170.6" "8Gi" $basis) }}
 {{- end }}
 {{- if eq .Values.machineType "BM.GPU.RTXPRO.8" }}
-{{- $_ := set $floors "all_reduce" (list "30.6" "8Gi" "9/10 of 34 measured: oracle-quickstart/oci-hpc-oke @ 61d210a, docs/recommended-nccl-rccl-parameters-by-shape.md") }}
+{{- $basis := "9/10 of 34 measured: oracle-quickstart/oci-hpc-oke @ 61d210a, docs/recommended-nccl-rccl-parameters-by-shape.md" }}
+{{- $_ := set $floors "all_reduce" (list "30.6" "8Gi" $basis) }}
 {{- end }}
 {{- end }}
 {{- range $operation, $busbw := $own.minBusbw }}
@@ -54,4 +60,15 @@
   valueFrom:
     fieldRef:
       fieldPath: spec.nodeName
+{{- end }}
+{{- define "oke-h100.launcher.nccl-test.mounts" }}{{ end }}
+{{- define "oke-h100.launcher.nccl-test.files" }}{{ end }}
+{{- define "oke-h100.launcher.nccl-test.beforeLaunch" }}{{ end }}
+{{- define "oke-h100.launcher.nccl-test.launch" }}{{ end }}
+{{- define "oke-h100.launcher.nccl-test.beforeRank" }}{{ end }}
+{{- define "oke-h100.launcher.nccl-test.programs" }}
+collectives.py: {{ .Files.Get "files/launchers/nccl-test/collectives.py" | trim | toJson }}
+pairwise.py: {{ .Files.Get "files/launchers/nccl-test/pairwise.py" | trim | toJson }}
+table.py: {{ .Files.Get "files/launchers/nccl-test/table.py" | trim | toJson }}
+{{ base .Run.launcher.program }}: {{ .Files.Get "files/launchers/nccl-test/program.py" | trim | toJson }}
 {{- end }}

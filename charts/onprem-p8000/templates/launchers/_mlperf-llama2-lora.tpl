@@ -1,12 +1,17 @@
-{{/* mlperf-llama2-lora: MLPerf Training benchmark llama2_70b_lora, Llama 2 70B fine-tuned with LoRA, configured by variables */}}
+{{/*
+mlperf-llama2-lora: MLPerf Training benchmark llama2_70b_lora, Llama 2 70B fine-tuned with LoRA, configured by variables.
+What the templates of a run include by these names; empty = this launcher needs none.
+*/}}
 {{- define "onprem-p8000.launcher.mlperf-llama2-lora.config" }}
 {{- $p := .Values.parallelism }}
 {{- $own := get .Values.launchers "mlperf-llama2-lora" }}
-{{- $gpus := include "onprem-p8000.gpusPerNode" . | int64 }}
-{{- $machine := include "onprem-p8000.machine" . | fromJson }}
+{{- $gpus := .Run.gpusPerNode }}
+{{- $machine := .Run.machine }}
 # The benchmark multiplies samples of one step and replica by the replicas.
-{{- $samples := div (include "onprem-p8000.globalBatch" . | int64) (include "onprem-p8000.dataParallel" . | int64) }}
-DGXSYSTEM: {{ printf "%s_%dx%dx%dxtp%dpp%dcp%d" ($own.system | default .Values.machineType) (int64 .Values.nodes) $gpus $samples (int64 $p.tensor) (int64 $p.pipeline) (int64 $p.context) }}
+{{- $samples := div .Run.globalBatch .Run.dataParallel }}
+{{- $layout := printf "tp%dpp%dcp%d" (int64 $p.tensor) (int64 $p.pipeline) (int64 $p.context) }}
+{{- $system := $own.system | default .Values.machineType }}
+DGXSYSTEM: {{ printf "%s_%dx%dx%dx%s" $system (int64 .Values.nodes) $gpus $samples $layout }}
 DGXNNODES: {{ int64 .Values.nodes }}
 DGXNGPU: {{ $gpus }}
 # First letter of the GPU: h for Hopper, b for Blackwell.
@@ -65,10 +70,10 @@ HF_HUB_OFFLINE: 1
 HYDRA_FULL_ERROR: 1
 POSSIBLE_USER_WARNINGS: 0
 {{- end }}
+{{- define "onprem-p8000.launcher.mlperf-llama2-lora.args" }}{{ end }}
 {{- define "onprem-p8000.launcher.mlperf-llama2-lora.env" }}
 {{- $own := get .Values.launchers "mlperf-llama2-lora" }}
-{{- $variables := include "onprem-p8000.launcher.mlperf-llama2-lora.config" . | fromYaml }}
-{{- with get $variables "Error" }}{{ fail (printf "the settings of launcher mlperf-llama2-lora are not YAML: %s" .) }}{{ end }}
+{{- $variables := deepCopy .Run.config }}
 {{- range $name, $value := $own.config }}{{ $_ := set $variables $name $value }}{{ end }}
 {{- $_ := set $variables "TRIALS" $own.trials }}
 {{- $_ := set $variables "FIRST_SEED" $own.seed }}
@@ -89,5 +94,14 @@ POSSIBLE_USER_WARNINGS: 0
   from: {{ .Values.checkpoint.from | default "/data" | quote }}
   readOnly: true
 - mountPath: /results
-  from: {{ include "onprem-p8000.runDirectory" . | quote }}
+  from: {{ .Run.directory | quote }}
 {{- end }}
+{{- define "onprem-p8000.launcher.mlperf-llama2-lora.files" }}{{ end }}
+{{- define "onprem-p8000.launcher.mlperf-llama2-lora.beforeLaunch" }}
+{{ .Files.Get "files/launchers/mlperf-llama2-lora/beforeLaunch.sh" }}
+{{- end }}
+{{- define "onprem-p8000.launcher.mlperf-llama2-lora.launch" }}{{ end }}
+{{- define "onprem-p8000.launcher.mlperf-llama2-lora.beforeRank" }}
+{{ .Files.Get "files/launchers/mlperf-llama2-lora/beforeRank.sh" }}
+{{- end }}
+{{- define "onprem-p8000.launcher.mlperf-llama2-lora.programs" }}{{ end }}

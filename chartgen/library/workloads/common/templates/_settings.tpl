@@ -21,7 +21,7 @@ of a machine type only to that type.
 {{- end }}
 {{- $each = merge $each $machine.capacity }}
 {{- $_ := merge $each (include "<%= chart %>.slot.resourceLimits" $run | fromYaml) }}
-{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher) }}
+{{- range prepend (values .Values.launchers) (get .Values.launchers .Values.launcher | default dict) }}
 {{- with .resources }}
 {{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
 {{- end }}

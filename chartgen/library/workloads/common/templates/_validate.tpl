@@ -31,12 +31,18 @@
 {{- range . }}{{ $mounts = concat $mounts (.volumeMounts | default list) }}{{ end }}
 {{- end }}
 {{- range $mounts }}{{ if ne (toString .readOnly) "true" }}{{ $writable = append $writable .name }}{{ end }}{{ end }}
+{{- $system := print
+  `<%= folders.system %>` }}
+{{- $open := print `<%= folders.open[:130] %>`
+  `<%= folders.open[130:] %>` }}
 {{- range $index, $volume := $v.extraVolumes }}
 {{- $host := kindIs "map" $volume.hostPath | ternary $volume.hostPath dict }}
 {{- $path := toString $host.path }}
 {{- $kept := and (regexMatch `<%= folders.readable %>` $path) (or (has $volume.name $writable) (not (has $host.type (list "File" "Directory")))) }}
-{{- if and $host.path (or $kept (not (regexMatch `<%= folders.plain %>` $path)) (hasSuffix ".sock" $path) (and (regexMatch `<%= folders.system %>` $path) (not (regexMatch `<%= folders.open %>` $path)))) }}
-{{- $_ := set $check "problems" (append $check.problems (printf "extraVolumes[%d].hostPath: %s belongs to the machine's own system%s" $index $path ($kept | ternary ", and pods may only read it" ""))) }}
+{{- if and $host.path (or $kept (not (regexMatch `<%= folders.plain %>` $path)) (hasSuffix ".sock" $path)
+  (and (regexMatch $system $path) (not (regexMatch $open $path)))) }}
+{{- $_ := set $check "problems" (append $check.problems
+  (printf "extraVolumes[%d].hostPath: %s belongs to the machine's own system%s" $index $path ($kept | ternary ", and pods may only read it" ""))) }}
 {{- end }}
 {{- end }}
 {{- end }}

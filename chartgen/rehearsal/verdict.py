@@ -1,0 +1,135 @@
+"""The verdict on an installed release: its readout once it runs, or once it is clear why it does not."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+from chartgen.kube import Cluster
+from chartgen.programs import Progress
+from chartgen.releases.status.pending import NotYet
+from chartgen.releases.status.readout import Readout, read
+from chartgen.releases.status.watch import watch
+from chartgen.visible import counted
+
+_INTERVAL = 0.25  # seconds between two readouts
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Result of an install.
+
+    Args:
+        admitted: The queue admitted it, or it does not use a queue.
+        pods: Pods that exist.
+        pods_expected: Pods that its runs request.
+        running: Pods that were started: they run, or have succeeded.
+        machines: Distinct machines of its pods.
+        gpus: GPUs of the placed pods.
+        rendezvous: MASTER_ADDR:MASTER_PORT of its pods; empty without them.
+        reasons: Why it is not admitted, not placed or failed; empty without a problem.
+        seconds: Time until this verdict.
+        ok: Admitted, and all its pods were started.
+        overloaded: No verdict: the simulated cluster of a rehearsal was too slow.
+    """
+
+    admitted: bool
+    pods: int
+    pods_expected: int
+    running: int
+    machines: int
+    gpus: int
+    rendezvous: str
+    reasons: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    ok: bool = False
+    overloaded: bool = False
+
+    @property
+    def reach(self) -> int:
+        """Return the progress as a number that grows with each step: admitted, a pod made, placed or started."""
+        return self.admitted + self.pods + self.machines + self.running
+
+    def __str__(self) -> str:
+        if self.pods_expected == 0:
+            return "no job of this release yet"
+        if not self.admitted:
+            return f"queued: {'; '.join(self.reasons)}"
+        pods = f"{self.pods} of {self.pods_expected} pods, {self.running} running"
+        return "; ".join(
+            [f"admitted, {pods}, {counted(self.machines, 'machine')}, {counted(self.gpus, 'GPU')}", *self.reasons]
+        )
+
+
+def look(cluster: Cluster, release: str, *, namespace: str = "") -> Verdict:
+    """Return the verdict on the present state of a release.
+
+    Args:
+        cluster: The cluster of the release.
+        release: Its name.
+        namespace: Its namespace; default the context's.
+    """
+    return _verdict_of(read(cluster, release, namespace, brief=True))
+
+
+def wait_for_verdict(
+    cluster: Cluster,
+    release: str,
+    *,
+    namespace: str = "",
+    timeout: float = 120.0,
+    settle: float = 6.0,
+    progress: Progress | None = None,
+) -> Verdict:
+    """Watch an installed release until it runs, or until it is clear why it does not.
+
+    Args:
+        cluster: The cluster of the release.
+        release: Its name: the value of the label app.kubernetes.io/instance.
+        namespace: Its namespace; default the context's.
+        timeout: Seconds without progress, or without an answer, after which the current state is the verdict.
+        settle: Seconds without any change after which the wait for a run with a reason not to start ends.
+        progress: Receives one line per change.
+
+    Raises:
+        MissingToolError: The cluster does not answer the first request, or for longer than the timeout.
+    """
+    say = progress or (lambda _: None)
+    started = changed = progressed = time.monotonic()
+    last, furthest = _verdict_of(Readout(release, namespace, "absent")), 0
+    readouts = watch(cluster, release, namespace, progress=say, patience=timeout, interval=_INTERVAL, brief=True)
+    for readout in readouts:
+        verdict, now = _verdict_of(readout), time.monotonic()
+        if verdict != last:
+            last, changed = verdict, now
+            say(str(verdict))
+        if verdict.reach > furthest:
+            furthest, progressed = verdict.reach, now
+        if verdict.ok or (_is_explained(readout) and now - changed > settle):
+            break
+        if now - progressed > timeout:
+            late = f"no progress for {timeout:.0f} s: {verdict.running} of {verdict.pods_expected} pods run"
+            last = replace(last, reasons=[*last.reasons, late])
+            break
+    return replace(last, seconds=time.monotonic() - started)
+
+
+def _verdict_of(readout: Readout) -> Verdict:
+    ok = readout.phase in {"running", "finished"}
+    failure = [readout.failure.what, *readout.failure.then] if readout.failure else []
+    return Verdict(
+        admitted=readout.phase not in {"absent", "queued"},
+        pods=readout.pods,
+        pods_expected=readout.pods_expected,
+        running=readout.started,
+        machines=readout.machines,
+        gpus=readout.gpus,
+        rendezvous=readout.rendezvous,
+        reasons=[] if ok else [*failure, *map(str, readout.causes)],
+        ok=ok,
+    )
+
+
+def _is_explained(readout: Readout) -> bool:
+    """Report whether a readout has a reason that time alone does not remove."""
+    return readout.phase == "failed" or any(not isinstance(cause, NotYet) for cause in readout.causes)

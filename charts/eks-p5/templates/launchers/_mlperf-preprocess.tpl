@@ -1,6 +1,0 @@
-{{/* mlperf-preprocess: Makes the MLPerf benchmark's train.npy and validation.npy from the downloaded GovReport data set */}}
-{{- define "eks-p5.launcher.mlperf-preprocess.args" }}
-{{- $program := (get .Values.launchers "mlperf-llama2-lora").program | default (get (include "eks-p5.launchers" . | fromYaml) "mlperf-llama2-lora").program }}
-- {{ .Values.data.directory | toJson }}
-- {{ printf "%s/scripts" (dir $program) | toJson }}
-{{- end }}

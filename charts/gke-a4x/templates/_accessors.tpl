@@ -1,0 +1,29 @@
+{{/* Name of the run: the release's name and a digest of everything it runs. */}}
+{{- define "gke-a4x.run" }}{{ .Run.name }}{{ end }}
+
+{{/* The directory that all runs of a release share, so that a restarted or changed run finds its checkpoints. */}}
+{{- define "gke-a4x.home" }}{{ .Run.home }}{{ end }}
+
+{{/* The chosen launcher, as JSON; its values win over its defaults. */}}
+{{- define "gke-a4x.launcher" }}{{ toJson .Run.launcher }}{{ end }}
+
+{{/* The machine type of the run, as JSON. */}}
+{{- define "gke-a4x.machine" }}{{ toJson .Run.machine }}{{ end }}
+
+{{/* Whether the run uses GPUs: "true" or nothing. */}}
+{{- define "gke-a4x.gpu" }}{{ if .Run.gpu }}true{{ end }}{{ end }}
+
+{{/* Pods of the run: the machines of a GPU program; the launcher's own number for a program without GPUs, else one. */}}
+{{- define "gke-a4x.nodes" }}{{ .Run.nodes }}{{ end }}
+
+{{/* GPUs of each machine that the run uses: those asked for, or all. */}}
+{{- define "gke-a4x.gpusPerNode" }}{{ .Run.gpusPerNode }}{{ end }}
+
+{{/* Processes of the run, one for each GPU. */}}
+{{- define "gke-a4x.worldSize" }}{{ .Run.worldSize }}{{ end }}
+
+{{/* Copies of the model that train side by side; cut to a whole number. */}}
+{{- define "gke-a4x.dataParallel" }}{{ .Run.dataParallel }}{{ end }}
+
+{{/* Samples of one step; "2/gpu" grows with the run. */}}
+{{- define "gke-a4x.globalBatch" }}{{ .Run.globalBatch }}{{ end }}
