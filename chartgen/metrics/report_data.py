@@ -57,6 +57,7 @@ class Readout(NamedTuple):
         attention: Convention of the MFU; `given` when the FLOPs of a sample were given.
         peak: The peak that the MFU is a share of.
         mfu: Model FLOPs utilization, 0 to 1.
+        logged_mfu: The same as logged by the program, by its own peak.
         loss: The course of the loss.
         totals: skipped, nans -> number of steps, as the program counts them; empty when it does not.
         odd: Name of a value -> steps where it is nan or infinite.
@@ -80,6 +81,7 @@ class Readout(NamedTuple):
     timeline: Timeline
     peak: Peak | None = None
     mfu: float | None = None
+    logged_mfu: float | None = None
     loss: Loss | None = None
     totals: Mapping[str, int] = {}
     odd: Mapping[str, tuple[int, ...]] = {}
@@ -174,6 +176,7 @@ def _figures(
         peak=peak,
         derived=derived,
         mfu=conventions[attention] / peak.tflops if peak and attention in conventions else None,
+        logged_mfu=mfu / 100 if (mfu := window.rate("mfu")) else None,
         loss=loss_of(window),
         totals={name: round(sum(_run(log, name))) for name in ("skipped", "nans") if name in log.track.columns},
         odd=_odd(log),

@@ -171,6 +171,8 @@ def test_tensorboard_of_torchtitan(tmp_path: Path) -> None:
     assert found.loss is not None
     assert (found.loss.last, found.speed.logged_tflops) == (7.0, 290)
     assert found.speed.own_tokens == pytest.approx(5000)
+    assert found.logged_mfu == pytest.approx(0.29)
+    assert "MFU 29.0 %" in dict(rows(found))["logged"]
     assert found.memory == pytest.approx(40 * 1024**3 / 1e9)
 
 

@@ -24,6 +24,7 @@ _RECOMPUTED = 4 / 3
 _POSITIVE = {"seconds": "step times", "batch": "batches", "sequence": "sequence lengths"}
 _NOT_BELOW = {
     "tflops": "TFLOPS",
+    "mfu": "MFU",
     "tokens": "tokens/s",
     "memory": "sizes of memory",
     "energy": "amounts of energy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -76,7 +77,7 @@ def times_of(window: Window) -> Times | None:
     mean = window.mean("seconds")
     if mean is None:
         return None
-    ordered = sorted(window.values("seconds"))
+    ordered = array("d", sorted(window.values("seconds")))
     median = quantile(ordered, 0.5)
     far = _outliers(window, ordered, median)
     return Times(
@@ -101,7 +102,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def _outliers(window: Window, ordered: Sequence[float], median: float) -> list[Outlier]:
-    spread = quantile(sorted([abs(seconds - median) for seconds in ordered]), 0.5)
+    spread = quantile(sorted(abs(seconds - median) for seconds in ordered), 0.5)
     if not spread:  # most printed times are equal to the last digit: no scale to measure outliers with
         return []
     most = max(_OUTLIER / _MAD * spread, _NOTABLE * median)

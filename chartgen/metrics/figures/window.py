@@ -72,7 +72,7 @@ class Window:
 
     def rate(self, name: str) -> float | None:
         """Return the mean of a speed over the time of the steps, its harmonic mean; None without values."""
-        seconds = [1 / value for value in self.values(name) if value > 0]
+        seconds = array("d", (1 / value for value in self.values(name) if value > 0))
         return len(seconds) / math.fsum(seconds) if seconds else None
 
     def mean(self, name: str) -> float | None:
@@ -90,10 +90,13 @@ class Window:
 
     def _spanned(self, name: str) -> float | None:
         """Return the mean of a column whose lines report the number of their steps; other lines count as one step."""
-        pairs = zip(self._column("span"), self._column(name), strict=True)
-        known = [(1.0 if math.isnan(span) else span, value) for span, value in pairs if math.isfinite(value)]
-        weight = math.fsum(span for span, _ in known)
-        return math.fsum(span * value for span, value in known) / weight if weight else None
+        spans, products = array("d"), array("d")
+        for span, value in zip(self._column("span"), self._column(name), strict=True):
+            if math.isfinite(value):
+                spans.append(1.0 if math.isnan(span) else span)
+                products.append(spans[-1] * value)
+        weight = math.fsum(spans)
+        return math.fsum(products) / weight if weight else None
 
     def _column(self, name: str) -> Iterator[float]:
         column = self.track.column(name)

@@ -143,6 +143,7 @@ VALUES = {
     "samples": "samples since the beginning",
     "batch": "samples a step",
     "tflops": "TFLOPS per GPU, as the program counts them",
+    "mfu": "% of the peak that the program assumes",
     "tokens": "tokens/s per GPU",
     "sequence": "tokens of a sample",
     "validation": "loss of the last evaluation",

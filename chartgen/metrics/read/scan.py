@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby, takewhile
+from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from chartgen.metrics.read.clock import read_time
 from chartgen.metrics.read.events import NEVER, Checkpoint, Event, Mark, Step, Steps
 from chartgen.metrics.read.prefix import read_prefix, read_prefixes
-from chartgen.metrics.read.readers import MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Readers
+from chartgen.metrics.read.readers import FAMILIES, MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Readers
 
 if TYPE_CHECKING:
     from chartgen.checks.line_patterns import LinePatterns
@@ -48,10 +48,11 @@ class Scanner:
         self.broken = 0
         self.first_broken = ""
         self._readers = Readers(own)
-        self._markers = {own.marker.encode(): "own", **MARKERS} if own else MARKERS
+        self._own = own.marker.encode() if own else b""
+        self._markers = {self._own: "own", **MARKERS} if own else MARKERS
         self._configured = _REACH
-        # The only family in the previous block, if its lines could be read at once.
-        self._only = ""
+        # The families of the previous block, by MARKERS, if all its lines could be read at once.
+        self._only: tuple[str, ...] = ()
         #: Results of network tests.
         self.bandwidths: list[Bandwidth] = []
         self._table: TableReader | None = None
@@ -67,16 +68,17 @@ class Scanner:
 
     def _read(self, block: bytes) -> list[tuple[str, bytes, Event]]:
         self._tables(block)
-        if self._only and (whole := self._whole(block, self._only)):
+        if self._only and (whole := self._whole(block)):
             return whole
         events: list[tuple[str, bytes, Event]] = []
-        lines = self._find(block)
+        lines, only = self._find(block), set[str]()
         for family, group in groupby(lines, key=itemgetter(2)):
             places = list(group)
             text = b"\n".join([block[start:end] for start, end, _ in places]) if len(places) >= _FEW else b""
             many = self._many(text, family, len(places))
             events += many or self._each(block, family, places)
-            self._only = family if many and len(places) == len(lines) else ""
+            only.add(family if many else "")
+        self._only = () if "" in only else tuple(family for family in FAMILIES if family in only)
         if any(isinstance(event, Step | Steps) for _, _, event in events):
             self._configured, self._table = 0, None
         return events
@@ -92,14 +94,25 @@ class Scanner:
             self.bandwidths += self._table.read(block)
         self._before = block
 
-    def _whole(self, block: bytes, family: str) -> list[tuple[str, bytes, Event]]:
-        """Read a block with lines of one family only, without a search for each; nothing for any other block."""
-        before = takewhile(lambda marker: self._markers[marker] != family, self._markers)
-        if any(mark in block for mark in (*before, *STARTS)):
+    def _whole(self, block: bytes) -> list[tuple[str, bytes, Event]]:
+        """Read a block with lines of the previous families only, without a search for all marks; nothing for others.
+
+        The expression of a family matches whole lines, so that no line has an unknown mark.
+        """
+        if len(self._only) > 2 or (self._own and self._own in block):
             return []
-        # carriage returns leave a few empty lines
         lines = block.split(b"\n")
-        return self._many(block, family, len(lines) - lines.count(b""))
+        if len(self._only) == 1:
+            # carriage returns leave a few empty lines
+            return self._many(block, self._only[0], len(lines) - lines.count(b""))
+        first, last = self._only
+        mark = next(mark for mark, family in self._markers.items() if family == last)
+        ones = [line for line in lines if line and mark not in line]
+        others = [line for line in lines if mark in line]
+        # the last one may count its lines: only when the first has read its own
+        events = self._many(b"\n".join(ones), first, len(ones))
+        more = self._many(b"\n".join(others), last, len(others)) if events else []
+        return events + more if more else []
 
     def _many(self, text: bytes, family: str, count: int) -> list[tuple[str, bytes, Event]]:
         """Read many lines at once; nothing when they are few, or must be read one by one."""

@@ -80,7 +80,8 @@ def _speed(found: Readout) -> Iterator[tuple[str, str]]:
     if speed.tflops:
         yield "TFLOPS/GPU", _conventions(speed.tflops)
     if speed.logged_tflops:
-        yield "logged", f"{speed.logged_tflops:,.1f} TFLOPS/GPU by the program's own count"
+        mfu = f", MFU {found.logged_mfu * 100:.1f} %" if found.logged_mfu else ""
+        yield "logged", f"{speed.logged_tflops:,.1f} TFLOPS/GPU{mfu} by the program's own count"
     if found.mfu is not None and found.peak:
         convention = "with the given FLOPs" if found.attention == "given" else f"{found.attention} attention"
         yield "MFU", f"{found.mfu * 100:.1f} % of {found.peak.tflops:,g} TFLOPS, {found.peak.name}, {convention}"

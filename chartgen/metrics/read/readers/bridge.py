@@ -17,7 +17,7 @@ from chartgen.metrics.read.readers.columns import NUMBER, steps_of
 
 _TEXT = rb"Step Time : +(%s)s GPU utilization: +(%s)(?:MODEL_)?TFLOP/s/GPU" % (NUMBER, NUMBER)
 _LINE = re.compile(_TEXT)
-_LINES = re.compile(rb"(?m)^" + _TEXT)
+_LINES = re.compile(rb"(?m)^%s$" % _TEXT)
 
 
 def open_reader() -> Reader:

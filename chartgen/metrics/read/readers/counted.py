@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf, isnan, log
+from operator import mul, sub
 from typing import Any, NamedTuple
 
 from chartgen.metrics.read.events import NEVER
@@ -192,12 +193,9 @@ class Counter:
         rule = self._rule
         if rule is None or rule.kind != "end" or names != self._names or rule.name not in counts:
             return None
-        numbers = [*map(rule.steps, counts[rule.name])]
-        before = [self.reached, *numbers[:-1]]
-        spans = [float(number - last) for number, last in zip(numbers, before, strict=True)]
-        ends = [self._last, *when[:-1]]
-        rows = zip(spans, times, ends, when, strict=True)
-        fit = all(_fits(now - last, span * seconds) for span, seconds, last, now in rows)
+        numbers = [int((count + rule.offset) / rule.divisor + _ROUNDED) for count in counts[rule.name]]
+        spans = [*map(float, map(sub, numbers, [self.reached, *numbers[:-1]]))]
+        fit = all(map(_fits, map(sub, when, [self._last, *when[:-1]]), map(mul, spans, times)))
         return (numbers, spans) if min(spans) > 0 and fit else None
 
     def whole(self, counts: Mapping[str, int]) -> int:

@@ -100,7 +100,7 @@ def _learn(line: bytes) -> Layout | None:
     if head is None:
         return None
     pattern, names = _fields(line[head.end() : line.rfind(b"|") + 1])
-    whole = re.compile(rb"(?m)^ ?" + pattern)
+    whole = re.compile(rb"(?m)^ ?%s *$" % pattern)
     return (whole, ("minute", "second", "number", "planned", *names)) if {*_TIMES} & {*names} else None
 
 

@@ -60,4 +60,4 @@ def learn(line: bytes, head: bytes, wanted: Wanted) -> Layout | None:
             parts.append(rb'"%s": \{%s\}' % (re.escape(name), values))
     if len({*places}) < len(places):  # the last of two equal names wins
         return None
-    return re.compile(rb"(?m)^%s\{%s\}" % (re.escape(head), b", ".join(parts))), tuple(read)
+    return re.compile(rb"(?m)^%s\{%s\}$" % (re.escape(head), b", ".join(parts))), tuple(read)

@@ -28,6 +28,7 @@ NAMES = {
     "throughput": "tflops",
     "throughput/tflops/device": "tflops",
     "tflops": "tflops",
+    "mfu(%)": "mfu",
     "tokens_per_sec_per_gpu": "tokens",
     "throughput(tps)": "tokens",
     "lr": "rate",

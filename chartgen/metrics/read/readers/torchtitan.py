@@ -27,6 +27,7 @@ _NAMES = {
     b"tps": "tokens",
     b"wps": "tokens",
     b"tflops": "tflops",
+    b"mfu": "mfu",
     b"lr": "rate",
 }
 _GIB = 1024**3 / 1e9
