@@ -316,7 +316,7 @@ def _with_used_definitions(
     Args:
         files: The files of a chart.
         sources: Template -> the file that it comes from.
-        whole: Templates that stay as they are, because templates of users may include what is in them.
+        whole: Templates that stay unchanged, because templates of users may include what is in them.
     """
     helpers = {
         path: _definitions(text)

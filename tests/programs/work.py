@@ -26,15 +26,15 @@ def measure(command: str) -> dict[str, int]:
 
     With `again: ` before it, a command like it has filled the cache.
     """
+    text = ""
     with tempfile.TemporaryDirectory() as folder:
         argv = [word.replace("FOLDER", folder) for word in command.removeprefix("again: ").split()]
         helm = str(find_helm().executable)
         variables = {**os.environ, "PYTHONPATH": str(ROOT), "CHARTGEN_CACHE": f"{folder}/cache", "CHARTGEN_HELM": helm}
         for _ in range(1 + command.startswith("again: ")):
-            ended = subprocess.run(
-                [sys.executable, COUNTER, *argv], cwd=ROOT, env=variables, capture_output=True, text=True, check=True
-            )
-    counts: dict[str, int] = json.loads(ended.stdout)
+            program = [sys.executable, COUNTER, *argv]
+            text = subprocess.run(program, cwd=ROOT, env=variables, capture_output=True, text=True, check=True).stdout
+    counts: dict[str, int] = json.loads(text)
     return counts
 
 
