@@ -32,7 +32,7 @@ def measure(command: str) -> dict[str, int]:
         helm = str(find_helm().executable)
         variables = {**os.environ, "PYTHONPATH": str(ROOT), "CHARTGEN_CACHE": f"{folder}/cache", "CHARTGEN_HELM": helm}
         for _ in range(1 + command.startswith("again: ")):
-            program = [sys.executable, COUNTER, *argv]
+            program = [sys.executable, str(COUNTER), *argv]
             text = subprocess.run(program, cwd=ROOT, env=variables, capture_output=True, text=True, check=True).stdout
     counts: dict[str, int] = json.loads(text)
     return counts
