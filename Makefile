@@ -68,6 +68,7 @@ lint: $(CHARTGEN) $(DEV) ## check format, lint, types, import contracts, shell, 
 	$(BIN)/shellcheck --shell=bash --exclude=$(SHARED) $(SCRIPTS)
 	$(BIN)/python tests/programs/prose.py
 	$(BIN)/chartgen build --all --schemas schemas --reference docs/reference --check
+	$(PROGRAM)/size.py
 
 .PHONY: site
 site: $(DOCS) ## build the documentation into build/site; a broken link or anchor, or a file from the network, fails

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +12,12 @@ from chartgen.composer.expressions import ExpressionError
 from chartgen.composer.rule_template import Translator, go_string
 from chartgen.composer.rules import TASKS, ValuesRule
 from chartgen.errors import ChartgenError, Problem
+
+_WIDTH = 160  # as editors and reviews show
+_STRING = re.compile(r'"((?:\\.|[^"\\])*)"')
+# With the functions that it is an argument of: a line does not end in them.
+_WORD = re.compile(r'(?:\(\w+ )*(?:"(?:\\.|[^"\\])*"|[^\s"])+')
+_PART = re.compile(r".{1,120}(?: |$)|\S+ ?")
 
 
 class Line(NamedTuple):
@@ -77,16 +84,34 @@ def _translated(
         if rule.severity == "error" and not problems:
             told = translator.message(f"{rule.key}: {rule.message}; {rule.hint}")
             place = Path(rule.document.path), rule.document.position((rule.index,))[0]
-            yield Line(_line(told, **{field: parts[field] for field in make}), *place)
+            yield from (Line(text, *place) for text in _refusal(told, **{field: parts[field] for field in make}))
 
 
-def _line(told: str, each: str, when: str, require: str) -> str:
-    """Return the line that refuses what breaks a rule."""
-    condition = f"(and {when} {require})" if when else require
-    condition = condition[1:-1] if condition.startswith("(") else condition
-    line = f"{{{{- if {condition} }}}}{{{{ $problems = append $problems {told} }}}}{{{{ end }}}}"
-    return (
-        f"{{{{- range $each := {each[1:-1] if each.startswith('(') else each} }}}}{line}{{{{- end }}}}"
-        if each
-        else line
-    )
+def _refusal(told: str, each: str, when: str, require: str) -> list[str]:
+    """Return the actions that refuse what breaks a rule, on one line where they fit."""
+    condition = _bare(f"(and {when} {require})" if when else require)
+    actions = [f"{{{{- if {condition} }}}}", f"{{{{- $problems = append $problems {told} }}}}{{{{- end }}}}"]
+    if each:
+        actions = [f"{{{{- range $each := {_bare(each)} }}}}", *actions, "{{- end }}"]
+    line = "".join(actions)
+    return [line] if len(line) <= _WIDTH else [line for action in actions for line in _wrapped(action)]
+
+
+def _bare(text: str) -> str:
+    return text[1:-1] if text.startswith("(") else text
+
+
+def _wrapped(action: str) -> list[str]:
+    """Break an action between its words, and a long text into several."""
+    lines = [""]
+    for word in _WORD.findall(_STRING.sub(_print, action)):
+        if lines[-1] and len(lines[-1]) + len(word) >= _WIDTH:
+            lines.append(" ")
+        lines[-1] += f" {word}" if lines[-1] else word
+    return lines
+
+
+def _print(text: re.Match[str]) -> str:
+    """Return a text as `(print "..." "...")`, which adds no blanks between texts."""
+    parts = _PART.findall(text[1])
+    return f"""(print {" ".join(f'"{part}"' for part in parts)})""" if len(parts) > 1 else text[0]
