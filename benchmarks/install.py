@@ -37,7 +37,7 @@ def prepare(plane: ControlPlane) -> None:
     stage = prepare_stage(chart, target, values, planned, planned.nodes)
     start_controllers(plane, stage.controllers)
     create_machines(plane.cluster, stage.pools)
-    plane.cluster.apply(chain.from_iterable(stage.stand_ins.values()))
+    plane.cluster.apply(chain.from_iterable(stage.substitutes.values()))
     install_setup(stage, Place(kubeconfig=plane.kubeconfig))
 
 

@@ -20,7 +20,7 @@ from chartgen.programs import find_tool
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines
-from chartgen.releases.status.readout import read
+from chartgen.releases.status.readout import read_readout
 
 MACHINES, OTHERS, ROUNDS = 1000, 10, 5
 KINDS = "jobsets,jobs,pods"
@@ -49,7 +49,7 @@ def fill(plane: ControlPlane) -> None:
     create_machines(plane.cluster, [NodePool("machine", MACHINES + OTHERS, capacity)], timeout=600)
     releases = [f"other-{number}" for number in range(OTHERS)]
     plane.cluster.apply([jobset("big", MACHINES), *(jobset(name, 1) for name in releases)])
-    while any(read(plane.cluster, name).phase != "running" for name in ("big", *releases)):
+    while any(read_readout(plane.cluster, name).phase != "running" for name in ("big", *releases)):
         time.sleep(2)
 
 
@@ -69,7 +69,7 @@ def measure(plane: ControlPlane) -> list[Figure]:
         commands |= {"kubectl get, JSON": [*get, "--output", "json"], "kubectl get, table": get}
     runs = interleave(commands, ROUNDS)
     seconds = {name: statistics.median(run.seconds for run in taken) for name, taken in runs.items()}
-    reading = statistics.median(clock(lambda: read(plane.cluster, "big"), ROUNDS))
+    reading = statistics.median(clock(lambda: read_readout(plane.cluster, "big"), ROUNDS))
     plain = statistics.median(clock(lambda: requests(plane.cluster), ROUNDS))
     name = f"chartgen status of {MACHINES} machines"
     figures = [

@@ -66,7 +66,7 @@ def _members(record: Any) -> dict[str, Any]:
     if record is Problem:
         return {"message": MISSING, "hint": ""}  # its place is one in the user's files, which a cluster does not know
     if is_dataclass(record):
-        return {each.name: each.default for each in fields(record)}
+        return {field.name: field.default for field in fields(record)}
     return {name: record._field_defaults.get(name, MISSING) for name in getattr(record, "_fields", ())}
 
 
@@ -75,7 +75,7 @@ def _key(name: str) -> str:
     return first + "".join(map(str.capitalize, others))
 
 
-def json_schema(schema: str, shape: Shape) -> dict[str, Any]:
+def answer_schema(schema: str, shape: Shape) -> dict[str, Any]:
     """Return the JSON Schema of an answer: closed, and every key is always there."""
     found = _schema(shape)
     properties = {"schema": {"const": f"chartgen/{schema}"}, **found["properties"]}
@@ -113,11 +113,11 @@ def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
 def _record(record: type) -> dict[str, Any]:
     """Return the schema of a record; its docstring describes the keys."""
     lines = [line for each in reversed(record.__mro__) for line in _ARGUMENT.findall(each.__doc__ or "")]
-    told = {name: " ".join(text.split()).replace("None", "null") for name, text in lines}
+    descriptions = {name: " ".join(text.split()).replace("None", "null") for name, text in lines}
     hints, properties = get_type_hints(record), {}
     for name, default in _members(record).items():
         schema = _schema(hints[name])
-        described = {"description": told[name]} if name in told else {}
+        described = {"description": descriptions[name]} if name in descriptions else {}
         properties[_key(name)] = {**described, **(_or_null(schema) if default == "" else schema)}
     return _object(properties)
 

@@ -25,7 +25,7 @@ _UNANSWERED = (TARGET_UNKNOWN, NOT_OURS, REFUSED, NOT_RENDERED, LEFT_OUT, UNFINI
 
 
 @dataclass(frozen=True)
-class Complaint:
+class PartProblem:
     """What a rule reports about one thing, such as a rendered object or a scalar.
 
     Args:
@@ -34,7 +34,7 @@ class Complaint:
         at: Key path of the fault inside the thing; empty for the thing itself.
         privilege: The privilege that a stated reason can allow, with its folder and container; empty if no reason can.
         line: 1-based line in the text at `at`, for a script; 0 for the whole text.
-        holds: Whether the complaint counts, given the text of the template that made the thing; None for always.
+        is_satisfied: Whether the complaint counts, given the text of the template that made the thing; None for always.
         quote: A text of the thing; the complaint does not count if a file of the chart contains it. Empty for always.
     """
 
@@ -43,7 +43,7 @@ class Complaint:
     at: tuple[str | int, ...] = ()
     privilege: str = ""
     line: int = 0
-    holds: Callable[[str], bool] | None = None
+    is_satisfied: Callable[[str], bool] | None = None
     quote: str = ""
 
 
@@ -126,14 +126,14 @@ class Finding:
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
     """Sort findings by place, drop duplicates, and mask secrets."""
-    told = (replace(each, problem=each.problem.masked) for each in findings)
-    unique = {(each.rule, each.problem.path, each.problem.message): each for each in told}
+    masked = (replace(finding, problem=finding.problem.masked) for finding in findings)
+    unique = {(finding.rule, finding.problem.path, finding.problem.message): finding for finding in masked}
     return sorted(unique.values(), key=lambda f: (str(f.problem.path or ""), f.problem.line, f.rule, f.problem.message))
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
     """Return the exit code of a command: 1 with an error, 3 if a check could not run, else 0."""
     found = list(findings)
-    if any(each.severity == "error" for each in found):
+    if any(finding.severity == "error" for finding in found):
         return 1
-    return 3 if any(each.severity == "unchecked" and each.rule in _UNANSWERED for each in found) else 0
+    return 3 if any(finding.severity == "unchecked" and finding.rule in _UNANSWERED for finding in found) else 0

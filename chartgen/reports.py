@@ -28,7 +28,7 @@ _SARIF_LEVELS = {"error": "error", "warning": "warning", "unchecked": "none"}
 _NOT_XML = "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]"
 
 
-class Row(NamedTuple):
+class FindingRow(NamedTuple):
     """A finding in JSON.
 
     Args:
@@ -54,7 +54,9 @@ class Row(NamedTuple):
     key: str = ""
 
 
-def report(findings: Sequence[Finding], form: str, *, checked: str, rules: Callable[[], Iterable[Rule]] = tuple) -> str:
+def format_findings(
+    findings: Sequence[Finding], form: str, *, checked: str, rules: Callable[[], Iterable[Rule]] = tuple
+) -> str:
     """Return findings in one of the formats.
 
     Args:
@@ -66,7 +68,7 @@ def report(findings: Sequence[Finding], form: str, *, checked: str, rules: Calla
     Returns:
         Text that ends with a line break, or empty text; paths below the working directory are relative to it.
     """
-    masked = [replace(each, problem=each.problem.masked) for each in findings]
+    masked = [replace(finding, problem=finding.problem.masked) for finding in findings]
     return _sarif(masked, checked, rules()) if form == "sarif" else _WRITERS[form](masked, checked)
 
 
@@ -75,7 +77,7 @@ def line_of(finding: Finding) -> str:
     return one_line(f"{_sentence(finding)} [{finding.rule}]")
 
 
-def place_of(finding: Finding) -> str:
+def finding_path(finding: Finding) -> str:
     """Return the file of a finding, below the working directory when it lies there; empty for none."""
     return one_line(_path(finding))
 
@@ -127,7 +129,7 @@ def _sarif_result(finding: Finding, index: int) -> dict[str, Any]:
     result = {"ruleId": finding.rule, "ruleIndex": index, "level": _SARIF_LEVELS[finding.severity]}
     # "the tool concluded that there was insufficient information to decide" (3.27.9)
     result |= {"kind": "open"} if finding.severity == "unchecked" else {}
-    return {**result, "message": {"text": _said(finding)}} | ({"locations": [location]} if location else {})
+    return {**result, "message": {"text": _message(finding)}} | ({"locations": [location]} if location else {})
 
 
 def _junit(findings: Sequence[Finding], checked: str) -> str:
@@ -150,7 +152,7 @@ def _junit_case(place: tuple[str, str], findings: Sequence[Finding]) -> str:
 
     # each finding has its own line: its content must not begin one, since a CI runner might obey it
     breaks = {"\r": "&#13;", "\n": "&#10;"}
-    lines = "\n".join(escape(_printable(f"{_where(each)}{_sentence(each)}"), breaks) for each in findings)
+    lines = "\n".join(escape(_printable(f"{_where(finding)}{_sentence(finding)}"), breaks) for finding in findings)
     text = re.sub(_NOT_XML, _escaped, lines)
     message = f" message={_attribute(_sentence(findings[0]))} type={_attribute(place[1])}"
     inside = f"<failure{message}>{text}</failure>" if _fails(findings) else f"<system-out>{text}</system-out>"
@@ -166,10 +168,10 @@ def _github(findings: Sequence[Finding], _checked: str) -> str:
     for finding in findings:
         place = {"line": finding.problem.line, "col": finding.problem.column} if finding.problem.line else {}
         properties = {"file": _path(finding), **place} if _is_file(finding) else {}
-        told = {**{name: value for name, value in properties.items() if value}, "title": finding.rule}
-        pairs = ",".join(f"{name}={_command(str(value), ':,')}" for name, value in told.items())
+        parameters = {**{name: value for name, value in properties.items() if value}, "title": finding.rule}
+        pairs = ",".join(f"{name}={_command(str(value), ':,')}" for name, value in parameters.items())
         command = "error" if finding.severity == "error" else "warning"
-        lines.append(f"::{command} {pairs}::{_command(_said(finding))}\n")
+        lines.append(f"::{command} {pairs}::{_command(_message(finding))}\n")
     return "".join(lines)
 
 
@@ -187,8 +189,8 @@ def _line(finding: Finding) -> str:
     return one_line(f"{_where(finding)}{severity}{_sentence(finding)} [{finding.rule}]")
 
 
-def _row(finding: Finding) -> Row:
-    return Row(
+def _row(finding: Finding) -> FindingRow:
+    return FindingRow(
         rule=finding.rule,
         severity=finding.severity,
         level=finding.level,
@@ -204,9 +206,9 @@ def _row(finding: Finding) -> Row:
 def counts(findings: Sequence[Finding]) -> str:
     """Return the number of errors, warnings and checks that could not run."""
     numbers = Counter(finding.severity for finding in findings)
-    told = [f"{number} {name}{'s' if number > 1 else ''}" for name in _PROBLEMS if (number := numbers[name])]
-    told += [f"{numbers['unchecked']} unchecked"] if numbers["unchecked"] else []
-    return ", ".join(told) or "no findings"
+    counts = [f"{number} {name}{'s' if number > 1 else ''}" for name in _PROBLEMS if (number := numbers[name])]
+    counts += [f"{numbers['unchecked']} unchecked"] if numbers["unchecked"] else []
+    return ", ".join(counts) or "no findings"
 
 
 def _fails(findings: Iterable[Finding]) -> bool:
@@ -222,7 +224,7 @@ def _sentence(finding: Finding) -> str:
     return f"{problem.message}; {problem.hint}" if problem.hint else problem.message
 
 
-def _said(finding: Finding) -> str:
+def _message(finding: Finding) -> str:
     """Return message and hint; if a flag is at fault, after the flag, since formats can only point at files."""
     flag = "" if _is_file(finding) else _path(finding)
     return f"{flag}: {_sentence(finding)}" if flag else _sentence(finding)

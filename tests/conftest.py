@@ -111,13 +111,13 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture(scope="session")
 def built_helm() -> None:
     """Helm alone, built when it is missing: for tests that need no control plane."""
-    engine_build.build(["helm"])
+    engine_build.build_engines(["helm"])
 
 
 @pytest.fixture(scope="session")
 def built_engines() -> None:
     """All engines, built when they are missing."""
-    engine_build.build(engines.engines())
+    engine_build.build_engines(engines.engine_table())
 
 
 @pytest.fixture(scope="session")

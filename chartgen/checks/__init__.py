@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.compatibility import COMPAT
 from chartgen.checks.inputs import INPUTS
 from chartgen.checks.job import Job
@@ -65,11 +65,11 @@ def check(chart: Chart, values: Values) -> list[Finding]:
         chart's target or did not make the chart.
     """
     caught = [found for layer in values.layers if layer.document for found in pitfalls(layer.document)]
-    places = {(found.problem.path, found.problem.line, found.problem.column) for found in caught}
+    places = {(finding.problem.path, finding.problem.line, finding.problem.column) for finding in caught}
     if misfits := check_values(chart, values):
         # what YAML made of a word says more than that the schema wants another type
-        told = [each for each in misfits if (each.path, each.line, each.column) not in places]
-        return in_order([*caught, *(Finding(SCHEMA, problem) for problem in told), *unanswered(chart)])
+        misplaced = [problem for problem in misfits if (problem.path, problem.line, problem.column) not in places]
+        return in_order([*caught, *(Finding(SCHEMA, problem) for problem in misplaced), *unanswered(chart)])
     job = job_of(chart, values)
     if not job:
         return in_order([*caught, *unanswered(chart)])
@@ -86,18 +86,18 @@ def validate(chart: Chart, values: Values) -> None:
     raise_errors(check(chart, values))
 
 
-def raise_errors(found: Iterable[Finding]) -> None:
+def raise_errors(findings: Iterable[Finding]) -> None:
     """Raise all errors among findings at once; warnings are left out.
 
     Raises:
         ChartgenError: There is at least one.
         MissingToolError: No errors, but the chart is of a target that is not known here.
     """
-    found = list(found)
-    errors = [each.problem for each in found if each.severity == "error"]
+    findings = list(findings)
+    errors = [finding.problem for finding in findings if finding.severity == "error"]
     if errors:
         raise ChartgenError(errors)
-    if unknown := [each.problem for each in found if each.rule == TARGET_UNKNOWN]:
+    if unknown := [finding.problem for finding in findings if finding.rule == TARGET_UNKNOWN]:
         raise MissingToolError(unknown)
 
 
@@ -159,12 +159,12 @@ def _claims(job: Job, chart: Chart, values: Values) -> Iterator[Finding]:
         if job.launcher.task in each.tasks:
             for claim in each.function(job):
                 yield Finding(each.id, _placed(claim, chart, values), each.severity, claim.key)
-    check_users_rules(job, chart, {SCHEMA, *(each.id for each in (*CHECKS, *PITFALLS))})
+    check_users_rules(job, chart, {SCHEMA, *(rule.id for rule in (*CHECKS, *PITFALLS))})
     for rule, claim in judge(job):
         yield Finding(rule.id, _placed(claim, chart, values), rule.severity, claim.key)
 
 
-def _placed(claim: Claim, chart: Chart, values: Values) -> Problem:
+def _placed(claim: KeyProblem, chart: Chart, values: Values) -> Problem:
     """Put a claim where the user changed one of its values last, or else at the default of the first."""
     paths = [claim.at[:depth] for depth in range(len(claim.at), 0, -1)] or [tuple(claim.key.split("."))]
     paths += [tuple(key.split(".")) for key in claim.also]

@@ -35,7 +35,7 @@ def tokens(job: Job) -> float:
     return int(job.values["sequenceLength"]) / job.parallel("context") * job.micro_batch
 
 
-def kept(job: Job) -> Kept:
+def kept_activations(job: Job) -> Kept:
     """Return what Megatron-LM's own report counts; experts count as one feed-forward block.
 
     With sequence parallelism tensor parallel GPUs share all of a layer: (18 + c x ffn / hidden) bytes for each value of
@@ -95,9 +95,9 @@ def _width(job: Job) -> int:
 
 def _of_all(job: Job, layer: float, ends: float, once: float) -> Kept:
     """Return what is kept of all layers and micro-batches, some of which may be computed again."""
-    whole, again = _recomputed(job, layer)
+    whole, recomputed = _recomputed(job, layer)
     first, last = _in_flight(job)
-    return Kept((whole + ends) * first, (whole + ends) * last, once + again)
+    return Kept((whole + ends) * first, (whole + ends) * last, once + recomputed)
 
 
 def _recomputed(job: Job, layer: float) -> tuple[float, float]:
@@ -115,8 +115,8 @@ def _recomputed(job: Job, layer: float) -> tuple[float, float]:
     shared = job.parallel("tensor") if _shares(job) else 1
     entered = _width(job) * 2 * tokens(job) * job.model("hiddenSize") / shared
     if recompute.method == "block":
-        again = size / chunk
-        return layers * (again * entered + (1 - again) * layer), layer
+        share = size / chunk
+        return layers * (share * entered + (1 - share) * layer), layer
     return layers / size * entered, size * layer
 
 

@@ -15,7 +15,7 @@ from chartgen.helm.values import Values
 _LINE = re.compile(r"(?P<key>[A-Za-z][\w-]*(?:\.[\w-]+)*): (?P<message>.*?)(?:; (?P<hint>[^;]*))?")
 
 
-def refusals(chart: Chart, values: Values) -> list[Finding]:
+def render_refusals(chart: Chart, values: Values) -> list[Finding]:
     """Render a chart and return its refusals; without Helm, return one `unchecked` finding.
 
     Args:
@@ -40,7 +40,7 @@ def unchecked_refusals(chart: Chart) -> list[Path]:
     if not isinstance(origin, Composed):
         return []
     target = origin.target
-    folders = [each.path for each in target.fragments] + [each.path for each in target.launchers]
+    folders = [fragment.path for fragment in target.fragments] + [launcher.path for launcher in target.launchers]
     files = (folder / "validate.tpl" for folder in folders)
     return [path for path in files if path.is_file() and not target.library.is_builtin(path)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.job import Job
 from chartgen.checks.memory import model_parameters
 from chartgen.findings import Rule
@@ -15,7 +15,7 @@ _SAVED_BYTES = 14
 _WRITTEN_GIGABYTES = 5
 
 
-def grace_for_a_checkpoint(job: Job) -> Iterator[Claim]:
+def grace_for_a_checkpoint(job: Job) -> Iterator[KeyProblem]:
     """A stopped run saves once more, but Kubernetes kills it if its grace period ends first."""
     grace, size = int(job.values["run"]["gracePeriodSeconds"]), model_parameters(job) * _SAVED_BYTES / 1e9
     needed = size / _WRITTEN_GIGABYTES / job.nodes
@@ -28,7 +28,7 @@ def grace_for_a_checkpoint(job: Job) -> Iterator[Claim]:
             f"{grace} s is less than the {needed:.0f} s that a checkpoint of {size / 1000:.1f} TB takes if each of "
             f"{job.nodes} machines writes {_WRITTEN_GIGABYTES} GB/s (assumed)"
         )
-        yield Claim(
+        yield KeyProblem(
             "run.gracePeriodSeconds", message, f"use {int(needed * 2) + 60} or more", ("checkpoint.interval", "nodes")
         )
 

@@ -8,7 +8,7 @@ from chartgen.helm.yaml import Keys
 
 
 @dataclass(frozen=True)
-class Claim:
+class KeyProblem:
     """One thing that is wrong.
 
     Args:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.evaluation import Scope, value
 from chartgen.checks.images import can, release_in, release_of
 from chartgen.checks.job import Job
@@ -24,7 +24,7 @@ def fragments(job: Job) -> set[str]:
     return {fragment.name for fragment in job.target.fragments}
 
 
-def plugin_and_daemon(job: Job) -> Iterator[Claim]:
+def plugin_and_daemon(job: Job) -> Iterator[KeyProblem]:
     """Each version of a GPUDirect plugin works with one version of its daemon; others hang or fall back to TCP."""
     rows = _pairs(job)
     plugin, daemon = (job.values.get("network", {}).get(key, "") for key in ("pluginVersion", "daemonVersion"))
@@ -32,24 +32,24 @@ def plugin_and_daemon(job: Job) -> Iterator[Claim]:
     if rows and own is None:
         message = f"the daemon of version {plugin} is not known"
         known = ", ".join(row["plugin"] for row in rows)
-        yield Claim("network.pluginVersion", message, f"use one of {known}", ("network.daemonVersion",))
+        yield KeyProblem("network.pluginVersion", message, f"use one of {known}", ("network.daemonVersion",))
     if own and daemon not in own["daemons"]:
         partner = next((row["plugin"] for row in rows if daemon in row["daemons"]), "")
         hint = f"use {' or '.join(own['daemons'])}" + (f", or plugin {partner} for it" if partner else "")
         message = f"{daemon} is not compatible with plugin {plugin}"
-        yield Claim("network.daemonVersion", message, hint, ("network.pluginVersion",))
+        yield KeyProblem("network.daemonVersion", message, hint, ("network.pluginVersion",))
 
 
-def build_of_nccl(job: Job) -> Iterator[Claim]:
+def build_of_nccl(job: Job) -> Iterator[KeyProblem]:
     """Installers of GPUDirect-TCPXO contain several builds of NCCL up to v1.0.11, and one from v1.0.12 on."""
     network = job.values.get("network", {})
     own = next((row for row in _pairs(job) if row["plugin"] == network.get("pluginVersion")), {"build": ""})
     if network.get("ncclBuildType") and "build" not in own:
         message = f"plugin {own['plugin']} has one NCCL only"
-        yield Claim("network.ncclBuildType", message, "leave it empty", ("network.pluginVersion",))
+        yield KeyProblem("network.ncclBuildType", message, "leave it empty", ("network.pluginVersion",))
 
 
-def plugin_and_cuda(job: Job) -> Iterator[Claim]:
+def plugin_and_cuda(job: Job) -> Iterator[KeyProblem]:
     """A plugin that links another CUDA runtime than the image's cannot be loaded, and NCCL falls back to TCP."""
     plugin = job.values.get("network", {}).get("pluginVersion", "")
     own = next((row for row in _pairs(job) if row["plugin"] == plugin and "cuda" in row), None)
@@ -60,7 +60,7 @@ def plugin_and_cuda(job: Job) -> Iterator[Claim]:
     message = f"{plugin} needs CUDA {own['cuda']}, and {release} has CUDA {cuda}"
     pair = f"{newest['plugin']} with network.daemonVersion {newest['daemons'][-1]}"
     hint = f"use {pair}, or an image with CUDA {own['cuda']}"
-    yield Claim("network.pluginVersion", message, hint, (f"launchers.{job.launcher.name}.image",))
+    yield KeyProblem("network.pluginVersion", message, hint, (f"launchers.{job.launcher.name}.image",))
 
 
 def _cuda(job: Job) -> tuple[str, int]:
@@ -72,7 +72,7 @@ def _cuda(job: Job) -> tuple[str, int]:
     return "", 0
 
 
-def settings_of_the_plugin(job: Job) -> Iterator[Claim]:
+def settings_of_the_plugin(job: Job) -> Iterator[KeyProblem]:
     """A plugin checks NCCL's settings at the start and ends the run if one differs from those tuned for its version."""
     env = job.values["env"]
     if _CHECKER in env:  # the user chose another set of settings
@@ -84,10 +84,10 @@ def settings_of_the_plugin(job: Job) -> Iterator[Claim]:
         if row["fragment"] in fragments(job) and within(row, plugin) and made.get(name, wanted) != wanted:
             also = ("network.pluginVersion",)
             message = f"{made[name]} is refused by plugin {plugin}, which wants {wanted}"
-            yield Claim(f"env.{name}", message, f'use env.{name}: "{wanted}", or another plugin', also)
+            yield KeyProblem(f"env.{name}", message, f'use env.{name}: "{wanted}", or another plugin', also)
 
 
-def program_of_the_image(job: Job) -> Iterator[Claim]:
+def program_of_the_image(job: Job) -> Iterator[KeyProblem]:
     """NVIDIA's images no longer contain a launcher's program from a certain release on."""
     for row in lock()["images"]:
         release = release_of(job, row["image"])
@@ -95,30 +95,30 @@ def program_of_the_image(job: Job) -> Iterator[Claim]:
             key = f"launchers.{job.launcher.name}.image"
             message = f"{job.image} does not contain {job.launcher.program}"
             hint = f"use nvcr.io/{row['image']}:{row['newest']} or older, or launcher megatron-lm"
-            yield Claim(key, message, hint, ("launcher",))
+            yield KeyProblem(key, message, hint, ("launcher",))
 
 
-def precision_of_the_gpu(job: Job) -> Iterator[Claim]:
+def precision_of_the_gpu(job: Job) -> Iterator[KeyProblem]:
     """GPUs compute in the number formats of their generation only: FP8 came with Hopper, NVFP4 with Blackwell."""
     gpu, wanted = job.machine.model, job.values["precision"]
     if gpu and wanted not in gpu.precisions:
-        both = [each for each in job.launcher.precisions if each in gpu.precisions]
+        both = [precision for precision in job.launcher.precisions if precision in gpu.precisions]
         message = f"{wanted} is not a format of {gpu.model}, the GPU of {job.machine.name}"
         hint = f"use {' or '.join(both)}" if both else "use another machineType"
-        yield Claim("precision", message, hint, ("machineType",))
+        yield KeyProblem("precision", message, hint, ("machineType",))
 
 
-def image_of_the_processor(job: Job) -> Iterator[Claim]:
+def image_of_the_processor(job: Job) -> Iterator[KeyProblem]:
     """Machines with Arm processors do not start images that are built for x86 alone."""
     for row in lock()["arm64"] if job.machine.labels.get("kubernetes.io/arch") == "arm64" else ():
         release = release_in(job.image, row["image"])
         if release and version(release) < version(row["from"]):
             message = f"{job.image} is not known to run on the Arm processors of {job.machine.name}"
             hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
-            yield Claim(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+            yield KeyProblem(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
 
 
-def image_of_the_gpu(job: Job) -> Iterator[Claim]:
+def image_of_the_gpu(job: Job) -> Iterator[KeyProblem]:
     """Blackwell GPUs do not run images with CUDA 12.7 or older."""
     gpu = job.machine.model
     for row in lock()["gpus"]:
@@ -128,45 +128,45 @@ def image_of_the_gpu(job: Job) -> Iterator[Claim]:
         if version(release) < version(row["from"]):
             message = f"{job.image} is older than CUDA {row['cuda']}, the first with code for {gpu.model}"
             hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
-            yield Claim(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+            yield KeyProblem(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
 
 
-def gpu_of_an_unknown_image(job: Job) -> Iterator[Claim]:
+def gpu_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """The CUDA of an image that the lock does not know may have no code for Blackwell GPUs."""
     gpu = job.machine.model
     rows = [row for row in lock()["gpus"] if gpu and version(gpu.compute_capability) >= version(row["capability"])]
     if gpu and rows and job.image and not any(release_in(job.image, row["image"]) for row in rows):
         message = f"not checked whether {job.image} has code for {gpu.model}: its CUDA is not known"
         hint = f"it needs CUDA {rows[0]['cuda']} or newer; run it on one machine first"
-        yield Claim(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+        yield KeyProblem(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
 
 
-def processor_of_an_unknown_image(job: Job) -> Iterator[Claim]:
+def processor_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """An image that the lock does not know may be built for x86 alone, and does not start on Arm processors."""
     rows = lock()["arm64"] if job.machine.labels.get("kubernetes.io/arch") == "arm64" and job.image else ()
     if rows and not any(release_in(job.image, row["image"]) for row in rows):
         message = f"not checked whether {job.image} runs on the Arm processors of {job.machine.name}"
         hint = "compare the architectures that its registry lists"
-        yield Claim(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
+        yield KeyProblem(f"launchers.{job.launcher.name}.image", message, hint, ("machineType",))
 
 
-def precision_of_the_image(job: Job) -> Iterator[Claim]:
+def precision_of_the_image(job: Job) -> Iterator[KeyProblem]:
     """The Megatron of NVIDIA's images supports MXFP8 and NVFP4 from certain releases on."""
     for row in _formats(job):
         if can(job, row["feature"]) is False:
             hint = f"use nvcr.io/{row['image']}:{row['from']} or newer"
-            yield Claim(
+            yield KeyProblem(
                 f"launchers.{job.launcher.name}.image", f"{job.image} has no {row['feature']}", hint, ("precision",)
             )
 
 
-def precision_of_an_unknown_image(job: Job) -> Iterator[Claim]:
+def precision_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """The number formats of an image that is not NVIDIA's are unknown until it runs."""
     for row in _formats(job):
         if can(job, row["feature"]) is None:
             message = f"not checked whether {job.image} has {row['feature']}: its release is not known"
             hint = f"it needs the Megatron of nvcr.io/{row['image']}:{row['from']} or newer"
-            yield Claim("precision", message, hint, (f"launchers.{job.launcher.name}.image",))
+            yield KeyProblem("precision", message, hint, (f"launchers.{job.launcher.name}.image",))
 
 
 def _formats(job: Job) -> list[dict[str, Any]]:
@@ -175,7 +175,7 @@ def _formats(job: Job) -> list[dict[str, Any]]:
     return [row for row in lock()["features"] if row["feature"] == wanted and wanted in job.launcher.precisions]
 
 
-def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[Claim]:
+def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[KeyProblem]:
     """Compare a job with the versions of a cluster; only preflight and rehearsal know them.
 
     Args:
@@ -186,13 +186,13 @@ def outdated_cluster(job: Job, kubernetes: str, kueue: str = "") -> Iterator[Cla
     for row in lock()["kubernetes"]:
         if uses(job, row["fragment"]) and version(kubernetes)[:2] < version(row["from"]):
             message = f"{job.machine.name} needs {row['feature']}, which Kubernetes {kubernetes} does not have"
-            yield Claim("machineType", message, f"use a cluster of version {row['from']} or newer")
+            yield KeyProblem("machineType", message, f"use a cluster of version {row['from']} or newer")
     dialect = job.values.get("setup", {}).get("kueueVersion")
     served = {row["api"].rpartition("/")[2]: within(row, kueue) for row in lock()["apis"] if row["of"] == "Kueue"}
     if kueue and dialect in served and not served[dialect]:
         message = f"Kueue {kueue} does not serve kueue.x-k8s.io/{dialect}"
         hint = " or ".join(name for name, is_served in served.items() if is_served)
-        yield Claim("setup.kueueVersion", message, f"use {hint}")
+        yield KeyProblem("setup.kueueVersion", message, f"use {hint}")
 
 
 def uses(job: Job, fragment: str) -> bool:

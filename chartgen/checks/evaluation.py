@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from chartgen.checks.facts import FACTS, whole_number
 from chartgen.checks.job import Job
-from chartgen.composer.expressions import dotted, fields, parse
+from chartgen.composer.expressions import dotted_name, fields, parse_expression
 
 
 class Scope(NamedTuple):
@@ -31,7 +31,7 @@ _DIVISORS = 4096
 @lru_cache(maxsize=4096)
 def value(text: str) -> Value:
     """Return an expression, ready to be evaluated."""
-    return _compiled(parse(text))
+    return _compiled(parse_expression(text))
 
 
 @lru_cache(maxsize=4096)
@@ -58,7 +58,7 @@ def _constant(node: Any) -> Value:
 
 
 def _name(node: Any) -> Value:
-    name = dotted(node)
+    name = dotted_name(node)
     if name == "each":
         return lambda scope: scope.item
     if name in FACTS:
@@ -76,7 +76,7 @@ def _subscript(node: Any) -> Value:
 
 
 def _list(node: Any) -> Value:
-    items = [_compiled(each) for each in node.elts]
+    items = [_compiled(element) for element in node.elts]
     return lambda scope: [each(scope) for each in items]
 
 
@@ -152,7 +152,7 @@ def _size(found: Any) -> float:
 
 def _call(node: Any) -> Value:
     function, arguments = _FUNCTIONS[node.func.id], [_compiled(each) for each in node.args]
-    return lambda scope: function(*(each(scope) for each in arguments))
+    return lambda scope: function(*(argument(scope) for argument in arguments))
 
 
 def _bytes(text: Any) -> int:
@@ -222,6 +222,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "bytes": _bytes,
     "len": lambda items: len(items or ()),
     "keys": lambda items: sorted(items or ()),
-    "startswith": lambda text, *starts: (text or "").startswith(tuple(each or "" for each in starts)),
-    "endswith": lambda text, *ends: (text or "").endswith(tuple(each or "" for each in ends)),
+    "startswith": lambda text, *starts: (text or "").startswith(tuple(start or "" for start in starts)),
+    "endswith": lambda text, *ends: (text or "").endswith(tuple(end or "" for end in ends)),
 }

@@ -110,7 +110,7 @@ def _paths(tree: dict[str, Any], prefix: str) -> Iterator[str]:
 
 
 def _abbreviated(job: Job) -> list[dict[str, str]]:
-    owned = {each: key for key, names in job.launcher.owns.items() for each in names}
+    owned = {name: key for key, names in job.launcher.owns.items() for name in names}
     begun = [(f"config.{name}", name) for name in sorted(_config(job))]
     begun += [
         ("args", name)

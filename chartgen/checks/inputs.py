@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.compatibility import fragments
 from chartgen.checks.job import Job
 from chartgen.composer.library import BUILTIN
@@ -25,24 +25,24 @@ _ENTRY = re.compile(r"^- name: ([A-Z_]+)$", re.MULTILINE)
 _SET = re.compile(r"(?:^|[ \t])([A-Z][A-Z_]+)=(?!\S*\$\{?\1\b)", re.MULTILINE)
 
 
-def paths_are_mounted(job: Job) -> Iterator[Claim]:
+def paths_are_mounted(job: Job) -> Iterator[KeyProblem]:
     """A run reads its input from its storage; outside every mount, pods contain only the files of the image."""
     if job.launcher.task == "train":
         yield from _unmounted(job, "so only a file of the image can be there")
 
 
-def written_paths_are_mounted(job: Job) -> Iterator[Claim]:
+def written_paths_are_mounted(job: Job) -> Iterator[KeyProblem]:
     """Files that a program fetches or prepares outside every mount are lost with its pod."""
     if job.launcher.task == "data":
         yield from _unmounted(job, "so what is written there is lost with the pod")
 
 
-def _unmounted(job: Job, why: str) -> Iterator[Claim]:
+def _unmounted(job: Job, why: str) -> Iterator[KeyProblem]:
     mounts = sorted({f"/{role}" for role in job.values["storage"]} | _own_mounts(job))
     for key, path in _paths(job).items():
         if not any(PurePosixPath(path).is_relative_to(mount) for mount in mounts):
             message = f"{path} is in no mount of the pod ({', '.join(mounts)}), {why}"
-            yield Claim(key, message, "use a path below /data, or mount a volume there with extraVolumeMounts")
+            yield KeyProblem(key, message, "use a path below /data, or mount a volume there with extraVolumeMounts")
 
 
 def _own_mounts(job: Job) -> set[str]:
@@ -64,22 +64,22 @@ def _paths(job: Job) -> dict[str, str]:
     return {key: path for key, path in paths.items() if used[key] and path}
 
 
-def names_of_data_sets(job: Job) -> Iterator[Claim]:
+def names_of_data_sets(job: Job) -> Iterator[KeyProblem]:
     """A data set is named without its file endings: programs add _text_document and .bin or .idx to the name."""
     name = job.values["data"]["name"]
     ends = next((match for index in range(len(name)) if (match := _ENDINGS.fullmatch(name, index)) and match[0]), None)
     if ends:
         message = f"{name} ends in {ends[0]}, which programs add to the name by themselves"
-        yield Claim("data.name", message, f"use {name[: ends.start()]}" if ends.start() else "give its name alone")
+        yield KeyProblem("data.name", message, f"use {name[: ends.start()]}" if ends.start() else "give its name alone")
 
 
-def variables_of_the_start(job: Job) -> Iterator[Claim]:
+def variables_of_the_start(job: Job) -> Iterator[KeyProblem]:
     """The chart sets the variables that number pods and ranks and connect them; another value splits the run."""
     given = [(key, name) for key in ("env", "secretEnv") for name in job.values[key]]
     own = reserved(job.target.library.find("workload", job.kind)) if given else frozenset()
     for key, name in given:
         if name in own:
-            yield Claim(f"{key}.{name}", "is set by the chart for each pod and process", "remove it")
+            yield KeyProblem(f"{key}.{name}", "is set by the chart for each pod and process", "remove it")
 
 
 @lru_cache(maxsize=8)
@@ -99,7 +99,7 @@ _TORCHRUN = frozenset(
 )
 
 
-def levels_of_the_topology(job: Job) -> Iterator[Claim]:
+def levels_of_the_topology(job: Job) -> Iterator[KeyProblem]:
     """Kueue places a run by the levels of the queue's topology from the setup chart; with another level it waits."""
     if "kueue" not in fragments(job):
         return
@@ -109,10 +109,10 @@ def levels_of_the_topology(job: Job) -> Iterator[Claim]:
         if used and topology[name] not in known:
             message = f"{topology[name]} is not a level of setup.topologyLevels ({', '.join(known)})"
             hint = did_you_mean(topology[name], known)
-            yield Claim(f"topology.{name}", message, hint or "use one of them", ("setup.topologyLevels",))
+            yield KeyProblem(f"topology.{name}", message, hint or "use one of them", ("setup.topologyLevels",))
 
 
-def machine_types_of_the_quota(job: Job) -> Iterator[Claim]:
+def machine_types_of_the_quota(job: Job) -> Iterator[KeyProblem]:
     """A map of `setup.quota.resources` is for the machine type of its name; the queue has nothing of an unknown one."""
     if "kueue" not in fragments(job):
         return
@@ -121,7 +121,7 @@ def machine_types_of_the_quota(job: Job) -> Iterator[Claim]:
         if isinstance(value, dict) and name not in known:
             hint = did_you_mean(name, known) or f"use one of {', '.join(known)}"
             at = ("setup", "quota", "resources", name)
-            yield Claim(dotted(at), "is not a machine type of the target", hint, at=at)
+            yield KeyProblem(dotted(at), "is not a machine type of the target", hint, at=at)
 
 
 _POD = "chartgen/library/workloads/common/templates/_pod.yaml, its volumeMounts"

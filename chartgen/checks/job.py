@@ -50,7 +50,7 @@ class Job:
     @cached_property
     def launcher(self) -> Launcher:
         """The program's launcher."""
-        return next(each for each in self.target.launchers if each.name == self.values["launcher"])
+        return next(launcher for launcher in self.target.launchers if launcher.name == self.values["launcher"])
 
     @property
     def kind(self) -> str:
@@ -88,7 +88,7 @@ class Job:
         """The program's image; empty when neither the values nor the launcher set it."""
         own = self.values["launchers"]
         name = self.launcher.name
-        partner = next((each for each in self.target.launchers if each.name == self.launcher.same_as), None)
+        partner = next((launcher for launcher in self.target.launchers if launcher.name == self.launcher.same_as), None)
         borrowed = (own[partner.name].get("image") or partner.image) if partner else ""
         return str(own[name].get("image") or self.launcher.image or borrowed)
 
@@ -125,8 +125,10 @@ class Job:
         config = self.values["launchers"][self.launcher.name].get("config", {})
         nested = config.get("model", {})
         names = [f"account-for-{part}-in-pipeline-split" for part in ("embedding", "loss")]
-        told = (config.get(name) or (isinstance(nested, dict) and nested.get(name.replace("-", "_"))) for name in names)
-        return self.model("layers") + sum(map(bool, told))
+        given = (
+            config.get(name) or (isinstance(nested, dict) and nested.get(name.replace("-", "_"))) for name in names
+        )
+        return self.model("layers") + sum(map(bool, given))
 
     def given(self, key: str) -> Any:
         """Return the value of a dotted key of two parts; None where it is null.
@@ -145,8 +147,8 @@ class Job:
     @property
     def ties_embeddings(self) -> bool:
         """Whether embedding and output layer share their weights."""
-        told = self.given("model.tiedEmbeddings")
-        return bool(self.values["model"]["family"] == "gpt" if told is None else told)
+        tied = self.given("model.tiedEmbeddings")
+        return bool(self.values["model"]["family"] == "gpt" if tied is None else tied)
 
     @property
     def recompute(self) -> Recompute:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.images import release_of
 from chartgen.checks.job import Job
 from chartgen.data.program_options import Options, options_of
@@ -31,21 +31,21 @@ class Given(NamedTuple):
 _HYDRA = ("nemo-1", "megatron-bridge")
 
 
-def options_of_the_program(job: Job) -> Iterator[Claim]:
+def options_of_the_program(job: Job) -> Iterator[KeyProblem]:
     """A program stops at the start at an option that it does not know, or ignores the option and trains without it."""
     known = options_of(job.launcher.name)
     if known is None or _is_another(job):
         return
     release = release_of(job, "nvidia/nemo")
-    taken = known.of(release) or known.ever
+    taken = known.for_release(release) or known.ever
     for option in _given(job):
         if not _has(job, taken, option.name):
-            where = job.image if known.of(release) else "any image that is known"
+            where = job.image if known.for_release(release) else "any image that is known"
             message = f"{PurePosixPath(job.launcher.program).name} has no option {option.name} in {where}"
-            yield Claim(option.key, message, _hint(job, taken, option.name), at=option.at)
+            yield KeyProblem(option.key, message, _hint(job, taken, option.name), at=option.at)
 
 
-def options_of_an_unknown_image(job: Job) -> Iterator[Claim]:
+def options_of_an_unknown_image(job: Job) -> Iterator[KeyProblem]:
     """The options of an unknown image's program are not known, where they differ between known releases."""
     if not job.launcher.program:  # a program of the user's, whose options nobody else can know
         return
@@ -53,17 +53,19 @@ def options_of_an_unknown_image(job: Job) -> Iterator[Claim]:
     options, own = list(_given(job)), f"launchers.{job.launcher.name}"
     if options and (known is None or _is_another(job)):
         message = f"options were not checked: what {_program(job)} takes is not known"
-        yield Claim(f"{own}.config" if known is None else f"{own}.program", message, "compare them with the program")
-    if known is None or _is_another(job) or known.of(release_of(job, "nvidia/nemo")):
+        yield KeyProblem(
+            f"{own}.config" if known is None else f"{own}.program", message, "compare them with the program"
+        )
+    if known is None or _is_another(job) or known.for_release(release_of(job, "nvidia/nemo")):
         return
     for option in options:
         if _has(job, known.ever, option.name) and not _has(job, known.always, option.name):
             message = f"not checked: {option.name} is in some releases, and the one of {job.image} is not known"
-            yield Claim(option.key, message, _since(known, option.name), (f"{own}.image",), option.at)
+            yield KeyProblem(option.key, message, _since(known, option.name), (f"{own}.image",), option.at)
 
 
 def _since(known: Options, name: str) -> str:
-    having = [release for release in known.releases if name in known.of(release)]
+    having = [release for release in known.releases if name in known.for_release(release)]
     return f"nvcr.io/nvidia/nemo has it from {having[0]} to {having[-1]}" if having else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.compatibility import fragments, uses
 from chartgen.checks.job import Job
 from chartgen.data.compatibility import lock
@@ -13,25 +13,25 @@ from chartgen.findings import Rule
 _CLAIMS = "resourceClaims.yaml"
 
 
-def kueue_integration(job: Job) -> Iterator[Claim]:
+def kueue_integration(job: Job) -> Iterator[KeyProblem]:
     """Kueue queues only the kinds in its configuration, and newer versions list fewer of them by default."""
     for row in lock()["integrations"]:
         if _queued(job) and row["workload"] == job.kind:
             message = f"{row['of']} {row['from']} and newer do not queue a {row['kind']} by default"
-            yield Claim("queue.name", message, _step(f"integrations.frameworks lists {row['framework']}"))
+            yield KeyProblem("queue.name", message, _step(f"integrations.frameworks lists {row['framework']}"))
 
 
-def kueue_device_classes(job: Job) -> Iterator[Claim]:
+def kueue_device_classes(job: Job) -> Iterator[KeyProblem]:
     """Kueue does not admit a run that claims devices of a class which its configuration does not map to a resource."""
     claiming = [each for each in job.target.fragments if (each.path / _CLAIMS).is_file() and uses(job, each.name)]
     for row in lock()["deviceClasses"]:
         if _queued(job) and claiming and not _counts_more(job):
-            names = ", ".join(each.name for each in claiming)
+            names = ", ".join(fragment.name for fragment in claiming)
             message = (
                 f"{row['of']} {row['from']} and newer admit no run with device claims ({names}) that are not mapped"
             )
             step = _step("resources.deviceClassMappings maps their device classes")
-            yield Claim("queue.name", message, f"{step}; add the mapped resources to setup.quota.resources")
+            yield KeyProblem("queue.name", message, f"{step}; add the mapped resources to setup.quota.resources")
 
 
 def _counts_more(job: Job) -> bool:

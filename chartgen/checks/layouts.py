@@ -28,8 +28,8 @@ _ITS_KEYS = ("nodes", "gpusPerNode", "model", "sequenceLength", "parallelism", "
 _CHOSEN = ("parallelism.", "batch.micro")
 # Checks that layouts of one job differ in; a layout whose memory has room passes those of CAPACITY.
 _SETTINGS = (interleaving_of_two_stages, connections_of_a_gpu)
-_OF_A_LAYOUT = (*PARALLELISM, *(each for each in CHECKS if each.function in _SETTINGS))
-_OF_THE_JOB = tuple(each for each in CHECKS if each not in (*_OF_A_LAYOUT, *CAPACITY))
+_OF_A_LAYOUT = (*PARALLELISM, *(check for check in CHECKS if check.function in _SETTINGS))
+_OF_THE_JOB = tuple(check for check in CHECKS if check not in (*_OF_A_LAYOUT, *CAPACITY))
 _MICRO_BATCHES = (1, 2, 4, 8)
 # Parameters up to -> least and most tensor, pipeline and context parallel size to start from. Source: NVIDIA's sizing
 # hints, NVIDIA/skills @ 14a98ae, skills/nemo-mbridge-perf-parallelism-strategies/SKILL.md.
@@ -87,7 +87,7 @@ class Layout:
         return {**sizes, "parallelism.sequence": self.sequence}
 
 
-def fit(target: Target, values: Values, gpus: int | None = None) -> list[Layout]:
+def fitting_layouts(target: Target, values: Values, gpus: int | None = None) -> list[Layout]:
     """List the layouts of a model that pass every check and fit into memory, best guess first.
 
     Expert parallel size, precision, recomputation and the global batch stay as the values have them. The values' own
@@ -127,7 +127,7 @@ def _layouts(job: Job) -> Iterator[Layout]:
         return
     rules = [rule for rule in rules if _concerns(rule.key, rule.also)]
     own = _own(job)
-    for change in (own, *(each for each in _candidates(job) if each != own)):
+    for change in (own, *(candidate for candidate in _candidates(job) if candidate != own)):
         candidate = changed(job, change)
         # sizes that do not divide each other are the most, and cost least
         load = load_of(candidate) if _follows(rules, candidate) and _passes(_OF_A_LAYOUT, candidate) else None
@@ -177,7 +177,7 @@ def _change(tensor: int, pipeline: int, virtual_pipeline: int, context: int, mic
 
 
 def _passes(checks: tuple[Rule, ...], job: Job) -> bool:
-    claims = (claim for each in checks if job.launcher.task in each.tasks for claim in each.function(job))
+    claims = (claim for check in checks if job.launcher.task in check.tasks for claim in check.function(job))
     return not any(_concerns(claim.key, claim.also) for claim in claims)
 
 

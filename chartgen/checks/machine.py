@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.compatibility import fragments
 from chartgen.checks.images import release_of
 from chartgen.checks.job import Job
 from chartgen.checks.options import options
 from chartgen.data.compatibility import version
 from chartgen.findings import Rule
-from chartgen.kube.quantities import read
+from chartgen.kube.quantities import read_quantity
 
 _GPU = "nvidia.com/gpu"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -30,109 +30,113 @@ _DEEPEP_BEFORE = ("nemotron_3_nano_", "qwen3_30b_a3b_")
 def quantity(text: str) -> Fraction | None:
     """Return the number of a Kubernetes quantity, such as 2Ti, 191450m or 1e3; None when it is not one."""
     try:
-        return read(text)
+        return read_quantity(text)
     except ValueError:
         return None
 
 
-def exceeds(asked: str, offered: str) -> bool:
+def exceeds(requested: str, offered: str) -> bool:
     """Report whether one quantity is more than another; what cannot be read is not."""
-    left, right = quantity(asked), quantity(offered)
+    left, right = quantity(requested), quantity(offered)
     return left is not None and right is not None and left > right
 
 
-def readable_quantities(job: Job) -> Iterator[Claim]:
+def readable_quantities(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses requests and limits that are not quantities such as 64, 500m or 512Gi, or are negative."""
     for kind in ("requests", "limits"):
-        for name, text in _asked(job, kind).items():
+        for name, text in _amounts(job, kind).items():
             size = quantity(text)
             if size is None or size < 0:
-                yield Claim(_key(job, kind, name), f"{name} {text!r} is not a quantity", "use one such as 64 or 512Gi")
+                yield KeyProblem(
+                    _key(job, kind, name), f"{name} {text!r} is not a quantity", "use one such as 64 or 512Gi"
+                )
 
 
-def requests_within_limits(job: Job) -> Iterator[Claim]:
+def requests_within_limits(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses a container that requests more of a resource than its limit."""
-    limits = _asked(job, "limits")
-    for name, text in _asked(job, "requests").items():
+    limits = _amounts(job, "limits")
+    for name, text in _amounts(job, "requests").items():
         if exceeds(text, limits.get(name, text)):
             message = f"{name} {text} is more than its limit {limits[name]}"
-            yield Claim(_key(job, "requests", name), message, f"use {limits[name]} or less, or raise the limit")
+            yield KeyProblem(_key(job, "requests", name), message, f"use {limits[name]} or less, or raise the limit")
 
 
-def devices_are_whole(job: Job) -> Iterator[Claim]:
+def devices_are_whole(job: Job) -> Iterator[KeyProblem]:
     """Devices come as wholes, and they and huge pages for good: the API server wants a request equal to its limit."""
-    requests, limits = _asked(job, "requests"), _asked(job, "limits")
+    requests, limits = _amounts(job, "requests"), _amounts(job, "limits")
     for name, text in _requested(job).items():
         if name == _GPU or not ("/" in name or name.startswith("hugepages-")):
             continue
         size, key = quantity(text), _key(job, "requests" if name in requests else "limits", name)
         if "/" in name and size is not None and size % 1:
-            yield Claim(key, f"{name} {text} is not a whole number", "use a whole number")
+            yield KeyProblem(key, f"{name} {text} is not a whole number", "use a whole number")
         elif name not in limits or exceeds(limits[name], text):
-            yield Claim(key, f"{name} {text} is not its limit", f"set limits to {name}: {text} too")
+            yield KeyProblem(key, f"{name} {text} is not its limit", f"set limits to {name}: {text} too")
 
 
-def requests_of_the_machine(job: Job) -> Iterator[Claim]:
+def requests_of_the_machine(job: Job) -> Iterator[KeyProblem]:
     """A pod that requests more than a machine of its type has stays pending for ever."""
     for name, text in _requested(job).items():
         offered = job.machine.capacity.get(name, text)
         if name != _GPU and exceeds(text, offered):
-            kind = "requests" if name in _asked(job, "requests") else "limits"
+            kind = "requests" if name in _amounts(job, "requests") else "limits"
             message = f"{name} {text} is more than the {offered} of {job.machine.name}"
-            yield Claim(_key(job, kind, name), message, f"use less than {offered}", ("machineType",))
+            yield KeyProblem(_key(job, kind, name), message, f"use less than {offered}", ("machineType",))
 
 
-def gpus_are_counted_once(job: Job) -> Iterator[Claim]:
+def gpus_are_counted_once(job: Job) -> Iterator[KeyProblem]:
     """The chart asks for the GPUs itself, and their entries in resources are lost."""
     for kind in ("requests", "limits"):
-        if _GPU in _asked(job, kind):
-            yield Claim(_key(job, kind, _GPU), f"{_GPU} is set by gpusPerNode", "set that, and remove it here")
+        if _GPU in _amounts(job, kind):
+            yield KeyProblem(_key(job, kind, _GPU), f"{_GPU} is set by gpusPerNode", "set that, and remove it here")
 
 
-def shared_memory_of_the_machine(job: Job) -> Iterator[Claim]:
+def shared_memory_of_the_machine(job: Job) -> Iterator[KeyProblem]:
     """Shared memory is a part of the machine's memory, and of the container's memory limit when it has one."""
-    size, limit = job.values.get("sharedMemory", "0"), _asked(job, "limits").get("memory")
+    size, limit = job.values.get("sharedMemory", "0"), _amounts(job, "limits").get("memory")
     offered = job.machine.capacity.get("memory", size)
     if exceeds(size, offered):
         message = f"{size} is more than the {offered} of {job.machine.name}"
-        yield Claim("sharedMemory", message, f"use half of {offered} or less", ("machineType",))
+        yield KeyProblem("sharedMemory", message, f"use half of {offered} or less", ("machineType",))
     elif limit and exceeds(size, limit):
         key = _key(job, "limits", "memory")
-        yield Claim("sharedMemory", f"{size} counts to the memory limit {limit}", f"use less, or raise {key}", (key,))
+        yield KeyProblem(
+            "sharedMemory", f"{size} counts to the memory limit {limit}", f"use less, or raise {key}", (key,)
+        )
 
 
-def programs_without_gpus(job: Job) -> Iterator[Claim]:
+def programs_without_gpus(job: Job) -> Iterator[KeyProblem]:
     """Programs that only move or prepare data run outside the queue and tolerate no GPU machine: GPUs never come."""
     for kind in ("requests", "limits"):
-        for name in _asked(job, kind):
+        for name in _amounts(job, kind):
             if name.endswith("/gpu"):
                 message = f"{job.launcher.name} uses no GPU, and asks for {name}"
-                yield Claim(_key(job, kind, name), message, "remove it", ("launcher",))
+                yield KeyProblem(_key(job, kind, name), message, "remove it", ("launcher",))
 
 
-def huge_pages_need_cpu_or_memory(job: Job) -> Iterator[Claim]:
+def huge_pages_need_cpu_or_memory(job: Job) -> Iterator[KeyProblem]:
     """The API server refuses a pod that asks for huge pages and for neither cpu nor memory."""
     requested = _requested(job)
     own = next((name for name in requested if name.startswith("hugepages-")), "")
     if own and not requested.keys() & {"cpu", "memory"}:
-        kind = "requests" if own in _asked(job, "requests") else "limits"
+        kind = "requests" if own in _amounts(job, "requests") else "limits"
         hint = f"set launchers.{job.launcher.name}.resources.requests.memory"
-        yield Claim(_key(job, kind, own), f"{requested[own]} of huge pages come only with cpu or memory", hint)
+        yield KeyProblem(_key(job, kind, own), f"{requested[own]} of huge pages come only with cpu or memory", hint)
 
 
-def provider_of_libfabric(job: Job) -> Iterator[Claim]:
+def provider_of_libfabric(job: Job) -> Iterator[KeyProblem]:
     """FI_PROVIDER chooses how machines speak: efa needs adapters, and anything else leaves those that there are."""
     provider, has_efa = job.values["env"].get("FI_PROVIDER", ""), "efa" in fragments(job)
     with_adapters = has_efa and _network(job)["interface"] == "efa"
     if provider == "efa" and not with_adapters:
         hint = "use network.interface efa, or remove it" if has_efa else "remove it"
-        yield Claim("env.FI_PROVIDER", "efa without EFA adapters falls back to TCP", hint, ("network.interface",))
+        yield KeyProblem("env.FI_PROVIDER", "efa without EFA adapters falls back to TCP", hint, ("network.interface",))
     elif provider not in ("", "efa") and with_adapters and job.nodes > 1:
         message = f"{provider} leaves the EFA adapters of {job.nodes} machines idle"
-        yield Claim("env.FI_PROVIDER", message, "remove it, or set network.interface to tcp if you want TCP")
+        yield KeyProblem("env.FI_PROVIDER", message, "remove it, or set network.interface to tcp if you want TCP")
 
 
-def deepep_on_efa(job: Job) -> Iterator[Claim]:
+def deepep_on_efa(job: Job) -> Iterator[KeyProblem]:
     """The DeepEP of NVIDIA's images connects machines by InfiniBand alone, so that experts on EFA share one machine."""
     release, recipe = release_of(job, "nvidia/nemo"), str(job.own.get("recipe") or "")
     if "efa" not in fragments(job) or not release or not version(_READ[0]) <= version(release) <= version(_READ[1]):
@@ -143,7 +147,7 @@ def deepep_on_efa(job: Job) -> Iterator[Claim]:
         own = f"launchers.{job.launcher.name}"
         message = f"{job.parallel('expert')} spreads experts over machines, and the DeepEP of {job.image} has no EFA"
         hint = f"use {fits} or less, {own}.config.model.moe_token_dispatcher_type alltoall, or an image of your own"
-        yield Claim("parallelism.expert", message, hint, (f"{own}.recipe", f"{own}.config", "gpusPerNode"))
+        yield KeyProblem("parallelism.expert", message, hint, (f"{own}.recipe", f"{own}.config", "gpusPerNode"))
 
 
 def _uses_deepep(job: Job, recipe: str, release: str) -> bool:
@@ -154,14 +158,14 @@ def _uses_deepep(job: Job, recipe: str, release: str) -> bool:
     return bool(flexible and given.get("moe_flex_dispatcher_backend", "deepep") == "deepep")
 
 
-def fabric_of_the_target(job: Job) -> Iterator[Claim]:
+def fabric_of_the_target(job: Job) -> Iterator[KeyProblem]:
     """A target without a fabric fragment has no network for GPUs, so that several machines speak TCP."""
     if job.nodes > 1 and not any("fabric" in fragment.provides for fragment in job.target.fragments):
         message = f"target {job.target.name} has no fabric: {job.nodes} machines would use TCP"
-        yield Claim("nodes", message, "add a fragment that provides one, such as infiniband")
+        yield KeyProblem("nodes", message, "add a fragment that provides one, such as infiniband")
 
 
-def one_zone(job: Job) -> Iterator[Claim]:
+def one_zone(job: Job) -> Iterator[KeyProblem]:
     """EFA does not leave an Availability Zone; the user's pod affinity replaces the chart's, which keeps to one."""
     affinity = job.values["affinity"]
     terms = (affinity.get("podAffinity") or {}).get(_REQUIRED)
@@ -169,17 +173,19 @@ def one_zone(job: Job) -> Iterator[Claim]:
     uses_efa = "efa" in fragments(job) and _network(job)["interface"] == "efa" and job.nodes > 1
     if uses_efa and terms and not pinned:
         message = "replaces the rule that keeps all machines in one zone, which EFA does not leave"
-        yield Claim("affinity", message, "set nodeSelector topology.kubernetes.io/zone, or add a term with that key")
+        yield KeyProblem(
+            "affinity", message, "set nodeSelector topology.kubernetes.io/zone, or add a term with that key"
+        )
 
 
-def _asked(job: Job, kind: str) -> dict[str, str]:
+def _amounts(job: Job, kind: str) -> dict[str, str]:
     resources = job.values["launchers"][job.launcher.name].get("resources") or {}
     return resources.get(kind) or {}
 
 
 def _requested(job: Job) -> dict[str, str]:
     """Return what the pod requests: a limit counts as a request if no request is set."""
-    return {**_asked(job, "limits"), **_asked(job, "requests")}
+    return {**_amounts(job, "limits"), **_amounts(job, "requests")}
 
 
 def _key(job: Job, kind: str, name: str) -> str:

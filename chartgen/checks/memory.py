@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from chartgen.checks.activations import kept, kept_at_least, tokens
+from chartgen.checks.activations import kept_activations, kept_at_least, tokens
 from chartgen.checks.job import Job
 from chartgen.checks.options import options
 
@@ -65,7 +65,7 @@ def estimate(job: Job) -> Memory | None:
     dense, experts = _parameters(job)
     copies = max(job.world // job.expert_parallel, 1)
     state = dense * _bytes(job, job.data_parallel * job.parallel("context")) + experts * _bytes(job, copies)
-    most = kept(job)
+    most = kept_activations(job)
     logits = 8 * _logits(job)
     total = state + max(most.first, most.last + logits) + most.once
     least = kept_at_least(job)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.job import Job, Recompute
 from chartgen.checks.memory import GB, PROGRAMS, Memory, estimate, unestimated
 from chartgen.checks.parallelism import PARALLELISM
@@ -58,25 +58,25 @@ def load_of(job: Job) -> Load | None:
     return Load(memory, gpu.memory * GB) if gpu and memory else None
 
 
-def memory_of_a_gpu(job: Job) -> Iterator[Claim]:
+def memory_of_a_gpu(job: Job) -> Iterator[KeyProblem]:
     """A GPU has room for its share of weights, optimizer state and activations; else the first step fails."""
     if (load := _load(job)) and load.certain > TOO_MUCH:
         yield _claim(job, load, "needs about")
 
 
-def little_memory_left(job: Job) -> Iterator[Claim]:
+def little_memory_left(job: Job) -> Iterator[KeyProblem]:
     """An estimate near a GPU's memory, or one that exceeds it by no more than its margin, may not fit."""
     if (load := _load(job)) and load.share > TIGHT and load.certain <= TOO_MUCH:
         yield _claim(job, load, "may need" if load.share > 1 else "is nearly full with about")
 
 
-def memory_is_not_estimated(job: Job) -> Iterator[Claim]:
+def memory_is_not_estimated(job: Job) -> Iterator[KeyProblem]:
     """The formulas describe Megatron's pretraining only: not FSDP, offloading, adapters or chosen modules."""
     if what := unestimated(job):
         own = f"launchers.{job.launcher.name}"
         message = f"not checked whether the run fits into the memory of a GPU: no formula covers {what}"
         hint = "run a few steps: `chartgen metrics` reads the most memory of a GPU from its log"
-        yield Claim(own if _pretrains(job) or job.own.get("program") else "launcher", message, hint)
+        yield KeyProblem(own if _pretrains(job) or job.own.get("program") else "launcher", message, hint)
 
 
 def _pretrains(job: Job) -> bool:
@@ -88,11 +88,11 @@ def _load(job: Job) -> Load | None:
     return None if miscounts(job, "error") or any(_unfit(job)) else load_of(job)
 
 
-def _unfit(job: Job) -> Iterator[Claim]:
+def _unfit(job: Job) -> Iterator[KeyProblem]:
     return (claim for check in PARALLELISM for claim in check.function(job))
 
 
-def _claim(job: Job, load: Load, words: str) -> Claim:
+def _claim(job: Job, load: Load, words: str) -> KeyProblem:
     message = f"a GPU {words} {load.memory} but its {job.machine.gpu} has {load.capacity / GB:.0f} GB"
     ways = remedies(job)
     key = next(iter(ways[0]), "nodes") if ways else "nodes"
@@ -100,7 +100,7 @@ def _claim(job: Job, load: Load, words: str) -> Claim:
     hint = f"would fit: {fitting}" if ways else "use more machines, or larger GPUs"
     names = ("tensor", "pipeline", "context", "virtualPipeline", "expert", "expertTensor")
     sizes = [f"parallelism.{name}" for name in names]
-    return Claim(key, message, hint, (*sizes, *_CAUSES))
+    return KeyProblem(key, message, hint, (*sizes, *_CAUSES))
 
 
 def _words(job: Job, change: Change) -> str:
@@ -111,17 +111,17 @@ def _words(job: Job, change: Change) -> str:
 
 def remedies(job: Job, most: int = 3) -> list[Change]:
     """Return changes that make a job fit and keep all sizes divisible, the least of each kind, at most `most`."""
-    found: list[Change] = []
+    changes: list[Change] = []
     for change in _changes(job):
-        if any(set(other) <= set(change) for other in found):
+        if any(set(other) <= set(change) for other in changes):
             continue
         altered = changed(job, change)
         load = load_of(altered)
         if load and load.fits and _divides(altered):
-            found.append(change)
-        if len(found) == most:
+            changes.append(change)
+        if len(changes) == most:
             break
-    return found
+    return changes
 
 
 def changed(job: Job, change: Change) -> Job:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.divisors import divisors
 from chartgen.checks.images import can
 from chartgen.checks.job import Job
@@ -15,7 +15,7 @@ from chartgen.checks.options import options
 from chartgen.findings import Rule
 
 
-def key_value_heads(job: Job) -> Iterator[Claim]:
+def key_value_heads(job: Job) -> Iterator[KeyProblem]:
     """Key and value heads are shared by, or repeated on, tensor parallel GPUs; each serves as many attention heads.
 
     Only newer versions of Megatron repeat them.
@@ -25,10 +25,10 @@ def key_value_heads(job: Job) -> Iterator[Claim]:
     if repeated and not heads % tensor and can(job, "key and value heads repeated on tensor parallel GPUs") is False:
         message = f"{groups} key and value heads are fewer than tensor {tensor}, which {job.image} does not support"
         hint = f"use {divisors(groups, tensor)[-1]}"
-        yield Claim("parallelism.tensor", message, hint, ("model.queryGroups",))
+        yield KeyProblem("parallelism.tensor", message, hint, ("model.queryGroups",))
 
 
-def biases_of_experts(job: Job) -> Iterator[Claim]:
+def biases_of_experts(job: Job) -> Iterator[KeyProblem]:
     """Models of family gpt have biases, which Megatron-LM's fast kernel for experts does not support by default."""
     if job.launcher.name != "megatron-lm" or not job.model("experts") or job.values["model"]["family"] != "gpt":
         return
@@ -36,10 +36,12 @@ def biases_of_experts(job: Job) -> Iterator[Claim]:
     fused = since is False or not given.get("no_bias_dropout_fusion")
     if given.get("moe_grouped_gemm") is not False and fused:
         hint = "use mixtral, or set launchers.megatron-lm.config.moe-grouped-gemm to false"
-        yield Claim("model.family", "gpt has biases, which grouped experts do not support", hint, ("model.experts",))
+        yield KeyProblem(
+            "model.family", "gpt has biases, which grouped experts do not support", hint, ("model.experts",)
+        )
     elif since is not False and job.parallel("expertTensor") > 1:
         message = f"experts of family gpt have biases, which {job.parallel('expertTensor')} GPUs cannot share"
-        yield Claim("parallelism.expertTensor", message, "use 1, or model.family mixtral", ("parallelism.tensor",))
+        yield KeyProblem("parallelism.expertTensor", message, "use 1, or model.family mixtral", ("parallelism.tensor",))
 
 
 PARALLELISM = (

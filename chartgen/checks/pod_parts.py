@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.job import Job
-from chartgen.composer.privileges import fault_of
+from chartgen.composer.privileges import volume_fault
 from chartgen.composer.slots import Segment
 from chartgen.errors import did_you_mean
 from chartgen.findings import Rule
@@ -26,7 +26,7 @@ _LISTS = {"tolerations": "Toleration", "extraVolumes": "Volume", "extraVolumeMou
 _LISTS |= dict.fromkeys(_CONTAINERS, "Container")
 
 
-def parts_of_the_pod(job: Job) -> Iterator[Claim]:
+def parts_of_the_pod(job: Job) -> Iterator[KeyProblem]:
     """Affinity, tolerations, volumes and mounts pass into pods unchanged, and Kubernetes has its own rules for them."""
     affinity = job.values["affinity"]
     given: list[tuple[Any, str, Keys]] = [(affinity, "Affinity", ("affinity",))] if affinity else []
@@ -40,7 +40,7 @@ def parts_of_the_pod(job: Job) -> Iterator[Claim]:
             yield _claim(fault.at, fault.message, fault.hint)
 
 
-def names_of_volumes(job: Job) -> Iterator[Claim]:
+def names_of_volumes(job: Job) -> Iterator[KeyProblem]:
     """Volumes of a pod have unique names: those of the chart are reserved, and a name must not be listed twice."""
     if not job.values["extraVolumes"]:
         return  # reading the slots takes as long as all other checks
@@ -53,7 +53,7 @@ def names_of_volumes(job: Job) -> Iterator[Claim]:
         taken.add(name)
 
 
-def names_of_containers(job: Job) -> Iterator[Claim]:
+def names_of_containers(job: Job) -> Iterator[KeyProblem]:
     """Containers of a pod have unique names: those of the chart are reserved, and a name must not be listed twice."""
     given = list(_extra_containers(job))
     taken = {*_keys(job, "initContainers.yaml"), *_keys(job, "containers.yaml")} if given else set()
@@ -65,7 +65,7 @@ def names_of_containers(job: Job) -> Iterator[Claim]:
         taken.add(name)
 
 
-def mounts_of_containers(job: Job) -> Iterator[Claim]:
+def mounts_of_containers(job: Job) -> Iterator[KeyProblem]:
     """The user's containers mount the user's volumes, or in kinds with equal pods alone also those of the chart."""
     known = {volume["name"] for volume in job.values["extraVolumes"]}
     if given := list(_extra_containers(job)):
@@ -77,7 +77,7 @@ def mounts_of_containers(job: Job) -> Iterator[Claim]:
                 yield _claim((*at, "volumeMounts", index, "name"), f"a pod has no volume {mount['name']}", hint)
 
 
-def mounts_of_volumes(job: Job) -> Iterator[Claim]:
+def mounts_of_volumes(job: Job) -> Iterator[KeyProblem]:
     """Each mount names a volume of the pod, at a path that has no other mount."""
     if not job.values["extraVolumeMounts"]:
         return
@@ -94,7 +94,7 @@ def mounts_of_volumes(job: Job) -> Iterator[Claim]:
         taken.add(path)
 
 
-def system_folders_of_volumes(job: Job) -> Iterator[Claim]:
+def system_folders_of_volumes(job: Job) -> Iterator[KeyProblem]:
     """Volumes exclude the machine's system folders, such as / or /var/run; pods may read named files below /opt."""
     mounts = [*job.values["extraVolumeMounts"]]
     mounts += [mount for _, container in _extra_containers(job) for mount in container.get("volumeMounts") or []]
@@ -103,11 +103,11 @@ def system_folders_of_volumes(job: Job) -> Iterator[Claim]:
         source = volume.get("hostPath")
         if not isinstance(source, dict) or ".." in str(source.get("path")):
             continue  # not a path for Kubernetes either
-        if fault := fault_of(source, writable=volume["name"] in writable):
+        if fault := volume_fault(source, writable=volume["name"] in writable):
             yield _claim(("extraVolumes", index, "hostPath"), *fault)
 
 
-def propagation_of_mounts(job: Job) -> Iterator[Claim]:
+def propagation_of_mounts(job: Job) -> Iterator[KeyProblem]:
     """Only a privileged container can propagate its mounts to its machine."""
     for index, mount in enumerate(job.values["extraVolumeMounts"]):
         shared = mount.get("mountPropagation") == "Bidirectional"
@@ -125,8 +125,8 @@ def _extra_containers(job: Job) -> Iterator[tuple[Keys, dict[str, Any]]]:
     yield from (((key, index), each) for key in _CONTAINERS for index, each in enumerate(job.values[key]))
 
 
-def _claim(at: Keys, message: str, hint: str) -> Claim:
-    return Claim(dotted(at), message, hint, at=at)
+def _claim(at: Keys, message: str, hint: str) -> KeyProblem:
+    return KeyProblem(dotted(at), message, hint, at=at)
 
 
 def _stores(job: Job) -> Iterator[str]:
@@ -149,13 +149,13 @@ def _stored(job: Job) -> Iterator[str]:
 
 def _is_privileged(job: Job) -> bool:
     """Report whether a fragment makes the program privileged: always, or by the value in its block's condition."""
-    found = [each for each in _segments(job, "securityContext.yaml") if "privileged: true" in each.text]
-    asked = [(each.always, _CONDITION.match(each.text)) for each in found]
+    found = [segment for segment in _segments(job, "securityContext.yaml") if "privileged: true" in segment.text]
+    conditions = [(segment.always, _CONDITION.match(segment.text)) for segment in found]
     # Conditions of other forms count as true.
-    return any(always or not match or _holds(job, match) for always, match in asked)
+    return any(always or not match or _is_met(job, match) for always, match in conditions)
 
 
-def _holds(job: Job, condition: re.Match[str]) -> bool:
+def _is_met(job: Job, condition: re.Match[str]) -> bool:
     value: Any = job.values
     for key in condition["keys"].split("."):
         value = value[key]
@@ -164,7 +164,7 @@ def _holds(job: Job, condition: re.Match[str]) -> bool:
 
 def _keys(job: Job, slot: str, *, always: bool = False) -> set[str]:
     """Return the keys that the fragments of the job's pods define in a slot; with `always`, only unconditional ones."""
-    return {key for each in _segments(job, slot) if each.always or not always for key, _ in each.keys}
+    return {key for segment in _segments(job, slot) if segment.always or not always for key, _ in segment.keys}
 
 
 def _segments(job: Job, slot: str) -> list[Segment]:

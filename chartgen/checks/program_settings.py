@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.job import Job
 from chartgen.checks.options import options
 from chartgen.findings import Rule
@@ -19,7 +19,7 @@ _BLACKWELL = 10
 _SECRET = 2**20
 
 
-def interleaving_of_two_stages(job: Job) -> Iterator[Claim]:
+def interleaving_of_two_stages(job: Job) -> Iterator[KeyProblem]:
     """Two interleaved stages exchange twice with each other at a time, which only overlapped messages keep apart."""
     if job.parallel("virtualPipeline") < 2 or job.parallel("pipeline") != 2:
         return
@@ -31,10 +31,10 @@ def interleaving_of_two_stages(job: Job) -> Iterator[Claim]:
     else:
         return
     message = f"{job.parallel('virtualPipeline')} with pipeline 2 needs overlapped messages between the stages"
-    yield Claim("parallelism.virtualPipeline", message, hint, ("parallelism.pipeline", config))
+    yield KeyProblem("parallelism.virtualPipeline", message, hint, ("parallelism.pipeline", config))
 
 
-def connections_of_a_gpu(job: Job) -> Iterator[Claim]:
+def connections_of_a_gpu(job: Job) -> Iterator[KeyProblem]:
     """Before Blackwell, tensor and context parallelism need the order of one connection, and FSDP needs several."""
     if job.launcher.name != "megatron-lm":
         return
@@ -45,11 +45,11 @@ def connections_of_a_gpu(job: Job) -> Iterator[Claim]:
     if sharded and value == "1":
         config = "launchers.megatron-lm.config"
         message = f"{_option(sharded)} needs more than 1, the default of Megatron-LM"
-        yield Claim(f"env.{_CONNECTIONS}", message, f'use env.{_CONNECTIONS}: "32"', (config,))
+        yield KeyProblem(f"env.{_CONNECTIONS}", message, f'use env.{_CONNECTIONS}: "32"', (config,))
     elif sizes and not several and value != "1" and _generation(job) < _BLACKWELL:
         message = f"{value or 'nothing'} with {' and '.join(sizes)} stops Megatron-LM on {job.machine.gpu}"
         also = tuple(f"parallelism.{name}" for name in ("tensor", "context"))
-        yield Claim(f"env.{_CONNECTIONS}", message, "remove it, which gives 1", also)
+        yield KeyProblem(f"env.{_CONNECTIONS}", message, "remove it, which gives 1", also)
 
 
 def _generation(job: Job) -> float:
@@ -62,16 +62,18 @@ def _option(name: str) -> str:
     return name.replace("_", "-")
 
 
-def expandable_segments(job: Job) -> Iterator[Claim]:
+def expandable_segments(job: Job) -> Iterator[KeyProblem]:
     """PyTorch moves expandable segments, which NCCL must not register for CUDA graphs, or as its user buffers."""
     env: dict[str, str] = job.values["env"]
     name = next((each for each in _ALLOCATORS if "expandable_segments:true" in env.get(each, "").lower()), "")
     given = dict(options(job))
     if name and (given.get("use_nccl_ub") or given.get("nccl_ub")):
-        yield Claim(f"env.{name}", "expandable_segments with NCCL user buffers (use-nccl-ub)", "remove one of the two")
+        yield KeyProblem(
+            f"env.{name}", "expandable_segments with NCCL user buffers (use-nccl-ub)", "remove one of the two"
+        )
     elif name and (graphs := _graphs(given)) and env.get("NCCL_GRAPH_REGISTER") != "0":
         message = f"expandable_segments with CUDA graphs ({graphs}) ends in illegal memory accesses"
-        yield Claim(f"env.{name}", message, 'set env.NCCL_GRAPH_REGISTER: "0", or remove it')
+        yield KeyProblem(f"env.{name}", message, 'set env.NCCL_GRAPH_REGISTER: "0", or remove it')
 
 
 def _graphs(given: dict[str, Any]) -> str:
@@ -81,7 +83,7 @@ def _graphs(given: dict[str, Any]) -> str:
     return next((_option(name) for name in ("enable_cuda_graph", "external_cuda_graph") if given.get(name)), "")
 
 
-def gathering_of_parameters(job: Job) -> Iterator[Claim]:
+def gathering_of_parameters(job: Job) -> Iterator[KeyProblem]:
     """Gathering parameters behind computation needs a shared optimizer, and gradients that are reduced likewise."""
     given, key = dict(options(job)), "launchers.megatron-lm.config.overlap-param-gather"
     if job.launcher.name != "megatron-lm" or not given.get("overlap_param_gather"):
@@ -91,30 +93,34 @@ def gathering_of_parameters(job: Job) -> Iterator[Claim]:
     if not shared and not sharded:
         hint = "use true, or remove overlap-param-gather"
         message = "false, and overlap-param-gather needs a shared optimizer"
-        yield Claim("parallelism.distributedOptimizer", message, hint, (key,))
+        yield KeyProblem("parallelism.distributedOptimizer", message, hint, (key,))
     if not given.get("overlap_grad_reduce") and not given.get("data_parallel_sharding_strategy"):
-        yield Claim(key, "needs overlap-grad-reduce", "set launchers.megatron-lm.config.overlap-grad-reduce to true")
+        yield KeyProblem(
+            key, "needs overlap-grad-reduce", "set launchers.megatron-lm.config.overlap-grad-reduce to true"
+        )
 
 
-def positions_of_the_sequence(job: Job) -> Iterator[Claim]:
+def positions_of_the_sequence(job: Job) -> Iterator[KeyProblem]:
     """A model that learns a position for each token has no more tokens in a sample than positions."""
     length, given = int(job.values["sequenceLength"]), dict(options(job)).get("max_position_embeddings")
     if job.values["model"]["family"] == "gpt" and isinstance(given, int) and given < length:
         key = f"launchers.{job.launcher.name}.config.model.max_position_embeddings"
-        yield Claim(key, f"{given} is less than sequenceLength {length}", "remove it, or raise it", ("sequenceLength",))
+        yield KeyProblem(
+            key, f"{given} is less than sequenceLength {length}", "remove it, or raise it", ("sequenceLength",)
+        )
 
 
-def recipe_of_fp8(job: Job) -> Iterator[Claim]:
+def recipe_of_fp8(job: Job) -> Iterator[KeyProblem]:
     """The blocks of 32 values with a scale of their own, mxfp8, came with Blackwell; so did 4 bits."""
     gpu, given = job.machine.model, dict(options(job))
     for name, wanted, format_ in (("fp8_recipe", "mxfp8", "mxfp8"), ("fp4_format", "e2m1", "nvfp4")):
         if gpu and given.get(name) == wanted and format_ not in gpu.precisions:
             key = f"launchers.{job.launcher.name}.config.{_option(name)}"
             message = f"{wanted} is not a format of {gpu.model}, the GPU of {job.machine.name}"
-            yield Claim(key, message, "remove it, or use another machineType", ("machineType",))
+            yield KeyProblem(key, message, "remove it, or use another machineType", ("machineType",))
 
 
-def configuration_fits_a_release(job: Job) -> Iterator[Claim]:
+def configuration_fits_a_release(job: Job) -> Iterator[KeyProblem]:
     """Helm keeps a release, values and manifests with them, packed in one Secret, which takes 1 MiB at most."""
     name = f"launchers.{job.launcher.name}"
     own, every = (json.dumps(each, default=str) for each in (job.own, job.values))
@@ -127,7 +133,9 @@ def configuration_fits_a_release(job: Job) -> Iterator[Claim]:
     packed = sum(len(gzip.compress(text.encode())) for text in (own, every)) * 4 // 3
     if packed > _SECRET:
         message = f"a release of at least {packed / 2**20:.1f} MiB, and Helm keeps 1 MiB at most"
-        yield Claim(f"{name}.config", message, "keep large files in storage, and name their paths", (f"{name}.args",))
+        yield KeyProblem(
+            f"{name}.config", message, "keep large files in storage, and name their paths", (f"{name}.args",)
+        )
 
 
 _ARGUMENTS = "NVIDIA/Megatron-LM core_v0.19.0, megatron/training/arguments.py"

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.evaluation import Scope, message, value
 from chartgen.checks.job import Job
 from chartgen.composer.library import Library
@@ -22,7 +22,7 @@ _SIZES = ("nodes", "gpusPerNode", "model", "sequenceLength", "parallelism", "bat
 _ALSO_SIZES, _NO_SIZE = "uneven-stages", "rotary-base-of-the-family"
 
 
-def judge(job: Job) -> Iterator[tuple[ValuesRule, Claim]]:
+def judge(job: Job) -> Iterator[tuple[ValuesRule, KeyProblem]]:
     """Yield a claim for each rule that a job breaks."""
     for rule in rules_for(job):
         for claim in broken(rule, job):
@@ -41,16 +41,16 @@ def check_users_rules(job: Job, chart: Chart, taken: Collection[str]) -> None:
         ChartgenError: All of them at once.
     """
     is_builtin, workload = job.target.library.is_builtin, _folders(job.target.library, job.kind)
-    parts = [*(each.path for each in job.target.launchers), *(each.path for each in job.target.fragments)]
+    parts = [*(launcher.path for launcher in job.target.launchers), *(each.path for each in job.target.fragments)]
     if all(map(is_builtin, (*workload, *parts))):
         return
     from chartgen.composer.rule_lines import rule_lines
 
     foreign = [rule for rule in rules_of(job.target, workload) if not is_builtin(Path(rule.document.path))]
     if clashes := [
-        each.document.problem(f"{each.id} is the id of another check", (each.index, "id"), "choose another id")
-        for each in foreign
-        if each.id in taken
+        rule.document.problem(f"{rule.id} is the id of another check", (rule.index, "id"), "choose another id")
+        for rule in foreign
+        if rule.id in taken
     ]:
         raise ChartgenError(clashes)
     if foreign:
@@ -68,14 +68,14 @@ def _about_sizes(rule: ValuesRule) -> bool:
     return rule.document.path == COMMON / FILE and (named or rule.id == _ALSO_SIZES)
 
 
-def broken(rule: ValuesRule, job: Job) -> Iterator[Claim]:
+def broken(rule: ValuesRule, job: Job) -> Iterator[KeyProblem]:
     """Yield a claim for each item of a job that breaks a rule; none if the rule does not apply."""
     for item in (value(rule.each)(Scope(job)) or ()) if rule.each else (None,):
         scope = Scope(job, item)
         if (rule.when and not value(rule.when)(scope)) or value(rule.require)(scope):
             continue
         key, text, hint = (message(each)(scope) for each in (rule.key, rule.message, rule.hint))
-        yield Claim(key, text, hint, tuple(message(each)(scope) for each in rule.also))
+        yield KeyProblem(key, text, hint, tuple(message(each)(scope) for each in rule.also))
 
 
 def rules_for(job: Job) -> list[ValuesRule]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.job import Job
 from chartgen.findings import Rule
 from chartgen.masking import KINDS, PASSWORD, RANDOM, SECRET_NAME, WANDB_KEY, WANDB_NAME
@@ -23,14 +23,14 @@ class _Text(NamedTuple):
     text: str
 
 
-def no_secrets_in_values(job: Job) -> Iterator[Claim]:
+def no_secrets_in_values(job: Job) -> Iterator[KeyProblem]:
     """Keys, tokens and passwords belong in a Secret: values are stored in the release, and many tools show them."""
-    for found in _texts(job.values, (), ""):
-        kind = _kind(found)
+    for text in _texts(job.values, (), ""):
+        kind = _kind(text)
         if kind:
             # a key with a dot, such as an annotation, is reported by its parent map
-            dotted = next((index for index, key in enumerate(found.keys) if "." in key), len(found.keys))
-            yield Claim(".".join(found.keys[:dotted]) or "values", f"contains {kind} in plain text", _hint(found))
+            dotted = next((index for index, key in enumerate(text.keys) if "." in key), len(text.keys))
+            yield KeyProblem(".".join(text.keys[:dotted]) or "values", f"contains {kind} in plain text", _hint(text))
 
 
 def looks_secret(name: str, text: str) -> bool:
@@ -54,8 +54,8 @@ def _kind(found: _Text) -> str:
     return "a secret" if RANDOM.fullmatch(secret) else ""
 
 
-def _hint(found: _Text) -> str:
-    name = found.name if found.keys[0] == "env" else "NAME"
+def _hint(text: _Text) -> str:
+    name = text.name if text.keys[0] == "env" else "NAME"
     return f"put it into a Secret, and use secretEnv: {{{name}: {{secretName: ..., key: ...}}}}"
 
 

@@ -36,7 +36,7 @@ def check_values(chart: Chart, values: Values) -> list[Problem]:
         return []
     wanted = _schema(text)
     data = effective_values(chart, values)
-    found = schema.validate(data, wanted, lambda keys: _near(chart, values, keys))
+    found = schema.validate_schema(data, wanted, lambda keys: _near(chart, values, keys))
     deleted = list(_deleted(values.data, require_map(_defaults(chart), "values.yaml"), wanted, wanted))
     missing = {f"{'.'.join(keys)} is missing" for keys in deleted}
     return [

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from chartgen.errors import Problem
-from chartgen.findings import Complaint, Finding, Rule
+from chartgen.findings import Finding, PartProblem, Rule
 from chartgen.helm.set_flags import dotted
 from chartgen.helm.yaml import Document, Keys, Plain
 from chartgen.helm.yaml_nodes import Node
@@ -67,63 +67,63 @@ class Scalar:
         return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
 
 
-def yaml_key(scalar: Scalar) -> Iterator[Complaint]:
+def yaml_key(scalar: Scalar) -> Iterator[PartProblem]:
     """A key such as y, on, 012 or 1.10 without quotes is read as another word, so its value gets that name."""
     if scalar.is_key and (read := _key(scalar.value)) != scalar.text:
-        yield Complaint(f"this key without quotes is read as {read}", f'put it in quotes: "{scalar.text}"')
+        yield PartProblem(f"this key without quotes is read as {read}", f'put it in quotes: "{scalar.text}"')
 
 
-def yaml_word(scalar: Scalar) -> Iterator[Complaint]:
+def yaml_word(scalar: Scalar) -> Iterator[PartProblem]:
     """Where text is expected, yes, no, on, off, y and n without quotes become the words true and false."""
     if _is_word(scalar) and scalar.in_text:
-        yield Complaint(
+        yield PartProblem(
             f"{scalar.text} without quotes is read as {_printed(scalar.value)}", f'put it in quotes: "{scalar.text}"'
         )
 
 
-def yaml_letter(scalar: Scalar) -> Iterator[Complaint]:
+def yaml_letter(scalar: Scalar) -> Iterator[PartProblem]:
     """Helm reads the letters y and n as true and false; editors and the programs' own readers keep them as text."""
     if _is_word(scalar) and not scalar.in_text and len(scalar.text) == 1:
         read = _printed(scalar.value)
-        yield Complaint(
+        yield PartProblem(
             f"{scalar.text} without quotes is read as {read}", f'write {read}, or "{scalar.text}" in quotes'
         )
 
 
-def yaml_number(scalar: Scalar) -> Iterator[Complaint]:
+def yaml_number(scalar: Scalar) -> Iterator[PartProblem]:
     """Where text is expected, a bare number loses its form: 25.10 becomes 25.1, and 8388608 becomes 8.388608e+06."""
     if scalar.is_number and scalar.in_text and not scalar.is_key and _printed(scalar.value) != scalar.text:
         message = f"{scalar.text} without quotes is a number, which Helm prints as {_printed(scalar.value)}"
-        yield Complaint(message, f'put it in quotes: "{scalar.text}"')
+        yield PartProblem(message, f'put it in quotes: "{scalar.text}"')
 
 
-def yaml_version(scalar: Scalar) -> Iterator[Complaint]:
+def yaml_version(scalar: Scalar) -> Iterator[PartProblem]:
     """A version, tag or image is text: as a number, 25.10 equals 25.1, and a commit such as 1e10 is a power of ten."""
     is_float = isinstance(scalar.value, float) and not scalar.is_key and not scalar.in_text
     if is_float and _VERSION.search(scalar.name) and _printed(scalar.value) != scalar.text:
         message = f"{scalar.text} without quotes is a number, the same as {_printed(scalar.value)}"
-        yield Complaint(message, f'put it in quotes: "{scalar.text}"')
+        yield PartProblem(message, f'put it in quotes: "{scalar.text}"')
 
 
-def yaml_octal(scalar: Scalar) -> Iterator[Complaint]:
+def yaml_octal(scalar: Scalar) -> Iterator[PartProblem]:
     """Helm reads a whole number with a leading 0 as octal, so 0100 is 64; only permissions are meant that way."""
     is_value = not scalar.is_key and not scalar.in_text and not _PERMISSIONS.search(scalar.name)
     if is_value and isinstance(scalar.value, int) and _OCTAL.fullmatch(scalar.text) and scalar.value:
         plain = _decimal(scalar.text)
-        yield Complaint(
+        yield PartProblem(
             f"{scalar.text} is octal, which is {scalar.value}",
             f"leave out the leading 0: {plain}, or write {scalar.value}",
         )
 
 
-def yaml_large_number(scalar: Scalar) -> Iterator[Complaint]:
+def yaml_large_number(scalar: Scalar) -> Iterator[PartProblem]:
     """Helm stores numbers as 64-bit floats: beyond 9007199254740992 they are rounded, beyond 64 bits they overflow."""
     if scalar.is_key or scalar.in_text or not scalar.is_number or not _WHOLE.fullmatch(scalar.text):
         return
     exact = _decimal(scalar.text) if isinstance(scalar.value, float) else int(scalar.value or 0)
     if abs(exact) >= 2**63 or int(float(exact)) != exact:
         message = f"{scalar.text} is more than Helm can keep exactly"
-        yield Complaint(message, "use at most 9007199254740992, or quotes where text is allowed")
+        yield PartProblem(message, "use at most 9007199254740992, or quotes where text is allowed")
 
 
 def _decimal(text: str) -> int:
@@ -132,10 +132,12 @@ def _decimal(text: str) -> int:
     return int(text.replace("_", "").lstrip("+-0") or "0") * (-1 if sign else 1)
 
 
-def yaml_infinity(scalar: Scalar) -> Iterator[Complaint]:
+def yaml_infinity(scalar: Scalar) -> Iterator[PartProblem]:
     """Helm converts values to JSON, which has neither infinity nor not-a-number, and rejects them without a place."""
     if not scalar.is_key and isinstance(scalar.value, float) and not math.isfinite(scalar.value):
-        yield Complaint(f"{scalar.text} is not a number in Helm", f'use a finite number, or "{scalar.text}" in quotes')
+        yield PartProblem(
+            f"{scalar.text} is not a number in Helm", f'use a finite number, or "{scalar.text}" in quotes'
+        )
 
 
 PITFALLS = (
@@ -167,12 +169,12 @@ def pitfalls(document: Document) -> list[Finding]:
     ]
 
 
-def _problem(document: Document, scalar: Scalar, complaint: Complaint, mark: Node) -> Problem:
-    told = complaint.message, complaint.hint
+def _problem(document: Document, scalar: Scalar, complaint: PartProblem, mark: Node) -> Problem:
+    words = complaint.message, complaint.hint
     if masked_value(scalar.text, scalar.keys) == HIDDEN:
         # the number that YAML made of it would reveal as much
-        told = "is not text without quotes", "put it in quotes"
-    return Problem(f"{dotted(scalar.keys)}: {told[0]}", document.path, mark.line + 1, mark.column + 1, told[1])
+        words = "is not text without quotes", "put it in quotes"
+    return Problem(f"{dotted(scalar.keys)}: {words[0]}", document.path, mark.line + 1, mark.column + 1, words[1])
 
 
 def _scalars(node: Node | None, data: Plain, at: Keys, mark: Node, seen: set[int]) -> Iterator[tuple[Scalar, Node]]:

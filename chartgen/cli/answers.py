@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 
-from chartgen.answers import Shape, json_schema
+from chartgen.answers import Shape, answer_schema
 
 
 def shapes() -> dict[str, Shape]:
@@ -13,20 +13,20 @@ def shapes() -> dict[str, Shape]:
     return {**_of_charts(), **_of_releases(), **_of_machines()}
 
 
-def schemas() -> dict[str, str]:
+def answer_schemas() -> dict[str, str]:
     """Return the JSON Schemas, file name -> text."""
     return {
-        f"{name.replace('/', '.')}.schema.json": json.dumps(json_schema(name, shape), indent=2) + "\n"
+        f"{name.replace('/', '.')}.schema.json": json.dumps(answer_schema(name, shape), indent=2) + "\n"
         for name, shape in shapes().items()
     }
 
 
 def _of_charts() -> dict[str, Shape]:
-    from chartgen.cli.list import Item
+    from chartgen.cli.list import ListRow
     from chartgen.composer.describe import FragmentFacts, LauncherFacts, PresetFacts
     from chartgen.findings import Level, Severity
     from chartgen.linter.selection import BASELINE
-    from chartgen.reports import FINDINGS, Row
+    from chartgen.reports import FINDINGS, FindingRow
 
     layout = {
         "place": int,
@@ -44,13 +44,13 @@ def _of_charts() -> dict[str, Shape]:
     }
     machine = {"name": str, "gpus": int, "gpu": str}
     return {
-        FINDINGS: {"findings": [Row]},
+        FINDINGS: {"findings": [FindingRow]},
         BASELINE: {"findings": [{"rule": str, "path": str, "message": str, "count": int}]},
         "fragment/v1": FragmentFacts,
         "launcher/v1": LauncherFacts,
         "preset/v1": PresetFacts,
         "layouts/v1": {"layouts": [layout], "found": int},
-        "list/v1": {"kind": str, "items": [Item]},
+        "list/v1": {"kind": str, "items": [ListRow]},
         "rules/v1": {"rules": [{"rule": str, "level": Level, "severity": Severity, "meaning": str}]},
         "target/v1": {
             "name": str,
@@ -66,15 +66,15 @@ def _of_charts() -> dict[str, Shape]:
 def _of_releases() -> dict[str, Shape]:
     from chartgen.releases.diff import Change
     from chartgen.releases.helm_release import Release
-    from chartgen.releases.loss import Loss
+    from chartgen.releases.loss import LostWork
     from chartgen.releases.preflight.result import Diagnosis
     from chartgen.releases.status.overview import Glance
     from chartgen.releases.status.readout import Readout
-    from chartgen.releases.status.stacks import Group
+    from chartgen.releases.status.stacks import StackGroup
     from chartgen.releases.survival import Survival
     from chartgen.releases.uninstall import Removal
 
-    effect = {"changes": [Change], "effect": str, "survival": Survival | None, "losses": [Loss]}
+    effect = {"changes": [Change], "effect": str, "survival": Survival | None, "losses": [LostWork]}
     revision = {
         "revision": int,
         "updated": datetime,
@@ -90,7 +90,7 @@ def _of_releases() -> dict[str, Shape]:
         "releases/v1": {"at": datetime, "releases": [Glance]},
         "removal/v1": Removal,
         "rollout/v1": {"action": str, "release": Release | None, "run": str, **effect},
-        "stacks/v1": {"groups": [Group]},
+        "stacks/v1": {"groups": [StackGroup]},
         "status/v1": Readout,
     }
 

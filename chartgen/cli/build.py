@@ -130,7 +130,10 @@ def _generated(interfaces: list[Chart], schemas: Path | None, reference: Path | 
 
     wanted = []
     if schemas:
-        wanted = [(schemas, catalogue.schemas(interfaces)), (schemas / "output", catalogue.marked(answers.schemas()))]
+        wanted = [
+            (schemas, catalogue.published_schemas(interfaces)),
+            (schemas / "output", catalogue.marked(answers.answer_schemas())),
+        ]
     wanted += [(reference, catalogue.reference())] if reference else []
     stale = [path for folder, files in wanted for path in catalogue.stale(files, folder)]
     gone = [path for folder, files in wanted for path in catalogue.obsolete(files, folder)]

@@ -10,9 +10,9 @@ import click
 
 from chartgen.cli.options import (
     find_chart,
+    note,
     path_option,
     read_values,
-    say,
     target_argument,
     values_options,
     workload_option,
@@ -50,28 +50,28 @@ def check(
       chartgen check oke-h100 -f values/llama2-70b.yaml --set nodes=3 --output sarif
     """
     from chartgen.checks import SCHEMA, job_of
-    from chartgen.checks import check as find
-    from chartgen.checks.chart_refusals import refusals, unchecked_refusals
+    from chartgen.checks import check as check_job
+    from chartgen.checks.chart_refusals import render_refusals, unchecked_refusals
     from chartgen.findings import exit_code
-    from chartgen.reports import report
+    from chartgen.reports import format_findings
 
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values, values_only=not render)
-    findings = find(chart, values)
+    findings = check_job(chart, values)
     if not render:
-        for each in unchecked_refusals(chart):
-            say(f"{each} is not checked; --render checks it")
-    elif all(found.severity != "error" for found in findings):
-        findings += refusals(chart, values)
-    text = report(findings, output, checked=target, rules=known_rules)
+        for refusal in unchecked_refusals(chart):
+            note(f"{refusal} is not checked; --render checks it")
+    elif all(finding.severity != "error" for finding in findings):
+        findings += render_refusals(chart, values)
+    text = format_findings(findings, output, checked=target, rules=known_rules)
     if output == "text":
         lines, end, total = text.rstrip("\n").rpartition("\n")
-        severities = {found.severity for found in findings}
+        severities = {finding.severity for finding in findings}
         colour = "red" if "error" in severities else "yellow" if severities else "green"
         click.echo(f"{lines}{end}{click.style(total, fg=colour)}")
     else:
         emit(text, nl=False)
-    if explain and all(found.rule != SCHEMA for found in findings):
+    if explain and all(finding.rule != SCHEMA for finding in findings):
         _explain(job_of(chart, values))
     sys.exit(exit_code(findings))
 

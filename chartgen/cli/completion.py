@@ -59,7 +59,7 @@ def _definitions(ctx: click.Context) -> Iterable[str]:
 def _sandboxes(_ctx: click.Context) -> Iterable[str]:
     from chartgen.rehearsal.sandbox import list_sandboxes
 
-    return [each.name for each in list_sandboxes()]
+    return [sandbox.name for sandbox in list_sandboxes()]
 
 
 def _releases(ctx: click.Context) -> Iterable[str]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from chartgen.helm.values import Values
     from chartgen.releases import Preview
     from chartgen.releases.diff import Change
-    from chartgen.releases.history import Record
+    from chartgen.releases.history import RevisionRecord
 
 
 @click.command()
@@ -54,11 +54,11 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
     """
     from chartgen.checks import effective_values, validate
     from chartgen.helm.manifests import objects, render
-    from chartgen.releases import preview, survey
-    from chartgen.releases.diff import compare
+    from chartgen.releases import preview, survey_release
+    from chartgen.releases.diff import compare_renders
 
     with open_place(options["context"], options["namespace"]) as (cluster, place):
-        state = survey(cluster, release, place.namespace)
+        state = survey_release(cluster, release, place.namespace)
         record = state.find(revision)
         values = read_values(options, target or record.target)
         values = values if values.layers else _release_values(record.values)
@@ -66,25 +66,25 @@ def diff(release: str, target: str | None, revision: int | None, **options: Any)
         validate(chart, values)
         rendered = objects(render(chart, release, place.namespace, values.data, cluster.version))
         seen = preview(cluster, state, record, rendered, effective_values(chart, values))
-    _show_changes(compare(record.objects, rendered), seen, options["output"])
+    _show_changes(compare_renders(record.objects, rendered), seen, options["output"])
 
 
 def _show_changes(changes: list[Change], seen: Preview, output: str) -> None:
     from chartgen.answers import plain
-    from chartgen.releases.diff import describe
+    from chartgen.releases.diff import describe_changes
 
     if output == "json":
         show_answer("diff/v1", {"changes": changes, **plain(seen)})
         return
     colours = {"+": "green", "-": "red", "~": "yellow"}
-    for line in describe(changes):
+    for line in describe_changes(changes):
         click.secho(line, fg=colours.get(line[0]))
     click.echo(seen.effect or ("nothing changes" if not changes else ""))
     for loss in seen.losses:
         click.secho(f"lost: {loss}", fg="red")
 
 
-def _chart_for(record: Record, target: str | None, options: dict[str, Any], values: Values) -> Chart:
+def _chart_for(record: RevisionRecord, target: str | None, options: dict[str, Any], values: Values) -> Chart:
     """Return the chart to compare with: that of the given target, or of the release's own."""
     from chartgen.errors import ChartgenError, Problem
 

@@ -56,7 +56,7 @@ def doctor(target: str | None, namespace: str, context: str | None, output: str,
         where = place.namespace
         found = _release(cluster, target, where, **options) if target else examine_cluster(cluster, where)
     _show(found, output)
-    if any(each.status == "fail" for each in found):
+    if any(diagnosis.status == "fail" for diagnosis in found):
         sys.exit(1)
 
 
@@ -81,26 +81,26 @@ def _release(
     return examine(cluster, chart, values, objects(render(chart, release, namespace, values.data)), release, namespace)
 
 
-def _show(found: list[Diagnosis], output: str) -> None:
+def _show(diagnoses: list[Diagnosis], output: str) -> None:
     if output == "json":
-        show_answer("diagnoses/v1", {"diagnoses": found})
+        show_answer("diagnoses/v1", {"diagnoses": diagnoses})
     else:
-        show_diagnoses(found)
-    counts = {status: sum(each.status == status for each in found) for status in _COLOURS}
+        show_diagnoses(diagnoses)
+    counts = {status: sum(diagnosis.status == status for diagnosis in diagnoses) for status in _COLOURS}
     click.echo(f"{counts['pass']} passed, {counts['warn']} warnings, {counts['fail']} failed", err=True)
 
 
-def show_diagnoses(found: list[Diagnosis], *, err: bool = False) -> None:
+def show_diagnoses(diagnoses: list[Diagnosis], *, err: bool = False) -> None:
     """Print diagnoses as a table, each fix below its problem.
 
     Args:
-        found: The diagnoses.
+        diagnoses: The diagnoses.
         err: Print to stderr, apart from a command's result.
     """
     from chartgen.masking import masked
 
-    width = max((len(each.name) for each in found), default=0)
-    for each in found:
+    width = max((len(diagnosis.name) for diagnosis in diagnoses), default=0)
+    for each in diagnoses:
         click.echo(
             f"{click.style(each.status, fg=_COLOURS[each.status])}  {each.name:{width}}  {masked(each.text)}", err=err
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from chartgen.cli.options import output_option, say
+from chartgen.cli.options import note, output_option
 from chartgen.cli.output import show_answer
 
 
@@ -30,7 +30,7 @@ def engines_get(names: tuple[str, ...]) -> None:
     from chartgen.rehearsal import engines as table
     from chartgen.rehearsal.engine_get import get
 
-    for name, path in get(names or table.of_users(), progress=say).items():
+    for name, path in get(names or table.of_users(), progress=note).items():
         click.echo(f"{name}: {path}")
 
 
@@ -44,9 +44,9 @@ def engines_build(names: tuple[str, ...]) -> None:
       chartgen engines build helm
     """
     from chartgen.rehearsal import engines as table
-    from chartgen.rehearsal.engine_build import build
+    from chartgen.rehearsal.engine_build import build_engines
 
-    for name, path in build(names or table.of_users(), progress=say).items():
+    for name, path in build_engines(names or table.of_users(), progress=note).items():
         click.echo(f"{name}: {path}")
 
 
@@ -61,7 +61,7 @@ def engines_list(output: str) -> None:
     """
     from chartgen.rehearsal import engines as table
 
-    rows = table.status()
+    rows = table.engine_places()
     if output == "json":
         show_answer("engines/v1", {"engines": rows})
         return

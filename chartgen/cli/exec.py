@@ -11,10 +11,10 @@ import click
 
 from chartgen.cli.options import (
     find_chart,
+    note,
     output_option,
     path_option,
     read_values,
-    say,
     target_argument,
     values_options,
     workload_option,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @workload_option
 @output_option
 @path_option
-def execute(
+def exec_pod(
     *,
     target: str,
     release: str,
@@ -70,7 +70,7 @@ def execute(
     from chartgen.checks import validate
     from chartgen.helm.manifests import objects
     from chartgen.helm.manifests import render as render_chart
-    from chartgen.rehearsal.local_pod import plan_execution, prepare, run
+    from chartgen.rehearsal.local_pod import plan_execution, prepare_pod, run
 
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values)
@@ -86,8 +86,8 @@ def execute(
         else:
             emit(_text(planned), nl=False)
         return
-    prepare(planned)
-    say(f"mounts below {planned.root}")
+    prepare_pod(planned)
+    note(f"mounts below {planned.root}")
     sys.exit(run(planned, os.environ))
 
 

@@ -32,26 +32,26 @@ def fit(target: str, gpus: int | None, most: int, output: str, path: tuple[Path,
     Example:
       chartgen fit oke-h100 -f values/llama3-70b.yaml --gpus 64
     """
-    from chartgen.checks.layouts import fit as search
+    from chartgen.checks.layouts import fitting_layouts
     from chartgen.composer.target import load_target
 
-    found = search(load_target(target, library(path)), read_values(options), gpus)
-    shown = [(place, each) for place, each in enumerate(found, 1) if place <= most or each.own]
+    found = fitting_layouts(load_target(target, library(path)), read_values(options), gpus)
+    shown = [(place, layout) for place, layout in enumerate(found, 1) if place <= most or layout.own]
     if output == "json":
         show_answer("layouts/v1", {"layouts": [_row(*each) for each in shown], "found": len(found)})
     else:
         _show_layouts(shown, len(found))
     if not found:
         sys.exit(1)
-    if not any(each.own for each in found):
+    if not any(layout.own for layout in found):
         click.echo("the values' own layout does not pass or fit: `chartgen check` reports why", err=True)
 
 
 def _row(place: int, layout: Layout) -> dict[str, Any]:
     """Return the table row of a layout: its values and further columns."""
-    told = {"dataParallel": layout.data_parallel, "microBatches": layout.micro_batches}
+    counts = {"dataParallel": layout.data_parallel, "microBatches": layout.micro_batches}
     memory = {"memoryGigabytes": round(layout.memory.total / 1e9, 1), "memoryShare": round(layout.share, 3)}
-    return {"place": place, **layout.values, **told, **memory, "own": layout.own}
+    return {"place": place, **layout.values, **counts, **memory, "own": layout.own}
 
 
 def _show_layouts(shown: list[tuple[int, Layout]], count: int) -> None:
@@ -59,10 +59,10 @@ def _show_layouts(shown: list[tuple[int, Layout]], count: int) -> None:
         click.echo("no layout fits: try more GPUs, recompute=full, or a global batch that divides them", err=True)
         return
     click.echo("place  tensor  pipeline  virtual  context  data  micro  micro-batches  memory")
-    for place, each in shown:
-        sizes = f"{place:<6} {each.tensor:<7} {each.pipeline:<9} {each.virtual_pipeline:<8} {each.context:<8}"
-        batch = f"{each.data_parallel:<5} {each.micro_batch:<6} {each.micro_batches:<14}"
-        mark = ", own" if each.own else ""
-        click.echo(f"{sizes} {batch} {each.memory.total / 1e9:.0f} GB, {each.share:.0%}{mark}")
+    for place, layout in shown:
+        sizes = f"{place:<6} {layout.tensor:<7} {layout.pipeline:<9} {layout.virtual_pipeline:<8} {layout.context:<8}"
+        batch = f"{layout.data_parallel:<5} {layout.micro_batch:<6} {layout.micro_batches:<14}"
+        mark = ", own" if layout.own else ""
+        click.echo(f"{sizes} {batch} {layout.memory.total / 1e9:.0f} GB, {layout.share:.0%}{mark}")
     if count > len(shown):
         click.echo(f"{count - len(shown)} more; --most {count} shows them", err=True)

@@ -23,10 +23,10 @@ def history(release: str, **options: Any) -> None:
     Example:
       chartgen history my-run
     """
-    from chartgen.releases import run_of, survey
+    from chartgen.releases import run_of, survey_release
 
     with open_place(options["context"], options["namespace"]) as (cluster, place):
-        state = survey(cluster, release, place.namespace)
+        state = survey_release(cluster, release, place.namespace)
     state.find(None)
     rows = [
         {

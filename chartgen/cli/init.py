@@ -12,9 +12,9 @@ from chartgen.cli.options import (
     context_option,
     library,
     namespace_option,
+    note,
     open_place,
     path_option,
-    say,
     target_argument,
 )
 
@@ -69,16 +69,16 @@ def init(
     # the examples lie one folder below what `chartgen build` writes
     text = example.read_text(encoding="utf-8").replace("$schema=../charts/", "$schema=charts/")
     if from_cluster:
-        from chartgen.releases.site_survey import site_file, survey
+        from chartgen.releases.site_survey import site_file, survey_site
 
         with open_place(context, namespace) as (cluster, place):
-            text = site_file(text, survey(cluster, loaded, place.namespace), loaded)
+            text = site_file(text, survey_site(cluster, loaded, place.namespace), loaded)
     asks = sys.stdin.isatty() and sys.stderr.isatty() if ask is None else ask
     if asks:
         text = replace_names(text, _ask)
     write_whole(to, text)
     first = "" if asks else "enter the names of your cluster, then "
-    say(f"wrote {to}: {first}run `chartgen check {name} --preset NAME -f {to}`")
+    note(f"wrote {to}: {first}run `chartgen check {name} --preset NAME -f {to}`")
 
 
 def _ask(key: str, default: str | int) -> str | int | None:

@@ -10,18 +10,18 @@ import click
 from chartgen.cli.options import (
     F,
     find_chart,
+    note,
     open_place,
     path_option,
     read_values,
     release_argument,
-    say,
     show_plan,
     show_warnings,
     target_argument,
     values_options,
     workload_option,
 )
-from chartgen.cli.rollout import agree, carry_out, follow_options, show_preview, untouched
+from chartgen.cli.rollout import carry_out, confirm_losses, follow_options, show_preview, untouched
 
 if TYPE_CHECKING:
     from chartgen.helm.chart import Chart
@@ -59,7 +59,7 @@ def install(**options: Any) -> None:
     Example:
       chartgen install gke-a3mega my-run --preset gpt3-175b -f site.yaml
     """
-    roll_out("install", options, lambda rollout: agree(rollout, lose=options["lose_progress"]))
+    roll_out("install", options, lambda rollout: confirm_losses(rollout, lose=options["lose_progress"]))
 
 
 def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None]) -> None:
@@ -108,9 +108,9 @@ def _avoiding(chart: Chart, values: Values, names: tuple[str, ...]) -> Values:
 
 def _action(action: str, cluster: Cluster, place: Place, options: dict[str, Any]) -> str:
     """Return the action, before any other work; fail at once when an existing or missing release does not allow it."""
-    from chartgen.releases import check_existence, survey
+    from chartgen.releases import check_existence, survey_release
 
-    state = survey(cluster, options["release"], place.namespace)
+    state = survey_release(cluster, options["release"], place.namespace)
     if options.get("or_install") and state.last is None:
         return "install"
     check_existence(state, action)
@@ -132,7 +132,7 @@ def _prepare(
     if is_ours and (plan := plan_objects(chart, values, rendered, release, place.namespace)):
         show_plan(plan)
     if options["force"]:
-        say("preflight of the cluster skipped (--force)")
+        note("preflight of the cluster skipped (--force)")
     else:
         from chartgen.releases.preflight import examine
 
@@ -140,13 +140,13 @@ def _prepare(
     return prepare(cluster, place, chart, release, values.data, action=action, rendered=rendered)
 
 
-def _heed(found: list[Diagnosis]) -> None:
+def _heed(diagnoses: list[Diagnosis]) -> None:
     """Show the problems of a preflight; raise on those that would prevent the run."""
     from chartgen.cli.doctor import show_diagnoses
     from chartgen.errors import ChartgenError, Problem
 
-    show_diagnoses([diagnosis for diagnosis in found if diagnosis.status != "pass"], err=True)
-    failed = [diagnosis.name for diagnosis in found if diagnosis.status == "fail"]
+    show_diagnoses([diagnosis for diagnosis in diagnoses if diagnosis.status != "pass"], err=True)
+    failed = [diagnosis.name for diagnosis in diagnoses if diagnosis.status == "fail"]
     if failed:
         problem = Problem(
             f"the cluster is not ready for this release: {', '.join(failed)}", hint="see above; --force tries"

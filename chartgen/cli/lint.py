@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.completion import complete_target
-from chartgen.cli.options import layer_options, path_option, read_values, say, workload_option
+from chartgen.cli.options import layer_options, note, path_option, read_values, workload_option
 from chartgen.cli.output import emit, known_rules, show_answer
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
     """
     from chartgen.findings import exit_code
     from chartgen.linter.run import Settings, lint_all
-    from chartgen.reports import report
+    from chartgen.reports import format_findings
 
     if listed:
         _list(options["output"])
@@ -88,8 +88,8 @@ def lint(charts: tuple[str, ...], path: tuple[Path, ...], *, listed: bool, **opt
     if output == "text" and file is None:
         _show(findings)
     else:
-        _write(report(findings, output, checked=settings.name, rules=known_rules), file)
-    if settings.config.strict and any(found.severity == "warning" for found in findings):
+        _write(format_findings(findings, output, checked=settings.name, rules=known_rules), file)
+    if settings.config.strict and any(finding.severity == "warning" for finding in findings):
         sys.exit(1)
     sys.exit(exit_code(findings))
 
@@ -115,11 +115,11 @@ def _steps(name: str, done: Outcome, *, verbose: bool) -> None:
     """Report a checked chart: its hidden findings, if asked the duration of each step, else on a terminal its name."""
     steps = [f"{step.name} {step.seconds:.2f} s" for step in done.steps or ()] if verbose else []
     state = "unchanged" if done.steps is None else "checked"
-    told = [", ".join(steps) or state] if verbose or sys.stderr.isatty() else []
+    parts = [", ".join(steps) or state] if verbose or sys.stderr.isatty() else []
     if done.hidden:
-        told.append(f"{done.hidden} of good practice not shown, --level style shows them")
-    if told:
-        say(f"{name}: {'; '.join(told)}")
+        parts.append(f"{done.hidden} of good practice not shown, --level style shows them")
+    if parts:
+        note(f"{name}: {'; '.join(parts)}")
 
 
 def _list(form: str) -> None:
@@ -130,28 +130,28 @@ def _list(form: str) -> None:
     entries = rules_of_lint()
     if form == "json":
         rows = [
-            {"rule": each.id, "level": level_of(each.id), "severity": each.severity, "meaning": each.meaning}
-            for each in entries
+            {"rule": entry.id, "level": level_of(entry.id), "severity": entry.severity, "meaning": entry.meaning}
+            for entry in entries
         ]
         show_answer("rules/v1", {"rules": rows})
         return
-    for each in entries:
-        click.echo(f"{each.id:<32}  {level_of(each.id):<6}  {each.severity:<9}  {each.meaning}")
+    for entry in entries:
+        click.echo(f"{entry.id:<32}  {level_of(entry.id):<6}  {entry.severity:<9}  {entry.meaning}")
 
 
 def _show(findings: Sequence[Finding]) -> None:
     """Print findings below their file, and their number."""
-    from chartgen.reports import counts, line_of, place_of
+    from chartgen.reports import counts, finding_path, line_of
 
     last = None
-    for found in findings:
-        file = place_of(found)
+    for finding in findings:
+        file = finding_path(finding)
         if file != last and file:
             click.secho(file, bold=True)
         last = file
-        colour = "red" if found.severity == "error" else "yellow"
-        number = str(found.problem.line) if found.problem.line else "-"
-        click.echo(f"  {number:>5}  {click.style(f'{found.severity:<9}', fg=colour)}  {line_of(found)}")
+        colour = "red" if finding.severity == "error" else "yellow"
+        number = str(finding.problem.line) if finding.problem.line else "-"
+        click.echo(f"  {number:>5}  {click.style(f'{finding.severity:<9}', fg=colour)}  {line_of(finding)}")
     click.echo(counts(findings))
 
 
@@ -168,6 +168,6 @@ def _write_baseline(findings: Sequence[Finding], file: Path) -> None:
     from chartgen.linter.ignores import NEVER
     from chartgen.linter.selection import baseline_text
 
-    known = [each for each in findings if each.rule not in NEVER]
+    known = [finding for finding in findings if finding.rule not in NEVER]
     _write(baseline_text(known, file.parent), file)
-    say(f"{file} knows {len(known)} findings")
+    note(f"{file} knows {len(known)} findings")

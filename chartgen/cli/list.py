@@ -70,7 +70,7 @@ def list_command(
     show_table([(row.name, _line(row)) for row in rows])
 
 
-class Item(NamedTuple):
+class ListRow(NamedTuple):
     """One row of a list.
 
     Args:
@@ -88,28 +88,30 @@ class Item(NamedTuple):
     example: str = ""
 
 
-def _blocks(found: Library, kind: str) -> list[Item]:
-    from chartgen.composer.presets import described, presets
+def _blocks(found: Library, kind: str) -> list[ListRow]:
+    from chartgen.composer.presets import preset_summary, presets
     from chartgen.helm.yaml import load_file, require_map
 
     if kind == "presets":
-        return [Item(name, described(file)) for name, file in presets(found).items()]
+        return [ListRow(name, preset_summary(file)) for name, file in presets(found).items()]
     singular = kind.removesuffix("s")
     rows = []
     for name in found.names(singular):
         file = found.find(singular, name)
         document = load_file(file if singular == "target" else file / f"{singular}.yaml")
-        rows.append(Item(name, str(require_map(document, kind).get("description", ""))))
+        rows.append(ListRow(name, str(require_map(document, kind).get("description", ""))))
     return rows
 
 
-def _words(found: Library, kind: str) -> list[Item]:
+def _words(found: Library, kind: str) -> list[ListRow]:
     from chartgen.composer.vocabulary import VOCABULARY
 
-    return [Item(word.name, word.meaning, word.kind, word.fragment, word.example) for word in VOCABULARY[kind](found)]
+    return [
+        ListRow(word.name, word.meaning, word.kind, word.fragment, word.example) for word in VOCABULARY[kind](found)
+    ]
 
 
-def _line(row: Item) -> str:
+def _line(row: ListRow) -> str:
     """Return a row's text: type, description, and the fragment that a helper needs."""
     text = f"{row.type}: {row.description}" if row.type else row.description
     return f"{text} (fragment {row.fragment})" if row.fragment else text

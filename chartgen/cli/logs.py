@@ -6,7 +6,7 @@ import os
 
 import click
 
-from chartgen.cli.options import Duration, context_option, namespace_option, open_place, release_argument, say
+from chartgen.cli.options import Duration, context_option, namespace_option, note, open_place, release_argument
 from chartgen.cli.output import emit
 
 
@@ -41,7 +41,7 @@ def logs(
       chartgen logs my-run --rank all --since 10m
     """
     from chartgen.releases.helm_release import check_name
-    from chartgen.releases.status.logs import find_sources, follow_logs, read_logs
+    from chartgen.releases.status.logs import find_sources, follow_logs, read_pod_logs
 
     if rank and machine:
         raise click.UsageError("--rank and --machine exclude each other.")
@@ -52,9 +52,9 @@ def logs(
         sources = find_sources(cluster, release, place, rank=rank, machine=machine)
         seconds = int(since)
         if follow:
-            lines = follow_logs(cluster, release, sources, place, since=seconds, tail=most, progress=say)
+            lines = follow_logs(cluster, release, sources, place, since=seconds, tail=most, progress=note)
         else:
-            lines = read_logs(cluster, sources, place, since=seconds, tail=most, progress=say)
+            lines = read_pod_logs(cluster, sources, place, since=seconds, tail=most, progress=note)
         # a CI runner executes commands from lines on any stream
         show = click.echo if "GITHUB_ACTIONS" in os.environ else emit
         for line in lines:

@@ -13,10 +13,10 @@ from chartgen.cli.options import (
     context_option,
     find_chart,
     namespace_option,
+    note,
     open_place,
     path_option,
     read_values,
-    say,
     values_options,
 )
 from chartgen.cli.output import emit, show_answer
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chartgen.checks.line_patterns import LinePatterns
     from chartgen.helm.values import Values
     from chartgen.metrics.read.collect import Log
-    from chartgen.metrics.report_data import Readout, Wanted
+    from chartgen.metrics.report_data import RunFigures, Wanted
     from chartgen.metrics.show.compare import Comparison
 
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
@@ -112,12 +112,12 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
         _show_bandwidths(log, "prometheus" if prometheus else output, options)
         return
     wanted = _wanted(options, facts, values)
-    found = read_out(log, wanted)
-    compared = _compare(found, baseline, wanted) if baseline else None
+    figures = read_out(log, wanted)
+    compared = _compare(figures, baseline, wanted) if baseline else None
     labels = {"release": logs[0]} if _is_release(logs) else {}
-    _print(found, compared, "prometheus" if prometheus else output, labels)
-    _draw(found, logs[0] if _is_release(logs) else Path(found.log.places[0]).name, options)
-    for notice in found.notices:
+    _print(figures, compared, "prometheus" if prometheus else output, labels)
+    _draw(figures, logs[0] if _is_release(logs) else Path(figures.log.places[0]).name, options)
+    for notice in figures.notices:
         click.echo(f"{click.style(notice.severity, fg='yellow')}: {notice}", err=True)
     if compared and compared.other and fail_below is not None:
         problem = f"--fail-below does not judge runs that differ: {'; '.join(compared.notes)}"
@@ -125,7 +125,7 @@ def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any
             Problem(problem, baseline, hint="name a baseline with the same batch, machines and precision")
         )
     slower = compared is not None and fail_below is not None and compared.change * 100 < -fail_below
-    if slower or any(notice.severity == "error" for notice in found.notices):
+    if slower or any(notice.severity == "error" for notice in figures.notices):
         sys.exit(1)
 
 
@@ -146,7 +146,7 @@ def _show_bandwidths(log: Log, form: str, options: dict[str, Any]) -> None:
             click.echo(line)
     if options["plot"]:
         plot_bandwidths(rows, options["plot"], f"Test of the network, {Path(log.places[0]).name}", options["theme"])
-        say(f"wrote {options['plot']}")
+        note(f"wrote {options['plot']}")
 
 
 def _is_release(logs: tuple[str, ...]) -> bool:
@@ -162,9 +162,9 @@ def _open_release(release: str, options: dict[str, Any]) -> tuple[Log, list[tupl
     check_name(release)
     try:
         with open_place(options["context"], options["namespace"]) as (cluster, place):
-            log, facts = read_release(cluster, release, place.namespace, progress=say)
+            log, facts = read_release(cluster, release, place.namespace, progress=note)
     except MissingToolError:
-        say(f"no file {release}; reading the log of release {release}")
+        note(f"no file {release}; reading the log of release {release}")
         raise
     return log, [(f"release {release}", facts)]
 
@@ -174,7 +174,7 @@ def _wanted(options: dict[str, Any], facts: list[tuple[str, Any]], values: Value
 
     given = {fact: options[name] for name, fact in _FACTS.items() if options[name] is not None}
     if options["gpu"]:
-        from chartgen.metrics.figures.peak import find_model as find_gpu
+        from chartgen.metrics.figures.peak import gpu_name as find_gpu
 
         given["gpu"] = find_gpu(options["gpu"])
     sources = [("the options", given), *facts]
@@ -209,35 +209,35 @@ def _patterns(values: Values) -> LinePatterns | None:
     return patterns_of(values.data)
 
 
-def _compare(found: Readout, baseline: str, wanted: Wanted) -> Comparison:
-    from chartgen.metrics.show.compare import compare
+def _compare(figures: RunFigures, baseline: str, wanted: Wanted) -> Comparison:
+    from chartgen.metrics.show.compare import compare_runs
 
-    return compare(found, baseline, wanted)
+    return compare_runs(figures, baseline, wanted)
 
 
-def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[str, str]) -> None:
+def _print(figures: RunFigures, compared: Comparison | None, form: str, labels: dict[str, str]) -> None:
     if form == "prometheus":
         from chartgen.metrics.show.prometheus import exposition
 
-        emit(exposition(found, labels), nl=False)
+        emit(exposition(figures, labels), nl=False)
     elif form == "csv":
         from chartgen.metrics.show.export import csv_lines
 
-        for line in csv_lines(found):
+        for line in csv_lines(figures):
             emit(line)
     elif form == "json":
         from chartgen.metrics.show.export import NAME, as_dict
 
-        show_answer(NAME, {**as_dict(found), "baseline": compared})
+        show_answer(NAME, {**as_dict(figures), "baseline": compared})
     else:
         from chartgen.metrics.show.text import lines
 
-        for line in lines(found, drawn=sys.stdout.isatty()):
+        for line in lines(figures, drawn=sys.stdout.isatty()):
             click.echo(line)
-        if found.log.bandwidths:
+        if figures.log.bandwidths:
             from chartgen.metrics.show.bandwidth import bandwidth_lines
 
-            for line in bandwidth_lines(found.log.bandwidths):
+            for line in bandwidth_lines(figures.log.bandwidths):
                 click.echo(f"{'network':<11} {line}")
         if compared:
             click.echo(f"{'baseline':<11} {compared.sentence}")
@@ -245,18 +245,18 @@ def _print(found: Readout, compared: Comparison | None, form: str, labels: dict[
                 click.echo(f"{'':<11} {note}")
 
 
-def _draw(found: Readout, run: str, options: dict[str, Any]) -> None:
+def _draw(figures: RunFigures, run: str, options: dict[str, Any]) -> None:
     if options["plot"]:
         from chartgen.metrics.show.plot import plot
 
-        plot(found, options["plot"], options["theme"])
-        say(f"wrote {options['plot']}")
+        plot(figures, options["plot"], options["theme"])
+        note(f"wrote {options['plot']}")
     if options["report"]:
         from datetime import datetime, timezone
 
         from chartgen.files import write_whole
-        from chartgen.metrics.show.html import page
+        from chartgen.metrics.show.html import html_report
 
         written = datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-        write_whole(options["report"], page(found, run=run, written=written))
-        say(f"wrote {options['report']}")
+        write_whole(options["report"], html_report(figures, run=run, written=written))
+        note(f"wrote {options['report']}")

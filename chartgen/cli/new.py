@@ -32,7 +32,7 @@ def new(kind: str, name: str, path: Path) -> None:
     from chartgen.composer.library import KINDS
     from chartgen.composer.skeletons import write_skeleton
 
-    known = library((path,) if any((path / each).is_dir() for each in KINDS.values()) else ())
+    known = library((path,) if any((path / kind).is_dir() for kind in KINDS.values()) else ())
     for file in write_skeleton(kind, name, path, known):
         click.echo(str(file))
     step = f"chartgen build {name} --path {path}"

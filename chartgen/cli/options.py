@@ -228,7 +228,7 @@ def _read_chart(name: str) -> Chart | None:
     import tempfile
 
     from chartgen.helm.chart import Chart
-    from chartgen.helm.packages import fetched, is_archive, is_remote, unpacked
+    from chartgen.helm.packages import fetched, is_archive, is_remote, unpack_chart
 
     if (Path(name) / "Chart.yaml").is_file():
         return Chart.read(Path(name))
@@ -238,7 +238,7 @@ def _read_chart(name: str) -> Chart | None:
         place = Path(folder, "fetched")
         place.mkdir()
         archive = fetched(name, place, limit=_FETCH) if is_remote(name) else Path(name)
-        return Chart.read(unpacked(archive, name, Path(folder)))
+        return Chart.read(unpack_chart(archive, name, Path(folder)))
 
 
 @contextmanager
@@ -251,24 +251,24 @@ def open_place(context: str | None, namespace: str) -> Iterator[tuple[Cluster, P
         yield cluster, Place(namespace or cluster.namespace, context=context)
 
 
-def say(line: str) -> None:
+def note(line: str) -> None:
     """Print a line of progress to stderr."""
     click.echo(f"{click.style('>', fg='cyan')} {one_line(line)}", err=True)
 
 
-def show_warnings(found: Iterable[Finding]) -> None:
+def show_warnings(findings: Iterable[Finding]) -> None:
     """Print warnings and failed checks among findings to stderr."""
-    for each in found:
-        if each.severity != "error":
-            click.echo(f"{click.style(each.severity, fg='yellow')}: {one_line(str(each))}", err=True)
+    for finding in findings:
+        if finding.severity != "error":
+            click.echo(f"{click.style(finding.severity, fg='yellow')}: {one_line(str(finding))}", err=True)
 
 
 def show_plan(plan: Plan) -> None:
     """Print a plan to stderr."""
-    from chartgen.releases.plan import describe
+    from chartgen.releases.plan import describe_plan
 
     click.echo("Plan", err=True)
-    for label, text in describe(plan):
+    for label, text in describe_plan(plan):
         click.echo(f"  {label:<11} {text}", err=True)
 
 

@@ -29,10 +29,10 @@ def preset(config: Path, name: str) -> None:
     Example:
       chartgen preset --from-hf Llama-3.1-405B/config.json
     """
-    from chartgen.composer.hugging_face import describe
+    from chartgen.composer.hugging_face import describe_model
     from chartgen.helm.yaml import values_text
 
-    found = describe(config, name or config.resolve().parent.name)
+    found = describe_model(config, name or config.resolve().parent.name)
     click.echo(values_text({"model": found.model}), nl=False)
     for problem in found.left:
         click.echo(f"{click.style('warning', fg='yellow')}: {one_line(str(problem))}", err=True)

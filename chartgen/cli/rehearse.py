@@ -11,10 +11,10 @@ import click
 from chartgen.cli.options import (
     Duration,
     library,
+    note,
     output_option,
     path_option,
     read_values,
-    say,
     show_plan,
     target_argument,
     values_options,
@@ -57,10 +57,10 @@ def rehearse(target: str, path: tuple[Path, ...], output: str, **options: Any) -
       chartgen rehearse gke-a3mega --preset gpt3-175b -f site.yaml
     """
     from chartgen.composer.target import load_target
-    from chartgen.rehearsal.rehearse import rehearse as run
+    from chartgen.rehearsal.rehearse import rehearse as rehearse_target
 
     values = read_values(options)
-    result = run(load_target(target, library(path)), values, on_plan=show_plan, progress=say, **options)
+    result = rehearse_target(load_target(target, library(path)), values, on_plan=show_plan, progress=note, **options)
     _show(result, output)
     if not result.verdict.ok:
         sys.exit(3 if result.verdict.overloaded else 1)

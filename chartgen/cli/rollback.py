@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from chartgen.cli.options import open_place, release_argument
-from chartgen.cli.rollout import ask, carry_out, follow_options, untouched, yes_option
+from chartgen.cli.rollout import carry_out, confirm_changes, follow_options, untouched, yes_option
 
 
 @click.command()
@@ -28,5 +28,5 @@ def rollback(release: str, revision: int | None, again: str, *, yes: bool, **opt
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         with untouched():
             rollout = prepare_rollback(cluster, place, release, revision, again=again)
-            ask(rollout, yes=yes, lose=options["lose_progress"])
+            confirm_changes(rollout, yes=yes, lose=options["lose_progress"])
         carry_out(rollout, cluster, place, options)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from chartgen.cli.options import Duration, F, context_option, namespace_option, output_option, say
+from chartgen.cli.options import Duration, F, context_option, namespace_option, note, output_option
 from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
     from chartgen.kube import Cluster
-    from chartgen.releases import Loss, Rollout
+    from chartgen.releases import LostWork, Rollout
     from chartgen.releases.helm_release import Place, Release
 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask; needed where stdin is not a terminal.")
@@ -50,7 +50,7 @@ def untouched() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say(f"interrupted: {UNTOUCHED}")
+        note(f"interrupted: {UNTOUCHED}")
         raise
 
 
@@ -62,13 +62,13 @@ def show_preview(rollout: Rollout, output: str) -> None:
     _show_changes(rollout)
     for loss in rollout.preview.losses:
         click.echo(f"{click.style('lost', fg='red')}: {loss}", err=True)
-    say(f"dry run: the API server accepts every object of this {rollout.action}; nothing was changed")
+    note(f"dry run: the API server accepts every object of this {rollout.action}; nothing was changed")
 
 
 def _show_changes(rollout: Rollout) -> None:
-    from chartgen.releases.diff import describe
+    from chartgen.releases.diff import describe_changes
 
-    for line in describe(rollout.changes):
+    for line in describe_changes(rollout.changes):
         click.echo(line, err=True)
     click.echo(f"Effect: {rollout.effect or 'nothing runs in this chart'}", err=True)
 
@@ -80,12 +80,12 @@ def _answer(rollout: Rollout, release: Release | None) -> dict[str, Any]:
     return {**facts, **plain(rollout.preview)}
 
 
-def ask(rollout: Rollout, *, yes: bool, lose: bool) -> None:
+def confirm_changes(rollout: Rollout, *, yes: bool, lose: bool) -> None:
     """Show the changes and ask for confirmation if necessary."""
     from chartgen.errors import UsageError
 
     _show_changes(rollout)
-    agree(rollout, lose=lose)
+    confirm_losses(rollout, lose=lose)
     has_agreed = bool(rollout.preview.losses) and not lose  # by the release's name, a stronger confirmation than a yes
     if has_agreed or yes or not (rollout.changes or rollout.findings):
         return
@@ -94,12 +94,12 @@ def ask(rollout: Rollout, *, yes: bool, lose: bool) -> None:
     click.confirm(f"{rollout.action.capitalize()} {rollout.state.release}?", abort=True, err=True)
 
 
-def agree(rollout: Rollout, *, lose: bool) -> None:
+def confirm_losses(rollout: Rollout, *, lose: bool) -> None:
     """Show the losses of a rollout, and ask for the release's name."""
     agree_to(rollout.action, rollout.state.release, rollout.preview.losses, lose=lose)
 
 
-def agree_to(action: str, release: str, lost: list[Loss], *, lose: bool) -> None:
+def agree_to(action: str, release: str, lost: list[LostWork], *, lose: bool) -> None:
     """Show losses, and ask for the release's name."""
     from chartgen.errors import Problem, UsageError
 
@@ -124,24 +124,26 @@ def carry_out(rollout: Rollout, cluster: Cluster, place: Place, options: dict[st
     from chartgen.releases import execute
 
     for finding in rollout.findings:
-        say(finding)
-    made = execute(rollout, cluster, place, description=options["description"], progress=say)
+        note(finding)
+    made = execute(rollout, cluster, place, description=options["description"], progress=note)
     _show(made, rollout, options["output"])
     if phase := options["wait_for"]:
         try:
             _wait(cluster, made, phase, options["timeout"])
         except KeyboardInterrupt:
-            say(f"interrupted: revision {made.revision} is {made.status}, and its run continues; see `chartgen status`")
+            note(
+                f"interrupted: revision {made.revision} is {made.status}, and its run continues; see `chartgen status`"
+            )
             raise
 
 
 def _wait(cluster: Cluster, made: Release, phase: str, timeout: float) -> None:
-    from chartgen.releases.status.text import describe
+    from chartgen.releases.status.text import describe_readout
     from chartgen.releases.status.watch import wait_for_phase
 
-    readout = wait_for_phase(cluster, made.name, phase, namespace=made.namespace, timeout=timeout, progress=say)
+    readout = wait_for_phase(cluster, made.name, phase, namespace=made.namespace, timeout=timeout, progress=note)
     if readout.phase == "failed":
-        click.echo(describe(readout), err=True)
+        click.echo(describe_readout(readout), err=True)
         sys.exit(1)
 
 

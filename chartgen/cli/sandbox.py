@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chartgen.cli.completion import complete_sandbox
-from chartgen.cli.options import library, output_option, path_option, read_values, say, target_argument, values_options
+from chartgen.cli.options import library, note, output_option, path_option, read_values, target_argument, values_options
 from chartgen.cli.output import show_answer
 from chartgen.visible import counted
 
@@ -41,7 +41,7 @@ def sandbox_up(target: str, name: str, output: str, path: tuple[Path, ...], **op
     from chartgen.rehearsal.rehearse import open_sandbox
 
     values = read_values(options)
-    started = open_sandbox(name, load_target(target, library(path)), values, progress=say, **options)
+    started = open_sandbox(name, load_target(target, library(path)), values, progress=note, **options)
     _show_sandboxes([started], output)
     if output == "text":
         click.echo(f'\nUse it:  eval "$(chartgen sandbox env {name})"\nEnd it:  chartgen sandbox down {name}')
@@ -90,7 +90,7 @@ def sandbox_env(name: str) -> None:
     for key, value in environment(name).items():
         click.echo(f"export {key}={shlex.quote(value)}")
     for program in missing_programs():
-        say(f"{program} is missing; get it once with `chartgen engines get {program}`")
+        note(f"{program} is missing; get it once with `chartgen engines get {program}`")
 
 
 @sandbox.command("down")
@@ -121,12 +121,12 @@ def sandbox_list(output: str) -> None:
     _show_sandboxes(list_sandboxes(), output)
 
 
-def _show_sandboxes(found: list[Sandbox], output: str) -> None:
+def _show_sandboxes(sandboxes: list[Sandbox], output: str) -> None:
     if output == "json":
-        show_answer("sandboxes/v1", {"sandboxes": found})
+        show_answer("sandboxes/v1", {"sandboxes": sandboxes})
         return
-    if not found:
+    if not sandboxes:
         click.echo("no sandbox is running; `chartgen sandbox up TARGET` starts one")
-    for one in found:
+    for one in sandboxes:
         controllers = ", ".join(one.controllers) or "no controllers"
         click.echo(f"{one.name}: {counted(one.machines, 'machine')}, {controllers}, {one.kubeconfig}")

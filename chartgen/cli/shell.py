@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from chartgen.cli.options import context_option, namespace_option, open_place, release_argument, say
+from chartgen.cli.options import context_option, namespace_option, note, open_place, release_argument
 
 
 @click.command()
@@ -36,6 +36,6 @@ def shell(
     check_name(release)
     with open_place(context, namespace) as (cluster, place):
         member = find_pod(cluster, release, place.namespace, rank=rank, machine=machine)
-    say(f"pod {member.name} on machine {member.machine}")
+    note(f"pod {member.name} on machine {member.machine}")
     streams = "-it" if sys.stdin.isatty() and sys.stdout.isatty() else "-i"
     sys.exit(subprocess.call(exec_argv(place, member, command or ("bash",), streams=streams)))

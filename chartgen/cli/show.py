@@ -84,7 +84,7 @@ def _show_part(name: str, kind: str, output: str, found: Library) -> None:
         return
     click.echo(f"{name}: {facts.description}\n")
     fields = {key: each for key, each in vars(facts).items() if key not in ("name", "description", "values") and each}
-    show_table([(_words(key), each if isinstance(each, str) else ", ".join(each)) for key, each in fields.items()])
+    show_table([(_words(key), field if isinstance(field, str) else ", ".join(field)) for key, field in fields.items()])
     if facts.values:
         click.echo()
         show_table(_values(facts.values))

@@ -34,14 +34,14 @@ def stacks(release: str, *, namespace: str, context: str | None, complete: bool,
     if output == "json":
         show_answer("stacks/v1", {"groups": groups})
         return
-    for each in groups:
-        where = f" on machine {each.machines[0]}" if len(each.machines) == 1 else ""
-        click.echo(f"{len(each.ranks)} rank{'s' if len(each.ranks) > 1 else ''}: {span(each.ranks)}{where}")
-        if each.error:
-            click.echo(f"  unknown: {each.error}")
-        for frame in each.frames if complete else each.frames[:_SHOWN]:
+    for group in groups:
+        where = f" on machine {group.machines[0]}" if len(group.machines) == 1 else ""
+        click.echo(f"{len(group.ranks)} rank{'s' if len(group.ranks) > 1 else ''}: {span(group.ranks)}{where}")
+        if group.error:
+            click.echo(f"  unknown: {group.error}")
+        for frame in group.frames if complete else group.frames[:_SHOWN]:
             click.echo(f"  {frame}")
-        if not complete and len(each.frames) > _SHOWN:
-            click.echo(f"  {len(each.frames) - _SHOWN} more calls; --all shows them")
+        if not complete and len(group.frames) > _SHOWN:
+            click.echo(f"  {len(group.frames) - _SHOWN} more calls; --all shows them")
     if different := odd(groups):
         click.echo(f"The odd one out: rank {span(different.ranks)} on {', '.join(different.machines)}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from chartgen.cli.completion import complete_release
-from chartgen.cli.options import context_option, namespace_option, open_place, output_option, price_option, say
+from chartgen.cli.options import context_option, namespace_option, note, open_place, output_option, price_option
 from chartgen.cli.output import show_answer, steer
 from chartgen.visible import harmless
 
@@ -61,7 +61,7 @@ def status(
       chartgen status -A --price 98
     """
     from chartgen.releases.helm_release import check_name
-    from chartgen.releases.status.readout import read
+    from chartgen.releases.status.readout import read_readout
 
     if release is None and follow:
         raise click.UsageError("--follow needs a release")
@@ -76,7 +76,7 @@ def status(
         if follow:
             _follow(cluster, release, place.namespace, output)
             return
-        readout = read(cluster, release, place.namespace)
+        readout = read_readout(cluster, release, place.namespace)
     show_readout(readout, output)
     if readout.phase == "absent" and readout.revision is None:
         sys.exit(1)
@@ -89,11 +89,11 @@ def show_all(cluster: Cluster, namespace: str, output: str, price: float | None)
         ChartgenError: The user may not read some releases; the others have been shown.
     """
     from chartgen.errors import ChartgenError
-    from chartgen.releases.status.overview import glance, read_all
+    from chartgen.releases.status.overview import glance, read_releases
 
     refused: list[Problem] = []
-    readouts, now = list(read_all(cluster, namespace, refused=refused.append)), datetime.now(timezone.utc)
-    found = [glance(each, now, price) for each in readouts]
+    readouts, now = list(read_releases(cluster, namespace, refused=refused.append)), datetime.now(timezone.utc)
+    found = [glance(readout, now, price) for readout in readouts]
     if output == "json":
         show_answer("releases/v1", {"at": now, "releases": found})
     elif found:
@@ -104,7 +104,7 @@ def show_all(cluster: Cluster, namespace: str, output: str, price: float | None)
         where = f"namespace {namespace}" if namespace else "any namespace"
         click.echo(f"no release of chartgen's charts in {where}")
     for line in unread(found):
-        say(line)
+        note(line)
     if refused:
         raise ChartgenError(refused)
 
@@ -122,13 +122,13 @@ def show_new(lines: Iterable[str], shown: set[str], show: Callable[[str], None])
             show(line)
 
 
-def overview(found: Sequence[Glance], namespace: str, columns: int | None) -> list[str]:
+def overview(glances: Sequence[Glance], namespace: str, columns: int | None) -> list[str]:
     """Return the releases as lines, one each, with secrets masked; those of one namespace do not repeat it."""
-    from chartgen.releases.status.overview import HEADS, lay_out, table
+    from chartgen.releases.status.overview import HEADS, lay_out, overview_rows
 
-    rows = [tuple(_masked(text) for text in row) for row in table(found)]
+    rows = [tuple(_masked(text) for text in row) for row in overview_rows(glances)]
     left_out = {"namespace"} if namespace else set()
-    if all(each.cost is None for each in found):
+    if all(each.cost is None for each in glances):
         left_out.add("cost")
     return lay_out(rows, [head for head in HEADS if head not in left_out], columns)
 
@@ -166,9 +166,9 @@ class Screen:
 
     def show(self, readout: Readout) -> None:
         """Draw a readout in place of the one before."""
-        from chartgen.releases.status.text import describe
+        from chartgen.releases.status.text import describe_readout
 
-        self.draw(_masked(describe(readout)))
+        self.draw(_masked(describe_readout(readout)))
 
     def draw(self, text: str) -> None:
         """Draw a text in place of the one before."""
@@ -181,7 +181,7 @@ class Screen:
 
     def note(self, line: str) -> None:
         """Print a line below the text; the next drawing replaces both."""
-        say(line)
+        note(line)
         self._drawn += bool(self._drawn)
 
 
@@ -195,7 +195,7 @@ class _Lines:
 
     def show(self, readout: Readout) -> None:
         """Print a readout if it differs from the last one."""
-        from chartgen.releases.status.text import describe, summarize
+        from chartgen.releases.status.text import describe_readout, summarize
 
         line, state, now = summarize(readout), summarize(readout, progress=False), time.monotonic()
         if state == self._state and (line == self._shown or now - self._when < _QUIET):
@@ -206,20 +206,20 @@ class _Lines:
         else:
             click.echo(f"{datetime.now(timezone.utc):%H:%M:%S} {_masked(line)}")
         if self._output == "text" and readout.ended:
-            click.echo(_masked(describe(readout)))
+            click.echo(_masked(describe_readout(readout)))
 
     def note(self, line: str) -> None:
-        say(line)
+        note(line)
 
 
 def show_readout(readout: Readout, output: str) -> None:
     """Print a readout, with secrets masked."""
-    from chartgen.releases.status.text import describe
+    from chartgen.releases.status.text import describe_readout
 
     if output == "json":
         show_answer(_FORM, readout)
     else:
         coloured = click.style(readout.phase, fg=_COLOURS.get(readout.phase, "yellow"))
-        click.echo(_masked(describe(readout)).replace(f": {readout.phase}", f": {coloured}", 1))
+        click.echo(_masked(describe_readout(readout)).replace(f": {readout.phase}", f": {coloured}", 1))
     for line in unread([readout]):
-        say(line)
+        note(line)

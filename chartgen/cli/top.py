@@ -15,10 +15,10 @@ from chartgen.cli.options import (
     Duration,
     context_option,
     namespace_option,
+    note,
     open_place,
     output_option,
     price_option,
-    say,
 )
 from chartgen.cli.output import show_answer
 from chartgen.cli.status import Screen, overview, show_new, unread
@@ -62,7 +62,7 @@ def top(
         raise click.UsageError("stdout is not a terminal; use --output json, or `chartgen status` for one table")
     from chartgen.errors import ChartgenError
     from chartgen.kube.http import is_passing
-    from chartgen.releases.status.overview import read_all
+    from chartgen.releases.status.overview import read_releases
 
     screen, answered = Screen(), False
     noted: set[str] = set()
@@ -72,17 +72,17 @@ def top(
             for look in forever(1):
                 refused: list[Problem] = []
                 try:
-                    readouts = list(read_all(cluster, where, refused=refused.append))
+                    readouts = list(read_releases(cluster, where, refused=refused.append))
                 except ChartgenError as error:
                     if not is_passing(error) or (look == count and not answered):
                         raise
-                    say(str(error))
+                    note(str(error))
                 else:
                     answered = True
                     unknown = [*unread(readouts), *map(str, refused)]
                     _show(readouts, unknown, where, price, screen if output == "text" else None)
                     if output == "json":
-                        show_new(unknown, noted, say)
+                        show_new(unknown, noted, note)
                 if look == count:
                     return
                 time.sleep(every)
@@ -96,7 +96,7 @@ def _show(
     from chartgen.releases.status.overview import glance
 
     now = datetime.now(timezone.utc)
-    found = [glance(each, now, price) for each in readouts]
+    found = [glance(readout, now, price) for readout in readouts]
     if screen is None:
         show_answer("releases/v1", {"at": now, "releases": found}, stream=True)
         return

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from chartgen.cli.options import context_option, namespace_option, open_place, output_option, release_argument, say
+from chartgen.cli.options import context_option, namespace_option, note, open_place, output_option, release_argument
 from chartgen.cli.output import show_answer
 from chartgen.cli.rollout import agree_to, lose_option, untouched
 
@@ -26,14 +26,14 @@ def uninstall(release: str, lose_progress: bool, **options: Any) -> None:
     Example:
       chartgen uninstall my-run
     """
-    from chartgen.releases import check_installed, losses
-    from chartgen.releases import uninstall as act
+    from chartgen.releases import check_installed, lost_work
+    from chartgen.releases import uninstall as remove
 
     with open_place(options["context"], options["namespace"]) as (cluster, place):
         with untouched():
             state = check_installed(cluster, place, release)
-            agree_to("uninstall", release, losses(cluster, state, state.runs), lose=lose_progress)
-        removal = act(cluster, place, release, progress=say)
+            agree_to("uninstall", release, lost_work(cluster, state, state.runs), lose=lose_progress)
+        removal = remove(cluster, place, release, progress=note)
     if options["output"] == "json":
         show_answer("removal/v1", removal)
         return

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from chartgen.cli.install import chart_options, roll_out
-from chartgen.cli.rollout import ask, yes_option
+from chartgen.cli.rollout import confirm_changes, yes_option
 
 
 @click.command()
@@ -25,4 +25,4 @@ def upgrade(*, yes: bool, **options: Any) -> None:
     Example:
       chartgen upgrade gke-a3mega my-run --preset gpt3-175b -f site.yaml
     """
-    roll_out("upgrade", options, lambda rollout: ask(rollout, yes=yes, lose=options["lose_progress"]))
+    roll_out("upgrade", options, lambda rollout: confirm_changes(rollout, yes=yes, lose=options["lose_progress"]))

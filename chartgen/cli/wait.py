@@ -10,10 +10,10 @@ from chartgen.cli.options import (
     Duration,
     context_option,
     namespace_option,
+    note,
     open_place,
     output_option,
     release_argument,
-    say,
 )
 from chartgen.cli.status import show_readout
 
@@ -44,7 +44,7 @@ def wait(release: str, namespace: str, context: str | None, phase: str, timeout:
 
     check_name(release)
     with open_place(context, namespace) as (cluster, place):
-        readout = wait_for_phase(cluster, release, phase, namespace=place.namespace, timeout=timeout, progress=say)
+        readout = wait_for_phase(cluster, release, phase, namespace=place.namespace, timeout=timeout, progress=note)
     show_readout(readout, output)
     if readout.phase == "failed":
         sys.exit(1)

@@ -16,15 +16,15 @@ from chartgen.composer.chart_tags import COMMON, DEFINE, Tags, joined
 from chartgen.composer.fragment import Fragment, check_combination
 from chartgen.composer.interface import interface_of, setup_interface_of
 from chartgen.composer.kube_linter import FILE as KUBE_LINTER
-from chartgen.composer.kube_linter import WITHOUT_TTL, configuration
+from chartgen.composer.kube_linter import WITHOUT_TTL, kube_linter_config
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed
 from chartgen.composer.programs import for_values
-from chartgen.composer.provenance import Marks, Source
+from chartgen.composer.provenance import FragmentLine, LineMarks
 from chartgen.composer.rule_lines import rule_lines
 from chartgen.composer.rules import rules_of
 from chartgen.composer.target import Target, of_kind, with_launchers
-from chartgen.composer.value_docs import Row, grouped
+from chartgen.composer.value_docs import ValueRow, grouped
 from chartgen.composer.workload import Workload, load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.chart import Chart
@@ -88,13 +88,13 @@ def compose_setup(target: Target, workload: str | None = None) -> Chart | None:
     return _Composer(usual, _workload(usual, kind), setup=True).setup_chart()
 
 
-def compose_sources(composed: Composed) -> dict[str, list[tuple[str, Source | None]]]:
+def compose_sources(composed: Composed) -> dict[str, list[tuple[str, FragmentLine | None]]]:
     """Return where the lines of a chart's templates come from: path in the chart -> each line and its source.
 
     Raises:
         ChartgenError: As `compose`.
     """
-    marks = Marks()
+    marks = LineMarks()
     workload = _workload(composed.target, composed.workload)
     composer = _Composer(composed.target, workload, marks, setup=composed.setup)
     files = composer.setup_templates() if composed.setup else composer.run_templates()
@@ -102,7 +102,9 @@ def compose_sources(composed: Composed) -> dict[str, list[tuple[str, Source | No
 
 
 class _Composer:
-    def __init__(self, target: Target, workload: Workload, marks: Marks | None = None, *, setup: bool = False) -> None:
+    def __init__(
+        self, target: Target, workload: Workload, marks: LineMarks | None = None, *, setup: bool = False
+    ) -> None:
         target = of_kind(target, workload.name)
         self.target, self.workload, self.marks, self.setup = target, workload, marks, setup
         check_combination(target.fragments, target.document, workload.name, workload.requires)
@@ -113,7 +115,7 @@ class _Composer:
 
     def run_chart(self) -> Chart:
         """Compose the chart of runs."""
-        files = {**self.run_templates(), KUBE_LINTER: configuration(self.target.fragments)}
+        files = {**self.run_templates(), KUBE_LINTER: kube_linter_config(self.target.fragments)}
         common = {f"templates/{self.workload.name}.yaml", "templates/job.yaml", "templates/_launch.tpl"}
         others = [
             f"`{path}`"
@@ -183,7 +185,7 @@ class _Composer:
         return Chart(self.chart, self._interface[0], self._origin)
 
     @cached_property
-    def _interface(self) -> tuple[dict[str, str], list[Row]]:
+    def _interface(self) -> tuple[dict[str, str], list[ValueRow]]:
         """The values and their schema as files, and a row for each value."""
         return interface_of(self.tags)
 
@@ -284,8 +286,8 @@ def _workload(target: Target, name: str) -> Workload:
     except UsageError as error:
         if name != target.workload:
             raise
-        found = error.problems[0]
-        raise UsageError(target.document.problem(found.message, ("workload",), found.hint)) from None
+        problem = error.problems[0]
+        raise UsageError(target.document.problem(problem.message, ("workload",), problem.hint)) from None
 
 
 def _template_name(file: Path) -> str:

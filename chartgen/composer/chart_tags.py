@@ -16,7 +16,7 @@ from chartgen.composer.fragment import Fragment
 from chartgen.composer.launcher import INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import patterns
-from chartgen.composer.provenance import Marks
+from chartgen.composer.provenance import LineMarks
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.slots import Segment, SlotText, resolve
 from chartgen.composer.tag_facts import kind_facts, target_facts
@@ -53,7 +53,7 @@ class Tags:
         chart: str,
         *,
         setup: bool,
-        marks: Marks | None,
+        marks: LineMarks | None,
         rules: Callable[[], str],
     ) -> None:
         self.target, self.workload, self.chart, self.setup, self.marks = target, workload, chart, setup, marks
@@ -128,11 +128,11 @@ class Tags:
 
     def _launcher(self, facts: Mapping[str, str]) -> Launcher:
         """Return the launcher whose facts a tag hands in."""
-        return next(each for each in self.target.launchers if each.name == facts["name"])
+        return next(launcher for launcher in self.target.launchers if launcher.name == facts["name"])
 
     def _fragment(self, facts: Mapping[str, str]) -> Fragment:
         """Return the fragment whose facts a tag hands in."""
-        return next(each for each in self.target.fragments if each.name == facts["name"])
+        return next(fragment for fragment in self.target.fragments if fragment.name == facts["name"])
 
     # -- slots
 
@@ -173,7 +173,7 @@ class Tags:
         """Return what a fragment puts into a slot; shell without a template of Helm's is a file of the chart."""
         lines = joined(segments)
         if self.marks:
-            lines = "".join(self.marks.marked(each.text, text.path, each.line) for each in segments)
+            lines = "".join(self.marks.marked(segment.text, text.path, segment.line) for segment in segments)
         filled = self.render(lines, text.path, indent=indent)
         if text.path.name != "beforeLaunch.sh" or "{{" in filled:
             return filled
@@ -182,7 +182,7 @@ class Tags:
     def _resolved(self, name: str, provides: str, *, bare: bool) -> list[tuple[SlotText, list[Segment]]]:
         filling = [fragment for fragment in self.target.fragments if name in fragment.slots]
         if bare:
-            filling = [each for each in filling if not each.gpu_only and "store" not in each.provides]
+            filling = [fragment for fragment in filling if not fragment.gpu_only and "store" not in fragment.provides]
         texts = [fragment.slots[name] for fragment in filling if not provides or provides in fragment.provides]
         return [(text, segments) for text, segments in resolve(texts) if segments]
 
@@ -252,8 +252,8 @@ class Tags:
             return self.script(name) if name in self.scripts else None
         if folder == ["fragments"]:
             texts = self._resolved("beforeLaunch.sh", "", bare=False)
-            return next((self._plain(*each) for each in texts if f"{each[0].fragment}.sh" == name), None)
-        launcher = next((each for each in self.target.launchers if each.name == folder[-1]), None)
+            return next((self._plain(*text) for text in texts if f"{text[0].fragment}.sh" == name), None)
+        launcher = next((launcher for launcher in self.target.launchers if launcher.name == folder[-1]), None)
         return self._part(launcher, name) if launcher and name in launcher.parts else None
 
     def _plain(self, text: SlotText, segments: Sequence[Segment]) -> str:

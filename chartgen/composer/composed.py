@@ -74,8 +74,8 @@ def _key(target: Target, call: list[Any]) -> str:
     roots = target.library.roots
     paths = [
         target.path,
-        *(each.path for each in target.every_fragment),
-        *(each.path for each in target.every_launcher),
+        *(fragment.path for fragment in target.every_fragment),
+        *(launcher.path for launcher in target.every_launcher),
     ]
     if not all(any(path.is_relative_to(root) for root in roots) for path in paths):
         return ""  # of an installed package

@@ -33,9 +33,9 @@ class Field:
         description: Its purpose, shown by editors.
         required: Whether the file must have it; a required list or map must not be empty.
         enum: The allowed words, if they are few.
-        pattern: A regular expression that a text must match as a whole, and what it allows; with `of` for each text.
-        positive: Whether a number must be more than 0; with `of` each number.
-        of: Type name of a list's items or a map's values; empty = anything.
+        pattern: A regular expression that a text must match as a whole, and what it allows; with `item` for each text.
+        positive: Whether a number must be more than 0; with `item` each number.
+        item: Type name of a list's items or a map's values; empty = anything.
         items: The keys of each item of a list, or of each value of an object whose keys are free, such as the machines
             of a target.
         keys: The keys of an object.
@@ -48,7 +48,7 @@ class Field:
     enum: tuple[str, ...] = ()
     pattern: tuple[str, str] | None = None
     positive: bool = False
-    of: str = ""
+    item: str = ""
     items: Mapping[str, Field] | None = None
     keys: Mapping[str, Field] | None = None
     names: tuple[str, str] | None = None
@@ -58,7 +58,7 @@ class Field:
         """Return the field of each item of a list, or of each value of an object whose keys are free; None for any."""
         if self.items is not None:
             return Field("object", "", keys=self.items)
-        return Field(self.of, "", pattern=self.pattern, positive=self.positive) if self.of else None
+        return Field(self.item, "", pattern=self.pattern, positive=self.positive) if self.item else None
 
 
 def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, dict[str, Plain]]:
@@ -75,7 +75,7 @@ def read_definition(path: Path, fields: Mapping[str, Field]) -> tuple[Document, 
     return document, {key: " ".join(value.split()) if isinstance(value, str) else value for key, value in data.items()}
 
 
-def json_schema(title: str, fields: Mapping[str, Field]) -> dict[str, object]:
+def definition_schema(title: str, fields: Mapping[str, Field]) -> dict[str, object]:
     """Return a table as a closed draft-07 JSON Schema."""
     schema = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title}
     return {**schema, **_object_schema(fields)}
@@ -100,9 +100,9 @@ def _field_schema(field: Field) -> dict[str, object]:
         schema["items" if field.type == "array" else "additionalProperties"] = _field_schema(field.child)
     if field.keys:
         schema |= _object_schema(field.keys)
-    if field.pattern and not field.of:
+    if field.pattern and not field.item:
         schema["pattern"] = f"^{field.pattern[0]}$"
-    if field.positive and not field.of:
+    if field.positive and not field.item:
         schema["exclusiveMinimum"] = 0
     if field.required and field.type in ("array", "object"):
         schema["minItems" if field.type == "array" else "minProperties"] = 1
@@ -131,7 +131,7 @@ def _check_field(document: Document, value: Plain, field: Field, at: Keys) -> It
         return
     if field.enum and value not in field.enum:
         yield document.problem(f"unknown {dotted(at)} {value!r}", at, did_you_mean(str(value), field.enum))
-    elif not field.of and (problem := _mismatch(document, value, field, at)):
+    elif not field.item and (problem := _mismatch(document, value, field, at)):
         yield problem
     elif field.required and value in ("", [], {}):
         yield document.problem(f"{dotted(at)} must not be empty", at)

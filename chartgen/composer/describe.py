@@ -9,9 +9,9 @@ from typing import Any
 from chartgen.composer.fragment import load_fragment
 from chartgen.composer.launcher import load_launcher
 from chartgen.composer.library import Library
-from chartgen.composer.presets import described, overlays, preset_layers, presets
+from chartgen.composer.presets import overlays, preset_layers, preset_summary, presets
 from chartgen.composer.rules import FILE, read_rules
-from chartgen.composer.value_docs import rows
+from chartgen.composer.value_docs import value_rows
 from chartgen.helm import gotemplate
 from chartgen.helm.values import load_values
 from chartgen.helm.yaml import load, read_text
@@ -126,23 +126,23 @@ def describe_fragment(name: str, library: Library) -> FragmentFacts:
     Raises:
         ChartgenError: Problems of its files.
     """
-    found = load_fragment(library.find("fragment", name))
+    fragment = load_fragment(library.find("fragment", name))
     files = [
-        *found.slots,
-        *(f"manifests/{each}" for each in found.manifests),
-        *(f"setup/{each}" for each in found.setup),
+        *fragment.slots,
+        *(f"manifests/{manifest}" for manifest in fragment.manifests),
+        *(f"setup/{each}" for each in fragment.setup),
     ]
     return FragmentFacts(
         name=name,
-        description=found.description,
-        applies_to="gpu" if found.gpu_only else "always",
-        workloads=[*found.workloads],
-        provides=sorted(found.provides - {name}),
-        requires=[*found.requires],
-        conflicts=[*found.conflicts],
+        description=fragment.description,
+        applies_to="gpu" if fragment.gpu_only else "always",
+        workloads=[*fragment.workloads],
+        provides=sorted(fragment.provides - {name}),
+        requires=[*fragment.requires],
+        conflicts=[*fragment.conflicts],
         files=files,
-        values=_values(found.path),
-        rules=_rules(found.path),
+        values=_values(fragment.path),
+        rules=_rules(fragment.path),
     )
 
 
@@ -152,17 +152,17 @@ def describe_launcher(name: str, library: Library) -> LauncherFacts:
     Raises:
         ChartgenError: Problems of its files.
     """
-    found = load_launcher(library.find("launcher", name))
+    launcher = load_launcher(library.find("launcher", name))
     return LauncherFacts(
         name=name,
-        description=found.description,
-        task=found.task,
-        processes=found.processes,
-        image=found.default_image,
-        program=found.program,
-        precisions=[*found.precisions],
-        values=_values(found.path, f"launchers.{name}."),
-        rules=_rules(found.path),
+        description=launcher.description,
+        task=launcher.task,
+        processes=launcher.processes,
+        image=launcher.default_image,
+        program=launcher.program,
+        precisions=[*launcher.precisions],
+        values=_values(launcher.path, f"launchers.{name}."),
+        rules=_rules(launcher.path),
     )
 
 
@@ -173,7 +173,7 @@ def describe_preset(name: str, library: Library, target: str = "") -> PresetFact
         ChartgenError: A file is not YAML.
     """
     files = preset_layers(name, target, library)
-    return PresetFacts(name, described(files[0]), load_values(files).data, overlays(name, library))
+    return PresetFacts(name, preset_summary(files[0]), load_values(files).data, overlays(name, library))
 
 
 def _values(folder: Path, before: str = "") -> list[ValueFacts]:
@@ -181,7 +181,7 @@ def _values(folder: Path, before: str = "") -> list[ValueFacts]:
     if not file.is_file():
         return []
     text = read_text(file)
-    table = rows(text, load(gotemplate.mask(text) if "<%" in text else text, file))
+    table = value_rows(text, load(gotemplate.mask(text) if "<%" in text else text, file))
     return [ValueFacts(f"{before}{row.key}", row.default, row.meaning) for row in table]
 
 

@@ -52,7 +52,7 @@ class ExpressionError(Exception):
 
 
 @lru_cache(maxsize=4096)
-def parse(text: str) -> ast.expr:
+def parse_expression(text: str) -> ast.expr:
     """Return the syntax tree of an expression.
 
     Raises:
@@ -98,7 +98,7 @@ def fields(text: str) -> Iterator[tuple[str, ast.expr | None]]:
             raise ExpressionError(f"a single {brace[0]}", brace.start() + 1, hint)
         else:
             try:
-                yield brace[1], parse(brace[1])
+                yield brace[1], parse_expression(brace[1])
             except ExpressionError as error:
                 error.column += brace.start() + 1
                 raise
@@ -107,11 +107,11 @@ def fields(text: str) -> Iterator[tuple[str, ast.expr | None]]:
         yield rest, None
 
 
-def dotted(node: ast.expr) -> str | None:
+def dotted_name(node: ast.expr) -> str | None:
     """Return the dotted name that names and attributes alone make; None for other expressions."""
     if isinstance(node, ast.Name):
         return node.id
-    if isinstance(node, ast.Attribute) and (above := dotted(node.value)):
+    if isinstance(node, ast.Attribute) and (above := dotted_name(node.value)):
         return f"{above}.{node.attr}"
     return None
 
@@ -141,7 +141,7 @@ def _children(node: ast.expr) -> Iterator[ast.expr]:
     if isinstance(node, ast.Call):
         yield from node.args
     else:
-        yield from (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr))
+        yield from (node for node in ast.iter_child_nodes(node) if isinstance(node, ast.expr))
 
 
 def _check_constant(node: ast.Constant) -> None:

@@ -75,16 +75,16 @@ def extending_page() -> str:
         text += f"\n## {title}\n\n{meaning}\n\n{_table(('key', 'type', 'meaning'), _rows(keys(fields)))}"
     text += f"\n## Slots\n\n{_SLOTS}\n"
     text += _table(("slot", "content", "what it fills"), _rows(slots(library)))
-    text += "".join(f"\n`{each.name}`:\n\n```{_language(each.name)}\n{each.example}```\n" for each in slots(library))
+    text += "".join(f"\n`{slot.name}`:\n\n```{_language(slot.name)}\n{slot.example}```\n" for slot in slots(library))
     text += f"\n## Text of templates\n\n{_TEXT}\n## Helpers\n\n{_HELPERS}\n"
-    own = [each for each in helpers(library) if (BUILTIN / "fragments" / each.fragment).is_dir()]
-    text += _table(("helper", "fragment", "result"), [(f"`{each.name}`", each.fragment, each.meaning) for each in own])
+    own = [helper for helper in helpers(library) if (BUILTIN / "fragments" / helper.fragment).is_dir()]
+    text += _table(("helper", "fragment", "result"), [(f"`{word.name}`", word.fragment, word.meaning) for word in own])
     return f"{text}\n## Facts of rules\n\n{_FACTS}\n{_table(('fact', 'type', 'meaning'), _rows(facts(library)))}"
 
 
 def _rows(words: Iterable[Word]) -> Iterator[tuple[str, str, str]]:
-    for each in words:
-        yield f"`{each.name}`", each.kind, f"{each.meaning}; required" if each.required else each.meaning
+    for word in words:
+        yield f"`{word.name}`", word.kind, f"{word.meaning}; required" if word.required else word.meaning
 
 
 def _language(name: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.definition import Field, read_definition
-from chartgen.composer.expressions import ExpressionError, parse
+from chartgen.composer.expressions import ExpressionError, parse_expression
 from chartgen.composer.host_volumes import faults_of_volumes
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import PRIVILEGES, read_privileges
@@ -24,10 +24,10 @@ from chartgen.helm.yaml import Document, Keys, read_text
 LINKS = ("IB", "RoCE")
 CONTRACT_FIELDS = {
     "reports": Field(
-        "array", "regular expressions, each of which must match a line of NCCL's log", required=True, of="string"
+        "array", "regular expressions, each of which must match a line of NCCL's log", required=True, item="string"
     ),
     "links": Field(
-        "array", "`IB`, `RoCE` or both: the adapters of NCCL's own list that count, in every form of it", of="string"
+        "array", "`IB`, `RoCE` or both: the adapters of NCCL's own list that count, in every form of it", item="string"
     ),
     "device": Field(
         "string",
@@ -45,10 +45,12 @@ CONTRACT_FIELDS = {
 }
 FIELDS = {
     "description": Field("string", "one sentence: what the fragment gives to a pod", required=True),
-    "provides": Field("array", "capabilities that other fragments can require, such as `gpu` or `fabric`", of="string"),
-    "requires": Field("array", "fragments or capabilities that must be listed too", of="string"),
-    "conflicts": Field("array", "fragments or capabilities that must not be listed beside it", of="string"),
-    "workloads": Field("array", "the workload kinds that it works with; absent = all", of="string"),
+    "provides": Field(
+        "array", "capabilities that other fragments can require, such as `gpu` or `fabric`", item="string"
+    ),
+    "requires": Field("array", "fragments or capabilities that must be listed too", item="string"),
+    "conflicts": Field("array", "fragments or capabilities that must not be listed beside it", item="string"),
+    "workloads": Field("array", "the workload kinds that it works with; absent = all", item="string"),
     "appliesTo": Field(
         "string",
         "`gpu`: only in pods that use GPUs; `always`, or without it: in every pod, those of data programs too",
@@ -66,9 +68,9 @@ FIELDS = {
         "array",
         "storage schemes whose volumes contain many directories: in SCHEME://volume/path the path is a sub-path of"
         " the volume, and roles on one volume share it",
-        of="string",
+        item="string",
     ),
-    "sources": Field("array", "the vendor documents that its values come from", required=True, of="string"),
+    "sources": Field("array", "the vendor documents that its values come from", required=True, item="string"),
 }
 _FILES = {"fragment.yaml", "rules.yaml", "values.yaml", SCHEMA_FILE, *SLOTS}
 _FOLDERS = ("manifests", "setup")
@@ -257,7 +259,7 @@ def _condition(document: Document, meta: dict[str, Any]) -> str:
     text: str = meta.get("when", "")
     try:
         if text:
-            parse(text)
+            parse_expression(text)
     except ExpressionError as error:
         raise ChartgenError(document.problem(error.message, ("when",), error.hint)) from None
     return text

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from chartgen.composer.privileges import fault_of, only_read, read_privilege
+from chartgen.composer.privileges import only_read, read_privilege, volume_fault
 from chartgen.errors import Problem
 from chartgen.helm import gotemplate
 from chartgen.helm.yaml import load, read_text
@@ -23,7 +23,7 @@ def faults_of_volumes(folder: Path, privileges: Collection[str]) -> Iterator[Pro
     """
     file = folder / "volumes.yaml"
     document = load(gotemplate.mask(read_text(file)) if file.is_file() else "", file, allow_duplicates=True)
-    stated = {read_privilege(each).path for each in privileges}
+    stated = {read_privilege(privilege).path for privilege in privileges}
     writable = {
         mount.get("name") for mount in _items(folder / "volumeMounts.yaml") if mount.get("readOnly") is not True
     }
@@ -32,7 +32,7 @@ def faults_of_volumes(folder: Path, privileges: Collection[str]) -> Iterator[Pro
         if not isinstance(source, dict) or not (path := str(source.get("path"))).startswith("/"):
             continue
         at = (index, "hostPath", "path")
-        if fault := fault_of(source, writable=volume.get("name") in writable):
+        if fault := volume_fault(source, writable=volume.get("name") in writable):
             yield document.problem(fault[0], at, fault[1])
         elif only_read(path) and path not in stated and not gotemplate.is_placeholder(path):
             hint = f"add to privileges in fragment.yaml: `hostPath {path} in program: REASON`"

@@ -86,7 +86,7 @@ class Described:
     left: list[Problem]
 
 
-def describe(path: Path, name: str) -> Described:
+def describe_model(path: Path, name: str) -> Described:
     """Return the values of `model` that a config.json describes, and every setting without a portable key.
 
     Raises:

@@ -12,10 +12,10 @@ from chartgen.composer.launcher import Launcher
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.schema import OF_RUNS, chart_schema, schema_text, setup_schema
 from chartgen.composer.target import Target
-from chartgen.composer.value_docs import ENCODE, Row
-from chartgen.composer.values import Part, check_parts, join_parts, place_of, top_level_blocks, with_defaults
+from chartgen.composer.value_docs import ENCODE, ValueRow
+from chartgen.composer.values import Part, check_parts, default_place, join_parts, top_level_blocks, with_defaults
 from chartgen.errors import ChartgenError, Problem
-from chartgen.helm.schema import SCHEMA_FILE, validate
+from chartgen.helm.schema import SCHEMA_FILE, validate_schema
 from chartgen.helm.yaml import load, read_text, require_map
 from chartgen.helm.yaml_scalars import text_scalar
 
@@ -24,7 +24,7 @@ _READ = re.compile(r'\.Values(?:\.| +")(\w+)')
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
 
 
-def interface_of(tags: Tags) -> tuple[dict[str, str], list[Row]]:
+def interface_of(tags: Tags) -> tuple[dict[str, str], list[ValueRow]]:
     """Compose the values of a chart of runs and their schema.
 
     Returns:
@@ -59,7 +59,7 @@ def setup_interface_of(tags: Tags, templates: Iterable[str]) -> dict[str, str]:
     return _files(text, setup_schema(schema, keys, [launcher.name for launcher in target.every_launcher]))
 
 
-def _joined(tags: Tags) -> tuple[str, list[Row], dict[str, Any], list[Part]]:
+def _joined(tags: Tags) -> tuple[str, list[ValueRow], dict[str, Any], list[Part]]:
     """Join the values of a chart of runs: their text, a row for each value, their schema, and the parts."""
     target = tags.target
     folders = [COMMON, *tags.workload.folders, *(fragment.path for fragment in target.fragments)]
@@ -81,8 +81,8 @@ def _files(text: str, schema: dict[str, Any]) -> dict[str, str]:
 
 def _fitting(target: Target) -> dict[str, Any]:
     """Return a target's default values without those of launchers that the chart lacks."""
-    left_out = {each.name for each in target.left_out}
-    known = {each.name for each in target.every_launcher}  # the composer has written the default
+    left_out = {launcher.name for launcher in target.left_out}
+    known = {launcher.name for launcher in target.every_launcher}  # the composer has written the default
     values = {key: value for key, value in target.values.items() if key != "launcher" or value not in known}
     if "launchers" in values:
         values["launchers"] = {name: own for name, own in values["launchers"].items() if name not in left_out}
@@ -103,7 +103,7 @@ def _check_defaults(target: Target, text: str, schema: dict[str, Any], parts: li
     from chartgen.helm.values import coalesce
 
     data = coalesce(require_map(load(text, "values.yaml"), "values.yaml"), {})
-    problems = validate(data, schema, lambda keys: place_of(tuple(keys), parts, target.document))
+    problems = validate_schema(data, schema, lambda keys: default_place(tuple(keys), parts, target.document))
     if problems:
         raise ChartgenError(map(_undescribed, problems))
 

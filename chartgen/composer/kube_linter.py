@@ -39,7 +39,7 @@ def exceptions(fragments: Iterable[Fragment]) -> dict[str, str]:
     return {check: "; ".join(dict.fromkeys(found[check])) for check in sorted(found)}
 
 
-def configuration(fragments: Iterable[Fragment]) -> str:
+def kube_linter_config(fragments: Iterable[Fragment]) -> str:
     """Return kube-linter's configuration file with these exceptions, each with its reason."""
     left_out = {"job-ttl-seconds-after-finished": WITHOUT_TTL, **exceptions(fragments)}
     indent = "    # "

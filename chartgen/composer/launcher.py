@@ -32,7 +32,7 @@ FIELDS = {
     ),
     "image": Field("string", "default image with its tag; empty when users build their own"),
     "sameAs": Field("string", "the launcher whose image it uses, instead of `image`"),
-    "precisions": Field("array", "the values of `precision` that it can train in", of="string"),
+    "precisions": Field("array", "the values of `precision` that it can train in", item="string"),
     "owns": Field(
         "object", "portable key -> the native option, or options, that it sets and that `config` and `args` may not"
     ),
@@ -43,7 +43,7 @@ FIELDS = {
         "object",
         "reason -> {option: value} that the launcher sets besides the values, for the chart's README; text for values "
         "that differ between runs",
-        of="object",
+        item="object",
     ),
     "ownModel": Field(
         "string",
@@ -55,11 +55,11 @@ FIELDS = {
         "the line of a step in the program's log, for `run.metricsPort`: regular expressions as in "
         "`launchers.torchrun.metrics`",
         keys={
-            "find": Field("array", "all of them match the line", required=True, of="string"),
-            "also": Field("array", "they match where the line has what they read", of="string"),
+            "find": Field("array", "all of them match the line", required=True, item="string"),
+            "also": Field("array", "they match where the line has what they read", item="string"),
         },
     ),
-    "sources": Field("array", "the documents that its options come from", required=True, of="string"),
+    "sources": Field("array", "the documents that its options come from", required=True, item="string"),
 }
 # The templates of a chart include these by name; config is the native configuration made from portable values, before
 # the user's own `config` is merged over it.

@@ -62,7 +62,7 @@ def site_example(target: str, library: Library) -> Path | None:
     return next((example for example in reversed(examples) if example.is_file()), None)
 
 
-def described(preset: Path) -> str:
+def preset_summary(preset: Path) -> str:
     """Return the first sentence of a preset's comments."""
     lines = preset.read_text(encoding="utf-8").splitlines()
     comments = (line[1:].strip() for line in lines if line.startswith("#"))

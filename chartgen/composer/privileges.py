@@ -26,7 +26,7 @@ PRIVILEGES = Field(
     "each privilege of its containers, and the reason: `hostNetwork`, `privileged in CONTAINER`,"
     " `root in CONTAINER`, `CAPABILITY in CONTAINER`, `hostPath FOLDER in CONTAINER` with the folder that is mounted,"
     " not one above it; CONTAINER `program` is the program's own",
-    of="string",
+    item="string",
 )
 PROGRAM = "program"
 VALUE = ".Values."
@@ -151,7 +151,7 @@ def only_read(path: str) -> bool:
     return _inside(path, _READABLE)
 
 
-def fault_of(host_path: Mapping[str, Any], *, writable: bool) -> tuple[str, str] | None:
+def volume_fault(host_path: Mapping[str, Any], *, writable: bool) -> tuple[str, str] | None:
     """Return why no reason allows a volume of the machine, and what to do instead; None if a reason can.
 
     Args:
@@ -169,5 +169,5 @@ def fault_of(host_path: Mapping[str, Any], *, writable: bool) -> tuple[str, str]
 
 def _inside(path: str, places: Iterable[str]) -> bool:
     return bool(_PLAIN.fullmatch(path)) and any(
-        path == each if each[-1] != "/" else path.startswith(each) for each in places
+        path == place if place[-1] != "/" else path.startswith(place) for place in places
     )

@@ -29,12 +29,12 @@ def for_values(
         UsageError: With `companions`, an unknown launcher; without, all launchers stay, and the schema reports it.
     """
     found = of_kind(target, workload or target.workload)
-    known = {each.name: each for each in found.fitting}
+    known = {launcher.name: launcher for launcher in found.fitting}
     own = values.get("launchers")
     named = [values.get("launcher") or found.default_launcher.name, *(own if isinstance(own, dict) else ())]
     if named[0] not in known and not companions:
         return found
-    more = [each.name for each in known.values() if companions and _accompanies(each, named)]
+    more = [launcher.name for launcher in known.values() if companions and _accompanies(launcher, named)]
     return with_launchers(found, [named[0], *(name for name in [*named[1:], *more] if name in known)])
 
 
@@ -49,7 +49,7 @@ def for_presets(target: Target, workload: str | None = None) -> Target:
     names = [name for name in presets(target.library) if target.name in overlays(name, target.library)]
     files = [preset_layers(name, target.name, target.library) for name in names]
     used = {*_ALWAYS, *(load_values(layers).data.get("launcher") for layers in files)}
-    wanted = [each.name for each in found.fitting if each.name in used]
+    wanted = [launcher.name for launcher in found.fitting if launcher.name in used]
     return with_launchers(found, [found.default_launcher.name, *wanted])
 
 

@@ -20,7 +20,7 @@ _WORD = re.compile(r'(?:\(\w+ )*(?:"(?:\\.|[^"\\])*"|[^\s"])+')
 _PART = re.compile(r".{1,120}(?: |$)|\S+ ?")
 
 
-class Line(NamedTuple):
+class RuleLine(NamedTuple):
     """One line, and the file and line of the rule that it comes from."""
 
     text: str
@@ -30,7 +30,7 @@ class Line(NamedTuple):
 
 def rule_lines(
     chart: str, rules: Sequence[ValuesRule], schema: Mapping[str, Any], launchers: Mapping[str, str]
-) -> list[Line]:
+) -> list[RuleLine]:
     """Return the lines of a template that rules make, those that are only warnings left out.
 
     Args:
@@ -43,7 +43,7 @@ def rule_lines(
         ChartgenError: Unknown names and types that do not fit, all at once.
     """
     problems: list[Problem] = []
-    lines: list[Line] = []
+    lines: list[RuleLine] = []
     for guard, group in groupby(rules, key=lambda rule: _guard(rule, launchers)):
         found = list(_translated(chart, list(group), schema, next(iter(launchers)), problems))
         if found and guard:
@@ -68,7 +68,7 @@ def _guard(rule: ValuesRule, launchers: Mapping[str, str]) -> str:
 
 def _translated(
     chart: str, rules: Sequence[ValuesRule], schema: Mapping[str, Any], launcher: str, problems: list[Problem]
-) -> Iterator[Line]:
+) -> Iterator[RuleLine]:
     for rule in rules:
         translator = Translator(chart, schema, rule.launcher or launcher)
         make = {"each": translator.loop, "when": translator.condition, "require": translator.negation}
@@ -82,15 +82,15 @@ def _translated(
             except ExpressionError as error:
                 problems.append(rule.problem(at, error))
         if rule.severity == "error" and not problems:
-            told = translator.message(f"{rule.key}: {rule.message}; {rule.hint}")
+            message = translator.message(f"{rule.key}: {rule.message}; {rule.hint}")
             place = Path(rule.document.path), rule.document.position((rule.index,))[0]
-            yield from (Line(text, *place) for text in _refusal(told, **{field: parts[field] for field in make}))
+            yield from (RuleLine(text, *place) for text in _refusal(message, **{field: parts[field] for field in make}))
 
 
-def _refusal(told: str, each: str, when: str, require: str) -> list[str]:
+def _refusal(refusal: str, each: str, when: str, require: str) -> list[str]:
     """Return the actions that refuse what breaks a rule, on one line where they fit."""
     condition = _bare(f"(and {when} {require})" if when else require)
-    actions = [f"{{{{- if {condition} }}}}", f"{{{{- $problems = append $problems {told} }}}}{{{{- end }}}}"]
+    actions = [f"{{{{- if {condition} }}}}", f"{{{{- $problems = append $problems {refusal} }}}}{{{{- end }}}}"]
     if each:
         actions = [f"{{{{- range $each := {_bare(each)} }}}}", *actions, "{{- end }}"]
     line = "".join(actions)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from chartgen.composer.expressions import ExpressionError, dotted, fields, parse
+from chartgen.composer.expressions import ExpressionError, dotted_name, fields, parse_expression
 from chartgen.composer.rule_facts import FACTS
 from chartgen.errors import did_you_mean
 
@@ -102,11 +102,11 @@ class Translator:
 
     def condition(self, text: str) -> str:
         """Translate an expression that is true or false."""
-        return self.term(parse(text)).text
+        return self.term(parse_expression(text)).text
 
     def negation(self, text: str) -> str:
         """Translate the opposite of an expression."""
-        node = parse(text)
+        node = parse_expression(text)
         if isinstance(node, ast.UnaryOp):
             return self.term(node.operand).text
         if isinstance(node, ast.Compare) and (opposite := _OPPOSITE.get(type(node.ops[0]))):
@@ -115,7 +115,7 @@ class Translator:
 
     def loop(self, text: str) -> str:
         """Translate the list that a rule is repeated for, whose items are `each` from here on."""
-        term = self._of(parse(text), "list")
+        term = self._of(parse_expression(text), "list")
         self.each = self._value("$each", term.schema.get("items", {"type": "string"}))
         return term.text
 
@@ -170,7 +170,7 @@ class Translator:
     # -- names
 
     def _name(self, node: ast.Name | ast.Attribute) -> Term:
-        name = dotted(node)
+        name = dotted_name(node)
         if name == "each" and self.each:
             return self.each
         if name == "own":
@@ -179,7 +179,7 @@ class Translator:
             return replace(self._value(f"$fact.{name}", FACTS[name].schema), raw=False)
         if isinstance(node, ast.Name):
             return self._item(Term("$v", "map", self.schema), node.id, node)
-        above = f"{dotted(node.value)}."
+        above = f"{dotted_name(node.value)}."
         if known := [fact for fact in FACTS if fact.startswith(above)]:
             raise ExpressionError(f"unknown name {name}", node.col_offset + 1, did_you_mean(str(name), known))
         return self._item(self._of(node.value, "map"), node.attr, node)
@@ -242,10 +242,10 @@ class Translator:
         if not node.elts:
             raise ExpressionError("a list must not be empty", node.col_offset + 1)
         kind = self.term(node.elts[0]).kind
-        items = [self._of(each, kind) for each in node.elts]
+        items = [self._of(element, kind) for element in node.elts]
         if kind not in ("number", "text"):
             raise ExpressionError("a list must contain whole numbers or text", node.col_offset + 1)
-        texts = " ".join(each.number if kind == "number" else each.string for each in items)
+        texts = " ".join(term.number if kind == "number" else term.string for term in items)
         return Term(f"(list {texts})", "list", {"items": {"type": "integer" if kind == "number" else "string"}})
 
     def _arithmetic(self, node: ast.BinOp) -> Term:
@@ -265,13 +265,13 @@ class Translator:
 
     def _logic(self, node: ast.BoolOp) -> Term:
         word = "and" if isinstance(node.op, ast.And) else "or"
-        return _flag(f"({word} {' '.join(self.term(each).text for each in node.values)})")
+        return _flag(f"({word} {' '.join(self.term(value).text for value in node.values)})")
 
     def _choice(self, node: ast.IfExp) -> Term:
         body = self._of(node.body, "number", "text", "flag")
         other = self._of(node.orelse, body.kind)
         text = f"(ternary {_plain(body)} {_plain(other)} (not (not {self.term(node.test).text})))"
-        bounds = [each.least for each in (body, other)]
+        bounds = [term.least for term in (body, other)]
         return Term(text, body.kind, {}, None if None in bounds else min(each for each in bounds if each is not None))
 
     def _comparison(self, node: ast.Compare) -> Term:
@@ -303,8 +303,8 @@ class Translator:
         if isinstance(right, ast.List):
             kind = self._list(right).schema["items"]["type"]
             term = self._of(left, "number" if kind == "integer" else "text")
-            items = [self.term(each) for each in right.elts]
-            texts = [each.number if kind == "integer" else each.string for each in items]
+            items = [self.term(element) for element in right.elts]
+            texts = [term.number if kind == "integer" else term.string for term in items]
             return f"(eq {' '.join([term.number if kind == 'integer' else term.string, *texts])})"
         where, term = self._of(right, "list", "map"), self._of(left, "text")
         return f"({'has' if where.kind == 'list' else 'hasKey'} {' '.join(_ordered(where, term))})"
@@ -324,8 +324,8 @@ class Translator:
             text = f'(include "{self.chart}.{helper}" {self.term(node.args[0]).text} | int64)'
             return Term(text, "number", {}, 0)
         terms = [self._of(each, "number") for each in node.args]
-        texts = " ".join(each.number for each in terms)
-        bounds = [each.least for each in terms if each.least is not None]
+        texts = " ".join(term.number for term in terms)
+        bounds = [term.least for term in terms if term.least is not None]
         if name in ("min", "max"):
             known = bounds if name == "max" or len(bounds) == len(terms) else []
             return Term(f"({name} {texts})", "number", {}, {"min": min, "max": max}[name](known) if known else None)

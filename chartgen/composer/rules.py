@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.definition import Field, check_fields
-from chartgen.composer.expressions import ExpressionError, fields, parse
+from chartgen.composer.expressions import ExpressionError, fields, parse_expression
 from chartgen.composer.library import BUILTIN, Library
 from chartgen.composer.target import Target
 from chartgen.errors import ChartgenError, Problem
@@ -29,7 +29,7 @@ FIELDS = {
     "severity": Field(
         "string", "`error`, which `helm install` refuses too; `warning` is for check alone", enum=("error", "warning")
     ),
-    "tasks": Field("array", "the launchers' tasks that it is for: train, data, test; absent = all", of="string"),
+    "tasks": Field("array", "the launchers' tasks that it is for: train, data, test; absent = all", item="string"),
     "about": Field(
         "string",
         "`model`: it counts where the values describe the model that is trained; absent = always",
@@ -40,7 +40,7 @@ FIELDS = {
     "require": Field("string", "expression that must be true", required=True),
     "key": Field("string", "dotted key of the value to change; may contain {expressions}", required=True),
     "also": Field(
-        "array", "other keys that play a part: the finding is at the last one that the user set", of="string"
+        "array", "other keys that play a part: the finding is at the last one that the user set", item="string"
     ),
     "message": Field("string", "what is wrong, without the key; may contain {expressions}", required=True),
     "hint": Field("string", "what to do instead; may contain {expressions}", required=True),
@@ -202,7 +202,7 @@ def _faults(rules: Iterable[ValuesRule]) -> Iterator[Problem]:
     """Report expressions that cannot be parsed; names and types are checked with the schema of a chart."""
     for rule in rules:
         every: list[tuple[Keys, str, Callable[[str], object]]] = [
-            ((field,), text, parse) for field in EXPRESSIONS if (text := getattr(rule, field))
+            ((field,), text, parse_expression) for field in EXPRESSIONS if (text := getattr(rule, field))
         ]
         every += [(at, text, lambda text: list(fields(text))) for at, text in rule.texts()]
         for at, text, read in every:

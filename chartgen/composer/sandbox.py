@@ -35,7 +35,7 @@ def checked_deeply(found: Any) -> Any:
     return checked(found)
 
 
-class Sandbox(ImmutableSandboxedEnvironment):
+class TagSandbox(ImmutableSandboxedEnvironment):
     """Returns plain data alone from attributes, items and calls, and makes text of nothing else.
 
     The methods of plain data can be called.

@@ -11,7 +11,7 @@ from typing import Any
 
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.target import Target
-from chartgen.composer.value_docs import ENCODE, Row, describe
+from chartgen.composer.value_docs import ENCODE, ValueRow, describe_values
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm.schema import SCHEMA_FILE, check_sound, closed, merge_schemas
 from chartgen.helm.yaml import load_file, read_text, type_name
@@ -22,7 +22,7 @@ _ALL = "By launcher; the values of those that this chart lacks have no effect"
 _REFERENCE = re.compile(r'"#/definitions/([^"/]+)"')
 
 
-def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) -> dict[str, Any]:
+def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[ValueRow]) -> dict[str, Any]:
     """Merge the schema of a target's charts.
 
     Args:
@@ -46,7 +46,7 @@ def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) 
         properties = shared | (read_schema(own) if own.is_file() else {})
         parts.append((str(own), _nested("launchers", launcher.name, {"type": "object", "properties": properties})))
     # a site file or preset of the target is for all its charts
-    others = {each.name: _left_out(each.name, target) for each in target.left_out}
+    others = {launcher.name: _left_out(launcher.name, target) for launcher in target.left_out}
     parts.append(
         (str(target.path), _nested("launchers", {"type": "object", "properties": others, "description": _ALL}))
     )
@@ -54,7 +54,7 @@ def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[Row]) 
     parts.append((str(target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
     schema = closed(merge_schemas(parts))
     schema |= {} if "if" in schema else _way_to_others(target)
-    describe(schema, table)
+    describe_values(schema, table)
     return with_used_definitions(schema)
 
 

@@ -215,11 +215,11 @@ def _segments(kind: SlotKind, text: str, document: Document) -> Iterator[Segment
     items = list(_items(kind, lines, document))
     starts = _starts(lines, depths, {line for _, line, _ in items} | _openings(text))
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        held = [item for item in items if start <= item[1] < end]
-        keys = tuple((key, line) for key, line, _ in held if not gotemplate.is_placeholder(key))
+        part_items = [item for item in items if start <= item[1] < end]
+        keys = tuple((key, line) for key, line, _ in part_items if not gotemplate.is_placeholder(key))
         part = "".join(line + "\n" for line in lines[start - 1 : end - 1])
-        always = bool(held) and all(depths[line - 1] == 0 for _, line, _ in held)
-        yield Segment(part, start, keys, always, _meaning(part, [data for _, _, data in held]))
+        always = bool(part_items) and all(depths[line - 1] == 0 for _, line, _ in part_items)
+        yield Segment(part, start, keys, always, _meaning(part, [data for _, _, data in part_items]))
 
 
 def _items(kind: SlotKind, lines: list[str], document: Document) -> Iterator[tuple[str, int, Plain]]:

@@ -54,9 +54,9 @@ def _environment(*, trusted: bool) -> Environment:
 
     make: type[Environment] = Environment
     if not trusted:
-        from chartgen.composer.sandbox import Sandbox
+        from chartgen.composer.sandbox import TagSandbox
 
-        make = Sandbox
+        make = TagSandbox
     environment = make(
         block_start_string="<%",
         block_end_string="%>",

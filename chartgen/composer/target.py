@@ -48,7 +48,7 @@ MACHINE_FIELDS = {
         "object",
         "what a node of this type offers: resource name -> quantity, quoted; for the queue, rules and rehearsals",
         required=True,
-        of="string",
+        item="string",
         pattern=(AMOUNT, "a quantity such as 96, 500m or 2000Gi"),
         names=_NAME,
     ),
@@ -56,7 +56,7 @@ MACHINE_FIELDS = {
         "object",
         "labels of such a node beyond the instance type, for rehearsals; `{index}` in a value is the machine's"
         " number, `{index//4}` the number of its group of 4, `kubernetes.io/arch: arm64` replaces amd64",
-        of="string",
+        item="string",
         pattern=(_LABEL, "text of letters, digits, '-', '_', '.', {index} and {index//N}, N a number from 1"),
         names=_NAME,
     ),
@@ -78,14 +78,14 @@ GPU_FIELDS = {
         "peak of dense matrix multiplication in TFLOPS, by number format: bf16, fp8, fp4",
         required=True,
         positive=True,
-        of="number",
+        item="number",
     ),
     "computeCapability": Field(
         "string", "CUDA compute capability, quoted", required=True, pattern=(r"\d+\.\d+", "a version such as '9.0'")
     ),
     "nvlink": Field("integer", "GPUs that NVLink connects; 1 = none", required=True, positive=True),
-    "precisions": Field("array", "values of `precision` that it supports for training", required=True, of="string"),
-    "sources": Field("array", "sources of the numbers", required=True, of="string"),
+    "precisions": Field("array", "values of `precision` that it supports for training", required=True, item="string"),
+    "sources": Field("array", "sources of the numbers", required=True, item="string"),
 }
 FIELDS = {
     "description": Field("string", "one sentence: which machines of which cloud", required=True),
@@ -100,12 +100,12 @@ FIELDS = {
         "object", "machine type -> what it offers; the first is the default", required=True, items=MACHINE_FIELDS
     ),
     "gpus": Field("object", "GPU models that chartgen does not know, by the names in `machines`", items=GPU_FIELDS),
-    "fragments": Field("array", "fragments in the order in which they fill a slot", required=True, of="string"),
+    "fragments": Field("array", "fragments in the order in which they fill a slot", required=True, item="string"),
     "launchers": Field(
         "array",
         "launchers that a chart may have, the first as default; without it all of chartgen's, of which `build` takes "
         "those that the target's presets use",
-        of="string",
+        item="string",
     ),
     "kubernetes": Field("string", "the first version of Kubernetes that its defaults work with, such as '1.34'"),
     "values": Field("object", "default values that differ from the fragments' own, as in a values file"),
@@ -114,7 +114,7 @@ FIELDS = {
         "the vendor documents that its values come from; Chart.yaml lists those that begin with an address, or with "
         "'owner/name @ commit' of GitHub",
         required=True,
-        of="string",
+        item="string",
     ),
 }
 _LINK = re.compile(r"(?P<link>https://[^\s,]+)|(?P<repository>[\w-]+/[\w.-]+) @ (?P<commit>[0-9a-f]{7,40})\b")
@@ -195,9 +195,9 @@ class Target:
         A fragment for other kinds is left out where another one provides the same: Kueue replaces Volcano's queue.
         """
         unfit = [each for each in self.every_fragment if each.workloads and self.kind not in each.workloads]
-        provided = {name for each in self.every_fragment if each not in unfit for name in each.provides}
+        provided = {name for fragment in self.every_fragment if fragment not in unfit for name in fragment.provides}
         # only capabilities count: each fragment also provides its own name
-        replaced = [each for each in unfit if set() < each.provides - {each.name} <= provided]
+        replaced = [fragment for fragment in unfit if set() < fragment.provides - {fragment.name} <= provided]
         return tuple(each for each in self.every_fragment if each not in replaced)
 
     @cached_property
@@ -206,11 +206,11 @@ class Target:
 
         One that uses the image of a launcher that the charts lack has this image itself.
         """
-        fit = {each.name: each for each in self.fitting}
+        fit = {launcher.name: launcher for launcher in self.fitting}
         kept = [fit[name] for name in self.chosen or fit if name in fit]
         own = self.values.get("launchers", {})
         left = [each for each in self.every_launcher if each not in kept]
-        images = {each.name: own.get(each.name, {}).get("image") or each.image for each in left}
+        images = {launcher.name: own.get(launcher.name, {}).get("image") or launcher.image for launcher in left}
         return tuple(
             replace(each, same_as="", image=images[each.same_as]) if each.same_as in images else each for each in kept
         )
@@ -219,21 +219,21 @@ class Target:
     def fitting(self) -> tuple[Launcher, ...]:
         """The launchers of its list that are for the workload kind; those that prepare data are for every kind."""
         starts = _starts(self.library, self.kind)
-        fit = [each for each in self.every_launcher if each.task == "data" or _is_for(each, starts)]
-        names = {each.name for each in fit}
-        return tuple(each for each in fit if not each.same_as or each.same_as in names)
+        fit = [launcher for launcher in self.every_launcher if launcher.task == "data" or _is_for(launcher, starts)]
+        names = {launcher.name for launcher in fit}
+        return tuple(launcher for launcher in fit if not launcher.same_as or launcher.same_as in names)
 
     @cached_property
     def left_out(self) -> tuple[Launcher, ...]:
         """The launchers of its list that the charts lack."""
-        names = [each.name for each in self.launchers]
-        return tuple(each for each in self.every_launcher if each.name not in names)
+        names = [launcher.name for launcher in self.launchers]
+        return tuple(launcher for launcher in self.every_launcher if launcher.name not in names)
 
     @cached_property
     def default_launcher(self) -> Launcher:
         """The chosen launcher that is named first, or the default of its file."""
         own = "" if self.chosen else self.values.get("launcher")
-        return next((each for each in self.launchers if each.name == own), self.launchers[0])
+        return next((launcher for launcher in self.launchers if launcher.name == own), self.launchers[0])
 
     @property
     def path(self) -> Path:
@@ -248,7 +248,7 @@ class Target:
     @property
     def links(self) -> list[str]:
         """Return the addresses in its sources: those written out, and the repositories of `owner/name @ commit`."""
-        found = (_LINK.match(each) for each in self.sources)
+        found = (_LINK.match(source) for source in self.sources)
         links = (
             each["link"] or f"https://github.com/{each['repository']}/tree/{each['commit']}" for each in found if each
         )
@@ -301,20 +301,20 @@ def of_kind(target: Target, kind: str) -> Target:
         ChartgenError: The target has no launcher for the kind.
     """
     found = target if kind == target.kind else replace(target, kind=kind)
-    wanted = [each for each in target.every_launcher if each.name in target.chosen or not target.chosen]
+    wanted = [launcher for launcher in target.every_launcher if launcher.name in target.chosen or not target.chosen]
     if found.launchers and _has_program(found.launchers) == _has_program(wanted):
         return found
     message = f"target {target.name} lists no launcher for workload kind {kind}"
     starts = _starts(target.library, kind)
     known = (load_launcher(target.library.find("launcher", name)) for name in target.library.names("launcher"))
-    fit = [each.name for each in known if _is_for(each, starts)]
+    fit = [launcher.name for launcher in known if _is_for(launcher, starts)]
     hint = f"list {' or '.join(fit)}, or take another kind" if fit else "take another kind"
     raise ChartgenError(target.document.problem(message, ("launchers",), hint))
 
 
 def _has_program(launchers: Sequence[Launcher]) -> bool:
     """Report whether one of them does more than prepare data."""
-    return any(each.task != "data" for each in launchers)
+    return any(launcher.task != "data" for launcher in launchers)
 
 
 def _starts(library: Library, workload: str) -> str:
@@ -360,9 +360,9 @@ def _find_all(document: Document, library: Library, kind: str, names: list[str])
         try:
             paths.append(library.find(kind, name))
         except ChartgenError as error:
-            found = error.problems[0]
-            message = f"{found.message} ({found.path})" if found.path else found.message
-            raise type(error)(document.problem(message, place, found.hint)) from None
+            problem = error.problems[0]
+            message = f"{problem.message} ({problem.path})" if problem.path else problem.message
+            raise type(error)(document.problem(message, place, problem.hint)) from None
     return paths
 
 

@@ -16,7 +16,7 @@ ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
 @dataclass(frozen=True)
-class Row:
+class ValueRow:
     """One value: its dotted key, its default as one line of JSON, and its description."""
 
     key: str
@@ -25,7 +25,7 @@ class Row:
     keys: Keys
 
 
-def rows(text: str, document: Document) -> Iterator[Row]:
+def value_rows(text: str, document: Document) -> Iterator[ValueRow]:
     """Yield all values of a values file in its own order.
 
     Args:
@@ -34,10 +34,10 @@ def rows(text: str, document: Document) -> Iterator[Row]:
     """
     lines = text.split("\n")
     for keys, value, line in document.leaves():
-        yield Row(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)
+        yield ValueRow(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)
 
 
-def grouped(table: Iterable[Row]) -> list[list[str]]:
+def grouped(table: Iterable[ValueRow]) -> list[list[str]]:
     """Return the keys of a chart: those of the top level, then for each map its name and the keys below it."""
     groups: dict[str, list[str]] = {"": []}
     for row in table:
@@ -47,7 +47,7 @@ def grouped(table: Iterable[Row]) -> list[list[str]]:
     return list(groups.values())
 
 
-def describe(schema: dict[str, Any], table: Iterable[Row]) -> None:
+def describe_values(schema: dict[str, Any], table: Iterable[ValueRow]) -> None:
     """Add each value's description to its schema, where editors show it; an existing description is kept."""
     for row in table:
         node = schema

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from chartgen.composer.schema import read_schema
-from chartgen.composer.value_docs import ENCODE, Row, rows
+from chartgen.composer.value_docs import ENCODE, ValueRow, value_rows
 from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.helm import gotemplate
 from chartgen.helm.schema import SCHEMA_FILE
@@ -95,7 +95,7 @@ def _owned(data: dict[str, Plain]) -> Iterator[Keys]:
         yield from ((key, inner) for inner in value) if isinstance(value, dict) and value else [(key,)]
 
 
-def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tuple[str, list[Row]]:
+def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tuple[str, list[ValueRow]]:
     """Write a target's default values over the parts' own, and keep comments and order.
 
     Args:
@@ -110,7 +110,7 @@ def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tupl
         ChartgenError: The target sets values that the chart does not have.
     """
     document = load(text, "values.yaml")
-    table = {row.keys: row for row in rows(text, document)}
+    table = {row.keys: row for row in value_rows(text, document)}
     edits, problems = [], []
     for keys, value in _settings(values, table):
         span = document.span(keys)
@@ -128,7 +128,7 @@ def with_defaults(text: str, target: Document, values: dict[str, Plain]) -> tupl
     return text, list(table.values())
 
 
-def place_of(keys: Keys, parts: Sequence[Part], target: Document) -> tuple[Path | str, int, int]:
+def default_place(keys: Keys, parts: Sequence[Part], target: Document) -> tuple[Path | str, int, int]:
     """Return where a default value was written: in the target, or in the values file of its owner."""
     if target.span(("values", *keys)) is not None:
         return (target.path, *target.position(("values", *keys)))
@@ -138,7 +138,7 @@ def place_of(keys: Keys, parts: Sequence[Part], target: Document) -> tuple[Path 
     return ("values.yaml", 0, 0)
 
 
-def _settings(values: Plain, table: dict[Keys, Row], at: Keys = ()) -> Iterator[tuple[Keys, Plain]]:
+def _settings(values: Plain, table: dict[Keys, ValueRow], at: Keys = ()) -> Iterator[tuple[Keys, Plain]]:
     """Walk a target's values down to the keys of the chart; a map that is empty in the chart is set whole."""
     if isinstance(values, dict) and at not in table:
         for key, value in values.items():

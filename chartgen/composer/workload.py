@@ -33,8 +33,8 @@ FIELDS = {
         " manager as a whole",
     ),
     "privileges": PRIVILEGES,
-    "requires": Field("array", "fragments or capabilities that every target of the kind must list", of="string"),
-    "sources": Field("array", "the documents that its fields come from", required=True, of="string"),
+    "requires": Field("array", "fragments or capabilities that every target of the kind must list", item="string"),
+    "sources": Field("array", "the documents that its fields come from", required=True, item="string"),
 }
 
 

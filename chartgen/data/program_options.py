@@ -25,7 +25,7 @@ class Options:
     releases: tuple[str, ...]
     spans: tuple[dict[str, str], ...]
 
-    def of(self, release: str) -> frozenset[str]:
+    def for_release(self, release: str) -> frozenset[str]:
         """Return the options of one release; empty for an unknown release."""
         found = [span for span in self.spans if release in self.releases and within(span, release)]
         return frozenset(name for span in found for name in span["names"].split())
@@ -38,7 +38,7 @@ class Options:
     @property
     def always(self) -> frozenset[str]:
         """Return the options that all known releases have."""
-        return frozenset.intersection(*map(self.of, self.releases))
+        return frozenset.intersection(*map(self.for_release, self.releases))
 
 
 @lru_cache(maxsize=8)

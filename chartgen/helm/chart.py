@@ -39,7 +39,7 @@ class Chart:
         except OSError as error:
             raise ChartgenError(Problem(f"cannot be read: {error.strerror}", error.filename or directory)) from None
         if read.problems:
-            raise ChartgenError(each._replace(path=directory / str(each.path)) for each in read.problems)
+            raise ChartgenError(problem._replace(path=directory / str(problem.path)) for problem in read.problems)
         data = {path: content.decode("utf-8", "surrogateescape") for path, content in read.data.items()}
         return cls(read.name, dict(sorted((read.texts | data).items())))
 

@@ -25,7 +25,7 @@ _PART = re.compile(r"(?:charts/[^/]+/)*")  # of a subchart, which may itself be 
 _CIRCLES = ("is a link to a folder, in which Helm runs in circles", "remove it")
 
 
-class Folder(NamedTuple):
+class ChartFolder(NamedTuple):
     """The content of a chart's folder that Helm reads.
 
     Args:
@@ -45,7 +45,7 @@ class Folder(NamedTuple):
     digest: str
 
 
-def read_folder(path: Path, *, links_out: bool = False) -> Folder:
+def read_folder(path: Path, *, links_out: bool = False) -> ChartFolder:
     """Read the folder of a chart, without loading files that are too large.
 
     Args:
@@ -66,7 +66,7 @@ def read_folder(path: Path, *, links_out: bool = False) -> Folder:
             break
     name = _name(reading.texts.get("Chart.yaml", ""), path, reading.problems)
     texts = dict(sorted(reading.texts.items()))
-    return Folder(name, texts, reading.data, reading.schemas, reading.problems, reading.digest.hexdigest())
+    return ChartFolder(name, texts, reading.data, reading.schemas, reading.problems, reading.digest.hexdigest())
 
 
 class _Entry(NamedTuple):
@@ -114,14 +114,14 @@ class _Reading:
                 left_out = within or (file.exists() and ignored(name, folder=is_folder))
                 if file.is_symlink() or not is_folder:
                     yield _Entry(file, real in above, left_out)
-                if is_folder and real not in above and not (file.is_symlink() and fault(file, self.root)):
+                if is_folder and real not in above and not (file.is_symlink() and file_fault(file, self.root)):
                     left.append((file, above | {real}, left_out))
 
     def take(self, entry: _Entry) -> None:
         """Read a file; of the excluded files, only those that Helm may still read: links, schemas and archives."""
         file, name = entry.path, entry.path.relative_to(self.path).as_posix()
         self.count += not entry.left_out
-        wrong = _CIRCLES if entry.circles and not entry.left_out else fault(file, self.root)
+        wrong = _CIRCLES if entry.circles and not entry.left_out else file_fault(file, self.root)
         if entry.left_out and not file.is_symlink() and (wrong or not _read_anyway(file)):
             return
         if wrong:
@@ -153,10 +153,10 @@ def ignored_by(chart: Path, root: Path | None = None) -> Ignored:
         root: The resolved folder that links must not leave; None when they may.
     """
     file = chart / HELMIGNORE
-    return Ignored(_text(file.read_bytes()) or "" if file.is_file() and not fault(file, root) else "")
+    return Ignored(_text(file.read_bytes()) or "" if file.is_file() and not file_fault(file, root) else "")
 
 
-def fault(file: Path, root: Path | None) -> tuple[str, str] | None:
+def file_fault(file: Path, root: Path | None) -> tuple[str, str] | None:
     """Return the fault of a file or link and its fix; None when Helm may read it.
 
     Args:

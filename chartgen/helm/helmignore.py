@@ -55,11 +55,11 @@ class Ignored:
             path: The path relative to the chart, with slashes.
             folder: Whether it is a folder.
         """
-        for each in self.patterns:
-            if each.negate:
-                if (each.folders and not folder) or not each.matches(path):
+        for pattern in self.patterns:
+            if pattern.negate:
+                if (pattern.folders and not folder) or not pattern.matches(path):
                     return True
-            elif (folder or not each.folders) and each.matches(path):
+            elif (folder or not pattern.folders) and pattern.matches(path):
                 return True
         return False
 

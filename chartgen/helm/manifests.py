@@ -73,13 +73,13 @@ def render(
         MissingToolError: A suitable Helm is missing.
     """
     helm = find_helm()
-    with written(chart) as folder:
+    with written_chart(chart) as folder:
         arguments = ["template", release, str(folder), "--namespace", namespace, "--values", "-"]
         return helm.run([*arguments, "--kube-version", kube_version or KUBE_VERSION], to_json(values))
 
 
 @contextmanager
-def written(chart: Chart) -> Iterator[Path]:
+def written_chart(chart: Chart) -> Iterator[Path]:
     """Write a chart into a temporary folder with the chart's name, as Helm expects; a context manager."""
     if chart.name in ("", ".", "..") or "/" in chart.name or "\0" in chart.name:
         raise ChartgenError(Problem(f"{chart.name!r} cannot be a chart's name", "Chart.yaml", hint="rename the chart"))

@@ -29,7 +29,7 @@ _OCI = re.compile(
 _HERE = re.compile(r"oci://(?:localhost|127(?:\.\d+){3})[:/]")
 _ARCHIVE = re.compile(r"https://[A-Za-z0-9.-]{1,253}(?::\d{1,5})?/[^\s?#@]{1,1000}\.tgz")
 _HINT = "give oci://REGISTRY/CHART:VERSION, or https://HOST/CHART-VERSION.tgz"
-_AGAIN = "package it with helm package"
+_PACKAGE_HINT = "package it with helm package"
 
 
 def is_remote(name: str) -> bool:
@@ -83,7 +83,7 @@ def opened(path: Path) -> Iterator[tarfile.TarFile]:
         yield archive
 
 
-def unpacked(archive: Path, name: str, folder: Path) -> Path:
+def unpack_chart(archive: Path, name: str, folder: Path) -> Path:
     """Unpack an archive as Helm does: the first folder of each path is dropped.
 
     Args:
@@ -108,9 +108,9 @@ def unpacked(archive: Path, name: str, folder: Path) -> Path:
                     copy.write(source.read(LARGEST_FILE + 1) if source else b"")
     except UNREADABLE as error:
         why = "two of its files have one name" if isinstance(error, FileExistsError) else str(error)
-        raise ChartgenError(Problem(f"is not an archive of a chart: {why}"[:200], name, hint=_AGAIN)) from None
+        raise ChartgenError(Problem(f"is not an archive of a chart: {why}"[:200], name, hint=_PACKAGE_HINT)) from None
     if not (chart / "Chart.yaml").is_file():
-        raise ChartgenError(Problem("is not an archive of a chart: it has no Chart.yaml", name, hint=_AGAIN))
+        raise ChartgenError(Problem("is not an archive of a chart: it has no Chart.yaml", name, hint=_PACKAGE_HINT))
     return chart
 
 
@@ -120,7 +120,7 @@ def _plain_files(members: tarfile.TarFile, name: str) -> Iterator[tuple[tarfile.
     for member in members:
         size, count = size + member.size, count + 1
         if fault := _fault(member, size, count):
-            raise ChartgenError(Problem(fault, f"{name}:{member.name[:200]}", hint=_AGAIN))
+            raise ChartgenError(Problem(fault, f"{name}:{member.name[:200]}", hint=_PACKAGE_HINT))
         if member.isfile():
             yield member, PurePosixPath(*PurePosixPath(member.name).parts[1:])
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.files import write_whole
-from chartgen.helm.program_errors import PREFIX, TELLING, UNREACHABLE, HelmError, bounded, unreachable
+from chartgen.helm.program_errors import PREFIX, TELLING, UNREACHABLE, HelmError, bounded, unreachable_reason
 from chartgen.programs import cache_dir, find_tool
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Helm:
             stderr = error.stderr.decode(errors="replace")
             # A webhook that does not answer is a fault inside a cluster that is reachable.
             if (match := UNREACHABLE.search(stderr)) and "webhook" not in stderr:
-                raise MissingToolError(unreachable(stderr, match)) from None
+                raise MissingToolError(unreachable_reason(stderr, match)) from None
             raise HelmError(stderr, error.stdout.decode(errors="replace")) from None
 
     def render(self, arguments: Sequence[str], stdin: str, limit: float) -> str:

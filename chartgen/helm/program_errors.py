@@ -44,10 +44,10 @@ class HelmError(ChartgenError):
 
     def __init__(self, stderr: str, stdout: str = "") -> None:
         self.stderr, self.stdout = stderr, stdout
-        super().__init__(explain(stderr) or [Problem("helm failed without a message")])
+        super().__init__(explain_helm(stderr) or [Problem("helm failed without a message")])
 
 
-def explain(stderr: str) -> list[Problem]:
+def explain_helm(stderr: str) -> list[Problem]:
     """Reduce Helm's error output to one problem per fault."""
     lines = [line.rstrip() for line in stderr.splitlines() if not _NOISE.match(line)]
     if not lines:
@@ -95,7 +95,7 @@ def _schema_problems(text: str) -> list[Problem]:
     return problems or [Problem(" ".join(text.split()))]
 
 
-def unreachable(stderr: str, match: re.Match[str]) -> str:
+def unreachable_reason(stderr: str, match: re.Match[str]) -> str:
     """Return the reason why a cluster is unreachable.
 
     Args:

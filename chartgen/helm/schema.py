@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from jsonschema import Draft7Validator, ValidationError
 
-    from chartgen.findings import Complaint
-    from chartgen.helm.schema_messages import Fault, Json
+    from chartgen.findings import PartProblem
+    from chartgen.helm.schema_messages import Json, SchemaMismatch
 
 Schema: TypeAlias = "dict[str, Json]"
 Locate: TypeAlias = "Callable[[Sequence[str | int]], tuple[Path | str | None, int, int]]"
@@ -73,7 +73,7 @@ def closed(schema: Schema) -> Schema:
     return root
 
 
-def validate(data: Json, schema: Schema, locate: Locate) -> list[Problem]:
+def validate_schema(data: Json, schema: Schema, locate: Locate) -> list[Problem]:
     """Validate values and describe each problem in one line.
 
     Args:
@@ -90,21 +90,21 @@ def validate(data: Json, schema: Schema, locate: Locate) -> list[Problem]:
     from referencing import Registry
 
     try:
-        told = _told(_validator_class()(schema, registry=Registry()).iter_errors(data), schema)
+        complaints = _complaints(_validator_class()(schema, registry=Registry()).iter_errors(data), schema)
     except Exception as error:  # noqa: BLE001 - a third-party schema can break the validator in many ways
         raise ChartgenError(_unsound(schema, error)) from None
-    problems = {Problem(each.message, *locate(each.at), each.hint) for each in told}
+    problems = {Problem(complaint.message, *locate(complaint.at), complaint.hint) for complaint in complaints}
     return sorted(problems, key=lambda p: (str(p.path or ""), p.line, p.column, p.message))
 
 
-def _told(errors: Iterator[ValidationError], schema: Schema) -> list[Complaint]:
+def _complaints(errors: Iterator[ValidationError], schema: Schema) -> list[PartProblem]:
     """Describe errors; this uses the whole schema, not only the part that the validator has applied."""
     found = list(errors)
     if not found:
         return []
-    from chartgen.helm.schema_messages import explain
+    from chartgen.helm.schema_messages import explain_mismatch
 
-    return [told for error in found for told in explain(_fault(error), schema)]
+    return [complaint for error in found for complaint in explain_mismatch(_fault(error), schema)]
 
 
 def _unsound(schema: Json, error: Exception) -> list[Problem]:
@@ -138,13 +138,13 @@ def check_patterns(schema: Schema) -> list[str]:
     return findings
 
 
-def _fault(error: ValidationError) -> Fault:
-    from chartgen.helm.schema_messages import Fault
+def _fault(error: ValidationError) -> SchemaMismatch:
+    from chartgen.helm.schema_messages import SchemaMismatch
 
     step = next(iter(error.relative_schema_path), 0)
-    return Fault(
+    return SchemaMismatch(
         keyword=str(error.validator),
-        asked=error.validator_value,
+        required=error.validator_value,
         value=error.instance,
         schema=cast("Schema", error.schema),
         keys=tuple(error.absolute_path),

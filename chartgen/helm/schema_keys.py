@@ -40,14 +40,14 @@ class _Part:
         place = (id(schema), len(keys))
         if place not in self.known:
             self.known[place] = False  # for a part that refers to itself
-            self.known[place] = self._asked(schema, keys, depth - 1)
+            self.known[place] = self._required(schema, keys, depth - 1)
         return self.known[place]
 
-    def _asked(self, schema: Schema, keys: tuple[str, ...], depth: int) -> bool:
+    def _required(self, schema: Schema, keys: tuple[str, ...], depth: int) -> bool:
         if "$ref" in schema:  # up to draft-07, its siblings have no effect
             return self.excludes(_referred(schema["$ref"], self.root), keys, depth)
         every, *either = (
-            [self.excludes(each, keys, depth) for each in _branches(schema, word)]
+            [self.excludes(branch, keys, depth) for branch in _branches(schema, word)]
             for word in ("allOf", "anyOf", "oneOf")
         )
         if any(every) or any(found and all(found) for found in either):

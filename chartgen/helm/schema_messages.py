@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chartgen.errors import did_you_mean
-from chartgen.findings import Complaint
+from chartgen.findings import PartProblem
 from chartgen.helm.set_flags import dotted
 from chartgen.masking import masked_value
 
@@ -51,12 +51,12 @@ _OF_VALUE = frozenset(
 
 
 @dataclass(frozen=True)
-class Fault:
+class SchemaMismatch:
     """One error of a schema validator.
 
     Args:
         keyword: The schema keyword that failed.
-        asked: The keyword's value.
+        required: The keyword's value.
         value: The value that failed.
         schema: The schema that contains the keyword.
         keys: The key path of the value.
@@ -67,17 +67,17 @@ class Fault:
     """
 
     keyword: str
-    asked: Json
+    required: Json
     value: Json
     schema: dict[str, Json]
     keys: Keys
     message: str
     depth: int = 0
     branch: int = 0
-    inner: tuple[Fault, ...] = ()
+    inner: tuple[SchemaMismatch, ...] = ()
 
 
-def explain(fault: Fault, root: dict[str, Json]) -> Iterator[Complaint]:
+def explain_mismatch(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
     """Describe one error; an alternative (`anyOf`) yields the errors of its nearest branch.
 
     Args:
@@ -87,18 +87,18 @@ def explain(fault: Fault, root: dict[str, Json]) -> Iterator[Complaint]:
     if fault.keyword == "additionalProperties":
         yield from _unknown_keys(fault, root)
     elif fault.keyword == "required":
-        missing = [key for key in fault.asked if key not in fault.value]
-        yield from (Complaint(f"{dotted([*fault.keys, key])} is missing", at=fault.keys) for key in missing)
+        missing = [key for key in fault.required if key not in fault.value]
+        yield from (PartProblem(f"{dotted([*fault.keys, key])} is missing", at=fault.keys) for key in missing)
     elif fault.keyword in ("anyOf", "oneOf") and fault.inner:
         yield from _alternatives(fault, root)
     elif fault.keyword == "enum":
         yield _outside(fault)
     elif fault.keyword == "pattern" or (fault.keyword == "not" and "title" in fault.schema):
-        yield Complaint(f"{_name(fault)} is {_given(fault)}, but must be: {_form(fault.schema)}", at=fault.keys)
+        yield PartProblem(f"{_name(fault)} is {_given(fault)}, but must be: {_form(fault.schema)}", at=fault.keys)
     elif fault.keyword in _OF_VALUE:
         yield _misfit(fault, [wanted(fault.schema, root)])
     else:
-        yield Complaint(f"{_name(fault)} {_other(fault)}", at=fault.keys)
+        yield PartProblem(f"{_name(fault)} {_other(fault)}", at=fault.keys)
 
 
 def wanted(schema: dict[str, Json], root: dict[str, Json]) -> str:
@@ -140,24 +140,26 @@ def _length(schema: dict[str, Json]) -> str:
     return f" of {low or 0} to {high} characters" if high is not None else f" of at least {low} characters"
 
 
-def _name(fault: Fault) -> str:
+def _name(fault: SchemaMismatch) -> str:
     return dotted(fault.keys) or "the values"
 
 
-def _outside(fault: Fault) -> Complaint:
+def _outside(fault: SchemaMismatch) -> PartProblem:
     """Describe a value outside its list; the hint omits the list, because the message contains it."""
-    hint = did_you_mean(str(fault.value), [word for word in fault.asked if isinstance(word, str)])
-    message = f"{_name(fault)} must be {_choice(fault.asked)}, not {_given(fault)}"
-    return Complaint(message, hint if hint.startswith("did") else "", fault.keys)
+    hint = did_you_mean(str(fault.value), [word for word in fault.required if isinstance(word, str)])
+    message = f"{_name(fault)} must be {_choice(fault.required)}, not {_given(fault)}"
+    return PartProblem(message, hint if hint.startswith("did") else "", fault.keys)
 
 
-def _unknown_keys(fault: Fault, root: dict[str, Json]) -> Iterator[Complaint]:
+def _unknown_keys(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
     properties = fault.schema.get("properties", {})
     patterns = fault.schema.get("patternProperties", {})
     where = f" in {dotted(fault.keys)}" if fault.keys else ""
     for key in fault.value:
         if key not in properties and not any(re.search(pattern, key) for pattern in patterns):
-            yield Complaint(f"unknown key {json.dumps(key)}{where}", _meant(key, properties, root), (*fault.keys, key))
+            yield PartProblem(
+                f"unknown key {json.dumps(key)}{where}", _meant(key, properties, root), (*fault.keys, key)
+            )
 
 
 def _meant(key: str, siblings: Iterable[str], root: dict[str, Json]) -> str:
@@ -211,29 +213,31 @@ def _resolved(schema: dict[str, Json], root: dict[str, Json]) -> dict[str, Json]
     return schema
 
 
-def _alternatives(fault: Fault, root: dict[str, Json]) -> Iterator[Complaint]:
+def _alternatives(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[PartProblem]:
     """Choose the branch that the user meant: the one whose type matches, then the deepest match."""
-    branches: dict[int, list[Fault]] = {}
+    branches: dict[int, list[SchemaMismatch]] = {}
     for inner in fault.inner:
         branches.setdefault(inner.branch, []).append(inner)
     fitting = {branch: inner for branch, inner in branches.items() if not any(map(_misses_type, inner))}
     if not fitting or (len(fitting) > 1 and not isinstance(fault.value, (dict, list))):
-        yield _misfit(fault, list(dict.fromkeys(wanted(fault.asked[branch], root) for branch in fitting or branches)))
+        yield _misfit(
+            fault, list(dict.fromkeys(wanted(fault.required[branch], root) for branch in fitting or branches))
+        )
         return
     for inner in max(fitting.values(), key=lambda faults: max(inner.depth for inner in faults)):
-        yield from explain(inner, root)
+        yield from explain_mismatch(inner, root)
 
 
-def _misses_type(fault: Fault) -> bool:
+def _misses_type(fault: SchemaMismatch) -> bool:
     """Report whether an alternative fails because it requires another type of value."""
     return fault.depth == 0 and fault.keyword in ("type", "const")
 
 
-def _misfit(fault: Fault, forms: list[str]) -> Complaint:
+def _misfit(fault: SchemaMismatch, forms: list[str]) -> PartProblem:
     """Describe the required value; forms that are sentences or addresses follow a colon."""
     if any("," in form or ":" in form for form in forms):
-        return Complaint(f"{_name(fault)} is {_given(fault)}, but must be: {' or '.join(forms)}", at=fault.keys)
-    return Complaint(f"{_name(fault)} must be {' or '.join(forms)}, not {_given(fault)}", at=fault.keys)
+        return PartProblem(f"{_name(fault)} is {_given(fault)}, but must be: {' or '.join(forms)}", at=fault.keys)
+    return PartProblem(f"{_name(fault)} must be {' or '.join(forms)}, not {_given(fault)}", at=fault.keys)
 
 
 def _form(schema: dict[str, Json]) -> str:
@@ -246,7 +250,7 @@ def _choice(values: Sequence[Json]) -> str:
     return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + " or " + shown[-1]
 
 
-def _given(fault: Fault) -> str:
+def _given(fault: SchemaMismatch) -> str:
     """Return the faulty value for display; mask a secret before cutting it."""
     return _show(masked_value(fault.value, tuple(fault.keys)))
 
@@ -261,17 +265,17 @@ def _show(value: Json) -> str:
     return text if len(text) <= 60 else text[:57] + '..."'
 
 
-def _other(fault: Fault) -> str:
+def _other(fault: SchemaMismatch) -> str:
     """Describe the failure of a counting keyword; fall back on the validator's message."""
     size = len(fault.value) if isinstance(fault.value, (list, dict)) else 0
     sentences = {
-        "minItems": f"must have at least {fault.asked} items, not {size}",
-        "maxItems": f"must have at most {fault.asked} items, not {size}",
-        "minProperties": f"must have at least {fault.asked} keys, not {size}",
-        "maxProperties": f"must have at most {fault.asked} keys, not {size}",
+        "minItems": f"must have at least {fault.required} items, not {size}",
+        "maxItems": f"must have at most {fault.required} items, not {size}",
+        "minProperties": f"must have at least {fault.required} keys, not {size}",
+        "maxProperties": f"must have at most {fault.required} keys, not {size}",
         "uniqueItems": "must not have the same item twice",
     }
-    told = " ".join(fault.message.split())
+    message = " ".join(fault.message.split())
     if isinstance(fault.value, str) and (shown := masked_value(fault.value, tuple(fault.keys))) != fault.value:
-        told = told.replace(fault.value, shown)
-    return sentences.get(fault.keyword, f"is wrong: {told}")
+        message = message.replace(fault.value, shown)
+    return sentences.get(fault.keyword, f"is wrong: {message}")

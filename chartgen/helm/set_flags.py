@@ -48,7 +48,7 @@ class Assignment:
     dangling: bool = False
 
 
-def parse(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assignment]:
+def parse_flag(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[Assignment]:
     """Read the argument of one flag.
 
     Args:

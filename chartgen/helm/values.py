@@ -40,7 +40,7 @@ class Layer:
     document: Document | None = None
     assigned: tuple[Keys, ...] = ()
 
-    def holds(self, keys: Keys) -> bool:
+    def has_keys(self, keys: Keys) -> bool:
         """Report whether this layer sets the key path, or a path inside or around it."""
         if self.document is None:
             return any(keys[: len(path)] == path or path[: len(keys)] == keys for path in self.assigned)
@@ -66,18 +66,18 @@ class Values:
 
     def sets(self, keys: Keys) -> bool:
         """Report whether a file or flag sets the value at a key path."""
-        return any(layer.holds(keys) for layer in self.layers)
+        return any(layer.has_keys(keys) for layer in self.layers)
 
     def depth(self, keys: Keys) -> int:
         """Return the number, from 1, of the last layer that sets a key path; 0 when none does."""
-        return max((number for number, layer in enumerate(self.layers, 1) if layer.holds(keys)), default=0)
+        return max((number for number, layer in enumerate(self.layers, 1) if layer.has_keys(keys)), default=0)
 
     def origin(self, keys: Sequence[str | int] = ()) -> Origin:
         """Return the origin of the value at a key path; its nearest parent's origin when nothing sets it."""
         for depth in range(len(keys), -1, -1):
             path = tuple(keys[:depth])
             for layer in reversed(self.layers):
-                if layer.holds(path):
+                if layer.has_keys(path):
                     return layer.origin(path)
         return Origin(None)
 
@@ -129,12 +129,12 @@ def override(values: Values, flag: set_flags.Flag, text: str) -> Values:
     return Values(data, (*values.layers, layer))
 
 
-def merge(base: dict[str, Plain], over: dict[str, Plain]) -> dict[str, Plain]:
+def merge_values(base: dict[str, Plain], over: dict[str, Plain]) -> dict[str, Plain]:
     """Merge one map over another as Helm merges values files: maps merge, everything else is replaced, nulls stay."""
     merged = dict(base)
     for key, value in over.items():
         below = merged.get(key)
-        merged[key] = merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        merged[key] = merge_values(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
     return merged
 
 
@@ -183,7 +183,7 @@ def _load_files(files: Iterable[Path], documents: int | None) -> tuple[list[Laye
     for path in files:
         try:
             for document in [load_file(path)] if documents is None else load_documents(path)[:documents]:
-                data = merge(data, require_map(document, "a values file"))
+                data = merge_values(data, require_map(document, "a values file"))
                 layers.append(Layer(path, document))
         except ChartgenError as error:
             problems += error.problems
@@ -198,8 +198,8 @@ def _apply_flag(data: dict[str, Plain], flag: set_flags.Flag, text: str) -> tupl
     try:
         if flag == "--set-json" and text.strip().startswith("{"):
             whole = _json_object(text)
-            return merge(data, whole), Layer(source, assigned=tuple(_leaf_paths(whole)))
-        assignments = set_flags.parse(flag, text, _file_text)
+            return merge_values(data, whole), Layer(source, assigned=tuple(_leaf_paths(whole)))
+        assignments = set_flags.parse_flag(flag, text, _file_text)
         for assignment in assignments:
             data = set_flags.assign(data, assignment)
     except set_flags.MalformedError as error:

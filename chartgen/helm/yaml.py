@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, Union
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.helm.yaml_nodes import MAX_DEPTH, Node, compose, too_deep
+from chartgen.helm.yaml_nodes import MAX_DEPTH, Node, compose_nodes, too_deep
 from chartgen.helm.yaml_scalars import resolve_scalar
 
 Plain: TypeAlias = Union[bool, int, float, str, "list[Plain]", "dict[str, Plain]", None]
@@ -107,7 +107,7 @@ def load(text: str, path: Path | str, *, allow_duplicates: bool = False) -> Docu
     Raises:
         ChartgenError: Syntax error, duplicate key, several documents, or a key that is not a scalar.
     """
-    root = compose(text, path)
+    root = compose_nodes(text, path)
     if root is None:
         return Document(None, path, None)
     builder = _Builder(text, path, allow_duplicates=allow_duplicates)

@@ -22,7 +22,7 @@ _OLD_RULE = "found unexpected ':'"
 _DEEP_LINE = re.compile(r"^[ \t?:-]{1000}", re.MULTILINE)
 
 
-def compose(text: str, path: Path | str) -> Node | None:
+def compose_nodes(text: str, path: Path | str) -> Node | None:
     """Parse the one YAML document in a text.
 
     Args:

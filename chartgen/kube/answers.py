@@ -57,7 +57,7 @@ def _unpacked(blocks: Iterable[bytes]) -> Iterator[bytes]:
             rest = packed.unconsumed_tail
 
 
-def parse(text: bytes) -> Any:
+def parse_json(text: bytes) -> Any:
     """Return the data in JSON; what is nested deeper than any field of the API is replaced by null.
 
     Raises:
@@ -69,7 +69,7 @@ def parse(text: bytes) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        return parse(_flattened(text))
+        return parse_json(_flattened(text))
     except ValueError:
         raise ValueError("without an object in JSON") from None
 
@@ -88,7 +88,7 @@ def _flattened(text: bytes) -> bytes:
     return b"".join(kept) + (text[begin:] if depth <= _DEEPEST else b"")
 
 
-def page(answer: Object, kind: Kind) -> tuple[list[Object], str]:
+def parse_page(answer: Object, kind: Kind) -> tuple[list[Object], str]:
     """Return the objects of a page, of any form, and where the next page begins; empty for the last one.
 
     Raises:
@@ -109,9 +109,9 @@ def discovered(answer: Object, api_version: str) -> list[Kind]:
     """
     try:
         return [
-            Kind(api_version, str(each["kind"]), str(each["name"]), bool(each["namespaced"]))
-            for each in answer["resources"]
-            if "/" not in each["name"]
+            Kind(api_version, str(resource["kind"]), str(resource["name"]), bool(resource["namespaced"]))
+            for resource in answer["resources"]
+            if "/" not in resource["name"]
         ]
     except (KeyError, TypeError):
         raise ValueError("without a list of kinds") from None
@@ -157,6 +157,6 @@ def check_form(item: Object) -> None:
         all(isinstance(each, dict) for each in (*maps, item.get("spec", {}), item.get("status", {})))
         and all(isinstance(text, str) for each in maps for text in each.values())
         and isinstance(owners, list)
-        and all(isinstance(each, dict) and isinstance(each.get("kind"), str) and "uid" in each for each in owners)
+        and all(isinstance(owner, dict) and isinstance(owner.get("kind"), str) and "uid" in owner for owner in owners)
     ):
         raise ValueError("with an object of another form")

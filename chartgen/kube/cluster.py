@@ -9,7 +9,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, TypeVar
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.kube.answers import check_form, discovered, page, shaped
+from chartgen.kube.answers import check_form, discovered, parse_page, shaped
 from chartgen.kube.http import ClusterError, LargeAnswerError, Streams, Transport
 from chartgen.kube.kinds import CRD, Kind, Object
 from chartgen.kube.permissions import Permission
@@ -161,7 +161,7 @@ class Cluster(Transport):
                 seen.add(error.resume)
                 continue
             with self._understood(f"GET {path}"):
-                items, rest = page(answer, kind)
+                items, rest = parse_page(answer, kind)
             yield from (item for item, _ in self.judged(items, check_form))
             if not rest:
                 return
@@ -273,8 +273,8 @@ class Cluster(Transport):
         """
         deadline: float | None = None
         while (api_version, name) not in self._kinds:
-            for found in self._discover(api_version):
-                self._kinds[api_version, found.name] = found
+            for kind in self._discover(api_version):
+                self._kinds[api_version, kind.name] = kind
             if (api_version, name) not in self._kinds:
                 if deadline is None:
                     deadline = time.monotonic() + self._patience(api_version, name)

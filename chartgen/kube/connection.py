@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from chartgen.errors import MissingToolError, Problem, UsageError, did_you_mean
 from chartgen.kube.cluster import Cluster
-from chartgen.kube.kubeconfig import Merged, merge
+from chartgen.kube.kubeconfig import Merged, merge_kubeconfigs
 
 if TYPE_CHECKING:
     from lightkube.config.kubeconfig import SingleConfig
@@ -66,7 +66,7 @@ def _load_config(kubeconfig: Path | str | None, context: str | None) -> SingleCo
     paths = [Path(part).expanduser() for part in (named or "~/.kube/config").split(os.pathsep) if part]
     files = [path for path in paths if path.is_file()]
     if files:
-        return _select(merge(files), context, paths[0])
+        return _select(merge_kubeconfigs(files), context, paths[0])
     try:
         inside = KubeConfig.from_service_account().get(context)
     except (ConfigError, KeyError):

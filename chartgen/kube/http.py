@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.values import to_json
-from chartgen.kube.answers import TooLargeError, body, parse
+from chartgen.kube.answers import TooLargeError, body, parse_json
 from chartgen.kube.kinds import Object
 from chartgen.kube.permissions import Permission, denied_permission
 
@@ -65,7 +65,7 @@ class Streams:
             _shut(self._sockets)
 
     @contextmanager
-    def holding(self, reply: httpx2.Response) -> Iterator[None]:
+    def registered(self, reply: httpx2.Response) -> Iterator[None]:
         """Register the connection of an answer while it is read."""
         wire: socket.socket = reply.extensions["network_stream"].get_extra_info("socket")
         with self._lock:
@@ -118,7 +118,7 @@ class Transport:
         if not reply.is_success:
             raise self._refusal(method, path, reply, text)
         with self._understood(f"{method} {path}"):
-            answer = parse(text)
+            answer = parse_json(text)
         if not isinstance(answer, dict):  # every answer of an API server is an object
             raise self._stranger(f"{method} {path} is answered without an object in JSON")
         self._answered = True
@@ -210,7 +210,7 @@ class Transport:
                     raise self._refusal("GET", path, reply, self._body("GET", path, reply))
                 if is_followed or "tailLines" not in params:
                     timer.cancel()  # it may go on for as long as the program runs
-                with streams.holding(reply):
+                with streams.registered(reply):
                     yield from _lines(reply.iter_bytes())
         except (httpx2.TransportError, httpx2.StreamError) as error:
             # only what is followed may be silent: a program may print nothing
@@ -233,7 +233,7 @@ class Transport:
             return self._stranger(f"{method} {path} is redirected")
         message, resume = text[:300].decode("utf-8", "replace").strip() or reply.reason_phrase, ""
         with suppress(ValueError, KeyError, TypeError, AttributeError):
-            status = parse(text)
+            status = parse_json(text)
             message = str(status["message"])
             resume = str(status["metadata"].get("continue", ""))
         if reply.status_code in {401, 403}:

@@ -47,7 +47,7 @@ class Merged:
     unsupported: dict[tuple[str, str], list[Problem]] = field(default_factory=dict)
 
 
-def merge(files: Iterable[Path]) -> Merged:
+def merge_kubeconfigs(files: Iterable[Path]) -> Merged:
     """Merge kubeconfig files: for a name in several files, the whole entry of the first file wins.
 
     A file may lack any of the keys, and may be empty.

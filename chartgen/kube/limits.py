@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.data.api_schemas import type_definitions
-from chartgen.findings import Complaint
+from chartgen.findings import PartProblem
 from chartgen.helm.yaml import load_file, require_map
 from chartgen.kube.validation import Relation
 
@@ -17,7 +17,7 @@ _EMPTY: tuple[Any, ...] = (None, "", [])
 
 
 @lru_cache(maxsize=1)
-def table() -> dict[str, Any]:
+def limits_table() -> dict[str, Any]:
     """Return data/limits.yaml."""
     return dict(require_map(load_file(Path(__file__).parent.parent / "data" / "limits.yaml"), "the limits"))
 
@@ -36,7 +36,7 @@ def limited_types(kubernetes: str, *, narrower: bool = False) -> dict[str, Any]:
         narrower: Whether to refuse also what the API server accepts and can never work in a pod.
     """
     types = dict(type_definitions(kubernetes))
-    for limits in (table(), table()["narrower"])[: 1 + narrower]:
+    for limits in (limits_table(), limits_table()["narrower"])[: 1 + narrower]:
         for name, fields in limits["types"].items():
             _limit(types, full_name(name), fields)
         for name, fields in limits["required"].items():
@@ -60,7 +60,7 @@ def _limit(types: dict[str, Any], name: str, fields: Mapping[str, Any]) -> None:
 
 def _keywords(limit: str | dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a limit, also nested ones; a name means the keywords of that format."""
-    found: dict[str, Any] = table()["formats"][limit] if isinstance(limit, str) else limit
+    found: dict[str, Any] = limits_table()["formats"][limit] if isinstance(limit, str) else limit
     return {**found, **{key: _keywords(found[key]) for key in _NESTED if key in found}}
 
 
@@ -72,7 +72,7 @@ def relations(kubernetes: str, own: Iterable[tuple[str, Relation]]) -> dict[str,
     return {name: partial(_each, rules) for name, rules in found.items()}
 
 
-def _each(rules: Iterable[Relation], data: dict[str, Any]) -> Iterator[Complaint]:
+def _each(rules: Iterable[Relation], data: dict[str, Any]) -> Iterator[PartProblem]:
     for rule in rules:
         yield from rule(data)
 
@@ -80,30 +80,30 @@ def _each(rules: Iterable[Relation], data: dict[str, Any]) -> Iterator[Complaint
 def _listed(kubernetes: str) -> Iterator[tuple[str, Relation]]:
     types = type_definitions(kubernetes)
     for section in ("one", "least"):
-        for name, fields in table()[section].items():
+        for name, fields in limits_table()[section].items():
             yield name, partial(_one_of, tuple(fields or types[full_name(name)]["properties"]), section)
     for section, relation in (("typed", _typed), ("excludes", _excluded)):
-        for path, row in table()[section].items():
+        for path, row in limits_table()[section].items():
             name, _, field = path.rpartition(".")
             yield name, partial(relation, field, row)
 
 
-def _one_of(fields: Sequence[str], section: str, data: dict[str, Any]) -> Iterator[Complaint]:
+def _one_of(fields: Sequence[str], section: str, data: dict[str, Any]) -> Iterator[PartProblem]:
     """Check that one of some fields is given, or one or more for the section `least`."""
     given = [field for field in fields if data.get(field) not in (*_EMPTY, 0)]
     if not given:
-        yield Complaint(f"has none of {', '.join(fields)}", "give one of them")
+        yield PartProblem(f"has none of {', '.join(fields)}", "give one of them")
     if given[1:] and section == "one":
-        yield Complaint(f"has {' and '.join(given)}", "keep one of them")
+        yield PartProblem(f"has {' and '.join(given)}", "keep one of them")
 
 
-def _excluded(field: str, others: Sequence[str], data: dict[str, Any]) -> Iterator[Complaint]:
+def _excluded(field: str, others: Sequence[str], data: dict[str, Any]) -> Iterator[PartProblem]:
     if data.get(field) not in _EMPTY:
         for other in (each for each in others if data.get(each) not in _EMPTY):
-            yield Complaint(f"does not go with {other}", "keep one of the two", (field,))
+            yield PartProblem(f"does not go with {other}", "keep one of the two", (field,))
 
 
-def _typed(field: str, by_value: Mapping[str, str], data: dict[str, Any]) -> Iterator[Complaint]:
+def _typed(field: str, by_value: Mapping[str, str], data: dict[str, Any]) -> Iterator[PartProblem]:
     wanted = by_value.get(data.get(field) or "")
     if wanted and not data.get(wanted):
-        yield Complaint(f"has {field} {data[field]} without {wanted}", f"give {wanted}, or change {field}")
+        yield PartProblem(f"has {field} {data[field]} without {wanted}", f"give {wanted}, or change {field}")

@@ -107,7 +107,7 @@ def is_template(thing: Object, pod: Pod) -> bool:
     return thing.get("kind") == "Pod" or any("emplate" in str(key) for key in pod.at[-2:-1])
 
 
-def claims(thing: Object, pod: Pod) -> set[Any]:
+def claimed_volumes(thing: Object, pod: Pod) -> set[Any]:
     """Return the names of volumes that a StatefulSet creates for its pods with `volumeClaimTemplates`."""
     owner: Any = thing
     for key in pod.at[:-2]:

@@ -46,30 +46,30 @@ class Files:
     outside: str = ""
 
 
-def config_maps(objects: Iterable[dict[str, Any]]) -> ConfigMaps:
+def config_map_texts(objects: Iterable[dict[str, Any]]) -> ConfigMaps:
     """Return the texts of the ConfigMaps among rendered objects, by name and key."""
     return {item["metadata"]["name"]: item.get("data", {}) for item in objects if item["kind"] == "ConfigMap"}
 
 
 def read_variables(container: dict[str, Any], workers: Workers, rank: int, maps: ConfigMaps) -> Variables:
     """Return the variables of a pod's container as the kubelet would set them, without those of the image."""
-    found = Variables()
+    variables = Variables()
     for entry in container.get("env", ()):
         name, source = entry["name"], entry.get("valueFrom", {})
         reference: dict[str, Any] = next(iter(source.values()), {})
-        text = _value(entry, found.known) if not source else _from(source, workers, rank, maps)
+        text = _value(entry, variables.known) if not source else _from(source, workers, rank, maps)
         if text is not None:
-            found.known[name] = text
+            variables.known[name] = text
         elif not reference.get("optional"):
-            found.outside[name] = _origin(source)
-    return found
+            variables.outside[name] = _origin(source)
+    return variables
 
 
 def read_files(volume: dict[str, Any], mount: dict[str, Any], maps: ConfigMaps) -> Files | None:
     """Return the files of a mount; None when the volume is storage, not the files of an object."""
     if "configMap" in volume:
-        found = _files_of_map(volume["configMap"], mount.get("subPath", ""), maps)
-        return Files() if volume["configMap"].get("optional") and found.outside else found
+        files = _files_of_map(volume["configMap"], mount.get("subPath", ""), maps)
+        return Files() if volume["configMap"].get("optional") and files.outside else files
     for kind, (words, name) in _FROM_CLUSTER.items():
         if kind in volume:
             source: dict[str, Any] = volume[kind]

@@ -12,10 +12,10 @@ from functools import lru_cache, partial
 from typing import Any
 
 from chartgen.data.api_schemas import kubernetes_versions
-from chartgen.findings import Complaint
+from chartgen.findings import PartProblem
 from chartgen.helm.yaml import Keys
 from chartgen.kube import quantities
-from chartgen.kube.limits import full_name, limited_types, relations, table
+from chartgen.kube.limits import full_name, limited_types, limits_table, relations
 from chartgen.kube.manifest_walk import repeated
 from chartgen.kube.validation import Relation, faults
 
@@ -23,7 +23,7 @@ _DIVISOR = re.compile(r"0|1([kMGTPE]|[KMGTPE]i)?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 
-def type_faults(data: Any, name: str, at: Keys = ()) -> Iterator[Complaint]:
+def type_faults(data: Any, name: str, at: Keys = ()) -> Iterator[PartProblem]:
     """Yield the faults for which the API server would reject a part of a pod, or that keep the pod from working.
 
     Args:
@@ -38,64 +38,64 @@ def type_faults(data: Any, name: str, at: Keys = ()) -> Iterator[Complaint]:
 
 @lru_cache(maxsize=1)
 def _narrower(kubernetes: str) -> dict[str, Relation]:
-    own = ((f"core.v1.{name}", partial(_of_runs, table()[name])) for name in ("Volume", "VolumeProjection"))
+    own = ((f"core.v1.{name}", partial(_of_runs, limits_table()[name])) for name in ("Volume", "VolumeProjection"))
     return relations(kubernetes, (*RELATIONS.items(), *own))
 
 
-def _toleration(data: dict[str, Any]) -> Iterator[Complaint]:
+def _toleration(data: dict[str, Any]) -> Iterator[PartProblem]:
     operator, effect = data.get("operator") or "Equal", data.get("effect") or ""
     if not data.get("key") and operator != "Exists":
-        yield Complaint("is not given", "give one, or use operator Exists to tolerate everything", ("key",))
+        yield PartProblem("is not given", "give one, or use operator Exists to tolerate everything", ("key",))
     if operator == "Exists" and data.get("value"):
-        yield Complaint("does not go with operator Exists", "remove it, or use operator Equal", ("value",))
+        yield PartProblem("does not go with operator Exists", "remove it, or use operator Equal", ("value",))
     if data.get("tolerationSeconds") is not None and effect != "NoExecute":
-        yield Complaint("needs effect NoExecute", "use that effect, or remove it", ("tolerationSeconds",))
+        yield PartProblem("needs effect NoExecute", "use that effect, or remove it", ("tolerationSeconds",))
 
 
-def _requirement(data: dict[str, Any]) -> Iterator[Complaint]:
+def _requirement(data: dict[str, Any]) -> Iterator[PartProblem]:
     operator, values = data.get("operator"), data.get("values") or []
     if operator in ("In", "NotIn") and not values:
-        yield Complaint(f"has operator {operator} and no values", "give values, or use Exists or DoesNotExist")
+        yield PartProblem(f"has operator {operator} and no values", "give values, or use Exists or DoesNotExist")
     elif operator in ("Exists", "DoesNotExist") and values:
-        yield Complaint(f"do not go with operator {operator}", "remove them, or use In or NotIn", ("values",))
+        yield PartProblem(f"do not go with operator {operator}", "remove them, or use In or NotIn", ("values",))
     elif operator in ("Gt", "Lt") and (len(values) != 1 or not _INTEGER.fullmatch(values[0])):
-        yield Complaint(f"has operator {operator}, which compares with one whole number", 'give one, such as ["8"]')
+        yield PartProblem(f"has operator {operator}, which compares with one whole number", 'give one, such as ["8"]')
 
 
-def _term(data: dict[str, Any]) -> Iterator[Complaint]:
+def _term(data: dict[str, Any]) -> Iterator[PartProblem]:
     for index, field in enumerate(data.get("matchFields") or ()):
         fits = field.get("operator") in ("In", "NotIn") and len(field.get("values") or ()) == 1
         if field.get("key") != "metadata.name" or not fits:
             message = "must compare metadata.name with one name"
-            yield Complaint(message, "use operator In with one value, or matchExpressions", ("matchFields", index))
+            yield PartProblem(message, "use operator In with one value, or matchExpressions", ("matchFields", index))
 
 
-def _neighbours(data: dict[str, Any]) -> Iterator[Complaint]:
+def _neighbours(data: dict[str, Any]) -> Iterator[PartProblem]:
     selector, match = data.get("labelSelector"), data.get("matchLabelKeys") or []
     for name in ("matchLabelKeys", "mismatchLabelKeys"):
         if data.get(name) and selector is None:
-            yield Complaint("needs labelSelector", "give one, or remove it", (name,))
+            yield PartProblem("needs labelSelector", "give one, or remove it", (name,))
     selected = {*((selector or {}).get("matchLabels") or ())}
-    selected |= {each.get("key") for each in (selector or {}).get("matchExpressions") or ()}
+    selected |= {expression.get("key") for expression in (selector or {}).get("matchExpressions") or ()}
     for index, key in enumerate(match):
         if key in selected or key in (data.get("mismatchLabelKeys") or ()):
-            yield Complaint(f"{key} is selected twice", "keep one of the two", ("matchLabelKeys", index))
+            yield PartProblem(f"{key} is selected twice", "keep one of the two", ("matchLabelKeys", index))
 
 
-def _volume(data: dict[str, Any]) -> Iterator[Complaint]:
+def _volume(data: dict[str, Any]) -> Iterator[PartProblem]:
     if len(given := [key for key, value in data.items() if value is not None and key != "name"]) > 1:
-        yield Complaint(f"has more than one source: {', '.join(given)}", "keep one of them")
+        yield PartProblem(f"has more than one source: {', '.join(given)}", "keep one of them")
 
 
-def _of_runs(sources: list[str], data: dict[str, Any]) -> Iterator[Complaint]:
+def _of_runs(sources: list[str], data: dict[str, Any]) -> Iterator[PartProblem]:
     given = [key for key, value in data.items() if value is not None and key != "name"]
     for key in (each for each in given if each not in sources):
-        yield Complaint("is not a kind of volume that runs use", "use one of " + ", ".join(sources), (key,))
+        yield PartProblem("is not a kind of volume that runs use", "use one of " + ", ".join(sources), (key,))
     if not given:
-        yield Complaint("has no source", f"give one, such as {sources[0]}")
+        yield PartProblem("has no source", f"give one, such as {sources[0]}")
 
 
-def _projected(data: dict[str, Any]) -> Iterator[Complaint]:
+def _projected(data: dict[str, Any]) -> Iterator[PartProblem]:
     paths = (
         (("sources", index, kind), item["path"])
         for index, source in enumerate(data.get("sources") or ())
@@ -103,78 +103,78 @@ def _projected(data: dict[str, Any]) -> Iterator[Complaint]:
         for item in (source.get(kind) or {}).get("items") or ()
     )
     for at, path in repeated(paths):
-        yield Complaint(f"writes {path} a second time", "use another path", at)
+        yield PartProblem(f"writes {path} a second time", "use another path", at)
 
 
-def _resource(data: dict[str, Any]) -> Iterator[Complaint]:
+def _resource(data: dict[str, Any]) -> Iterator[PartProblem]:
     divisor, units = str(data.get("divisor", "0")), "1 or 1m" if data["resource"].endswith(".cpu") else "1 or 1Mi"
     if divisor not in ("0", "1", "1m") if units == "1 or 1m" else not _DIVISOR.fullmatch(divisor):
-        yield Complaint(f"is {divisor!r}", f"use {units}", ("divisor",))
+        yield PartProblem(f"is {divisor!r}", f"use {units}", ("divisor",))
 
 
-def _mount(data: dict[str, Any]) -> Iterator[Complaint]:
+def _mount(data: dict[str, Any]) -> Iterator[PartProblem]:
     if data.get("recursiveReadOnly") in ("IfPossible", "Enabled"):
         if not data.get("readOnly"):
-            yield Complaint("needs readOnly: true", "set that, or remove it", ("recursiveReadOnly",))
+            yield PartProblem("needs readOnly: true", "set that, or remove it", ("recursiveReadOnly",))
         if data.get("mountPropagation") not in (None, "None"):
-            yield Complaint("does not go with recursiveReadOnly", "keep one of the two", ("mountPropagation",))
+            yield PartProblem("does not go with recursiveReadOnly", "keep one of the two", ("mountPropagation",))
 
 
-def _template(data: dict[str, Any]) -> Iterator[Complaint]:
+def _template(data: dict[str, Any]) -> Iterator[PartProblem]:
     for key, value in (data.get("metadata") or {}).items():
         if value is not None and key not in ("labels", "annotations"):
-            yield Complaint(
+            yield PartProblem(
                 "is not for a claim of a volume, which is named after its pod", "remove it", ("metadata", key)
             )
 
 
-def _claim(data: dict[str, Any]) -> Iterator[Complaint]:
+def _claim(data: dict[str, Any]) -> Iterator[PartProblem]:
     modes = data["accessModes"]
     for name in ("dataSource", "dataSourceRef"):
         if (origin := data.get(name)) and not origin.get("apiGroup") and origin["kind"] != "PersistentVolumeClaim":
-            yield Complaint("needs apiGroup for a kind other than PersistentVolumeClaim", "give it", (name,))
+            yield PartProblem("needs apiGroup for a kind other than PersistentVolumeClaim", "give it", (name,))
     if "ReadWriteOncePod" in modes and len({*modes}) > 1:
-        yield Complaint("ReadWriteOncePod goes with no other access mode", "keep one of them", ("accessModes",))
+        yield PartProblem("ReadWriteOncePod goes with no other access mode", "keep one of them", ("accessModes",))
     size = (data["resources"].get("requests") or {}).get("storage")
     if size is None or re.fullmatch(r"\+?[0.]+[A-Za-z]*", str(size)):
-        yield Complaint("asks for no storage", "give requests.storage, such as 100Gi", ("resources",))
+        yield PartProblem("asks for no storage", "give requests.storage, such as 100Gi", ("resources",))
 
 
-def _resources(data: dict[str, Any]) -> Iterator[Complaint]:
+def _resources(data: dict[str, Any]) -> Iterator[PartProblem]:
     """Extended resources and huge pages, whose request equals the limit, have a rule of lint of their own."""
     limits = data.get("limits") or {}
     for name, request in (data.get("requests") or {}).items():
         limit = limits.get(name)
         ours = name in ("cpu", "memory", "ephemeral-storage") and None not in (limit, request)
-        if ours and quantities.read(request) > quantities.read(limit):
-            yield Complaint(f"requests {request}, its limit is {limit}", "request at most that", ("requests", name))
+        if ours and quantities.read_quantity(request) > quantities.read_quantity(limit):
+            yield PartProblem(f"requests {request}, its limit is {limit}", "request at most that", ("requests", name))
 
 
-def _container(data: dict[str, Any]) -> Iterator[Complaint]:
+def _container(data: dict[str, Any]) -> Iterator[PartProblem]:
     for probe in ("livenessProbe", "startupProbe"):
         if (data.get(probe) or {}).get("successThreshold") not in (None, 0, 1):
-            yield Complaint("must be 1", "remove it, or use a readinessProbe", (probe, "successThreshold"))
+            yield PartProblem("must be 1", "remove it, or use a readinessProbe", (probe, "successThreshold"))
     for index, mount in enumerate(data.get("volumeMounts") or ()):
         privileged = (data.get("securityContext") or {}).get("privileged")
         if mount.get("mountPropagation") == "Bidirectional" and not privileged:
             message = "must not be Bidirectional in a container that is not privileged"
-            yield Complaint(message, "use HostToContainer", ("volumeMounts", index, "mountPropagation"))
+            yield PartProblem(message, "use HostToContainer", ("volumeMounts", index, "mountPropagation"))
 
 
-def _privileges(data: dict[str, Any]) -> Iterator[Complaint]:
+def _privileges(data: dict[str, Any]) -> Iterator[PartProblem]:
     added = (data.get("capabilities") or {}).get("add") or ()
     granted = "privileged" if data.get("privileged") else "CAP_SYS_ADMIN" if "CAP_SYS_ADMIN" in added else ""
     if data.get("allowPrivilegeEscalation") is False and granted:
-        yield Complaint(f"must not be false with {granted}", "remove one of the two", ("allowPrivilegeEscalation",))
+        yield PartProblem(f"must not be false with {granted}", "remove one of the two", ("allowPrivilegeEscalation",))
 
 
-def _pod(data: dict[str, Any]) -> Iterator[Complaint]:
+def _pod(data: dict[str, Any]) -> Iterator[PartProblem]:
     for key in ("initContainers", "containers") if data.get("hostNetwork") else ():
         for index, container in enumerate(data.get(key) or ()):
             for number, port in enumerate(container.get("ports") or ()):
                 if port.get("hostPort") not in (None, 0, port["containerPort"]):
                     message = f"must be the container's port {port['containerPort']} with hostNetwork"
-                    yield Complaint(message, "remove it", (key, index, "ports", number, "hostPort"))
+                    yield PartProblem(message, "remove it", (key, index, "ports", number, "hostPort"))
 
 
 RELATIONS: dict[str, Relation] = {

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from chartgen.kube import Object
-from chartgen.kube.quantities import Quantities, add, read_all, show
+from chartgen.kube.quantities import Quantities, add, amount_text, read_quantities
 from chartgen.kube.run_kinds import run_kind, with_runtimes
 
 
@@ -64,7 +64,7 @@ class Pods:
         return self.metadata.get("annotations") or {}
 
     def __str__(self) -> str:
-        devices = " and ".join(f"{show(amount, name)} {name}" for name, amount in self.devices.items())
+        devices = " and ".join(f"{amount_text(amount, name)} {name}" for name, amount in self.devices.items())
         role = f" {self.role}" if self.role else ""
         return f"{self.count}{role} pod{'s' * (self.count != 1)}" + (f" with {devices}" if devices else "")
 
@@ -89,7 +89,7 @@ def _of_template(owner: str, role: str, template: dict[str, Any], count: int) ->
 def _requests(container: dict[str, Any]) -> Quantities:
     """Return a container's requests; a limit without a request is one (Kubernetes, Resource Management for Pods)."""
     resources = container.get("resources") or {}
-    return read_all({**resources.get("limits", {}), **resources.get("requests", {})})
+    return read_quantities({**resources.get("limits", {}), **resources.get("requests", {})})
 
 
 def _larger(one: Quantities, other: Quantities) -> Quantities:

@@ -25,7 +25,7 @@ AMOUNT = rf"([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{{1,3}}|{'|'.join(filter(
 
 
 @lru_cache(maxsize=4096)  # the pods of a large cluster repeat a few quantities thousands of times
-def read(text: str | float) -> Fraction:
+def read_quantity(text: str | float) -> Fraction:
     """Read a quantity, which YAML may already have converted to a number.
 
     Raises:
@@ -38,9 +38,9 @@ def read(text: str | float) -> Fraction:
     return Fraction(match["number"]) * scale
 
 
-def read_all(table: Mapping[str, Any]) -> Quantities:
+def read_quantities(table: Mapping[str, Any]) -> Quantities:
     """Read a table of resource -> quantity."""
-    return {name: read(text) for name, text in table.items()}
+    return {name: read_quantity(text) for name, text in table.items()}
 
 
 def add(tables: Iterable[Mapping[str, Fraction]]) -> Quantities:
@@ -52,7 +52,7 @@ def add(tables: Iterable[Mapping[str, Fraction]]) -> Quantities:
     return total
 
 
-def show(amount: Fraction, resource: str) -> str:
+def amount_text(amount: Fraction, resource: str) -> str:
     """Format an amount of a resource: bytes in Gi or Mi, anything else as a number."""
     if (resource.endswith(("memory", "storage")) or resource.startswith("hugepages-")) and amount:
         unit, name = (2**30, "Gi") if abs(amount) >= 2**30 else (2**20, "Mi")

@@ -221,7 +221,7 @@ def lacks_runtime(answer: str) -> bool:
 
 def _true(run: Object) -> Iterator[dict[str, Any]]:
     conditions = run.get("status", {}).get("conditions", ())
-    return (each for each in conditions if each.get("status") == "True")
+    return (condition for condition in conditions if condition.get("status") == "True")
 
 
 def _parallelism(job: Mapping[str, Any]) -> int:
@@ -237,8 +237,10 @@ def _jobset(spec: Mapping[str, Any]) -> list[Role]:
     """Return its replicated jobs; none of a TrainJob whose runtime is unknown."""
     jobs = [(job, job["template"]["spec"]) for job in spec.get("replicatedJobs", ())]
     return [
-        Role(job["name"] * (len(jobs) > 1), of["template"], int(job.get("replicas", 1)) * _parallelism(of), not at)
-        for at, (job, of) in enumerate(jobs)
+        Role(
+            job["name"] * (len(jobs) > 1), child["template"], int(job.get("replicas", 1)) * _parallelism(child), not at
+        )
+        for at, (job, child) in enumerate(jobs)
     ]
 
 
@@ -254,8 +256,8 @@ def _replicas(replicas: Mapping[str, Any]) -> list[Role]:
     """Return the replicas of a Kubeflow job; a master without workers does the work."""
     working = "Worker" if "Worker" in replicas else next(iter(replicas), "")
     return [
-        Role(name.lower() * (len(replicas) > 1), each["template"], int(each.get("replicas", 1)), name == working)
-        for name, each in replicas.items()
+        Role(name.lower() * (len(replicas) > 1), replica["template"], int(replica.get("replicas", 1)), name == working)
+        for name, replica in replicas.items()
     ]
 
 
@@ -273,7 +275,7 @@ def _ray_job(spec: Mapping[str, Any]) -> list[Role]:
     groups = cluster.get("workerGroupSpecs") or ()
     return [
         Role("head", cluster["headGroupSpec"]["template"], 1, works=not groups),
-        *(Role(each["groupName"], each["template"], int(each.get("replicas", 1))) for each in groups),
+        *(Role(group["groupName"], group["template"], int(group.get("replicas", 1))) for group in groups),
         *([Role("submitter", submitter, 1, works=False)] if submitter else []),
     ]
 
@@ -289,8 +291,8 @@ RUN_KINDS = (
 )
 _BY_GROUP = {(group_of(each.kind.api_version), each.kind.name): each for each in RUN_KINDS}
 API_KINDS = tuple(each.kind for each in RUN_KINDS)
-STARTERS = {each.name: each.started_by for each in RUN_KINDS if each.started_by}
+STARTERS = {kind.name: kind.started_by for kind in RUN_KINDS if kind.started_by}
 # The kinds of their objects; two share the name Job.
 RUN_NAMES = frozenset(each.kind.name for each in RUN_KINDS)
 # With those that their pods name as owners.
-OWNER_NAMES = RUN_NAMES | {each.pod_owner for each in RUN_KINDS if each.pod_owner}
+OWNER_NAMES = RUN_NAMES | {kind.pod_owner for kind in RUN_KINDS if kind.pod_owner}

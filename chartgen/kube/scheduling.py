@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chartgen.kube import Object
-from chartgen.kube.quantities import Quantities, read_all
+from chartgen.kube.quantities import Quantities, read_quantities
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _KEEPS_OFF = {"NoSchedule", "NoExecute"}  # PreferNoSchedule only makes other machines preferable
@@ -50,13 +50,13 @@ def why_unusable(node: Object) -> str:
     if node["spec"].get("unschedulable"):
         return "is cordoned"
     conditions = node.get("status", {}).get("conditions", ())
-    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
     return "" if ready else "is not Ready"
 
 
 def offers(node: Object) -> Quantities:
     """Return the resources that a machine offers to pods."""
-    return read_all(node.get("status", {}).get("allocatable", {}))
+    return read_quantities(node.get("status", {}).get("allocatable", {}))
 
 
 def room(offered: Quantities, requests: Quantities) -> int:

@@ -13,7 +13,7 @@ from operator import ge, le
 from typing import Any, TypeAlias
 
 from chartgen.errors import did_you_mean
-from chartgen.findings import Complaint
+from chartgen.findings import PartProblem
 from chartgen.helm.yaml import Keys
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -37,7 +37,7 @@ _KEEP = "x-kubernetes-preserve-unknown-fields"
 
 
 # A rule for the relations between fields of one type: takes a valid object, and yields faults with places in it.
-Relation: TypeAlias = "Callable[[dict[str, Any]], Iterator[Complaint]]"
+Relation: TypeAlias = "Callable[[dict[str, Any]], Iterator[PartProblem]]"
 _NO_RELATIONS: Mapping[str, Relation] = {}
 
 
@@ -47,7 +47,7 @@ def faults(
     definitions: dict[str, Any],
     at: Keys = (),
     relations: Mapping[str, Relation] = _NO_RELATIONS,
-) -> Iterator[Complaint]:
+) -> Iterator[PartProblem]:
     """Yield the faults of data by a schema.
 
     Args:
@@ -57,30 +57,30 @@ def faults(
         at: Key path of the data.
         relations: Name of a definition -> the rule for relations between its fields, applied when each is valid.
     """
-    asked = []
+    applicable = []
     while "$ref" in schema:
-        asked += [relations[schema["$ref"]]] if schema["$ref"] in relations else []
+        applicable += [relations[schema["$ref"]]] if schema["$ref"] in relations else []
         schema = {**definitions[schema["$ref"]], **{key: value for key, value in schema.items() if key != "$ref"}}
     if data is None:  # Kubernetes reads a null as a missing field
         return
     if not _fits_type(data, schema):
-        yield Complaint(f"must be {_told(schema['type'])}, not {_kind(data)}", _use(schema), at)
+        yield PartProblem(f"must be {_type_names(schema['type'])}, not {_kind(data)}", _use(schema), at)
         return
     found = [*_bounds(data, schema, at), *_below(data, schema, definitions, at, relations)]
     yield from found
-    for relation in asked if not found else ():
+    for relation in applicable if not found else ():
         yield from (replace(fault, at=(*at, *fault.at)) for fault in relation(data))
 
 
 def _below(
     data: Any, schema: dict[str, Any], definitions: dict[str, Any], at: Keys, relations: Mapping[str, Relation]
-) -> Iterator[Complaint]:
+) -> Iterator[PartProblem]:
     if isinstance(data, dict):
         yield from _fields(data, schema, definitions, at, relations)
     elif isinstance(data, list) and "items" in schema:
         for index, item in enumerate(data):
             if item is None:
-                yield Complaint("is null", "remove it", (*at, index))
+                yield PartProblem("is null", "remove it", (*at, index))
             yield from faults(item, schema["items"], definitions, (*at, index), relations)
 
 
@@ -95,11 +95,11 @@ def _fields(
     definitions: dict[str, Any],
     at: Keys,
     relations: Mapping[str, Relation],
-) -> Iterator[Complaint]:
+) -> Iterator[PartProblem]:
     named, others = schema.get("properties", {}), schema.get("additionalProperties")
     for key in schema.get("required", ()):
         if data.get(key) is None:
-            yield Complaint(f"lacks the field {key}", "add it", at)
+            yield PartProblem(f"lacks the field {key}", "add it", at)
     for key, value in data.items():
         if "propertyNames" in schema:
             yield from _bounds(key, schema["propertyNames"], (*at, key))
@@ -108,7 +108,7 @@ def _fields(
         elif isinstance(others, dict):
             yield from faults(value, others, definitions, (*at, key), relations)
         elif named and others is None and not schema.get(_KEEP):
-            yield Complaint("is not a field of the API", did_you_mean(key, named) or "remove it", (*at, key))
+            yield PartProblem("is not a field of the API", did_you_mean(key, named) or "remove it", (*at, key))
 
 
 def _fits_type(data: Any, schema: dict[str, Any]) -> bool:
@@ -120,15 +120,15 @@ def _fits_type(data: Any, schema: dict[str, Any]) -> bool:
     return not names or whole or any(isinstance(data, _TYPES[name]) for name in names)
 
 
-def _bounds(data: Any, schema: dict[str, Any], at: Keys) -> Iterator[Complaint]:
+def _bounds(data: Any, schema: dict[str, Any], at: Keys) -> Iterator[PartProblem]:
     if "enum" in schema and data not in schema["enum"]:
-        yield Complaint(f"is {data!r}", "use " + " or ".join(str(each) for each in schema["enum"] if each != ""), at)
+        yield PartProblem(f"is {data!r}", "use " + " or ".join(str(each) for each in schema["enum"] if each != ""), at)
     if isinstance(data, str) and "pattern" in schema and not _matches(schema["pattern"], data):
         message = f"is {data!r}" if "title" in schema else f"{data!r} does not match {schema['pattern']}"
-        yield Complaint(message, _use(schema), at)
+        yield PartProblem(message, _use(schema), at)
     for name, (types, fits) in _LIMITS.items():
         if name in schema and isinstance(data, types) and not fits(_size(data), schema[name]):
-            yield Complaint(f"is beyond {name} {schema[name]}", _use(schema), at)
+            yield PartProblem(f"is beyond {name} {schema[name]}", _use(schema), at)
 
 
 def _size(data: Any) -> float:
@@ -147,7 +147,7 @@ def _matches(pattern: str, text: str) -> bool:
         return True
 
 
-def _told(wanted: str | list[str]) -> str:
+def _type_names(wanted: str | list[str]) -> str:
     names = [wanted] if isinstance(wanted, str) else wanted
     return " or ".join(
         "a list" if name == "array" else f"an {name}" if name[0] in "aeio" else f"a {name}" for name in names

@@ -126,7 +126,7 @@ def program_of(pod: Object) -> dict[str, Any]:
     """Return the container of a pod that runs the program: the one in its annotation, else the first with GPUs."""
     containers: list[dict[str, Any]] = pod["spec"]["containers"]
     named = ((pod.get("metadata") or {}).get("annotations") or {}).get(_PROGRAM)
-    own = [each for each in containers if each["name"] == named]
+    own = [container for container in containers if container["name"] == named]
     return (own or [each for each in containers if any(str(count) != "0" for count in _gpus(each))] or containers)[0]
 
 
@@ -158,8 +158,8 @@ class Workers:
     def volume(self, path: str) -> dict[str, Any]:
         """Return the volume that contains a path of the program's container; empty when none does."""
         mounts = {mount["mountPath"]: mount["name"] for mount in program_of(self.pod).get("volumeMounts", ())}
-        held = [place for place in mounts if path == place or path.startswith(f"{place}/")]
-        name = mounts[max(held, key=len)] if held else ""
+        parents = [place for place in mounts if path == place or path.startswith(f"{place}/")]
+        name = mounts[max(parents, key=len)] if parents else ""
         return next((volume for volume in self.pod["spec"].get("volumes", ()) if volume["name"] == name), {})
 
     @property
@@ -182,6 +182,6 @@ def _workers(item: dict[str, Any]) -> Workers | None:
     return Workers(item["metadata"]["name"], kind.name, role.template, role.count, queue_of(item))
 
 
-def api_versions(found: Iterable[dict[str, Any]]) -> frozenset[str]:
+def used_api_versions(found: Iterable[dict[str, Any]]) -> frozenset[str]:
     """Return the API versions of rendered objects, which determine the required controllers."""
     return frozenset(str(item["apiVersion"]) for item in found)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
-from chartgen.linter.boundary import escapes, refused
-from chartgen.linter.steps import Layers, Subject, examine
+from chartgen.linter.boundary import escapes, rejected_path
+from chartgen.linter.steps import Layers, Subject, run_steps
 
 if TYPE_CHECKING:
     from chartgen.helm.chart import Chart
 
-__all__ = ["Layers", "Subject", "examine", "find_presets", "lint"]
+__all__ = ["Layers", "Subject", "find_presets", "lint", "run_steps"]
 
 # Helm's pattern for chart names (helm.sh/helm/v4 pkg/chart/v2/util/create.go, chartName), without a leading dot.
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,249}")
@@ -35,7 +35,7 @@ def lint(chart: Chart, presets: Mapping[str, Layers] | None = None) -> list[Find
     Raises:
         MissingToolError: No suitable Helm is found.
     """
-    return examine(Subject(chart, presets=presets or {})).findings
+    return run_steps(Subject(chart, presets=presets or {})).findings
 
 
 def find_presets(chart: str, folder: Path, *, base: Path | None = None) -> dict[str, list[Path]]:
@@ -60,6 +60,6 @@ def find_presets(chart: str, folder: Path, *, base: Path | None = None) -> dict[
         preset = base / overlay.name if base and not preset.is_file() else preset
         layers = [preset, overlay, folder / f"site.{chart}.example.yaml"]
         if outside := [layer for layer in layers if escapes(layer, folder) or escapes(layer, Path.cwd())]:
-            raise ChartgenError(refused("preset", "is a link out of the folder of presets", outside[0]))
+            raise ChartgenError(rejected_path("preset", "is a link out of the folder of presets", outside[0]))
         found[overlay.stem] = [layer for layer in layers if layer.is_file()]
     return found

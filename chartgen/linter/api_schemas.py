@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.data.api_schemas import custom_kinds, kind_schema, whole_groups
-from chartgen.findings import Complaint
+from chartgen.findings import PartProblem
 from chartgen.helm.yaml import type_name
 from chartgen.kube.limits import full_name
 from chartgen.kube.manifest_walk import Object, is_template, metadata, pods
@@ -22,7 +22,7 @@ _METADATA = {"$ref": full_name("pkg.apis.meta.v1.ObjectMeta")}
 _POD = {"$ref": full_name("core.v1.PodSpec")}
 
 
-def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[Complaint]:
+def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[PartProblem]:
     """An object matches the schema of its kind: the API server drops or rejects fields that it does not know.
 
     Args:
@@ -31,18 +31,18 @@ def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[Complai
     """
     for key in ("apiVersion", "kind"):
         if not isinstance(thing.get(key), str):
-            yield Complaint(f"{key} must be text, not {type_name(thing.get(key))}", f"write its {key}", (key,))
+            yield PartProblem(f"{key} must be text, not {type_name(thing.get(key))}", f"write its {key}", (key,))
     name = f"{thing.get('apiVersion')}/{thing.get('kind')}"
     found, _ = kind_schema(name, kubernetes)
     if found is None:
         return
-    told = list(_faults(thing, found, kubernetes, is_custom=name in custom_kinds()))
+    faults = list(_faults(thing, found, kubernetes, is_custom=name in custom_kinds()))
     # the type of a part comes before its limits
-    for fault in {each.at: each for each in reversed(told)}.values():
-        yield Complaint(f"{spelled(fault.at)}: {fault.message}", fault.hint, fault.at)
+    for fault in {fault.at: fault for fault in reversed(faults)}.values():
+        yield PartProblem(f"{spelled(fault.at)}: {fault.message}", fault.hint, fault.at)
 
 
-def _faults(thing: Object, schema: dict[str, Any], kubernetes: str, *, is_custom: bool) -> Iterator[Complaint]:
+def _faults(thing: Object, schema: dict[str, Any], kubernetes: str, *, is_custom: bool) -> Iterator[PartProblem]:
     """Yield the faults of an object; those of the pods of a run are found by its controller, not by the API server."""
     yield from object_faults(thing, schema, kubernetes)
     if is_custom:
@@ -52,25 +52,25 @@ def _faults(thing: Object, schema: dict[str, Any], kubernetes: str, *, is_custom
                 yield from object_faults(pod.spec, _POD, kubernetes, pod.at)
 
 
-def kinds_are_served(thing: Object, kubernetes: str) -> Iterator[Complaint]:
+def kinds_are_served(thing: Object, kubernetes: str) -> Iterator[PartProblem]:
     """Kubernetes serves the object's API version; the API server rejects others.
 
     A template that queries `.Capabilities` is trusted: without a cluster, Helm reports every version that it has ever
     known as served.
     """
     if not _is_known(thing, kubernetes) and _group(thing) in whole_groups(kubernetes):
-        yield Complaint(
+        yield PartProblem(
             f"{thing.get('apiVersion')} {thing.get('kind')} is not served",
             at=("apiVersion",),
-            holds=lambda text: _states(text, str(thing.get("apiVersion"))),
+            is_satisfied=lambda text: _states(text, str(thing.get("apiVersion"))),
         )
 
 
-def kinds_are_known(thing: Object, kubernetes: str) -> Iterator[Complaint]:
+def kinds_are_known(thing: Object, kubernetes: str) -> Iterator[PartProblem]:
     """Lint has a schema for the kind of every object; without a schema the object is not checked."""
     if not _is_known(thing, kubernetes) and _group(thing) not in whole_groups(kubernetes):
         message = f"not checked: no schema for {thing.get('apiVersion')} {thing.get('kind')}"
-        yield Complaint(message, at=("apiVersion",))
+        yield PartProblem(message, at=("apiVersion",))
 
 
 def _is_known(thing: Object, kubernetes: str) -> bool:

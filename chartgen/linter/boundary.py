@@ -24,7 +24,7 @@ def escapes(path: Path, root: Path) -> bool:
     return below and not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
 
 
-def fault_of(name: str, root: Path) -> str:
+def path_fault(name: str, root: Path) -> str:
     """Report why a path in a repository's own settings is rejected; empty when it is accepted.
 
     Args:
@@ -43,6 +43,6 @@ def fault_of(name: str, root: Path) -> str:
     return f"{name!r} is a link out of the repository" if escapes(root / name, root) else ""
 
 
-def refused(name: str, why: str, path: Path | str) -> Problem:
+def rejected_path(name: str, why: str, path: Path | str) -> Problem:
     """Return the problem of a rejected path."""
     return Problem(f"{name}: {why}", path, hint=_HINT)

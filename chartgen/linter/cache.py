@@ -30,7 +30,7 @@ def remembered(key: str) -> list[Finding] | None:
 
 def remember(key: str, findings: Iterable[Finding]) -> None:
     """Write findings under a key."""
-    write_cached("lint", key, [row_of(each) for each in findings])
+    write_cached("lint", key, [row_of(finding) for finding in findings])
 
 
 def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
@@ -74,10 +74,10 @@ def row_of(finding: Finding) -> dict[str, Any]:
     """Return a finding as JSON data; `finding_of` reads it back."""
     problem = finding.problem
     place = [None if problem.path is None else str(problem.path), isinstance(problem.path, Path)]
-    told = [problem.message, *place, problem.line, problem.column, problem.hint]
+    place_and_text = [problem.message, *place, problem.line, problem.column, problem.hint]
     return {
         "rule": finding.rule,
-        "problem": told,
+        "problem": place_and_text,
         "severity": finding.severity,
         "key": finding.key,
         "level": finding.level,

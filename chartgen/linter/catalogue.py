@@ -10,7 +10,7 @@ from pathlib import Path
 from chartgen.checks import CHECKS, SCHEMA
 from chartgen.checks.yaml_pitfalls import PITFALLS
 from chartgen.composer import fragment, launcher, rules, target, workload
-from chartgen.composer.definition import json_schema
+from chartgen.composer.definition import definition_schema
 from chartgen.composer.expressions import fields
 from chartgen.composer.extending_page import extending_page
 from chartgen.composer.rules import builtin_rules
@@ -83,18 +83,20 @@ _JOBS = (
 )
 
 
-def schemas(charts: Iterable[Chart]) -> dict[str, str]:
+def published_schemas(charts: Iterable[Chart]) -> dict[str, str]:
     """Return the published schemas, file name -> text: one per kind of definition file and per chart's values.
 
     Args:
         charts: The charts; those of runs with all launchers, since a values file is for each chart of its target.
     """
     texts = {
-        f"{name}.schema.json": json.dumps(json_schema(f"chartgen {name}", table), indent=2) + "\n"
+        f"{name}.schema.json": json.dumps(definition_schema(f"chartgen {name}", table), indent=2) + "\n"
         for name, table in _DEFINITIONS.items()
     }
     draft = {"$schema": "http://json-schema.org/draft-07/schema#", "title": "chartgen rules", "type": "array"}
-    rule = {key: value for key, value in json_schema("", rules.FIELDS).items() if key not in draft or key == "type"}
+    rule = {
+        key: value for key, value in definition_schema("", rules.FIELDS).items() if key not in draft or key == "type"
+    }
     texts["rules.schema.json"] = json.dumps({**draft, "items": rule}, indent=2) + "\n"
     texts |= {f"{chart.name}.values.schema.json": chart.files[SCHEMA_FILE] for chart in charts}
     return marked(texts)
@@ -128,8 +130,8 @@ def _merged(rules: Iterable[Rule]) -> list[Rule]:
     return [
         replace(
             every[0],
-            remedy="; ".join(dict.fromkeys(each.remedy for each in every)),
-            source="; ".join(dict.fromkeys(each.source for each in every)),
+            remedy="; ".join(dict.fromkeys(rule.remedy for rule in every)),
+            source="; ".join(dict.fromkeys(rule.source for rule in every)),
         )
         for every in found.values()
     ]

@@ -9,14 +9,14 @@ from typing import NamedTuple
 from chartgen.errors import ChartgenError
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
-from chartgen.helm.chart_folder import fault, read_folder
+from chartgen.helm.chart_folder import file_fault, read_folder
 from chartgen.helm.yaml import Document, Keys, load, require_map
 from chartgen.linter.archives import is_crd, read_archives
 
 _FOLDER = "file://"
 
 
-class Folder(NamedTuple):
+class FolderChart(NamedTuple):
     """A chart read from its folder.
 
     Args:
@@ -37,7 +37,7 @@ class Folder(NamedTuple):
     crds: dict[str, str]
 
 
-def read_chart(path: Path) -> Folder:
+def read_chart(path: Path) -> FolderChart:
     """Read the folder of any chart; do not follow links out of it, and do not load oversized files.
 
     Raises:
@@ -50,7 +50,7 @@ def read_chart(path: Path) -> Folder:
         packaged = read_archives(path)
         findings, schemas, crds = packaged.findings, schemas | packaged.schemas, crds | packaged.crds
     data = {name: content for name, content in read.data.items() if not name.startswith("charts/")}
-    return Folder(Chart(read.name, read.texts), [*findings, *_circles(path)], read.digest, data, schemas, crds)
+    return FolderChart(Chart(read.name, read.texts), [*findings, *_circles(path)], read.digest, data, schemas, crds)
 
 
 def _circles(path: Path) -> Iterator[Finding]:
@@ -72,7 +72,7 @@ def _circles(path: Path) -> Iterator[Finding]:
 def _subcharts(chart: Path) -> Iterator[tuple[Keys, Path, Document]]:
     """Return the folders of a chart's dependencies, with their places; empty if Chart.yaml is broken."""
     file = chart / "Chart.yaml"
-    if fault(file, chart):
+    if file_fault(file, chart):
         return
     try:
         head = load(file.read_text(encoding="utf-8"), file.name)

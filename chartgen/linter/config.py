@@ -13,7 +13,7 @@ from typing import Any, get_args
 from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.findings import Level
 from chartgen.helm.yaml import read_text, type_name
-from chartgen.linter.boundary import escapes, fault_of, refused
+from chartgen.linter.boundary import escapes, path_fault, rejected_path
 from chartgen.linter.ignores import NEVER
 from chartgen.linter.limits import OutOfTimeError, limited
 
@@ -57,7 +57,7 @@ def read_config(folder: Path) -> Config:
     for name, keys in _FILES.items():
         path = folder / name
         if escapes(path, folder):
-            raise UsageError(refused("settings", "the file is a link out of the repository", path))
+            raise UsageError(rejected_path("settings", "the file is a link out of the repository", path))
         if path.is_file() and (table := _table(path, keys)) is not None:
             return _config(table, path)
     return Config()
@@ -119,5 +119,5 @@ def _wrong(key: str, wanted: str, value: Any) -> str:
 def _outside(key: str, values: list[str], path: Path) -> Problem | None:
     """Reject a path in the settings that leads out of the repository: lint reads only files inside it."""
     named = values if key in ("charts", "presets", "baseline") else []
-    faults = (why for name in named if (why := fault_of(name, path.parent)))
-    return next((refused(key, why, path) for why in faults), None)
+    faults = (why for name in named if (why := path_fault(name, path.parent)))
+    return next((rejected_path(key, why, path) for why in faults), None)

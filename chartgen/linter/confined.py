@@ -20,7 +20,7 @@ from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
 from chartgen.findings import UNFINISHED, Finding
 from chartgen.linter.cache import finding_of, row_of
 from chartgen.linter.limits import Limits
-from chartgen.linter.steps import Step
+from chartgen.linter.steps import LintStep
 
 _HINT = "make the chart smaller, or give it more time with --limit; what was found in it is not shown"
 _ENDED = {"missing": MissingToolError, "usage": UsageError}
@@ -37,7 +37,7 @@ class Outcome:
     """
 
     findings: list[Finding]
-    steps: list[Step] | None = None
+    steps: list[LintStep] | None = None
     hidden: int = 0
 
 
@@ -79,7 +79,7 @@ def _answer(writer: int, work: Callable[[], Outcome], limits: Limits) -> NoRetur
     status = 1
     try:
         _confine(limits)
-        text = json.dumps(_told(work)).encode("utf-8", "surrogateescape")
+        text = json.dumps(_as_json(work)).encode("utf-8", "surrogateescape")
         with os.fdopen(writer, "wb") as pipe:
             pipe.write(text)
         status = 0
@@ -89,16 +89,16 @@ def _answer(writer: int, work: Callable[[], Outcome], limits: Limits) -> NoRetur
         os._exit(status)
 
 
-def _told(work: Callable[[], Outcome]) -> dict[str, Any]:
+def _as_json(work: Callable[[], Outcome]) -> dict[str, Any]:
     try:
         done = work()
     except ChartgenError as error:
         kind = "missing" if isinstance(error, MissingToolError) else "usage" if isinstance(error, UsageError) else ""
-        return {"raised": kind, "findings": [row_of(Finding("chart-files", each)) for each in error.problems]}
+        return {"raised": kind, "findings": [row_of(Finding("chart-files", problem)) for problem in error.problems]}
     except (Exception, RecursionError, MemoryError) as error:  # noqa: BLE001 - one chart must not end the lint of the rest
         return {"stopped": f"{type(error).__name__}: {error}"[:500]}
-    steps = None if done.steps is None else [[each.name, each.seconds, each.findings] for each in done.steps]
-    return {"findings": [row_of(each) for each in done.findings], "steps": steps, "hidden": done.hidden}
+    steps = None if done.steps is None else [[step.name, step.seconds, step.findings] for step in done.steps]
+    return {"findings": [row_of(finding) for finding in done.findings], "steps": steps, "hidden": done.hidden}
 
 
 def _confine(limits: Limits) -> None:
@@ -148,11 +148,11 @@ def _unfinished(name: str, why: str) -> Outcome:
     return Outcome([Finding(UNFINISHED, Problem(f"was not checked to the end: {why}", name, hint=_HINT))], [])
 
 
-def _outcome(name: str, told: dict[str, Any]) -> Outcome:
-    if stopped := told.get("stopped"):
+def _outcome(name: str, data: dict[str, Any]) -> Outcome:
+    if stopped := data.get("stopped"):
         return _unfinished(name, stopped)
-    findings = [finding_of(row) for row in told["findings"]]
-    if told.get("raised"):
-        raise _ENDED[told["raised"]](each.problem for each in findings)
-    steps = told.get("steps", [])
-    return Outcome(findings, None if steps is None else [Step(*each) for each in steps], told.get("hidden", 0))
+    findings = [finding_of(row) for row in data["findings"]]
+    if data.get("raised"):
+        raise _ENDED[data["raised"]](finding.problem for finding in findings)
+    steps = data.get("steps", [])
+    return Outcome(findings, None if steps is None else [LintStep(*step) for step in steps], data.get("hidden", 0))

@@ -34,7 +34,7 @@ def dependencies(chart: Chart) -> list[Plain]:
 
 def subchart_keys(chart: Chart) -> set[str]:
     """Return the keys of the subcharts' values."""
-    named = [each for each in dependencies(chart) if isinstance(each, dict)]
+    named = [dependency for dependency in dependencies(chart) if isinstance(dependency, dict)]
     folders = {path.split("/")[1] for path in chart.files if path.startswith("charts/")}
     return folders | {str(each.get("alias") or each.get("name")) for each in named}
 
@@ -42,7 +42,7 @@ def subchart_keys(chart: Chart) -> set[str]:
 def dependency_keys(chart: Chart) -> set[str]:
     """Return the first keys of values that Helm itself reads for dependencies: conditions, tags, imported values."""
     keys = set()
-    for entry in (each for each in dependencies(chart) if isinstance(each, dict)):
+    for entry in (dependency for dependency in dependencies(chart) if isinstance(dependency, dict)):
         paths = str(entry.get("condition") or "").split(",")
         imports = entry.get("import-values")
         named = imports if isinstance(imports, list) else []

@@ -43,8 +43,8 @@ def builds_differ(chart: Chart) -> Iterator[Finding]:
     origin = origin_of(chart)
     if not isinstance(origin, Composed):
         return
-    again = compose_setup(origin.target, origin.workload) if origin.setup else compose(origin.target, origin.workload)
-    files = again.files if again else {}
+    second = compose_setup(origin.target, origin.workload) if origin.setup else compose(origin.target, origin.workload)
+    files = second.files if second else {}
     for path in sorted(files.keys() | chart.files.keys()):
         was, now = chart.files.get(path), files.get(path)
         if was != now and not (was and now and _is_repacked(path, was, now)):

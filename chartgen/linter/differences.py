@@ -20,7 +20,7 @@ from chartgen.linter.source_lines import template_line
 _Key: TypeAlias = tuple[str, str, str]
 
 RULE = "renders-are-identical"
-AGAIN = "in every render"
+EVERY_RENDER = "in every render"
 UPGRADED = "between an install and an upgrade"
 # Templates that distinguish install and upgrade.
 _ASKS = re.compile(r"\.Release\.(?:IsInstall|IsUpgrade)\b")
@@ -50,25 +50,25 @@ def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest]
     for key in dict.fromkeys((*ours, *theirs)):
         left, right = ours.get(key), theirs.get(key)
         found = left or right
-        notes = [metadata(each.data).get("annotations") or {} for each in (left, right) if each]
-        if found is None or any(_HOOK in each for each in notes) or (not right and _may_go(found, notes[0])):
+        notes = [metadata(manifest.data).get("annotations") or {} for manifest in (left, right) if manifest]
+        if found is None or any(_HOOK in note for note in notes) or (not right and _may_go(found, notes[0])):
             continue
         if left is None or right is None:
             yield _finding(chart, found, (), f"is there or not {when}")
         elif fields := list(islice(_fields(left.data, right.data), _MOST)):
-            told = ", ".join(spelled(at) for at in fields)
-            yield _finding(chart, left, fields[0], f"{told} {'differ' if fields[1:] else 'differs'} {when}")
+            fields_text = ", ".join(spelled(at) for at in fields)
+            yield _finding(chart, left, fields[0], f"{fields_text} {'differ' if fields[1:] else 'differs'} {when}")
 
 
-def _may_go(found: Manifest, notes: Mapping[str, object]) -> bool:
-    return notes.get(_POLICY) == "keep" or found.data.get("kind") == "Job"
+def _may_go(manifest: Manifest, notes: Mapping[str, object]) -> bool:
+    return notes.get(_POLICY) == "keep" or manifest.data.get("kind") == "Job"
 
 
-def _keyed(found: Sequence[Manifest], shared: set[_Key]) -> dict[_Key, Manifest]:
+def _keyed(manifests: Sequence[Manifest], shared: set[_Key]) -> dict[_Key, Manifest]:
     """Key objects by template, kind and name; by their number where only one render has the name."""
     keyed: dict[_Key, Manifest] = {}
     numbers = Counter[_Key]()
-    for each in found:
+    for each in manifests:
         if (key := _key(each)) not in shared:
             key = (*key[:2], "")
             numbers[key] += 1
@@ -77,9 +77,9 @@ def _keyed(found: Sequence[Manifest], shared: set[_Key]) -> dict[_Key, Manifest]
     return keyed
 
 
-def _key(each: Manifest) -> _Key:
-    meta = metadata(each.data)
-    return each.source, str(each.data.get("kind")), f"{meta.get('namespace')}/{meta.get('name')}"
+def _key(manifest: Manifest) -> _Key:
+    meta = metadata(manifest.data)
+    return manifest.source, str(manifest.data.get("kind")), f"{meta.get('namespace')}/{meta.get('name')}"
 
 
 def _fields(one: object, other: object, at: Keys = ()) -> Iterator[Keys]:

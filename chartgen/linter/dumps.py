@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from chartgen.errors import Problem
-from chartgen.findings import Complaint, Finding
+from chartgen.findings import Finding, PartProblem
 from chartgen.helm.chart import Chart
 from chartgen.kube.manifest_walk import Container, Object, all_containers, containers, items, metadata, pods
 from chartgen.linter.references import Wired
@@ -65,10 +65,10 @@ def dumps(text: str) -> Iterator[tuple[int, str]]:
                 yield number, found["command"]
 
 
-def _complaints(script: Script) -> Iterator[Complaint]:
+def _complaints(script: Script) -> Iterator[PartProblem]:
     for line, command in dumps(script.text):
         message = f"line {line} of {script.name}: `{command}` prints every variable, and the container is given secrets"
-        yield Complaint(message, _HINT, script.at, line=line)
+        yield PartProblem(message, _HINT, script.at, line=line)
 
 
 def _users(things: Sequence[Object], configmap: str) -> Iterator[Container]:

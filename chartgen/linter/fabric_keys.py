@@ -25,7 +25,7 @@ def unknown_keys(origin: Composed) -> Iterator[Finding]:
         origin: The target.
     """
     known = {key for machine in origin.target.machines.values() for key in machine.fabric}
-    for file in fragment_texts(each.path for each in origin.target.fragments if is_users(each.path)):
+    for file in fragment_texts(fragment.path for fragment in origin.target.fragments if is_users(fragment.path)):
         for action in gotemplate.actions(read_text(file)):
             for found in _KEY.finditer(action.text):
                 key = found["key"]

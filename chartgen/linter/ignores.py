@@ -67,8 +67,8 @@ def without_reason(files: Mapping[str, str]) -> Iterator[Finding]:
     """
     for path, text in files.items():
         for number, line in enumerate(text.splitlines() if _MARK in text else (), 1):
-            found = _exception(line)
-            if found and not found.reason:
+            exception = _exception(line)
+            if exception and not exception.reason:
                 problem = Problem("ignores a rule without a reason", path, number, hint="write the reason behind it")
                 yield Finding("ignore-has-reason", problem)
             for rule in sorted(NEVER & set(_ids(line))):
@@ -93,5 +93,5 @@ def _exception(line: str) -> _Exception | None:
 
 
 def _ids(line: str) -> Iterable[str]:
-    found = _exception(line)
-    return [name.strip() for name in found.ids.split(",")] if found and found.reason else []
+    exception = _exception(line)
+    return [name.strip() for name in exception.ids.split(",")] if exception and exception.reason else []

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from chartgen.data.compatibility import version
 from chartgen.errors import ChartgenError, Problem
-from chartgen.findings import UNFINISHED, Complaint, Finding, Rule
+from chartgen.findings import UNFINISHED, Finding, PartProblem, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest
 from chartgen.kube.manifest_walk import metadata, title
 from chartgen.linter.ignores import NEVER, annotated, ignored
 from chartgen.linter.policy import CALLERS_REASON, STRANGERS_REASON
 from chartgen.linter.reasons import Reasons
-from chartgen.linter.render import Rendering, told
+from chartgen.linter.render import Rendering, with_preset
 from chartgen.linter.rules import RULES, SCHEMAS, UNIQUE
 from chartgen.linter.source_lines import script_line, template_line
 
@@ -48,12 +48,12 @@ class Inspection:
         try:
             found = rendering.manifests
         except ChartgenError as error:
-            yield from (Finding("helm-template", told(problem, rendering.preset)) for problem in error.problems)
+            yield from (Finding("helm-template", with_preset(problem, rendering.preset)) for problem in error.problems)
             return
-        new = [(rendering.kubernetes, each.text) not in seen for each in found]
+        new = [(rendering.kubernetes, manifest.text) not in seen for manifest in found]
         known = {text for _, text in seen}
         yield from (finding for each in found if each.text not in known for finding in self._overwritten(each))
-        seen.update((rendering.kubernetes, each.text) for each in found)
+        seen.update((rendering.kubernetes, manifest.text) for manifest in found)
         self.releases.append(_Release(rendering.kubernetes, found, new, self.reasons.allowed(rendering.preset.data)))
 
     def _overwritten(self, manifest: Manifest) -> Iterator[Finding]:
@@ -69,10 +69,10 @@ class Inspection:
         if step == SCHEMAS:
             yield from self._dated()
             return
-        told: set[tuple[object, ...]] = set()
+        reported: set[tuple[object, ...]] = set()
         for mark, finding, _ in self._found(step):
-            if mark not in told:
-                told.add(mark)
+            if mark not in reported:
+                reported.add(mark)
                 yield finding
 
     def _found(self, step: str) -> Iterator[tuple[tuple[object, ...], Finding, str]]:
@@ -96,8 +96,8 @@ class Inspection:
         is_newer = version(max(versions, key=version)) > version(max(others, key=version))
         fails = self.bounded or is_newer
         hint = problem.hint if fails else "state kubeVersion in Chart.yaml"
-        told = Problem(message, problem.path, problem.line, problem.column, hint)
-        return replace(finding, problem=told, severity="error" if fails else "warning")
+        problem_with_hint = Problem(message, problem.path, problem.line, problem.column, hint)
+        return replace(finding, problem=problem_with_hint, severity="error" if fails else "warning")
 
     def _apply(self, rule: Rule, release: _Release) -> Iterator[tuple[tuple[object, ...], Finding]]:
         for name, manifest, complaint in _complaints(rule, release):
@@ -106,8 +106,8 @@ class Inspection:
             if complaint.quote and any(complaint.quote in text for text in self.chart.files.values()):
                 continue
             problem = self._problem(manifest, complaint, self._hint(rule, complaint))
-            if complaint.holds and not (
-                self._is_literal(problem, complaint) and complaint.holds(self._text(manifest.template))
+            if complaint.is_satisfied and not (
+                self._is_literal(problem, complaint) and complaint.is_satisfied(self._text(manifest.template))
             ):
                 continue
             # The same template with another preset differs only in the object's name; report `unchecked` findings once.
@@ -118,12 +118,12 @@ class Inspection:
     def _text(self, path: object) -> str:
         return self.chart.files.get(str(path), "")
 
-    def _is_literal(self, problem: Problem, complaint: Complaint) -> bool:
+    def _is_literal(self, problem: Problem, complaint: PartProblem) -> bool:
         """Report whether the line of a problem contains no expression for the key at fault."""
         line = self._text(problem.path).split("\n")[problem.line - 1 : problem.line]
         return not any("{{" in each and f"{complaint.at[-1]}:" in each for each in line)
 
-    def _ignored(self, manifest: Manifest, complaint: Complaint) -> set[str]:
+    def _ignored(self, manifest: Manifest, complaint: PartProblem) -> set[str]:
         """Return the rules that the object ignores: by annotations, or by comments at the place or at its parents.
 
         Annotations for kube-linter allow all privileges of a sort; for the charts of a target they do not count.
@@ -135,13 +135,13 @@ class Inspection:
         broad = set() if complaint.privilege and self.reasons.target else annotated(notes)
         return broad.union(*(ignored(lines, line) for line in places))
 
-    def _hint(self, rule: Rule, complaint: Complaint) -> str:
+    def _hint(self, rule: Rule, complaint: PartProblem) -> str:
         if rule.id in NEVER and not self.reasons.target:
             hint = complaint.hint if complaint.hint and not complaint.privilege else "remove it"
             return CALLERS_REASON.format(hint=hint, rule=rule.id)
         return STRANGERS_REASON if complaint.privilege and not self.reasons.target else complaint.hint or rule.hint
 
-    def _problem(self, manifest: Manifest, complaint: Complaint, hint: str) -> Problem:
+    def _problem(self, manifest: Manifest, complaint: PartProblem, hint: str) -> Problem:
         source = manifest.template
         message = f"{title(manifest.data)}: {complaint.message}"
         if not source:
@@ -162,11 +162,11 @@ class _Release(NamedTuple):
     allowed: frozenset[str]
 
 
-def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[str, Manifest, Complaint]]:
+def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[str, Manifest, PartProblem]]:
     """Apply a rule; if it fails on an object, yield that as a complaint and continue with the next object."""
     if rule.step == "wiring":
         try:
-            for number, complaint in rule.function([each.data for each in release.manifests]):
+            for number, complaint in rule.function([manifest.data for manifest in release.manifests]):
                 yield rule.id, release.manifests[number], complaint
         except MISSHAPEN as error:
             yield UNFINISHED, release.manifests[0], _unanswered(rule, error)
@@ -180,6 +180,6 @@ def _complaints(rule: Rule, release: _Release) -> Iterator[tuple[str, Manifest, 
             yield UNFINISHED, manifest, _unanswered(rule, error)
 
 
-def _unanswered(rule: Rule, error: Exception) -> Complaint:
+def _unanswered(rule: Rule, error: Exception) -> PartProblem:
     message = f"{rule.id} cannot check it ({type(error).__name__}: {str(error)[:100]})"
-    return Complaint(message, "give each field the type that Kubernetes has for it")
+    return PartProblem(message, "give each field the type that Kubernetes has for it")

@@ -90,7 +90,7 @@ def _arguments(code: str) -> int:
 
 def _definition(objects: Sequence[Manifest]) -> str:
     """Return a definition that prints one of the objects as JSON, or an empty map."""
-    known = {_key(each.data): _stored(each.data) for each in objects if each.data.get("kind") != _LARGE}
+    known = {_key(manifest.data): _stored(manifest.data) for manifest in objects if manifest.data.get("kind") != _LARGE}
     cases = (
         f"{{{{- else if eq $key {_quoted(key)} }}}}{{{{ {_quoted(_quoted(each))} }}}}" for key, each in known.items()
     )

@@ -121,7 +121,7 @@ def _first_error(chart: Chart, values: Values) -> Finding | None:
         raise
     except ChartgenError:
         return None  # Helm reports a file that cannot be read
-    return next((each for each in found if each.severity == "error"), None)
+    return next((finding for finding in found if finding.severity == "error"), None)
 
 
 def is_run_chart(chart: Chart) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chartgen.findings import Complaint
+from chartgen.findings import PartProblem
 from chartgen.kube.manifest_walk import Keys, Object, items, maps, metadata, pods, texts
 from chartgen.kube.validation import spelled
 
@@ -44,7 +44,7 @@ _MISPRINT = re.compile(
 )
 
 
-def values_are_printed(thing: Object) -> Iterator[Complaint]:
+def values_are_printed(thing: Object) -> Iterator[PartProblem]:
     """No key or text contains what Go prints for a missing value, such as `%!s(` or `no value` in angle brackets.
 
     A line that a file of the chart contains unchanged is the text of its author, such as one of a dashboard.
@@ -58,7 +58,7 @@ def values_are_printed(thing: Object) -> Iterator[Complaint]:
             number, mark = found
             field = spelled(at[-2:] if isinstance(at[-1], int) else at[-1:])
             line = lines[number - 1].strip()
-            yield Complaint(
+            yield PartProblem(
                 f"{field} contains {mark}, which Go prints in place of a value that is missing or of another type",
                 at=at,
                 line=number if lines[1:] else 0,
@@ -66,39 +66,39 @@ def values_are_printed(thing: Object) -> Iterator[Complaint]:
             )
 
 
-def names_are_set(thing: Object) -> Iterator[Complaint]:
+def names_are_set(thing: Object) -> Iterator[PartProblem]:
     """Every name or path that Kubernetes requires is set; a JobSet with `name: ""` is accepted but never creates pods.
 
     Null or missing fields are left to the schemas. Of several empty items the first is reported: they have one cause.
     """
     if _blank(metadata(thing).get("name")) and "generateName" not in metadata(thing):
-        yield Complaint("has an empty name", _FILL, ("metadata", "name"))
+        yield PartProblem("has an empty name", _FILL, ("metadata", "name"))
     for pod in pods(thing):
-        told: list[Keys] = []
+        reported: list[Keys] = []
         for at, node in maps(pod.spec, pod.at):
             for complaint in (*_in_lists(at, node), *_in_maps(at, node)):
-                if not any(complaint.at[: len(item)] == item for item in told):
-                    told.append(complaint.at[:-1])
+                if not any(complaint.at[: len(item)] == item for item in reported):
+                    reported.append(complaint.at[:-1])
                     yield complaint
 
 
-def _in_lists(at: Keys, node: Object) -> Iterator[Complaint]:
+def _in_lists(at: Keys, node: Object) -> Iterator[PartProblem]:
     for key, fields in _LISTS.items():
         for index, item in items(node, key):
             yield from _empty((*at, key, index), item, fields)
 
 
-def _in_maps(at: Keys, node: Object) -> Iterator[Complaint]:
+def _in_maps(at: Keys, node: Object) -> Iterator[PartProblem]:
     for key, fields in _MAPS.items():
         if isinstance(inner := node.get(key), dict):
             yield from _empty((*at, key), inner, fields)
 
 
-def _empty(at: Keys, item: Object, fields: tuple[str, ...]) -> Iterator[Complaint]:
+def _empty(at: Keys, item: Object, fields: tuple[str, ...]) -> Iterator[PartProblem]:
     """Report the empty fields of one item in one complaint."""
     if empty := [field for field in fields if _blank(item.get(field))]:
         place = ".".join(str(key) for key in at[-2:])
-        yield Complaint(f"{place} has an empty {' and '.join(empty)}", _FILL, (*at, empty[0]))
+        yield PartProblem(f"{place} has an empty {' and '.join(empty)}", _FILL, (*at, empty[0]))
 
 
 def _blank(value: object) -> bool:

@@ -17,7 +17,7 @@ from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.kube import Object
 from chartgen.kube.pods import Pods, pods_of
-from chartgen.kube.quantities import show
+from chartgen.kube.quantities import amount_text
 from chartgen.kube.scheduling import has_label, is_selected, offers, untolerated, wanted_labels
 from chartgen.linter.machines import machine_type, row
 from chartgen.linter.render import Rendering
@@ -58,15 +58,15 @@ def placed_pods(chart: Chart, renderings: Sequence[Rendering]) -> list[Placed]:
     if not isinstance(origin, Composed) or origin.setup:
         return []
     found = []
-    for rendering in {each.preset.name: each for each in renderings}.values():
+    for rendering in {rendering.preset.name: rendering for rendering in renderings}.values():
         data = rendering.preset.data
         machine = origin.target.machines.get(machine_type(chart, data))
         if machine is None:  # a chart that only claims to be the target's
             continue
         (node,) = node_pool(machine, 1).nodes()
         given = frozenset(_words({key: value for key, value in data.items() if key not in _CHOSEN}))
-        pods = pods_of(each.data for each in rendering.manifests)
-        found += [Placed(each, machine, node, given) for each in pods if _uses_gpus(each)]
+        pods = pods_of(manifest.data for manifest in rendering.manifests)
+        found += [Placed(pod, machine, node, given) for pod in pods if _uses_gpus(pod)]
     return found
 
 
@@ -78,7 +78,7 @@ def tolerated(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
             yield Finding(TAINTS, Problem(message, *row(chart, machine.name, "taints"), TAINTS_HINT))
 
 
-def selected(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
+def unselected_labels(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
     """Report the labels that pods require and their machine type does not have."""
     for pods, machine, node, given in placed:
         rules = {} if is_selected(node, pods.spec) else wanted_labels(pods.spec)
@@ -92,11 +92,11 @@ def fitting(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
     """Report requests that a machine type does not fulfil: more than it has, or a device that its row does not list."""
     for pods, machine, node, given in placed:
         offered = offers(node)
-        for name, asked in pods.requests.items():
-            has = offered.get(name, asked if name in _COMMON or _is_given(name, pods, given) else Fraction(0))
-            if asked > has:
-                offer = f"has {show(has, name)}" if name in offered else "has none"
-                message = f"a pod requests {show(asked, name)} {name}, of which {machine.name} {offer}"
+        for name, requested in pods.requests.items():
+            has = offered.get(name, requested if name in _COMMON or _is_given(name, pods, given) else Fraction(0))
+            if requested > has:
+                offer = f"has {amount_text(has, name)}" if name in offered else "has none"
+                message = f"a pod requests {amount_text(requested, name)} {name}, of which {machine.name} {offer}"
                 yield Finding(RESOURCES, Problem(message, *row(chart, machine.name, "capacity"), RESOURCES_HINT))
 
 

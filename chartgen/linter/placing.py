@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from chartgen.composer.library import BUILTIN
-from chartgen.composer.provenance import Source
+from chartgen.composer.provenance import FragmentLine
 from chartgen.errors import ChartgenError
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.program_errors import HelmError
 from chartgen.helm.yaml import read_text
 from chartgen.linter.ignores import ignored
-from chartgen.linter.render import told
+from chartgen.linter.render import with_preset
 from chartgen.linter.sources import Sources, is_users
 
 
@@ -57,7 +57,7 @@ def placed(finding: Finding, folder: Path | None, sources: Sources) -> Finding:
 def in_source(error: HelmError, chart: Chart) -> ChartgenError:
     """Return an error of rendering with the places of the user's own fragments, where they made the lines."""
     sources = Sources(chart)
-    found = (Finding("helm-template", told(problem, None)) for problem in error.problems)
+    found = (Finding("helm-template", with_preset(problem, None)) for problem in error.problems)
     return ChartgenError(placed(each, None, sources).problem for each in found)
 
 
@@ -70,7 +70,7 @@ def _own_text(finding: Finding, path: str, sources: Sources) -> str:
     return f"it reads your {', '.join(own)}" if own else ""
 
 
-def _source(finding: Finding, path: str, sources: Sources) -> Source | None:
+def _source(finding: Finding, path: str, sources: Sources) -> FragmentLine | None:
     """Find the source of a line; prefer the user's own to the fragment that it calls: the call is more often wrong."""
     if path == "values.yaml":
         return sources.default(finding.key)

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator
 
 from chartgen.checks.secrets import looks_secret
-from chartgen.composer.privileges import fault_of, is_forbidden
-from chartgen.findings import Complaint, Rule
+from chartgen.composer.privileges import is_forbidden, volume_fault
+from chartgen.findings import PartProblem, Rule
 from chartgen.kube.manifest_walk import Keys, Object, Pod, all_containers, containers, items, maps, metadata, pods
-from chartgen.linter.reasons import held
+from chartgen.linter.reasons import reason_key
 
 _REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
 # Third-party charts have no fragments.
@@ -28,56 +28,58 @@ _BY_REFERENCE = "take it from a Secret with secretKeyRef"
 _DEFAULT_ACCOUNT = (None, "", "default")
 
 
-def no_privileged_containers(thing: Object) -> Iterator[Complaint]:
+def no_privileged_containers(thing: Object) -> Iterator[PartProblem]:
     """A privileged container, or a host process container of Windows, controls its machine."""
-    named = {(*each.at, "securityContext"): each.name for each in all_containers(thing)}
+    named = {(*container.at, "securityContext"): container.name for container in all_containers(thing)}
     for at, node in _custom_too(thing):
         if at[-1:] == ("securityContext",) and node.get("privileged") is True:
             name = named.get(at, "without a name")
-            yield Complaint(f"container {name} is privileged", _REASON, (*at, "privileged"), held("privileged", name))
+            yield PartProblem(
+                f"container {name} is privileged", _REASON, (*at, "privileged"), reason_key("privileged", name)
+            )
     for at, node in maps(thing) if any(pods(thing)) else ():
         if at[-1:] == ("windowsOptions",) and node.get("hostProcess") is True:
-            yield Complaint("uses hostProcess, which is privileged in Windows", at=(*at, "hostProcess"))
+            yield PartProblem("uses hostProcess, which is privileged in Windows", at=(*at, "hostProcess"))
 
 
-def no_unconfined_containers(thing: Object) -> Iterator[Complaint]:
+def no_unconfined_containers(thing: Object) -> Iterator[PartProblem]:
     """A container keeps its seccomp and AppArmor profile, the masks of /proc, and the ban on gaining privileges."""
     for at, context in maps(thing) if any(pods(thing)) else ():
         judged = at[-1:] == ("securityContext",) and context.get("privileged") is not True
         for key, value in _UNCONFINED.items() if judged else ():
             if context.get(key) == value:
-                yield Complaint(f"sets {key}: {json.dumps(value)}", at=(*at, key))
+                yield PartProblem(f"sets {key}: {json.dumps(value)}", at=(*at, key))
 
 
-def no_host_processes(thing: Object) -> Iterator[Complaint]:
+def no_host_processes(thing: Object) -> Iterator[PartProblem]:
     """A pod among the machine's processes (hostPID, hostIPC) reads their memory and secrets, or replaces them."""
     for at, node in _custom_too(thing):
         for key in ("hostPID", "hostIPC"):
             if node.get(key) is True:
-                yield Complaint(f"the pod uses {key}", _REASON, (*at, key), key)
+                yield PartProblem(f"the pod uses {key}", _REASON, (*at, key), key)
 
 
-def no_cluster_admin(thing: Object) -> Iterator[Complaint]:
+def no_cluster_admin(thing: Object) -> Iterator[PartProblem]:
     """A binding of the role cluster-admin gives its subjects control of the whole cluster."""
     role = thing.get("roleRef")
     if thing.get("kind") == "ClusterRoleBinding" and isinstance(role, dict) and role.get("name") == "cluster-admin":
-        yield Complaint("binds the role cluster-admin", "bind a role with few permissions", ("roleRef", "name"))
+        yield PartProblem("binds the role cluster-admin", "bind a role with few permissions", ("roleRef", "name"))
 
 
-def no_host_access(thing: Object) -> Iterator[Complaint]:
+def no_host_access(thing: Object) -> Iterator[PartProblem]:
     """Access to the machine's network or files ends a pod's isolation; each needs a stated reason."""
     for pod in pods(thing):
         if pod.spec.get("hostNetwork") is True:
-            yield Complaint("the pod uses hostNetwork", _REASON, (*pod.at, "hostNetwork"), "hostNetwork")
+            yield PartProblem("the pod uses hostNetwork", _REASON, (*pod.at, "hostNetwork"), "hostNetwork")
         for index, volume in items(pod.spec, "volumes"):
             path = _folder(volume, "hostPath")
             if path and not is_forbidden(path):
                 message = f"volume {volume.get('name')} is {path} of the machine"
                 for name in dict.fromkeys(name for name, _ in _mounts(pod, volume.get("name"))) or [""]:
-                    yield Complaint(message, _REASON, (*pod.at, "volumes", index), held("hostPath", path, name))
+                    yield PartProblem(message, _REASON, (*pod.at, "volumes", index), reason_key("hostPath", path, name))
 
 
-def no_system_folders(thing: Object) -> Iterator[Complaint]:
+def no_system_folders(thing: Object) -> Iterator[PartProblem]:
     """A system folder of the machine, such as / or /var/run, is control of it; pods may read named files below /opt."""
     reading = {
         (*pod.at, "volumes", index)
@@ -88,32 +90,35 @@ def no_system_folders(thing: Object) -> Iterator[Complaint]:
     for at, node in _custom_too(thing):
         keys = ("hostPath", "local") if thing.get("kind") == "PersistentVolume" else ("hostPath",)
         for key in keys:
-            if _folder(node, key) and (fault := fault_of(node[key], writable=at not in reading)):
-                yield Complaint(*fault, (*at, key))
+            if _folder(node, key) and (fault := volume_fault(node[key], writable=at not in reading)):
+                yield PartProblem(*fault, (*at, key))
 
 
-def no_added_capabilities(thing: Object) -> Iterator[Complaint]:
+def no_added_capabilities(thing: Object) -> Iterator[PartProblem]:
     """A capability that a container adds needs a stated reason."""
     for container in all_containers(thing):
         capabilities = (container.spec.get("securityContext") or {}).get("capabilities") or {}
         for index, name in enumerate(capabilities.get("add") or ()):
             at = (*container.at, "securityContext", "capabilities", "add", index)
-            yield Complaint(
-                f"container {container.name} adds the capability {name}", _REASON, at, held(str(name), container.name)
+            yield PartProblem(
+                f"container {container.name} adds the capability {name}",
+                _REASON,
+                at,
+                reason_key(str(name), container.name),
             )
 
 
-def images_are_pinned(thing: Object) -> Iterator[Complaint]:
+def images_are_pinned(thing: Object) -> Iterator[PartProblem]:
     """Every image has a tag other than latest, or a digest."""
     for container in all_containers(thing):
         image = str(container.spec.get("image", ""))
         tag = image.rpartition("/")[2].partition(":")[2]
         if "@sha256:" not in image and tag in ("", "latest"):
             message = f"container {container.name} runs {image!r} without a fixed tag"
-            yield Complaint(message, at=(*container.at, "image"))
+            yield PartProblem(message, at=(*container.at, "image"))
 
 
-def limits_are_set(thing: Object) -> Iterator[Complaint]:
+def limits_are_set(thing: Object) -> Iterator[PartProblem]:
     """Every container of a pod without GPUs has a memory limit, because such pods share their machine with others."""
     for pod in pods(thing):
         limits = [((each.spec.get("resources") or {}).get("limits") or {}, each) for each in containers(pod)]
@@ -122,45 +127,45 @@ def limits_are_set(thing: Object) -> Iterator[Complaint]:
         for names, container in limits:
             if "memory" not in names:
                 message = f"container {container.name} has no limit of memory"
-                yield Complaint(message, at=container.at)
+                yield PartProblem(message, at=container.at)
 
 
-def secrets_by_reference(thing: Object) -> Iterator[Complaint]:
+def secrets_by_reference(thing: Object) -> Iterator[PartProblem]:
     """No variable, argument or ConfigMap contains a key or password, because many users can read manifests."""
     for container in all_containers(thing):
         for index, entry in items(container.spec, "env"):
             if looks_secret(str(entry.get("name")), str(entry.get("value", ""))):
                 message = f"container {container.name} has a secret in {entry.get('name')}"
-                yield Complaint(message, _BY_REFERENCE, (*container.at, "env", index))
+                yield PartProblem(message, _BY_REFERENCE, (*container.at, "env", index))
         for key in ("command", "args"):
             for index, word in enumerate(container.spec.get(key) or ()):
                 if looks_secret("", str(word)) or _flag_with_secret(str(word)):
                     message = f"container {container.name} has a secret in {key}"
-                    yield Complaint(message, _BY_REFERENCE, (*container.at, key, index))
+                    yield PartProblem(message, _BY_REFERENCE, (*container.at, key, index))
     if thing.get("kind") == "ConfigMap":
         for name, text in (thing.get("data") or {}).items():
             lines = str(text).splitlines()
             if any(looks_secret("" if lines[1:] else name, line) for line in lines):
-                yield Complaint(f"{name} contains a secret", at=("data", name))
+                yield PartProblem(f"{name} contains a secret", at=("data", name))
 
 
-def tokens_are_not_mounted(thing: Object) -> Iterator[Complaint]:
+def tokens_are_not_mounted(thing: Object) -> Iterator[PartProblem]:
     """A pod of the default service account gets no token for the API server: a training program does not use it."""
     for pod in pods(thing):
-        asked = pod.spec.get("automountServiceAccountToken")
-        if asked is not False and pod.spec.get("serviceAccountName") in _DEFAULT_ACCOUNT:
+        mounts_token = pod.spec.get("automountServiceAccountToken")
+        if mounts_token is not False and pod.spec.get("serviceAccountName") in _DEFAULT_ACCOUNT:
             message = "the token of the default service account is mounted"
-            yield Complaint(message, at=pod.at)
+            yield PartProblem(message, at=pod.at)
 
 
-def finished_jobs_expire(thing: Object) -> Iterator[Complaint]:
+def finished_jobs_expire(thing: Object) -> Iterator[PartProblem]:
     """A Job has a time to live, so that its pods are deleted after it finishes."""
     for at, node in maps(thing):
         job = at == () and thing.get("kind") == "Job" and str(thing.get("apiVersion")).startswith("batch/")
         if (job or at[:2] == ("spec", "replicatedJobs")) and isinstance(node.get("spec") or None, dict):
             hook = (metadata(node).get("annotations") or {}).get("helm.sh/hook-delete-policy")
             if "template" in node["spec"] and node["spec"].get("ttlSecondsAfterFinished") is None and not hook:
-                yield Complaint("a finished job stays with its pods", at=(*at, "spec"))
+                yield PartProblem("a finished job stays with its pods", at=(*at, "spec"))
 
 
 POLICY = (

@@ -17,7 +17,7 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.yaml import load
 
 
-def held(name: str, *details: str) -> str:
+def reason_key(name: str, *details: str) -> str:
     """Return lint's name of a privilege: with its folder and container, if it has them."""
     return " ".join(filter(None, (name, *details)))
 
@@ -38,9 +38,9 @@ class Reasons:
 
     def allowed(self, values: Mapping[str, Any]) -> frozenset[str]:
         """Return the allowed privileges of a release with these values, by lint's names."""
-        return frozenset(each for privilege in self._stated for each in self._held(privilege, values))
+        return frozenset(key for privilege in self._stated for key in self._reason_keys(privilege, values))
 
-    def _held(self, privilege: Privilege, values: Mapping[str, Any]) -> Iterator[str]:
+    def _reason_keys(self, privilege: Privilege, values: Mapping[str, Any]) -> Iterator[str]:
         path = privilege.path
         if path.startswith(VALUE):
             keys = path.removeprefix(VALUE).split(".")
@@ -48,10 +48,10 @@ class Reasons:
             if is_system(path):
                 return
         if not privilege.containers:
-            yield held(privilege.name)
+            yield reason_key(privilege.name)
         for container in privilege.containers:
             for name in self._programs if container == PROGRAM else (container,):
-                yield held(privilege.name, path, name)
+                yield reason_key(privilege.name, path, name)
 
 
 def _privileges(origin: Composed) -> Iterator[Privilege]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from chartgen.data.api_schemas import kubernetes_groups, kubernetes_versions
 from chartgen.errors import did_you_mean
-from chartgen.findings import Complaint
+from chartgen.findings import PartProblem
 from chartgen.kube.controllers import group_of
 from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE, Keys, Object, is_template, metadata, pods, texts
 
@@ -21,10 +21,10 @@ class Wired(NamedTuple):
     """A rule's complaint about the object with an index."""
 
     number: int
-    complaint: Complaint
+    complaint: PartProblem
 
 
-class Field(NamedTuple):
+class ReferenceField(NamedTuple):
     """A field that names another object.
 
     Args:
@@ -44,14 +44,14 @@ _CONTAINERS = ("initContainers", "containers")
 _VOLUMES = ("volumes[]", "volumes[].projected.sources[]")
 # kubernetes v1.36.3: core/v1 PodSpec; then the specs of the kinds, and the webhooks of admissionregistration/v1.
 _OF_PODS = (
-    Field("serviceAccountName", "ServiceAccount"),
-    Field("volumes[].persistentVolumeClaim", "PersistentVolumeClaim", "claimName"),
-    *(Field(f"{volume}.configMap", "ConfigMap", "name", "items[].key") for volume in _VOLUMES),
-    Field("volumes[].secret", "Secret", "secretName", "items[].key"),
-    Field("volumes[].projected.sources[].secret", "Secret", "name", "items[].key"),
+    ReferenceField("serviceAccountName", "ServiceAccount"),
+    ReferenceField("volumes[].persistentVolumeClaim", "PersistentVolumeClaim", "claimName"),
+    *(ReferenceField(f"{volume}.configMap", "ConfigMap", "name", "items[].key") for volume in _VOLUMES),
+    ReferenceField("volumes[].secret", "Secret", "secretName", "items[].key"),
+    ReferenceField("volumes[].projected.sources[].secret", "Secret", "name", "items[].key"),
     *(
-        Field(f"{each}[].{path}", kind, "name", key)
-        for each in _CONTAINERS
+        ReferenceField(f"{container}[].{path}", kind, "name", key)
+        for container in _CONTAINERS
         for path, kind, key in (
             ("env[].valueFrom.configMapKeyRef", "ConfigMap", "key"),
             ("env[].valueFrom.secretKeyRef", "Secret", "key"),
@@ -60,18 +60,18 @@ _OF_PODS = (
         )
     ),
 )
-_BINDING = (Field("roleRef", "", "name"), Field("subjects[]", "", "name"))
-_HOOK = (Field("webhooks[].clientConfig.service", "Service", "name"),)
+_BINDING = (ReferenceField("roleRef", "", "name"), ReferenceField("subjects[]", "", "name"))
+_HOOK = (ReferenceField("webhooks[].clientConfig.service", "Service", "name"),)
 _OF_KINDS = {
-    "StatefulSet": (Field("spec.serviceName", "Service"),),
-    "HorizontalPodAutoscaler": (Field("spec.scaleTargetRef", "", "name"),),
+    "StatefulSet": (ReferenceField("spec.serviceName", "Service"),),
+    "HorizontalPodAutoscaler": (ReferenceField("spec.scaleTargetRef", "", "name"),),
     "RoleBinding": _BINDING,
     "ClusterRoleBinding": _BINDING,
     "ValidatingWebhookConfiguration": _HOOK,
     "MutatingWebhookConfiguration": _HOOK,
     "Ingress": (
-        Field("spec.defaultBackend.service", "Service", "name", "port"),
-        Field("spec.rules[].http.paths[].backend.service", "Service", "name", "port"),
+        ReferenceField("spec.defaultBackend.service", "Service", "name", "port"),
+        ReferenceField("spec.rules[].http.paths[].backend.service", "Service", "name", "port"),
     ),
 }
 
@@ -95,21 +95,21 @@ def names_are_in_the_release(things: Sequence[Object]) -> Iterator[Wired]:
     references = list(_references(things))
     by_name = {(str(each.get("kind")), str(metadata(each).get("name"))): each for each in things}
     release = _Texts(things, references)
-    for each in references:
-        found = by_name.get((each.kind, each.name))
+    for reference in references:
+        found = by_name.get((reference.kind, reference.name))
         if found is not None:
-            yield from _lacking(each, found)
-        elif release.owns(each, [name for kind, name in by_name if kind == each.kind]):
-            hint = did_you_mean(each.name, [name for kind, name in by_name if kind == each.kind])
-            message = f"names {each.kind} {each.name}, which the release does not contain"
-            yield Wired(each.number, Complaint(message, hint, each.at))
+            yield from _lacking(reference, found)
+        elif release.owns(reference, [name for kind, name in by_name if kind == reference.kind]):
+            hint = did_you_mean(reference.name, [name for kind, name in by_name if kind == reference.kind])
+            message = f"names {reference.kind} {reference.name}, which the release does not contain"
+            yield Wired(reference.number, PartProblem(message, hint, reference.at))
 
 
 class _Texts:
     """The texts of a release beside its references, which show what else makes an object."""
 
     def __init__(self, things: Sequence[Object], references: Sequence[Reference]) -> None:
-        places = {(each.number, each.at) for each in references}
+        places = {(reference.number, reference.at) for reference in references}
         self.others = "\n".join(
             text
             for number, thing in enumerate(things)
@@ -153,7 +153,7 @@ def _lacking(reference: Reference, found: Object) -> Iterator[Wired]:
         if key not in known:
             hint = did_you_mean(str(key), [each for each in known if isinstance(each, str)])
             message = f"names {key} of {reference.kind} {reference.name}, which has no such {at[-1]}"
-            yield Wired(reference.number, Complaint(message, hint, at))
+            yield Wired(reference.number, PartProblem(message, hint, at))
 
 
 def _keys(thing: Object) -> set[Any]:
@@ -167,7 +167,7 @@ def _keys(thing: Object) -> set[Any]:
 
 def _references(things: Sequence[Object]) -> Iterator[Reference]:
     for number, thing in enumerate(things):
-        roots: list[tuple[Keys, Object, Field]] = [
+        roots: list[tuple[Keys, Object, ReferenceField]] = [
             ((), thing, field) for field in _OF_KINDS.get(str(thing.get("kind")), ())
         ]
         roots += [(pod.at, pod.spec, field) for pod in pods(thing) if is_template(thing, pod) for field in _OF_PODS]
@@ -176,7 +176,7 @@ def _references(things: Sequence[Object]) -> Iterator[Reference]:
                 yield from _reference(number, place, node, field)
 
 
-def _reference(number: int, at: Keys, node: Any, field: Field) -> Iterator[Reference]:
+def _reference(number: int, at: Keys, node: Any, field: ReferenceField) -> Iterator[Reference]:
     given = node if isinstance(node, dict) else {}
     name = given.get(field.name) if field.name else node
     kind = field.kind or given.get("kind")

@@ -17,7 +17,7 @@ from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest, manifests
 from chartgen.helm.program import Helm, find_helm
-from chartgen.helm.program_errors import HelmError, explain
+from chartgen.helm.program_errors import HelmError, explain_helm
 from chartgen.helm.values import to_json
 from chartgen.helm.yaml import Plain
 from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE
@@ -75,11 +75,11 @@ class Rendering:
         Raises:
             ChartgenError: A document that is not valid YAML, or not a map.
         """
-        return [each for each in manifests(self.text) if isinstance(each.document.data, dict)]
+        return [manifest for manifest in manifests(self.text) if isinstance(manifest.document.data, dict)]
 
 
 @dataclass(frozen=True)
-class Refusal:
+class RefusedRender:
     """Helm's refusal to render a chart.
 
     Args:
@@ -144,7 +144,7 @@ class Renderer:
         """Start `helm lint --strict`."""
         return self.pool.submit(self._lint, values, kubernetes)
 
-    def template(self, preset: Preset, kubernetes: str, *, upgrade: bool = False) -> Future[Rendering | Refusal]:
+    def template(self, preset: Preset, kubernetes: str, *, upgrade: bool = False) -> Future[Rendering | RefusedRender]:
         """Start `helm template`, for an install or an upgrade."""
         return self.pool.submit(self._template, preset, kubernetes, upgrade)
 
@@ -153,12 +153,12 @@ class Renderer:
             report = self._run(["lint", "--strict"], values, kubernetes)
         except HelmError as error:
             if not error.stdout:
-                return [Finding("helm-lint", told(problem, Preset("", values))) for problem in error.problems]
+                return [Finding("helm-lint", with_preset(problem, Preset("", values))) for problem in error.problems]
             report = error.stdout
         report = report.replace(f"{self.folder.absolute()}/", "").replace(str(self.folder.absolute()), "Chart.yaml")
         return list(_lines_of_lint(report))
 
-    def _template(self, preset: Preset, kubernetes: str, upgrade: bool) -> Rendering | Refusal:  # noqa: FBT001
+    def _template(self, preset: Preset, kubernetes: str, upgrade: bool) -> Rendering | RefusedRender:  # noqa: FBT001
         release, namespace = self.names
         command = ["template", "--namespace", namespace, *(["--is-upgrade"] if upgrade else [])]
         try:
@@ -166,8 +166,8 @@ class Renderer:
         except MissingToolError:
             raise
         except ChartgenError as error:
-            said = error.stderr if isinstance(error, HelmError) else ""
-            return Refusal(preset, tuple(error.problems), any(words in said for words in _ASKS))
+            output = error.stderr if isinstance(error, HelmError) else ""
+            return RefusedRender(preset, tuple(error.problems), any(words in output for words in _ASKS))
 
     def _run(self, command: Sequence[str], values: dict[str, Plain], kubernetes: str, *words: str) -> str:
         """Run Helm on the folder: by its absolute path and behind `--`, so that no name is parsed as a flag."""
@@ -185,7 +185,7 @@ class Renderer:
         return text
 
 
-def told(problem: Problem, preset: Preset | None) -> Problem:
+def with_preset(problem: Problem, preset: Preset | None) -> Problem:
     """Add the preset and the place to a problem: a template, or else the preset.
 
     Args:
@@ -209,7 +209,7 @@ def _lines_of_lint(report: str) -> Iterator[Finding]:
             continue
         first, *more = [line for line in match["text"].splitlines() if line.strip()] or [""]
         if more and match["path"].startswith("templates"):
-            found = [told(problem, None) for problem in explain("\n".join((first, *more)))]
+            found = [with_preset(problem, None) for problem in explain_helm("\n".join((first, *more)))]
         else:
             found = [_placed(" ".join(match["text"].split()), match["path"].strip())]
         # Helm warns about objects in a template that an API server rejects. Of an old API version it warns even where

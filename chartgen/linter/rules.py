@@ -261,4 +261,4 @@ def known_ids() -> set[str]:
     from chartgen.linter.handwritten import HANDWRITTEN
 
     rules = (*CHECKS, *PITFALLS, *RULES, *STEP_RULES, *HANDWRITTEN)
-    return {SCHEMA, TARGET_UNKNOWN, *(each.id for each in rules), *(each.id for each in builtin_rules())}
+    return {SCHEMA, TARGET_UNKNOWN, *(rule.id for rule in rules), *(rule.id for rule in builtin_rules())}

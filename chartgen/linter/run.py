@@ -20,12 +20,12 @@ from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.findings import Finding, Level, in_order
 from chartgen.helm.chart import Chart
-from chartgen.helm.packages import fetched, is_archive, is_remote, unpacked
+from chartgen.helm.packages import fetched, is_archive, is_remote, unpack_chart
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import load_file
 from chartgen.linter import cache, find_presets
 from chartgen.linter.archives import named_in_archive
-from chartgen.linter.boundary import escapes, refused
+from chartgen.linter.boundary import escapes, rejected_path
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.config import Config, read_config
 from chartgen.linter.confined import Outcome, confined
@@ -33,10 +33,10 @@ from chartgen.linter.handwritten import lint_values
 from chartgen.linter.left_out import late, left_out, other_presets
 from chartgen.linter.limits import Limits
 from chartgen.linter.rules import known_ids
-from chartgen.linter.selection import beyond, read_baseline, selected
-from chartgen.linter.steps import Subject, examine
+from chartgen.linter.selection import beyond, read_baseline, select_findings
+from chartgen.linter.steps import Subject, run_steps
 
-Told = Callable[[str, Outcome], None]
+OnOutcome = Callable[[str, Outcome], None]
 Work: TypeAlias = Callable[[], Outcome]
 
 _SEARCH = 10.0  # seconds that the search for other charts has when the charts took the time of the call
@@ -105,12 +105,12 @@ class Settings:
         return self.charts[0] if len(self.charts) == 1 else "lint"
 
 
-def lint_all(settings: Settings, tell: Told) -> list[Finding]:
+def lint_all(settings: Settings, on_outcome: OnOutcome) -> list[Finding]:
     """Lint all charts of a call.
 
     Args:
         settings: What to lint.
-        tell: Called with each chart's name and outcome.
+        on_outcome: Called with each chart's name and outcome.
 
     Returns:
         The findings that count, sorted by place.
@@ -121,13 +121,15 @@ def lint_all(settings: Settings, tell: Told) -> list[Finding]:
     """
     config = settings.config
     known = known_ids()
-    selected([], select=config.select, ignore=config.ignore, known=known)
+    select_findings([], select=config.select, ignore=config.ignore, known=known)
     baseline = read_baseline(config.baseline) if config.baseline else None
-    counting = selected(in_order(_lint(settings, tell)), select=config.select, ignore=config.ignore, known=known)
+    counting = select_findings(
+        in_order(_lint(settings, on_outcome)), select=config.select, ignore=config.ignore, known=known
+    )
     return counting if baseline is None or not config.baseline else beyond(counting, baseline, config.baseline.parent)
 
 
-def _lint(settings: Settings, tell: Told) -> Iterator[Finding]:
+def _lint(settings: Settings, on_outcome: OnOutcome) -> Iterator[Finding]:
     """Lint each chart once, in its own process, until the time of the call ends; report what is left out."""
     yield from settings.unchecked
     ends, seen = time.monotonic() + settings.limits.call, set[str]()
@@ -143,9 +145,9 @@ def _lint(settings: Settings, tell: Told) -> Iterator[Finding]:
             continue
         done = confined(name, work, replace(settings.limits, seconds=min(left, settings.limits.seconds)))
         if done.steps != []:
-            tell(name, done)
+            on_outcome(name, done)
         excused = _excused(name, settings.config)
-        yield from (each for each in done.findings if each.rule not in excused)
+        yield from (finding for finding in done.findings if finding.rule not in excused)
     yield from left_out(settings.roots, seen, max(ends, time.monotonic() + _SEARCH))
 
 
@@ -192,11 +194,11 @@ def _packaged(name: str, folder: Path, settings: Settings) -> Outcome:
         limit = settings.limits.seconds / 2
         archive = fetched(name, folder / "fetched", limit=limit, plain_http=settings.plain_http)
     elif escapes(archive, Path.cwd()):
-        raise ChartgenError(refused("the chart", "its archive is a link out of the repository", archive))
-    chart = unpacked(archive, name, folder)
+        raise ChartgenError(rejected_path("the chart", "its archive is a link out of the repository", archive))
+    chart = unpack_chart(archive, name, folder)
     # cached findings would name the temporary folder
     done = _folder(chart, chart, replace(settings, cache=False))
-    return replace(done, findings=[named_in_archive(each, name, chart) for each in done.findings])
+    return replace(done, findings=[named_in_archive(finding, name, chart) for finding in done.findings])
 
 
 def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
@@ -208,7 +210,7 @@ def _folder(path: Path, named: Path, settings: Settings) -> Outcome:
         settings: Settings of the call.
     """
     if escapes(path, Path.cwd()) or escapes(path, named):
-        raise ChartgenError(refused("the chart", "its folder is a link out of the repository", path))
+        raise ChartgenError(rejected_path("the chart", "its folder is a link out of the repository", path))
     read = read_chart(path)
     subject = replace(_subject(identified(read.chart, settings.library), settings), folder=path)
     subject = replace(subject, faults=(*read.findings, *subject.faults), data=read.data, schemas=read.schemas)
@@ -222,18 +224,18 @@ def _examined(subject: Subject, digest: str, settings: Settings) -> Outcome:
     subject = replace(subject, versions=settings.config.kubernetes)
     key = cache.key_of(subject, digest, settings.folders) if digest and settings.cache else ""
     if key and (known := cache.remembered(key)) is not None:
-        return _asked(Outcome(known), subject.chart, settings.config)
-    done = examine(subject, settings.limits.step)
+        return _without_ignored(Outcome(known), subject.chart, settings.config)
+    done = run_steps(subject, settings.limits.step)
     if key:
         cache.remember(key, done.findings)
-    return _asked(Outcome(done.findings, done.steps), subject.chart, settings.config)
+    return _without_ignored(Outcome(done.findings, done.steps), subject.chart, settings.config)
 
 
-def _asked(done: Outcome, chart: Chart, config: Config) -> Outcome:
+def _without_ignored(done: Outcome, chart: Chart, config: Config) -> Outcome:
     """Leave out good practice that was not requested: in third-party charts, unless the settings request it."""
     if (config.level or _level(chart)) == "style":
         return done
-    kept = [each for each in done.findings if each.level != "style" or each.rule in config.select]
+    kept = [finding for finding in done.findings if finding.level != "style" or finding.rule in config.select]
     return replace(done, findings=kept, hidden=len(done.findings) - len(kept))
 
 
@@ -278,7 +280,7 @@ def _offered(presets: dict[str, list[Path]], chart: Chart) -> dict[str, list[Pat
     origin = origin_of(chart)
     if not isinstance(origin, Composed):
         return presets
-    others = {each.name for each in origin.target.left_out}
+    others = {launcher.name for launcher in origin.target.left_out}
     return {name: files for name, files in presets.items() if _launcher(files) not in others} if others else presets
 
 
@@ -294,7 +296,7 @@ def _site(name: str, folders: Sequence[Path]) -> Path | None:
     """Return the example of a target's site file, of the first folder that has one."""
     found = next((file for folder in folders if (file := folder / f"site.{name}.example.yaml").is_file()), None)
     if found and (escapes(found, found.parent) or escapes(found, Path.cwd())):
-        raise ChartgenError(refused("example", "is a link out of the folder of presets", found))
+        raise ChartgenError(rejected_path("example", "is a link out of the folder of presets", found))
     return found
 
 
@@ -308,6 +310,6 @@ def _found(folder: Path) -> tuple[str, ...]:
         return (".",)
     if any(folder.glob("charts/*/Chart.yaml")):
         if escapes(folder / "charts", folder):
-            raise UsageError(refused("charts", "is a link out of the repository", folder / "charts"))
+            raise UsageError(rejected_path("charts", "is a link out of the repository", folder / "charts"))
         return ("charts",)
     raise UsageError(Problem("no chart is named, and none is in this folder", hint="give a chart's folder or a target"))

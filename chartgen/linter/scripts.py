@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from chartgen.findings import Complaint
+from chartgen.findings import PartProblem
 from chartgen.kube.manifest_walk import Keys, Object, all_containers
 from chartgen.programs import find_tool
 
@@ -54,20 +54,20 @@ def scripts(thing: Object) -> Iterator[Script]:
             yield Script(("data", name), "bash", str(text))
 
 
-def scripts_parse(thing: Object) -> Iterator[Complaint]:
+def scripts_parse(thing: Object) -> Iterator[PartProblem]:
     """The shell of every script can parse it; a container that cannot start occupies its GPUs until it gives up."""
     for script in scripts(thing):
         if fault := fault_of_script(script.text):
             message = f"line {fault.line} of {script.name}: {fault.text}"
-            yield Complaint(message, at=script.at, line=fault.begins)
+            yield PartProblem(message, at=script.at, line=fault.begins)
 
 
 _EXTGLOB = re.compile(r"\bshopt -s (?:\w+ ){0,20}extglob\b")
 # Lines from the end, and characters, in which to search the start of an unclosed construct; bash reads each prefix.
-_SEARCHED, _READ_AGAIN = 200, 50_000
+_SEARCHED, _READ_TWICE = 200, 50_000
 
 
-class Fault(NamedTuple):
+class BashMessage(NamedTuple):
     """Where bash fails to parse a script, why, and the line where the faulty construct begins."""
 
     line: int
@@ -75,17 +75,17 @@ class Fault(NamedTuple):
     begins: int
 
 
-def fault_of_script(text: str) -> Fault | None:
+def fault_of_script(text: str) -> BashMessage | None:
     """Return why bash cannot parse a script; None if it can."""
     for line, why in _bash(text):
         count = text.rstrip("\n").count("\n") + 1
-        return Fault(line, why, line if line < count else _unended(text, count))
+        return BashMessage(line, why, line if line < count else _unended(text, count))
     return None
 
 
 def _unended(text: str, count: int) -> int:
     """Return the line where an unclosed construct begins: bash can parse everything before it."""
-    if len(text) > _READ_AGAIN:
+    if len(text) > _READ_TWICE:
         return count
     lines = text.split("\n")
     for before in range(count - 1, max(count - _SEARCHED, 0), -1):
@@ -94,13 +94,13 @@ def _unended(text: str, count: int) -> int:
     return 1 if count <= _SEARCHED else count
 
 
-def scripts_are_sound(thing: Object) -> Iterator[Complaint]:
+def scripts_are_sound(thing: Object) -> Iterator[PartProblem]:
     """Shellcheck, if installed, finds no warning in a script, such as unquoted words or lost exit codes."""
     program = find_tool("shellcheck")
     readable = [script for script in scripts(thing) if not _bash(script.text)]
     for script in readable if program else ():
         for line, text in _shellcheck(str(program), script.shell, script.text):
-            yield Complaint(f"line {line} of {script.name}: {text}", at=script.at, line=line)
+            yield PartProblem(f"line {line} of {script.name}: {text}", at=script.at, line=line)
 
 
 def _read(argv: list[str], text: str) -> subprocess.CompletedProcess[str] | None:

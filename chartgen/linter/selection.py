@@ -25,10 +25,10 @@ _RANDOM = {"no-banned-functions", "renders-are-identical"}
 _NAMED = re.compile(r"\b[A-Z][A-Za-z]+ ([a-z0-9][-a-z0-9.]*[a-z0-9])\b")
 # The digest at the end of a run's name, which depends on the drawn name of lint's release.
 _DIGEST = re.compile(r"-[0-9a-f]{8}\b")
-_AGAIN = "write it again with --write-baseline"
+_REWRITE_HINT = "write it again with --write-baseline"
 
 
-def selected(
+def select_findings(
     findings: Iterable[Finding], *, select: Sequence[str], ignore: Sequence[str], known: Iterable[str]
 ) -> list[Finding]:
     """Keep the findings of the selected rules.
@@ -46,7 +46,7 @@ def selected(
     unknown = [name for name in (*select, *(each.partition(":")[0] for each in ignore)) if name not in ids]
     if unknown:
         raise UsageError(Problem(f"no rule is named {name!r}", hint=did_you_mean(name, ids)) for name in unknown)
-    return [each for each in findings if (not select or each.rule in select) and each.rule not in ignore]
+    return [finding for finding in findings if (not select or finding.rule in select) and finding.rule not in ignore]
 
 
 def read_baseline(path: Path) -> Counter[Mark]:
@@ -61,7 +61,7 @@ def read_baseline(path: Path) -> Counter[Mark]:
             {(row["rule"], row["path"], _DIGEST.sub("-*", row["message"])): int(row["count"]) for row in rows}
         )
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise ChartgenError(Problem("is not a baseline of chartgen lint", path, hint=_AGAIN)) from None
+        raise ChartgenError(Problem("is not a baseline of chartgen lint", path, hint=_REWRITE_HINT)) from None
 
 
 def beyond(findings: Iterable[Finding], baseline: Counter[Mark], folder: Path) -> list[Finding]:
@@ -98,14 +98,14 @@ def _marks(findings: Sequence[Finding], folder: Path) -> list[Mark]:
 
     If a chart uses random names, the names in its findings are left out.
     """
-    drawn = {_chart(each) for each in findings if each.rule in _RANDOM}
+    drawn = {_chart(finding) for finding in findings if finding.rule in _RANDOM}
     return [
         (
-            each.rule,
-            _place(each, folder),
-            _DIGEST.sub("-*", _nameless(each) if _chart(each) in drawn else each.problem.message),
+            finding.rule,
+            _place(finding, folder),
+            _DIGEST.sub("-*", _nameless(finding) if _chart(finding) in drawn else finding.problem.message),
         )
-        for each in findings
+        for finding in findings
     ]
 
 
@@ -121,7 +121,7 @@ def _chart(finding: Finding) -> Path | None:
     path = finding.problem.path
     if not isinstance(path, Path):
         return None
-    return next((each for each in path.absolute().parents if (each / "Chart.yaml").is_file()), None)
+    return next((parent for parent in path.absolute().parents if (parent / "Chart.yaml").is_file()), None)
 
 
 def _nameless(finding: Finding) -> str:

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from chartgen.errors import ChartgenError, Problem
-from chartgen.findings import Complaint, Finding
+from chartgen.findings import Finding, PartProblem
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import load
@@ -18,13 +18,13 @@ from chartgen.kube.manifest_walk import Object
 LIMIT = 1024 * 1024
 
 
-def configmaps_fit(thing: Object) -> Iterator[Complaint]:
+def configmaps_fit(thing: Object) -> Iterator[PartProblem]:
     """A ConfigMap contains at most 1 MiB; the API server rejects a larger one."""
     if thing.get("kind") == "ConfigMap":
         parts = [*(thing.get("data") or {}).values(), *(thing.get("binaryData") or {}).values()]
         size = sum(len(str(part).encode()) for part in parts)
         if size > LIMIT:
-            yield Complaint(f"has {size:,} bytes; the limit is {LIMIT:,}", at=("data",))
+            yield PartProblem(f"has {size:,} bytes; the limit is {LIMIT:,}", at=("data",))
 
 
 def release_fits(chart: Chart, data: Mapping[str, bytes], manifest: str) -> Iterator[Finding]:

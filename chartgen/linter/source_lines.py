@@ -28,14 +28,14 @@ _DEFINE = re.compile(r'\{\{-? define "([^"]+)"')
 _BLOCK = re.compile(r"\|[-+0-9]{0,3}\s*$")
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a file."""
 
     path: str
     line: int
 
 
-def template_line(chart: Chart, source: str, lines: Sequence[str], line: int, at: Keys = ()) -> Line:
+def template_line(chart: Chart, source: str, lines: Sequence[str], line: int, at: Keys = ()) -> SourceLine:
     """Find the template line of a rendered line.
 
     Args:
@@ -53,10 +53,10 @@ def template_line(chart: Chart, source: str, lines: Sequence[str], line: int, at
     found = _likest(lines, line, files, _slot(at)) or _flow_list(lines, line, files)
     # templates that merge maps, such as resources, quote the texts again
     found = found or _likest(_unquoted(lines), line, dict(zip(files, _unquoted(files.values()), strict=True)))
-    return found or Line(source, _first_line(chart.files.get(source, "")))
+    return found or SourceLine(source, _first_line(chart.files.get(source, "")))
 
 
-def script_line(chart: Chart, source: str, lines: Sequence[str], line: int, inner: int) -> Line | None:
+def script_line(chart: Chart, source: str, lines: Sequence[str], line: int, inner: int) -> SourceLine | None:
     """Find the line of a template, or of a script that a template includes, for a line of a rendered script.
 
     Args:
@@ -84,7 +84,7 @@ def _slot(at: Keys) -> str:
     return f".slot.pod{field.capitalize()}" if is_pods else f".slot.{field}"
 
 
-def _likest(lines: Sequence[str], line: int, files: Mapping[str, str], slot: str = "") -> Line | None:
+def _likest(lines: Sequence[str], line: int, files: Mapping[str, str], slot: str = "") -> SourceLine | None:
     """Find the line with most of the wanted text and of the lines around it; the first of equals.
 
     A line of the template whose name ends in `slot` is preferred to all others.
@@ -92,20 +92,20 @@ def _likest(lines: Sequence[str], line: int, files: Mapping[str, str], slot: str
     if not 0 < line <= len(lines):
         return None
     found = [
-        ((_is_in(slot, text, number), _likeness(lines, line, _patterns(text), number)), Line(path, number))
+        ((_is_in(slot, text, number), _likeness(lines, line, _patterns(text), number)), SourceLine(path, number))
         for path, text in files.items()
         for number in _alike(lines[line - 1].strip(), _patterns(text))
     ]
     return max(found, key=lambda each: each[0])[1] if found else None
 
 
-def _flow_list(lines: Sequence[str], line: int, files: Mapping[str, str]) -> Line | None:
+def _flow_list(lines: Sequence[str], line: int, files: Mapping[str, str]) -> SourceLine | None:
     """Find the first flow list, such as `add: [IPC_LOCK]`, that contains the item of a rendered line."""
     text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
     item = text.removeprefix("- ") if text.startswith("- ") else ""
     wanted = re.compile(rf"\[(?:[^][\n]*[\s,])?{re.escape(item)}\s*[,\]]")
     texts = ((path, number, text) for path, all_ in files.items() for number, text in enumerate(all_.split("\n"), 1))
-    return next((Line(path, number) for path, number, text in texts if item and wanted.search(text)), None)
+    return next((SourceLine(path, number) for path, number, text in texts if item and wanted.search(text)), None)
 
 
 def _unquoted(texts: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ from chartgen.composer.assembly import compose_sources
 from chartgen.composer.chart_tags import DEFINE
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed, origin_of
-from chartgen.composer.provenance import Source
+from chartgen.composer.provenance import FragmentLine
 from chartgen.errors import ChartgenError, did_you_mean
 from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
@@ -31,14 +31,14 @@ class Sources:
         self._chart = chart
 
     @cached_property
-    def _lines(self) -> dict[str, list[tuple[str, Source | None]]]:
+    def _lines(self) -> dict[str, list[tuple[str, FragmentLine | None]]]:
         try:
             origin = origin_of(self._chart)
             return compose_sources(origin) if isinstance(origin, Composed) else {}
         except ChartgenError:
             return {}
 
-    def find(self, path: str, line: int) -> Source | None:
+    def find(self, path: str, line: int) -> FragmentLine | None:
         """Return the source of a line of a template.
 
         Args:
@@ -47,10 +47,10 @@ class Sources:
         """
         built = self._lines.get(path, [])
         if not line:
-            return next((Source(source.path, 0) for _, source in built if source), None)
+            return next((FragmentLine(source.path, 0) for _, source in built if source), None)
         return built[line - 1][1] if line <= len(built) and self._is_as_built(path) else None
 
-    def default(self, key: str) -> Source | None:
+    def default(self, key: str) -> FragmentLine | None:
         """Return the place of a value's default in the user's own target or fragments; None if it is chartgen's."""
         origin = origin_of(self._chart)
         if not isinstance(origin, Composed) or not key:
@@ -62,7 +62,7 @@ class Sources:
         for document, path in ((origin.target.document, ("values", *keys)), *own):
             file = Path(document.path)
             if document.span(path) and is_users(file):
-                return Source(file, document.position(path)[0])
+                return FragmentLine(file, document.position(path)[0])
         return None
 
     def users_in(self, path: str) -> list[Path]:

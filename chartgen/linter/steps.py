@@ -24,17 +24,17 @@ from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import Plain, load, require_map
 from chartgen.linter.dependencies import about_missing, missing_dependencies, needs_missing, without
 from chartgen.linter.determinism import banned_functions, builds_differ
-from chartgen.linter.differences import AGAIN, UPGRADED, asks_for_upgrade, differences
+from chartgen.linter.differences import EVERY_RENDER, UPGRADED, asks_for_upgrade, differences
 from chartgen.linter.dumps import printing_files
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import MISSHAPEN, Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
 from chartgen.linter.lookups import answered, looks_up
 from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
-from chartgen.linter.placement import fitting, labelled, placed_pods, selected, tolerated
+from chartgen.linter.placement import fitting, labelled, placed_pods, tolerated, unselected_labels
 from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
-from chartgen.linter.render import NAMES, Preset, Refusal, Renderer, Rendering, drawn_names, told
+from chartgen.linter.render import NAMES, Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
 from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import RULE as FOREIGN
 from chartgen.linter.schema_references import foreign_references
@@ -42,7 +42,7 @@ from chartgen.linter.size import release_fits
 from chartgen.linter.sources import Sources
 from chartgen.linter.tokens import rendered_tokens
 from chartgen.linter.unknown_values import unknown_values
-from chartgen.linter.unrendered import refusals, unrendered_objects
+from chartgen.linter.unrendered import unrendered_findings, unrendered_objects
 from chartgen.linter.values_coverage import documents
 
 Layers: TypeAlias = Values | Sequence[Path]
@@ -79,7 +79,7 @@ class Subject:
 
 
 @dataclass(frozen=True)
-class Step:
+class LintStep:
     """A completed step: its name, its duration in seconds, and its number of findings."""
 
     name: str
@@ -93,7 +93,7 @@ class Examination:
 
     subject: Subject
     findings: list[Finding] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[LintStep] = field(default_factory=list)
     renderings: list[Rendering] = field(default_factory=list)
     limit: float | None = None
 
@@ -108,10 +108,10 @@ class Examination:
             message = f"the step {name!r} did not end within {self.limit:g} s, so it was not checked"
             found.append(Finding(UNFINISHED, Problem(message, "Chart.yaml", 1, hint=_MORE), "unchecked"))
         self.findings += found
-        self.steps.append(Step(name, time.perf_counter() - start, len(found)))
+        self.steps.append(LintStep(name, time.perf_counter() - start, len(found)))
 
 
-def examine(subject: Subject, limit: float | None = None) -> Examination:
+def run_steps(subject: Subject, limit: float | None = None) -> Examination:
     """Run all steps on a chart.
 
     Args:
@@ -135,20 +135,20 @@ def examine(subject: Subject, limit: float | None = None) -> Examination:
             finally:
                 # A process with limits ends its own children, and cannot wait for them.
                 renderer.close(wait=limit is None)
-    kept = (each for each in reversed(done.findings) if each.rule not in ignored_there(each, subject.chart))
+    kept = (finding for finding in reversed(done.findings) if finding.rule not in ignored_there(finding, subject.chart))
     sources = Sources(subject.chart)
     failed = {(each.problem.path, each.problem.line) for each in done.findings if each.rule == "helm-template"}
     # Helm's lint renders too, and reports the same obstacle a second time.
     kept = (each for each in kept if each.rule != "helm-lint" or (each.problem.path, each.problem.line) not in failed)
     found = (placed(each, subject.folder, sources) for each in kept)
-    done.findings = in_order(replace(each, level=level_of(each.rule)) for each in found)
+    done.findings = in_order(replace(finding, level=level_of(finding.rule)) for finding in found)
     return done
 
 
 def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> None:
     chart, subject = done.subject.chart, done.subject
     done.add("schema references", lambda: foreign_references(_schemas(subject)))
-    renderer = replace(renderer, schemas=not any(each.rule == FOREIGN for each in done.findings))
+    renderer = replace(renderer, schemas=not any(finding.rule == FOREIGN for finding in done.findings))
     renderer = replace(renderer, names=drawn_names(chart))
     versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
     work = _Work(chart, renderer, versions, missing)
@@ -177,7 +177,7 @@ def _schemas(subject: Subject) -> dict[str, str]:
 
 def _presets(work: _Work, subject: Subject) -> Iterator[Finding]:
     """Check each preset, and start to render the valid ones; third-party charts get no checks of jobs."""
-    yield from (each for each in unanswered(subject.chart) if each.rule != NOT_OURS)
+    yield from (finding for finding in unanswered(subject.chart) if finding.rule != NOT_OURS)
     chart = subject.chart if work.renderer.schemas else _without_schema(subject.chart)
     refused = refused_defaults(chart) if subject.bare else None
     if refused and not subject.site and not subject.presets:
@@ -211,10 +211,10 @@ def _given(work: _Work, chart: Chart, presets: Mapping[str, Layers]) -> Iterator
         except MissingToolError:
             raise
         except ChartgenError as error:
-            yield from (Finding("helm-template", told(problem, Preset(name))) for problem in error.problems)
+            yield from (Finding("helm-template", with_preset(problem, Preset(name))) for problem in error.problems)
             continue
-        yield from (each for each in found if each.rule != NOT_OURS)
-        if all(each.severity != "error" for each in found):
+        yield from (finding for finding in found if finding.rule != NOT_OURS)
+        if all(finding.severity != "error" for finding in found):
             files = [layer.source for layer in values.layers if isinstance(layer.source, Path)]
             work.start(Preset(name, values.data, files[-1] if files else "values.yaml"))
 
@@ -224,7 +224,7 @@ def _machines(done: Examination) -> Iterator[Finding]:
     with suppress(ChartgenError, *MISSHAPEN):  # other steps report broken YAML and fields of a wrong type
         yield from labelled(chart)
         pods = placed_pods(chart, done.renderings)
-        yield from (each for rule in (tolerated, selected, fitting) for each in rule(chart, pods))
+        yield from (each for rule in (tolerated, unselected_labels, fitting) for each in rule(chart, pods))
 
 
 def _without_schema(chart: Chart) -> Chart:
@@ -232,7 +232,7 @@ def _without_schema(chart: Chart) -> Chart:
 
 
 def _sizes(done: Examination, inspection: Inspection) -> Iterator[Finding]:
-    largest = max((each.text for each in done.renderings), key=len, default="")
+    largest = max((rendering.text for rendering in done.renderings), key=len, default="")
     yield from release_fits(done.subject.chart, done.subject.data, largest)
     yield from inspection.findings("release size")
 
@@ -244,8 +244,8 @@ class _Work:
         self.chart, self.renderer, self.versions, self.missing = chart, renderer, versions, missing
         self.library = _is_library(chart)
         self.lints: list[tuple[Preset, Future[list[Finding]]]] = []
-        self.templates: list[tuple[Preset, list[Future[Rendering | Refusal]]]] = []
-        self.machines: list[Future[Rendering | Refusal]] = []
+        self.templates: list[tuple[Preset, list[Future[Rendering | RefusedRender]]]] = []
+        self.machines: list[Future[Rendering | RefusedRender]] = []
         self.renderings: list[Rendering] = []
 
     def start(self, preset: Preset, *, once: bool = False) -> None:
@@ -264,7 +264,7 @@ class _Work:
         if self.renderer.schemas or self.renderer.helm.version >= (4,):
             self.lints.append((preset, self.renderer.lint(preset.data, self.versions[-1])))
         if not self.library:
-            running = [self.renderer.template(preset, each) for each in self.versions]
+            running = [self.renderer.template(preset, version) for version in self.versions]
             self.templates.append((preset, running))
 
     def started(self) -> list[dict[str, Plain]]:
@@ -275,11 +275,11 @@ class _Work:
         """Return the findings of `helm lint`, except those that a missing dependency explains."""
         for preset, lint in self.lints:
             found = [] if self._replaced(preset) else lint.result()
-            yield from (each for each in found if not needs_missing(each.problem.message, self.missing))
+            yield from (finding for finding in found if not needs_missing(finding.problem.message, self.missing))
 
     def rendered(self) -> Iterator[Finding]:
         """Return the refusals of `helm template`, and the differences between two renders of the same values."""
-        refused: list[Refusal] = []
+        refused: list[RefusedRender] = []
         for preset, running in self.templates:
             texts = set()
             for template in running:
@@ -297,8 +297,10 @@ class _Work:
                 self.renderings.append(answer)
             else:
                 refused.append(answer)
-        refused = [each for each in refused if not self._replaced(each.preset)]
-        yield from refusals(refused, self.missing, asks=not _is_ours(self.chart), cluster=looks_up(self.chart))
+        refused = [render for render in refused if not self._replaced(render.preset)]
+        yield from unrendered_findings(
+            refused, self.missing, asks=not _is_ours(self.chart), cluster=looks_up(self.chart)
+        )
         yield from about_missing(self.chart, self.missing, rendered=self.library or bool(self.renderings))
 
     def _replaced(self, preset: Preset) -> bool:
@@ -306,9 +308,9 @@ class _Work:
         if preset.name or _is_ours(self.chart):
             return False
         answers = [(each, template.result()) for each, running in self.templates for template in running]
-        asks = [each for given, each in answers if not given.name and isinstance(each, Refusal)]
+        asks = [each for given, each in answers if not given.name and isinstance(each, RefusedRender)]
         rendered = any(given.name and isinstance(each, Rendering) for given, each in answers)
-        return rendered and bool(asks) and all(each.asks for each in asks)
+        return rendered and bool(asks) and all(render.asks for render in asks)
 
     def _compared(self, last: Rendering, texts: set[str], preset: Preset) -> list[Finding]:
         """Report differences to a second render, and to one for an upgrade if a template asks for upgrades.
@@ -317,7 +319,7 @@ class _Work:
         """
         found: list[Finding] = []
         if len(texts) > 1 or len(self.versions) == 1:
-            found += self._differing(last, self.renderer.template(preset, last.kubernetes), AGAIN)
+            found += self._differing(last, self.renderer.template(preset, last.kubernetes), EVERY_RENDER)
         if asks_for_upgrade(self.chart):
             found += self._differing(last, self.renderer.template(preset, last.kubernetes, upgrade=True), UPGRADED)
         if found and looks_up(self.chart):
@@ -328,15 +330,15 @@ class _Work:
                 with suppress(ChartgenError), answered(self.chart, renderer.folder, first.manifests) as folder:
                     upgraded = replace(renderer, folder=folder).template(preset, last.kubernetes, upgrade=True)
                     if isinstance(upgraded.result(), Rendering):
-                        when = UPGRADED if asks_for_upgrade(self.chart) else AGAIN
+                        when = UPGRADED if asks_for_upgrade(self.chart) else EVERY_RENDER
                         return list(self._differing(first, upgraded, when))
         return found
 
-    def _differing(self, last: Rendering, running: Future[Rendering | Refusal], when: str) -> Iterator[Finding]:
-        again = running.result()
-        if isinstance(again, Rendering) and again.text != last.text:
+    def _differing(self, last: Rendering, running: Future[Rendering | RefusedRender], when: str) -> Iterator[Finding]:
+        second = running.result()
+        if isinstance(second, Rendering) and second.text != last.text:
             with suppress(ChartgenError):  # invalid YAML is reported by the step that reads the objects
-                yield from differences(self.chart, last.manifests, again.manifests, when)
+                yield from differences(self.chart, last.manifests, second.manifests, when)
 
 
 @contextmanager
@@ -347,7 +349,7 @@ def _folder(subject: Subject, missing: Sequence[str]) -> Iterator[Path]:
     elif subject.folder:
         yield subject.folder
     else:
-        with manifests.written(subject.chart) as folder:
+        with manifests.written_chart(subject.chart) as folder:
             yield folder
 
 

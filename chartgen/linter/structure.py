@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from chartgen.findings import Complaint, Rule
+from chartgen.findings import PartProblem, Rule
 from chartgen.kube import quantities
 from chartgen.kube.manifest_walk import (
     LINT_NAMESPACE,
     Object,
     all_containers,
-    claims,
+    claimed_volumes,
     containers,
     entries,
     is_template,
@@ -48,63 +48,63 @@ _SYSTEM_NAMESPACES = ("kube-system", "kube-public", "kube-node-lease")
 _MOUNTS = ("volumeMounts", "volumeDevices")
 
 
-def mounts_have_volumes(thing: Object) -> Iterator[Complaint]:
+def mounts_have_volumes(thing: Object) -> Iterator[PartProblem]:
     """Every volumeMount names a volume of its pod; JobSet accepts a dangling one, but the pod never starts."""
-    for pod in (each for each in pods(thing) if is_template(thing, each)):
-        volumes = {volume.get("name") for _, volume in items(pod.spec, "volumes")} | claims(thing, pod)
+    for pod in (pod for pod in pods(thing) if is_template(thing, pod)):
+        volumes = {volume.get("name") for _, volume in items(pod.spec, "volumes")} | claimed_volumes(thing, pod)
         for container in containers(pod):
             for key in _MOUNTS:
                 for index, mount in items(container.spec, key):
                     if mount.get("name") not in volumes:
                         name = f"volume {mount.get('name')!r}, which the pod does not have"
                         message = f"container {container.name} mounts {name}"
-                        yield Complaint(message, at=(*container.at, key, index))
+                        yield PartProblem(message, at=(*container.at, key, index))
 
 
-def volumes_are_used(thing: Object) -> Iterator[Complaint]:
+def volumes_are_used(thing: Object) -> Iterator[PartProblem]:
     """Every volume is mounted by a container, or by a sidecar that a webhook adds."""
     for pod in pods(thing):
-        mounted = [item for each in containers(pod) for key in _MOUNTS for _, item in items(each.spec, key)]
+        mounted = [item for container in containers(pod) for key in _MOUNTS for _, item in items(container.spec, key)]
         used = {mount.get("name") for mount in mounted}
         for index, volume in items(pod.spec, "volumes"):
             name = str(volume.get("name"))
             if name not in used and not name.startswith(_SIDECAR_VOLUMES):
-                yield Complaint(f"no container mounts volume {name!r}", at=(*pod.at, "volumes", index))
+                yield PartProblem(f"no container mounts volume {name!r}", at=(*pod.at, "volumes", index))
 
 
-def unique_environment(thing: Object) -> Iterator[Complaint]:
+def unique_environment(thing: Object) -> Iterator[PartProblem]:
     """No container sets a variable twice; server-side apply rejects it (helm issue 31529)."""
     for container in all_containers(thing):
         named = (((*container.at, "env", index), entry.get("name")) for index, entry in items(container.spec, "env"))
         for at, name in repeated(named):
-            yield Complaint(f"container {container.name} sets {name} twice", at=at)
+            yield PartProblem(f"container {container.name} sets {name} twice", at=at)
 
 
-def unique_volumes(thing: Object) -> Iterator[Complaint]:
+def unique_volumes(thing: Object) -> Iterator[PartProblem]:
     """No two volumes of a pod have the same name."""
     for pod in pods(thing):
         named = (((*pod.at, "volumes", index), volume.get("name")) for index, volume in items(pod.spec, "volumes"))
         for at, name in repeated(named):
-            yield Complaint(f"two volumes are named {name!r}", at=at)
+            yield PartProblem(f"two volumes are named {name!r}", at=at)
 
 
-def unique_mount_paths(thing: Object) -> Iterator[Complaint]:
+def unique_mount_paths(thing: Object) -> Iterator[PartProblem]:
     """No container mounts two volumes at the same path."""
     for container in all_containers(thing):
         mounts = items(container.spec, "volumeMounts")
         named = (((*container.at, "volumeMounts", index), mount.get("mountPath")) for index, mount in mounts)
         for at, path in repeated(named):
-            yield Complaint(f"container {container.name} mounts two volumes at {path}", at=at)
+            yield PartProblem(f"container {container.name} mounts two volumes at {path}", at=at)
 
 
-def unique_containers(thing: Object) -> Iterator[Complaint]:
+def unique_containers(thing: Object) -> Iterator[PartProblem]:
     """No two containers of a pod, init containers included, have the same name."""
     for pod in pods(thing):
         for at, name in repeated((container.at, container.spec.get("name")) for container in containers(pod)):
-            yield Complaint(f"two containers are named {name!r}", at=at)
+            yield PartProblem(f"two containers are named {name!r}", at=at)
 
 
-def unique_ports(thing: Object) -> Iterator[Complaint]:
+def unique_ports(thing: Object) -> Iterator[PartProblem]:
     """No two containers that run together have the same port. A container's port names are unique."""
     for pod in pods(thing):
         numbers = []
@@ -113,51 +113,51 @@ def unique_ports(thing: Object) -> Iterator[Complaint]:
             if container.at[-2] == "containers" or container.spec.get("restartPolicy") == "Always":
                 numbers += [(at, (port.get("containerPort"), port.get("protocol", "TCP"))) for at, port in ports]
             for at, name in repeated((at, port["name"]) for at, port in ports if "name" in port):
-                yield Complaint(f"two ports of container {container.name} are named {name!r}", "rename one", at)
+                yield PartProblem(f"two ports of container {container.name} are named {name!r}", "rename one", at)
         for at, (number, _) in repeated(numbers):
-            yield Complaint(f"two containers of the pod have port {number}", "give one of them another port", at)
+            yield PartProblem(f"two containers of the pod have port {number}", "give one of them another port", at)
 
 
-def annotations_are_json(thing: Object) -> Iterator[Complaint]:
+def annotations_are_json(thing: Object) -> Iterator[PartProblem]:
     """An annotation that resembles JSON is valid JSON: network and device plugins silently drop an invalid one."""
     for at, name, text in entries(thing, "annotations"):
         if isinstance(text, str) and text.lstrip()[:1] in ("{", "[") and not _is_json(text):
-            yield Complaint(f"annotation {name} looks like JSON but is not", at=at)
+            yield PartProblem(f"annotation {name} looks like JSON but is not", at=at)
 
 
-def names_fit(thing: Object) -> Iterator[Complaint]:
+def names_fit(thing: Object) -> Iterator[PartProblem]:
     """The object's name, with the longest suffix that its controller adds, has at most 63 characters."""
     name = str(metadata(thing).get("name", ""))
     for made in (name, *_names_made_of(thing, name)):
         if len(made) > NAME_LIMIT and thing.get("kind") not in _LONG_NAMES:
             message = f"name {made} has {len(made)} characters, at most {NAME_LIMIT} fit"
-            yield Complaint(message, at=("metadata", "name"))
+            yield PartProblem(message, at=("metadata", "name"))
 
 
-def no_literal_namespace(thing: Object) -> Iterator[Complaint]:
+def no_literal_namespace(thing: Object) -> Iterator[PartProblem]:
     """No object sets its own namespace: `helm --namespace` decides."""
     namespace = str(metadata(thing).get("namespace") or LINT_NAMESPACE)
     if namespace in (LINT_NAMESPACE, *_SYSTEM_NAMESPACES):
         return
     # a template that fills in the namespace takes it from the values, which is the user's choice
     literal = re.compile(rf"^\s*(?:-\s*)?namespace:\s*[\"']?{re.escape(namespace)}[\"']?\s*(?:#.*)?$", re.MULTILINE)
-    yield Complaint(
+    yield PartProblem(
         f"names the namespace {namespace!r}",
         at=("metadata", "namespace"),
-        holds=lambda text: bool(literal.search(text)),
+        is_satisfied=lambda text: bool(literal.search(text)),
     )
 
 
-def standard_labels(thing: Object) -> Iterator[Complaint]:
+def standard_labels(thing: Object) -> Iterator[PartProblem]:
     """Every object has Helm's recommended labels, so that a release can be found and deleted by label."""
     labels = metadata(thing).get("labels") or {}
     missing = [label for label in STANDARD_LABELS if label not in labels]
     if missing:
         at = ("metadata", "labels")
-        yield Complaint(f"lacks the label {', '.join(missing)}", at=at)
+        yield PartProblem(f"lacks the label {', '.join(missing)}", at=at)
 
 
-def quantities_are_text(thing: Object) -> Iterator[Complaint]:
+def quantities_are_text(thing: Object) -> Iterator[PartProblem]:
     """Quantities are quoted: a bare number changes the object even in an upgrade without changes."""
     if thing.get("kind") == "CustomResourceDefinition":
         return  # here `limits` and `requests` are schemas of fields, not quantities
@@ -170,10 +170,10 @@ def quantities_are_text(thing: Object) -> Iterator[Complaint]:
     ]
     for at, name, value in found:
         if isinstance(value, int | float):
-            yield Complaint(f"quantity {name}: {value} is not quoted", at=at)
+            yield PartProblem(f"quantity {name}: {value} is not quoted", at=at)
 
 
-def gpu_requests_equal_limits(thing: Object) -> Iterator[Complaint]:
+def gpu_requests_equal_limits(thing: Object) -> Iterator[PartProblem]:
     """Extended resources (GPUs, fabric devices) and huge pages cannot be overcommitted: a request equals its limit."""
     for container in all_containers(thing):
         resources = container.spec.get("resources") or {}
@@ -182,43 +182,43 @@ def gpu_requests_equal_limits(thing: Object) -> Iterator[Complaint]:
             extended = "/" in name or name.startswith(_HUGE_PAGES)
             if extended and _amount(limits.get(name)) != _amount(request):
                 message = f"container {container.name} requests {name}: {request}, its limit is {limits.get(name)}"
-                yield Complaint(message, at=(*container.at, "resources", "requests", name))
+                yield PartProblem(message, at=(*container.at, "resources", "requests", name))
 
 
 def _amount(text: Any) -> Any:
     """Return a quantity as a number, and any other text unchanged."""
     try:
-        return quantities.read(text)
+        return quantities.read_quantity(text)
     except (TypeError, ValueError):
         return text
 
 
-def huge_pages_come_with_memory(thing: Object) -> Iterator[Complaint]:
+def huge_pages_come_with_memory(thing: Object) -> Iterator[PartProblem]:
     """A container that asks for huge pages also asks for cpu or memory; the API server rejects its pod otherwise."""
     for container in all_containers(thing):
         resources = container.spec.get("resources") or {}
-        asked = {name: kind for kind in ("limits", "requests") for name in resources.get(kind) or {}}
-        for name, kind in asked.items():
-            if name.startswith(_HUGE_PAGES) and asked.keys().isdisjoint(("cpu", "memory")):
+        kinds = {name: kind for kind in ("limits", "requests") for name in resources.get(kind) or {}}
+        for name, kind in kinds.items():
+            if name.startswith(_HUGE_PAGES) and kinds.keys().isdisjoint(("cpu", "memory")):
                 message = f"container {container.name} asks for {name}, and for neither cpu nor memory"
-                yield Complaint(message, at=(*container.at, "resources", kind, name))
+                yield PartProblem(message, at=(*container.at, "resources", kind, name))
 
 
-def gpu_pods_tolerate(thing: Object) -> Iterator[Complaint]:
+def gpu_pods_tolerate(thing: Object) -> Iterator[PartProblem]:
     """A pod that asks for GPUs tolerates the taint of GPU machines."""
     for pod in pods(thing):
         asks = any(GPU in ((each.spec.get("resources") or {}).get("limits") or {}) for each in containers(pod))
         keys = [toleration.get("key") for _, toleration in items(pod.spec, "tolerations")]
         if asks and GPU not in keys and None not in keys:
-            yield Complaint(f"asks for GPUs but does not tolerate {GPU}", at=pod.at)
+            yield PartProblem(f"asks for GPUs but does not tolerate {GPU}", at=pod.at)
 
 
-def security_context_is_explicit(thing: Object) -> Iterator[Complaint]:
+def security_context_is_explicit(thing: Object) -> Iterator[PartProblem]:
     """Every container sets its securityContext, so that each privilege is deliberate."""
     for container in all_containers(thing):
         if not container.spec.get("securityContext"):
             message = f"container {container.name} has no securityContext"
-            yield Complaint(message, at=container.at)
+            yield PartProblem(message, at=container.at)
 
 
 RULES = (

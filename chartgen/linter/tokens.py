@@ -88,7 +88,7 @@ def _tokens(text: str) -> Iterator[_Token]:
         if not _SECRET_KIND.search(part):
             lines = part.split("\n")
             found = (_Token(*each, line + at) for at, row in enumerate(lines) for each in _of_line(lines, at, row))
-            yield from (each for each in found if each.name not in chosen)
+            yield from (token for token in found if token.name not in chosen)
         line += part.count("\n")
 
 
@@ -98,9 +98,9 @@ def _of_line(lines: Sequence[str], index: int, row: str) -> Iterator[tuple[str, 
     if "{{" in row:
         yield from ((each["name"], each["expression"]) for each in _ASSIGNED.finditer(row) if names_token(each["name"]))
         flags = ((each["name"], each["expression"]) for each in _FLAG.finditer(row))
-        yield from ((f"--{name}", told) for name, told in flags if names_token(name.upper().replace("-", "_")))
+        yield from ((f"--{name}", text) for name, text in flags if names_token(name.upper().replace("-", "_")))
     if (named := _NAME.match(row)) and names_token(named["name"]):
-        yield from ((named["name"], told) for told in _value_of(lines, index, named))
+        yield from ((named["name"], text) for text in _value_of(lines, index, named))
 
 
 def _value_of(lines: Sequence[str], index: int, named: re.Match[str]) -> list[str]:
@@ -140,11 +140,11 @@ def _in_values(values: Document) -> Iterator[Finding]:
     for at, node in maps(values.data):
         name = node.get("name")
         if "value" in node and isinstance(name, str) and names_token(name) and _plain(node["value"]):
-            yield _held(values, (*at, "name"), name)
+            yield _token_finding(values, (*at, "name"), name)
         if at and isinstance(at[-1], str) and _VARIABLES.fullmatch(at[-1]):
             for key, value in node.items():
                 if names_token(key) and _plain(value):
-                    yield _held(values, (*at, key), key)
+                    yield _token_finding(values, (*at, key), key)
 
 
 def _plain(value: object) -> bool:
@@ -152,6 +152,6 @@ def _plain(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value.startswith("$("))
 
 
-def _held(values: Document, at: tuple[str | int, ...], name: str) -> Finding:
+def _token_finding(values: Document, at: tuple[str | int, ...], name: str) -> Finding:
     message = f"{name} is a plain value, which ends in the manifest and in the release"
     return Finding(RULE, values.problem(message, at, _HINT), key=".".join(map(str, at)))

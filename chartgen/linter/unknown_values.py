@@ -45,23 +45,25 @@ def unknown_values(chart: Chart) -> Iterator[Finding]:
     guarded = {read.keys for read in reads if read.guarded}
     schema, values = _schema(chart), _values(chart)
     named = chart.files.get("values.yaml", "") + chart.files.get("README.md", "")
-    told: set[tuple[str, tuple[str, ...]]] = set()
+    reported: set[tuple[str, tuple[str, ...]]] = set()
     for read in reads:
         excluded, (lacked, near) = _excluded(schema, read), _misspelled(values, read)
         keys = excluded or lacked
         # fragments serve charts of other launchers too
-        asked = (not is_foreign and keys[:-1] == ("launchers",)) or any(each[: len(keys)] == keys for each in guarded)
-        if excluded and (not asked or lacked or is_foreign):
+        is_optional = (not is_foreign and keys[:-1] == ("launchers",)) or any(
+            each[: len(keys)] == keys for each in guarded
+        )
+        if excluded and (not is_optional or lacked or is_foreign):
             message = f"{SCHEMA_FILE} excludes the value {'.'.join(keys)}, so it is always null"
-        elif lacked and not asked and not re.search(rf"\b{re.escape(keys[-1])}\b", named):
+        elif lacked and not is_optional and not re.search(rf"\b{re.escape(keys[-1])}\b", named):
             message = f"values.yaml has no value {'.'.join(keys)}"
         else:
             continue
         hint = f"write {near}" if near else HINT
-        if (read.path, keys) not in told:
-            told.add((read.path, keys))
+        if (read.path, keys) not in reported:
+            reported.add((read.path, keys))
             problem = Problem(message, read.path, read.line, hint=hint)
-            yield Finding(RULE, problem, "error" if excluded and not asked else "warning")
+            yield Finding(RULE, problem, "error" if excluded and not is_optional else "warning")
 
 
 def _excluded(schema: Schema, read: Read) -> tuple[str, ...]:

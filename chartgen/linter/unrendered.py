@@ -11,7 +11,7 @@ from chartgen.findings import NOT_RENDERED, Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import SEPARATOR
 from chartgen.linter.dependencies import needs_missing
-from chartgen.linter.render import Preset, Refusal, told
+from chartgen.linter.render import Preset, RefusedRender, with_preset
 from chartgen.visible import one_line
 
 _HINT = "give values with -f, or keep some in ci/*-values.yaml"
@@ -20,25 +20,27 @@ _KEY = re.compile(r"[A-Za-z]+:|- ")
 _NAMED = 2  # presets in one message; a chart may have 20
 
 
-def refusals(found: Iterable[Refusal], missing: Sequence[str], *, asks: bool, cluster: bool) -> Iterator[Finding]:
+def unrendered_findings(
+    renders: Iterable[RefusedRender], missing: Sequence[str], *, asks: bool, cluster: bool
+) -> Iterator[Finding]:
     """Report why Helm did not render, except for reasons that missing dependencies explain.
 
     Args:
-        found: Helm's refusals, for each preset and Kubernetes version.
+        renders: Helm's refusals, for each preset and Kubernetes version.
         missing: Missing dependencies.
         asks: Whether the chart may require values; chartgen's own charts render without any.
         cluster: Whether the chart may ask a cluster, which lint has none of, before it refuses values.
     """
-    reasons: dict[tuple[object, ...], tuple[Problem, list[Refusal]]] = {}
-    for each in found:
-        for problem in each.problems:
+    reasons: dict[tuple[object, ...], tuple[Problem, list[RefusedRender]]] = {}
+    for render in renders:
+        for problem in render.problems:
             if not needs_missing(problem.message, missing):
-                mark = (problem.message, problem.path, problem.line, asks and each.asks)
-                reasons.setdefault(mark, (problem, []))[1].append(each)
+                mark = (problem.message, problem.path, problem.line, asks and render.asks)
+                reasons.setdefault(mark, (problem, []))[1].append(render)
     for (*_, waits), (problem, group) in reasons.items():
-        presets = list(dict.fromkeys(each.preset for each in group))
+        presets = list(dict.fromkeys(render.preset for render in group))
         bare = not any(preset.name for preset in presets)
-        place = told(problem, replace(presets[0], name=_names(presets)))
+        place = with_preset(problem, replace(presets[0], name=_names(presets)))
         if waits and (bare or cluster):
             place = Problem(place.message, place.path, place.line, place.column, place.hint or _HINT)
         yield (

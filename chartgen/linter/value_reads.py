@@ -85,7 +85,7 @@ def value_reads(chart: Chart, *, is_foreign: bool) -> list[Read]:
         if kept == rooted:
             # a definition of another chart may change any value
             certain = reads.complete and defined.issuperset(name for name, is_root in reads.calls.items() if is_root)
-            return [each for each in sorted(reads.found) if certain and _is_certain(each.keys, reads)]
+            return [read for read in sorted(reads.found) if certain and _is_certain(read.keys, reads)]
         rooted = kept
     return []
 
@@ -107,8 +107,8 @@ class _Walk:
 
     def run(self, actions: Iterable[gotemplate.Action]) -> None:
         """Note what the file reads, changes and calls."""
-        listed = [each for each in actions if each.word != "comment" and not each.text.startswith("<%")]
-        again = {name for each in listed for name, sign, _ in _ASSIGNED.findall(each.text) if sign == "="}
+        listed = [action for action in actions if action.word != "comment" and not action.text.startswith("<%")]
+        again = {name for action in listed for name, sign, _ in _ASSIGNED.findall(action.text) if sign == "="}
         for action, after in zip(listed, (*listed[1:], None), strict=False):
             # `if OLD` before `fail` refuses a value that has been removed
             refuses = after is not None and re.match(r"\{\{-?\s*fail\b", after.text) is not None

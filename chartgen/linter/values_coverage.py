@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from chartgen.composer.origin import Composed, Foreign, origin_of
-from chartgen.composer.value_docs import rows
+from chartgen.composer.value_docs import value_rows
 from chartgen.errors import ChartgenError
 from chartgen.findings import Finding
 from chartgen.helm import gotemplate
@@ -64,14 +64,14 @@ def _own_values(chart: Chart, origin: Composed) -> Iterator[Finding]:
     """Check the values of the user's fragments: a comment describes each, and a template or a rule reads it."""
     texts = [text for path, text in chart.files.items() if "templates/" in path]
     # what only other workload kinds or the setup chart read
-    listed = fragment_texts(each.path for each in origin.target.every_fragment)
+    listed = fragment_texts(fragment.path for fragment in origin.target.every_fragment)
     read = "\n".join(texts + [read_text(path) for path in listed if path.name != "values.yaml"])
     own = [
         load(gotemplate.mask(read_text(path)), path) for path in listed if path.name == "values.yaml" and is_users(path)
     ]
     values = load(chart.files["values.yaml"], "values.yaml")
-    for row in rows(chart.files["values.yaml"], values):
-        for file in [each for each in own if each.span(row.keys)]:
+    for row in value_rows(chart.files["values.yaml"], values):
+        for file in [document for document in own if document.span(row.keys)]:
             if not row.meaning:
                 hint = "write the line '# -- PURPOSE' above it"
                 yield _about("readme-names-values", file, row.key, "has no description", hint, row.keys)

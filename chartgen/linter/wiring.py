@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from chartgen.findings import Complaint, Rule
+from chartgen.findings import PartProblem, Rule
 from chartgen.kube.controllers import group_of
 from chartgen.kube.manifest_walk import (
     LINT_RELEASE,
@@ -38,7 +38,7 @@ def unique_objects(things: Sequence[Object]) -> Iterator[Wired]:
     ]
     for (index, *_), _name in repeated(((index,), name) for index, name in enumerate(names)):
         message = "is in the release twice"
-        yield Wired(int(index), Complaint(message, at=("metadata", "name")))
+        yield Wired(int(index), PartProblem(message, at=("metadata", "name")))
 
 
 def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
@@ -59,8 +59,8 @@ def selectors_match_pods(things: Sequence[Object]) -> Iterator[Wired]:
         if _operated(wanted, domains) or (shared and foreign and not wanted.keys() <= names):
             continue
         if wanted and own and not any(_meets(labels, wanted) for labels, _ in own):
-            told = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))
-            yield Wired(index, Complaint(f"selects pods with {told}, which no pod of the release has", _LABELS, at))
+            labels = ", ".join(f"{name}={value}" for name, value in sorted(wanted.items()))
+            yield Wired(index, PartProblem(f"selects pods with {labels}, which no pod of the release has", _LABELS, at))
 
 
 def service_ports_are_served(things: Sequence[Object]) -> Iterator[Wired]:
@@ -79,7 +79,7 @@ def service_ports_are_served(things: Sequence[Object]) -> Iterator[Wired]:
             target = port.get("targetPort", port.get("port"))
             if isinstance(target, str) and any(served) and not any(target in ports for ports in served):
                 message = f"the pods that it selects have no port {target}"
-                yield Wired(index, Complaint(message, at=(*at[:1], "ports", number)))
+                yield Wired(index, PartProblem(message, at=(*at[:1], "ports", number)))
 
 
 def probes_reach_a_port(things: Sequence[Object]) -> Iterator[Wired]:
@@ -89,25 +89,25 @@ def probes_reach_a_port(things: Sequence[Object]) -> Iterator[Wired]:
     port, and no other text of the release has the number.
     """
     for index, thing in enumerate(things):
-        for pod in (each for each in pods(thing) if is_template(thing, each)):
+        for pod in (pod for pod in pods(thing) if is_template(thing, pod)):
             for container in containers(pod):
                 yield from _closed(index, things, pod, container)
 
 
 def _closed(index: int, things: Sequence[Object], pod: Pod, container: Container) -> Iterator[Wired]:
     own = {port.get("name") for _, port in items(container.spec, "ports")}
-    asked = [
+    probed = [
         ((probe, field, "port"), ((container.spec.get(probe) or {}).get(field) or {}).get("port"))
         for probe in ("livenessProbe", "readinessProbe", "startupProbe")
         for field in ("httpGet", "tcpSocket")
     ]
     declared = _ports(pod)
-    for at, port in asked:
+    for at, port in probed:
         named = isinstance(port, str) and not port.isdigit() and port not in own
-        others = port not in declared and any(other in declared for _, other in asked)
+        others = port not in declared and any(other in declared for _, other in probed)
         if named or (isinstance(port, int) and others and not _times(things, port)):
             message = f"container {container.name} has no port {port}, which its {at[0]} asks"
-            yield Wired(index, Complaint(message, at=(*container.at, *at)))
+            yield Wired(index, PartProblem(message, at=(*container.at, *at)))
 
 
 def _times(node: object, number: int) -> int:
@@ -134,14 +134,15 @@ def selectors_outlast_a_version(things: Sequence[Object]) -> Iterator[Wired]:
             labels = metadata(spec.get("template") or {}).get("labels") or {}
             if not re.search(r"[0-9]", str(metadata(thing).get("name"))):  # such as a version, a revision or a digest
                 yield Wired(
-                    index, Complaint("runs an image of the chart's version", at=("metadata",), holds=_versioned)
+                    index,
+                    PartProblem("runs an image of the chart's version", at=("metadata",), is_satisfied=_versioned),
                 )
         else:
             continue
         for name in _VERSIONS & labels.keys():
             version = re.sub(r"[^0-9]+", "-", str(labels[name])).strip("-")
             if version not in re.sub(r"[^0-9]+", "-", str(metadata(thing).get("name"))):
-                yield Wired(index, Complaint(f"has the label {name}, which changes with the chart", at=(*at, name)))
+                yield Wired(index, PartProblem(f"has the label {name}, which changes with the chart", at=(*at, name)))
 
 
 def _is_hook(thing: Object) -> bool:
@@ -192,7 +193,7 @@ def _selector(thing: Object) -> tuple[Keys, Object]:
         return ("spec", "selector"), selector
     labels = selector.get("matchLabels")
     if not isinstance(labels, dict) or (
-        policy and not any(str(each).startswith(LINT_RELEASE) for each in labels.values())
+        policy and not any(str(label).startswith(LINT_RELEASE) for label in labels.values())
     ):
         return (), {}  # a policy without a label of the release may be for pods of others
     return ("spec", "podSelector" if policy else "selector"), labels
@@ -215,10 +216,10 @@ def _domains(group: str) -> Iterator[str]:
 
 def _operated(wanted: Object, domains: Iterable[str]) -> bool:
     """Report whether a selector has a label of an operator's domain, or of one above or below its API group."""
-    asked = {name.rpartition("/")[0] for name in wanted} - {"", "k8s.io", "kubernetes.io"}
+    prefixes = {name.rpartition("/")[0] for name in wanted} - {"", "k8s.io", "kubernetes.io"}
     return any(
         label == domain or domain.endswith(f".{label}") or label.endswith(f".{domain}")
-        for label in asked
+        for label in prefixes
         for domain in domains
     )
 

@@ -8,7 +8,7 @@ from math import inf, isnan
 from typing import TypeAlias
 
 from chartgen.errors import Problem, UsageError
-from chartgen.metrics.figures.facts import Notice, agree
+from chartgen.metrics.figures.facts import FigureNote, join_facts
 from chartgen.metrics.figures.settings import facts_of
 from chartgen.metrics.read.collect import EPOCH, Log
 from chartgen.metrics.read.events import NEVER, Checkpoint, Mark
@@ -17,7 +17,7 @@ from chartgen.metrics.read.events import NEVER, Checkpoint, Mark
 _Run: TypeAlias = tuple[int, int, Mapping[str, str]]
 
 
-def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], list[Notice]]:
+def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], list[FigureNote]]:
     """Choose a run.
 
     Args:
@@ -39,11 +39,11 @@ def choose_run(log: Log, number: int | None) -> tuple[Log, Mapping[str, str], li
     if len(runs) == 1:
         return log, runs[0][2], []
     hint = f"--run N chooses, 1 to {len(runs)}"
-    told = [] if number else [Notice(f"{_whose(log)} {len(runs)} runs; this is the last", hint)]
-    return _cut(log, runs, at), runs[at][2], told
+    notices = [] if number else [FigureNote(f"{_whose(log)} {len(runs)} runs; this is the last", hint)]
+    return _cut(log, runs, at), runs[at][2], notices
 
 
-def _anew(log: Log, begin: int) -> bool:
+def _is_fresh(log: Log, begin: int) -> bool:
     """Report whether the steps start from the first one after all planned steps.
 
     Logs of torchtitan contain neither these nor a configuration, so every start without a checkpoint is a new run.
@@ -63,7 +63,11 @@ def _runs(log: Log) -> list[_Run]:
         own = log.sections[attempt.section]
         begin, section, settings = runs[-1]
         fresh = attempt.section in log.fresh and attempt.section > section
-        if fresh or _anew(log, attempt.begin) or agree([("then", facts_of(settings)), ("now", facts_of(own))]).notices:
+        if (
+            fresh
+            or _is_fresh(log, attempt.begin)
+            or join_facts([("then", facts_of(settings)), ("now", facts_of(own))]).notices
+        ):
             runs.append((attempt.begin, attempt.section, own))
         elif own:
             runs[-1] = (begin, section, own)

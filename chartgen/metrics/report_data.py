@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.choose_run import choose_run
 from chartgen.metrics.figures.derived import LINES, Derived, batch_of, derived_of, gpus_of
-from chartgen.metrics.figures.facts import Facts, Notice, agree
-from chartgen.metrics.figures.guard import check, clean
-from chartgen.metrics.figures.results import Evaluation, Loss, Score, evaluations_of, loss_of, score_of
+from chartgen.metrics.figures.facts import Facts, FigureNote, join_facts
+from chartgen.metrics.figures.guard import clean, without_impossible
+from chartgen.metrics.figures.results import Evaluation, LossCourse, Score, evaluations_of, loss_of, score_of
 from chartgen.metrics.figures.settings import facts_of, target_of
-from chartgen.metrics.figures.summary import Speed, Times, missing, speed_of, times_of
+from chartgen.metrics.figures.summary import Speed, Times, missing, speed_of, step_times
 from chartgen.metrics.figures.timeline import Timeline, timeline_of
 from chartgen.metrics.figures.window import Window, window_of
 from chartgen.metrics.read.collect import Log
-from chartgen.metrics.read.track import kept
+from chartgen.metrics.read.track import kept_steps
 
 if TYPE_CHECKING:
     from chartgen.metrics.figures.cost import Cost
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     run: int | None = None
 
 
-class Readout(NamedTuple):
+class RunFigures(NamedTuple):
     """The figures of a run; None when unknown.
 
     Args:
@@ -82,7 +82,7 @@ class Readout(NamedTuple):
     peak: Peak | None = None
     mfu: float | None = None
     logged_mfu: float | None = None
-    loss: Loss | None = None
+    loss: LossCourse | None = None
     totals: Mapping[str, int] = {}
     odd: Mapping[str, tuple[int, ...]] = {}
     memory: float | None = None
@@ -92,7 +92,7 @@ class Readout(NamedTuple):
     derived: Derived | None = None
     evaluations: Sequence[Evaluation] = ()
     target: float | None = None
-    notices: Sequence[Notice] = ()
+    notices: Sequence[FigureNote] = ()
 
     @property
     def left(self) -> float | None:
@@ -112,7 +112,7 @@ class Readout(NamedTuple):
         return next((steps for steps in known if steps >= self.log.track.numbers[-1]), 0)
 
 
-def read_out(log: Log, wanted: Wanted) -> Readout:
+def read_out(log: Log, wanted: Wanted) -> RunFigures:
     """Return all figures of a run.
 
     Args:
@@ -128,7 +128,7 @@ def read_out(log: Log, wanted: Wanted) -> Readout:
     log, section, notices = choose_run(log, wanted.run)
     if log.broken:
         notices.append(
-            Notice(
+            FigureNote(
                 f"{log.broken:,} line{'' if log.broken == 1 else 's'} cannot be read, the first is: {log.first_broken}"
             )
         )
@@ -138,20 +138,20 @@ def read_out(log: Log, wanted: Wanted) -> Readout:
     measured = {} if uneven or batch is None else {"batch": round(batch)}
     lengths = {*window.values("sequence")}
     measured |= {"sequenceLength": round(lengths.pop())} if len(lengths) == 1 else {}
-    known = agree([*wanted.facts, ("the log", facts_of(section)), ("the steps of the log", measured)])
+    known = join_facts([*wanted.facts, ("the log", facts_of(section)), ("the steps of the log", measured)])
     notices = [*notices, *known.notices]
     if uneven:
         known = known._replace(known={**known.known, "batch": batch})
-        notices.append(Notice(f"the batch grows within the window; figures are of its mean, {batch:,.1f} samples"))
-    notices += [Notice(text) for text in log.remarks]
+        notices.append(FigureNote(f"the batch grows within the window; figures are of its mean, {batch:,.1f} samples"))
+    notices += [FigureNote(text) for text in log.remarks]
     known = known._replace(known={**gpus_of(window, known), **known.known})
     return _figures(log, window, known, wanted, notices, section)
 
 
 def _figures(
-    log: Log, window: Window, facts: Facts, wanted: Wanted, notices: list[Notice], section: Mapping[str, str]
-) -> Readout:
-    times = times_of(window)
+    log: Log, window: Window, facts: Facts, wanted: Wanted, notices: list[FigureNote], section: Mapping[str, str]
+) -> RunFigures:
+    times = step_times(window)
     derived = None if times else derived_of(window, facts)
     seconds = times.mean if times else derived.seconds if derived else None
     speed = speed_of(seconds, window, facts)
@@ -159,13 +159,13 @@ def _figures(
     useful = None if derived and derived.source == LINES else seconds
     timeline, backwards = timeline_of(log, window, times.median if times else useful)
     peak = _peak(wanted.peak, facts) if speed.tflops else None
-    speed, doubts = check(speed, None if isinstance(peak, Notice) else peak, facts)
+    speed, doubts = without_impossible(speed, None if isinstance(peak, FigureNote) else peak, facts)
     conventions = speed.tflops or {}
     attention = "given" if "given" in conventions else wanted.attention
     cost = _cost(wanted.price, facts, timeline, speed) if wanted.price is not None else None
-    absent = [each for each in (peak, cost) if isinstance(each, Notice)]
-    peak = None if isinstance(peak, Notice) else peak
-    return Readout(
+    absent = [each for each in (peak, cost) if isinstance(each, FigureNote)]
+    peak = None if isinstance(peak, FigureNote) else peak
+    return RunFigures(
         log=log,
         facts=facts,
         window=window,
@@ -182,7 +182,7 @@ def _figures(
         odd=_odd(log),
         memory=max(_run(log, "memory"), default=None),
         joules=window.mean("energy"),
-        cost=None if isinstance(cost, Notice) else cost,
+        cost=None if isinstance(cost, FigureNote) else cost,
         score=score_of(log),
         evaluations=evaluations_of(log),
         target=target_of(section),
@@ -196,13 +196,13 @@ def _figures(
     )
 
 
-def _peak(wanted: str, facts: Facts) -> Peak | Notice:
+def _peak(wanted: str, facts: Facts) -> Peak | FigureNote:
     from chartgen.metrics.figures.peak import find_peak
 
     return find_peak(wanted, facts)
 
 
-def _cost(price: float, facts: Facts, timeline: Timeline, speed: Speed) -> Cost | Notice:
+def _cost(price: float, facts: Facts, timeline: Timeline, speed: Speed) -> Cost | FigureNote:
     from chartgen.metrics.figures.cost import cost_of
 
     return cost_of(price, facts, timeline.wall_seconds, speed.tokens)
@@ -210,7 +210,7 @@ def _cost(price: float, facts: Facts, timeline: Timeline, speed: Speed) -> Cost 
 
 def _run(log: Log, name: str) -> array[float]:
     """Return the finite values of a column over the counted steps."""
-    return Window(log.track, tuple(kept(log.track))).values(name)
+    return Window(log.track, tuple(kept_steps(log.track))).values(name)
 
 
 def _odd(log: Log) -> dict[str, tuple[int, ...]]:

@@ -61,7 +61,7 @@ class ControlPlane:
         self._run_seconds = run_seconds
         self.device_classes = device_classes
         self.crds = list(crds)
-        self._say = progress or (lambda _: None)
+        self._report = progress or (lambda _: None)
         self._cluster: Cluster | None = None
         for name in engines.CONTROL_PLANE:
             engines.require(name)
@@ -120,14 +120,14 @@ class ControlPlane:
             self._spawn_controller_manager()
 
     def _start(self) -> None:
-        self._say("starting etcd and kube-apiserver")
+        self._report("starting etcd and kube-apiserver")
         self._token = secrets.token_urlsafe(32)
         _write_private(self.folder / "tokens.csv", f'{self._token},chartgen,chartgen,"system:masters"\n')
         _write_private(self.folder / "accounts.pem", service_account_key())
         self._start_etcd()
         self._start_apiserver()
         register(self.cluster, self.crds)
-        self._say("starting kube-controller-manager, kube-scheduler and kwok")
+        self._report("starting kube-controller-manager, kube-scheduler and kwok")
         self._spawn_controller_manager()
         self.processes.spawn("kube-scheduler", [engines.require("kube-scheduler"), *self._manager_flags()])
         self._start_machines()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from chartgen.errors import MissingToolError, Problem
 from chartgen.programs import Progress
-from chartgen.rehearsal.engines import Engine, engine, engines_dir, find, parse_version
+from chartgen.rehearsal.engines import Engine, engine, engines_dir, find_engine, first_version
 from chartgen.rehearsal.folders import cache_lock, draft_folder
 
 GO_MINIMUM = (1, 26, 0)  # the go directives of Kubernetes 1.37, Kueue 0.19 and Helm 4.3
@@ -38,7 +38,7 @@ _UNREACHABLE = (
 )
 
 
-def build(names: Iterable[str], *, progress: Progress | None = None) -> dict[str, Path]:
+def build_engines(names: Iterable[str], *, progress: Progress | None = None) -> dict[str, Path]:
     """Find engines, and build those that are missing.
 
     Args:
@@ -52,8 +52,8 @@ def build(names: Iterable[str], *, progress: Progress | None = None) -> dict[str
         UsageError: A name is unknown.
         MissingToolError: Go is missing or too old, a module cannot be fetched, or a build failed.
     """
-    say = progress or (lambda _: None)
-    found = {name: find(name) for name in names}
+    report = progress or (lambda _: None)
+    found = {name: find_engine(name) for name in names}
     missing = [name for name, path in found.items() if path is None]
     if missing:
         go = find_go()
@@ -61,7 +61,7 @@ def build(names: Iterable[str], *, progress: Progress | None = None) -> dict[str
         for number, name in enumerate(missing):
             left = time_left([engine(each).seconds for each in missing], number, time.monotonic() - started)
             position = f"({number + 1} of {len(missing)}, about {math.ceil(left / 60)} min left)"
-            found[name] = _build_locked(go, engine(name), position, say)
+            found[name] = _build_locked(go, engine(name), position, report)
     return {name: path for name, path in found.items() if path is not None}
 
 
@@ -77,20 +77,20 @@ def time_left(weights: Sequence[float], built: int, took: float) -> float:
     return sum(weights[built:]) * (took / done if done else 1.0)
 
 
-def _build_locked(go: str, wanted: Engine, position: str, say: Progress) -> Path:
+def _build_locked(go: str, wanted: Engine, position: str, report: Progress) -> Path:
     def wait() -> None:
-        say(f"{wanted.name} {wanted.version}: waiting for another chartgen, which builds it")
+        report(f"{wanted.name} {wanted.version}: waiting for another chartgen, which builds it")
 
     with cache_lock(engines_dir(), wanted.name, wait):
         if not wanted.program.is_file():  # another process may have built it during the wait
             started = time.monotonic()
-            say(f"{wanted.name} {wanted.version}: building {position}")
-            _build(go, wanted, say)
-            say(f"{wanted.name} {wanted.version}: built in {time.monotonic() - started:.0f} s")
+            report(f"{wanted.name} {wanted.version}: building {position}")
+            _build(go, wanted, report)
+            report(f"{wanted.name} {wanted.version}: built in {time.monotonic() - started:.0f} s")
     return wanted.program
 
 
-def _build(go: str, wanted: Engine, say: Progress) -> None:
+def _build(go: str, wanted: Engine, report: Progress) -> None:
     root = engines_dir()
     try:
         with draft_folder(root, wanted.name) as scratch:
@@ -101,7 +101,7 @@ def _build(go: str, wanted: Engine, say: Progress) -> None:
             package = "/".join(filter(None, (wanted.module, wanted.package)))
             program = result / "bin" / wanted.binary
             argv = [go, "build", "-trimpath", "-ldflags", flags, "-o", str(program), package]
-            go_run(argv, work, wanted, say)
+            go_run(argv, work, wanted, report)
             _check_sums(wanted, work)
             shutil.rmtree(wanted.folder, ignore_errors=True)  # exists only if the program in it was removed
             result.replace(wanted.folder)
@@ -183,7 +183,7 @@ def find_go() -> str:
         hint = "install Go 1.26 or newer, or put the missing programs on PATH"
         raise MissingToolError(Problem("cannot build the engines: Go is not installed", hint=hint))
     answer = subprocess.run([go, "env", "GOVERSION", "GOTOOLCHAIN"], capture_output=True, encoding="utf-8", check=False)
-    version, toolchain = parse_version(answer.stdout), answer.stdout.partition("\n")[2].strip()
+    version, toolchain = first_version(answer.stdout), answer.stdout.partition("\n")[2].strip()
     fetches = version is not None and version >= _TOOLCHAINS and toolchain.startswith(("auto", "path+auto"))
     if version is None or (version < GO_MINIMUM and not fetches):
         found = "no version" if version is None else ".".join(map(str, version))
@@ -192,7 +192,7 @@ def find_go() -> str:
 
 
 def go_run(
-    argv: Sequence[str], work: Path, wanted: Engine, say: Progress | None = None, system: tuple[str, str] = ("", "")
+    argv: Sequence[str], work: Path, wanted: Engine, report: Progress | None = None, system: tuple[str, str] = ("", "")
 ) -> str:
     """Run one go command in the tools module and return its output.
 
@@ -200,7 +200,7 @@ def go_run(
         argv: The command.
         work: The module's folder.
         wanted: The engine.
-        say: Receives a line regularly.
+        report: Receives a line regularly.
         system: GOOS and GOARCH; empty for this machine's.
 
     Raises:
@@ -212,7 +212,7 @@ def go_run(
     with (work / "stdout").open("w+b") as out, (work / "stderr").open("w+b") as err:
         process = subprocess.Popen(argv, cwd=work, env=env, stdout=out, stderr=err, stdin=subprocess.DEVNULL)
         try:
-            code = _wait(process, wanted, say)
+            code = _wait(process, wanted, report)
         finally:
             if process.poll() is None:  # Ctrl-C: go removes its temporary files when it is terminated
                 process.send_signal(signal.SIGINT)
@@ -223,14 +223,14 @@ def go_run(
     return output
 
 
-def _wait(process: subprocess.Popen[bytes], wanted: Engine, say: Progress | None) -> int:
+def _wait(process: subprocess.Popen[bytes], wanted: Engine, report: Progress | None) -> int:
     started = time.monotonic()
     while True:
         try:
             return process.wait(timeout=_HEARTBEAT)
         except subprocess.TimeoutExpired:
-            if say:
-                say(f"{wanted.name} {wanted.version}: {time.monotonic() - started:.0f} s")
+            if report:
+                report(f"{wanted.name} {wanted.version}: {time.monotonic() - started:.0f} s")
 
 
 def _failure(wanted: Engine, output: str) -> Problem:

@@ -97,7 +97,7 @@ def _layers(wanted: Download, file: Path, mirror: str) -> Iterator[tuple[str, st
             if system() not in digests:
                 raise MissingToolError(f"{address(wanted.url, mirror)} has no image for {system()}")
             found = image(digests[system()])
-        layers = [each["digest"] for each in reversed(found["layers"])]
+        layers = [layer["digest"] for layer in reversed(found["layers"])]
     except (ValueError, KeyError, TypeError):
         raise MissingToolError(f"{address(wanted.url, mirror)} is not an image that chartgen can read") from None
     yield from ((f"{base}/blobs/{digest}", digest) for digest in layers)

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from chartgen.errors import MissingToolError, Problem, UsageError
 from chartgen.programs import Progress, variable
-from chartgen.rehearsal.engine_build import build
-from chartgen.rehearsal.engines import Engine, engine, engines_dir, find, require
+from chartgen.rehearsal.engine_build import build_engines
+from chartgen.rehearsal.engines import Engine, engine, engines_dir, find_engine, require
 from chartgen.rehearsal.folders import cache_lock
 
 MIRROR = "CHARTGEN_ENGINES_MIRROR"
@@ -31,10 +31,10 @@ def get(names: Iterable[str], *, progress: Progress | None = None) -> dict[str, 
         UsageError: A name is unknown, or the mirror is not a URL.
         MissingToolError: An engine can be neither downloaded nor built; those that can be downloaded are there.
     """
-    say = progress or (lambda _: None)
+    report = progress or (lambda _: None)
     wanted = list(names)
-    if missing := [name for name in wanted if find(name) is None]:
-        _get(missing, _mirror(), say)
+    if missing := [name for name in wanted if find_engine(name) is None]:
+        _get(missing, _mirror(), report)
     return {name: require(name) for name in wanted}
 
 
@@ -48,14 +48,14 @@ def _mirror() -> str:
     return value
 
 
-def _get(missing: list[str], mirror: str, say: Progress) -> None:
+def _get(missing: list[str], mirror: str, report: Progress) -> None:
     silent: set[str] = set()
-    reasons = {name: _download(engine(name), mirror, silent, say) for name in missing}
+    reasons = {name: _download(engine(name), mirror, silent, report) for name in missing}
     left = [name for name, reason in reasons.items() if reason]
     try:
-        build(left, progress=say)
+        build_engines(left, progress=report)
     except MissingToolError as error:
-        lacking = [_lacking(engine(name), reasons[name]) for name in left if find(name) is None]
+        lacking = [_lacking(engine(name), reasons[name]) for name in left if find_engine(name) is None]
         raise MissingToolError(dict.fromkeys([*error.problems, *lacking])) from None
 
 
@@ -64,14 +64,14 @@ def _lacking(wanted: Engine, reason: str) -> Problem:
     return Problem(f"{wanted.name} {wanted.version} cannot be downloaded: {reason}", hint=hint)
 
 
-def _download(wanted: Engine, mirror: str, silent: set[str], say: Progress) -> str:
+def _download(wanted: Engine, mirror: str, silent: set[str], report: Progress) -> str:
     """Download one engine, unless another process does; return why that failed.
 
     Args:
         wanted: The engine.
         mirror: URL of a mirror, `off`, or nothing.
         silent: Servers that did not answer, which are not asked again.
-        say: Receives lines.
+        report: Receives lines.
     """
     if not wanted.download or not wanted.downloaded or mirror == "off":
         return f"{MIRROR} is off" if mirror == "off" else _UNKNOWN
@@ -82,13 +82,13 @@ def _download(wanted: Engine, mirror: str, silent: set[str], say: Progress) -> s
     if server in silent:
         return f"{server}/ does not answer"
     try:
-        with cache_lock(engines_dir(), wanted.name, lambda: say(f"{title}: waiting for another chartgen")):
+        with cache_lock(engines_dir(), wanted.name, lambda: report(f"{title}: waiting for another chartgen")):
             if not wanted.program.is_file():  # another process may have got it during the wait
-                say(f"{title}: downloading from {server}/")
+                report(f"{title}: downloading from {server}/")
                 download(wanted.download, wanted.name, wanted.downloaded, mirror)
-                say(f"{title}: downloaded")
+                report(f"{title}: downloaded")
     except MissingToolError as error:
-        say(f"{title}: not downloaded: {error}")
+        report(f"{title}: not downloaded: {error}")
         if isinstance(error, UnreachableError):
             silent.add(server)
         return str(error)

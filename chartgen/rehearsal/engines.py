@@ -138,7 +138,7 @@ def engines_dir() -> Path:
 
 
 @lru_cache(maxsize=1)
-def engines() -> dict[str, Engine]:
+def engine_table() -> dict[str, Engine]:
     """Return the table of pinned engines, by name."""
     from chartgen.helm.yaml import load_file
 
@@ -148,7 +148,7 @@ def engines() -> dict[str, Engine]:
 
 def of_users() -> list[str]:
     """Return the names of the engines that users need."""
-    return [name for name, each in engines().items() if not each.tests]
+    return [name for name, each in engine_table().items() if not each.tests]
 
 
 def engine(name: str) -> Engine:
@@ -157,13 +157,13 @@ def engine(name: str) -> Engine:
     Raises:
         UsageError: No engine has that name.
     """
-    known = engines()
+    known = engine_table()
     if name not in known:
         raise UsageError(Problem(f"unknown engine {name!r}", hint=did_you_mean(name, known)))
     return known[name]
 
 
-def find(name: str) -> Path | None:
+def find_engine(name: str) -> Path | None:
     """Return an engine's program, or None, in the order of `programs.find_tool`.
 
     Helm is the same program as in all other commands.
@@ -190,18 +190,18 @@ def require(name: str) -> Path:
     Raises:
         MissingToolError: It is neither in the cache nor, in an accepted version, on PATH.
     """
-    found = find(name)
+    found = find_engine(name)
     if found is None:
         hint = f"get it once with `chartgen engines get {name}`"
         raise MissingToolError(Problem(f"{name} {engine(name).version} is missing", hint=hint))
     return found
 
 
-def status(names: Iterable[str] = ()) -> list[EngineStatus]:
+def engine_places(names: Iterable[str] = ()) -> list[EngineStatus]:
     """Return the location of each engine that users need, or of the given ones."""
     rows = []
     for name in names or of_users():
-        found = find(name)
+        found = find_engine(name)
         source = "" if found is None else "cache" if engines_dir() in found.parents else "yours"
         version = engine(name).version
         if found and source == "cache":  # a download may be of another release than a build
@@ -210,7 +210,7 @@ def status(names: Iterable[str] = ()) -> list[EngineStatus]:
     return rows
 
 
-def documents(name: str, file: str) -> list[dict[str, Any]]:
+def engine_objects(name: str, file: str) -> list[dict[str, Any]]:
     """Return the objects of an engine's module, such as its CRDs, as `make sums` packed them without descriptions."""
     found: list[dict[str, Any]] = packed(name)[file]
     return found
@@ -227,7 +227,7 @@ def objects_dir() -> Path:
     return _DATA / "objects"
 
 
-def needed(controllers: Iterable[str] = ()) -> list[str]:
+def needed_engines(controllers: Iterable[str] = ()) -> list[str]:
     """Return the names of the engines of a control plane with these controllers."""
     return [*CONTROL_PLANE, *(part for name in controllers for part in parts(name))]
 
@@ -237,7 +237,7 @@ def parts(controller: str) -> tuple[str, ...]:
     return _PARTS.get(controller, (controller,))
 
 
-def parse_version(text: str) -> tuple[int, int, int] | None:
+def first_version(text: str) -> tuple[int, int, int] | None:
     """Parse the first version number in a text, such as the output of `helm version --short`."""
     match = _VERSION.search(text)
     return (int(match[1]), int(match[2]), int(match[3] or 0)) if match else None
@@ -278,7 +278,7 @@ def _version_of(program: str, argv: tuple[str, ...]) -> tuple[int, int, int] | N
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return parse_version(answer.stdout)
+    return first_version(answer.stdout)
 
 
 def _bound(text: str) -> tuple[int, ...]:

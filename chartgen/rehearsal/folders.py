@@ -20,7 +20,7 @@ _ORPHAN_AGE = 3600.0  # seconds after which a folder without a lock file is the 
 
 
 @dataclass(frozen=True)
-class Folder:
+class LockedFolder:
     """A new folder and its open, locked lock file, for a process that inherits the file and so the lock."""
 
     path: Path
@@ -28,7 +28,7 @@ class Folder:
 
 
 @contextmanager
-def new_folder() -> Iterator[Folder]:
+def new_folder() -> Iterator[LockedFolder]:
     """Make a folder that only its owner can read; remove it when the block fails.
 
     At the end of the block this process releases the lock, so that only the inheriting process keeps it.
@@ -40,7 +40,7 @@ def new_folder() -> Iterator[Folder]:
         with (path / "lock.new").open("w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             (path / "lock.new").rename(path / "lock")  # only a locked file ever has the name that `sweep` checks
-            yield Folder(path, lock)
+            yield LockedFolder(path, lock)
     except BaseException:
         shutil.rmtree(path, ignore_errors=True)
         raise
@@ -60,7 +60,7 @@ def is_alive(folder: Path) -> bool:
     return False
 
 
-def sweep() -> None:
+def sweep_folders() -> None:
     """Remove the folders of control planes whose supervisor was killed."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         if _is_left_over(folder):

@@ -56,7 +56,7 @@ def register(cluster: Cluster, crds: Iterable[Object]) -> None:
     made = list(crds)
     cluster.apply(made)
     for spec in (crd["spec"] for crd in made):
-        for version in (each for each in spec["versions"] if each["served"]):
+        for version in (version for version in spec["versions"] if version["served"]):
             cluster.kind(f"{spec['group']}/{version['name']}", spec["names"]["kind"])
 
 
@@ -77,7 +77,7 @@ def definition(versions: list[Kind]) -> Object:
             "group": group,
             "scope": "Namespaced" if kind.namespaced else "Cluster",
             "names": names,
-            "versions": [_version(each, storage=each is kind) for each in versions],
+            "versions": [_version(version, storage=version is kind) for version in versions],
         },
     }
 

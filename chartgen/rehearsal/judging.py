@@ -24,7 +24,7 @@ def patience(machines: int) -> float:
     return _PATIENCE + machines / _MACHINES_PER_SECOND
 
 
-def judge(
+def judge_release(
     cluster: Cluster,
     release: str,
     *,

@@ -19,7 +19,7 @@ _LINE = "a simulated machine runs no program; a real one shows its output here\n
 _PATH = "/containerLogs/"  # of the kubelet's API: namespace, pod and container follow
 
 
-class Server(ThreadingHTTPServer):
+class KubeletServer(ThreadingHTTPServer):
     """A TLS server for this machine only."""
 
     daemon_threads = True
@@ -41,33 +41,33 @@ class _Handler(BaseHTTPRequestHandler):
         if not address.path.startswith(_PATH):
             self.send_error(404)
             return
-        asked = {name: values[-1] for name, values in parse_qs(address.query).items()}
+        query = {name: values[-1] for name, values in parse_qs(address.query).items()}
         self.send_response(200)
         self.send_header("Content-Type", "text/plain")
         self.end_headers()
-        self.wfile.write(_log(asked).encode())
+        self.wfile.write(_log(query).encode())
         self.wfile.flush()
-        if asked.get("follow") == "true":
+        if query.get("follow") == "true":
             select.select([self.connection], [], [])  # readable only when the client closes it
 
     def log_message(self, *_: object) -> None:
         """Print nothing; the default is a line for each request."""
 
 
-def _log(asked: dict[str, str]) -> str:
-    if asked.get("tailLines") == "0" or asked.get("previous") == "true" or _since(asked) > _TIME:
+def _log(query: dict[str, str]) -> str:
+    if query.get("tailLines") == "0" or query.get("previous") == "true" or _since(query) > _TIME:
         return ""
-    return f"{_TIME:%Y-%m-%dT%H:%M:%SZ} {_LINE}" if asked.get("timestamps") == "true" else _LINE
+    return f"{_TIME:%Y-%m-%dT%H:%M:%SZ} {_LINE}" if query.get("timestamps") == "true" else _LINE
 
 
-def _since(asked: dict[str, str]) -> datetime:
-    if text := asked.get("sinceTime"):
+def _since(query: dict[str, str]) -> datetime:
+    if text := query.get("sinceTime"):
         return datetime.fromisoformat(text.replace("Z", "+00:00"))
-    if seconds := asked.get("sinceSeconds"):
+    if seconds := query.get("sinceSeconds"):
         return datetime.fromtimestamp(datetime.now(timezone.utc).timestamp() - int(seconds), timezone.utc)
     return _TIME
 
 
 if __name__ == "__main__":
-    with Server(int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])) as server:
+    with KubeletServer(int(sys.argv[1]), Path(sys.argv[2]), Path(sys.argv[3])) as server:
         server.serve_forever()

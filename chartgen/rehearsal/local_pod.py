@@ -19,7 +19,7 @@ from typing import Any
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.files import replace_file
-from chartgen.kube.pod_inputs import config_maps, expand, find_volume, read_files, read_variables
+from chartgen.kube.pod_inputs import config_map_texts, expand, find_volume, read_files, read_variables
 from chartgen.kube.run_kinds import STARTERS
 from chartgen.kube.workloads import Workers, find_workers, program_of
 from chartgen.visible import counted
@@ -83,7 +83,7 @@ def plan_execution(
     mounts = [mount for mount in container.get("volumeMounts", ()) if not _OF_THE_MACHINE.match(mount["mountPath"])]
     here = {mount["mountPath"]: root / mount["mountPath"].lstrip("/") for mount in mounts} | dict(places or {})
     move = _mover(here)
-    maps = config_maps(found)
+    maps = config_map_texts(found)
     files: dict[Path, str] = {}
     lacking: dict[Path, str] = {}
     folders = []
@@ -112,7 +112,7 @@ def plan_execution(
     )
 
 
-def prepare(execution: Execution) -> None:
+def prepare_pod(execution: Execution) -> None:
     """Make the folders and write the files; keep other existing files."""
     for folder in (execution.root, *execution.folders):
         folder.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def prepare(execution: Execution) -> None:
         replace_file(path, text)
 
 
-def start(execution: Execution, image: Mapping[str, str], **streams: Any) -> subprocess.Popen[str]:
+def start_process(execution: Execution, image: Mapping[str, str], **streams: Any) -> subprocess.Popen[str]:
     """Start the first process of a prepared container.
 
     Args:
@@ -178,7 +178,7 @@ def run(execution: Execution, image: Mapping[str, str]) -> int:
         timers[-1].daemon = True
         timers[-1].start()
 
-    with start(execution, image) as process:
+    with start_process(execution, image) as process:
         numbers = [signal.SIGTERM, signal.SIGINT]
         if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup ignores it
             numbers.append(signal.SIGHUP)

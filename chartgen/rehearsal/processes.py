@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.rehearsal.folders import Folder, is_alive, new_folder, sweep
+from chartgen.rehearsal.folders import LockedFolder, is_alive, new_folder, sweep_folders
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -35,7 +35,7 @@ class Processes:
     def __init__(self) -> None:
         if sys.platform == "win32":
             raise MissingToolError(Problem("rehearsals need Linux or macOS", hint="use WSL"))
-        sweep()
+        sweep_folders()
         with new_folder() as folder:
             self._supervisor = _start_supervisor(folder)
         self.folder = folder.path
@@ -242,7 +242,7 @@ def free_ports(count: int) -> Iterator[list[int]]:
         yield [each.getsockname()[1] for each in sockets]
 
 
-def _start_supervisor(folder: Folder) -> subprocess.Popen[bytes]:
+def _start_supervisor(folder: LockedFolder) -> subprocess.Popen[bytes]:
     """Start the supervisor with the folder's lock; afterwards only the supervisor keeps it."""
     script = Path(__file__).with_name("supervisor.py")
     with (folder.path / "supervisor.log").open("wb") as log:

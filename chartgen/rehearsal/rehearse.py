@@ -21,7 +21,7 @@ from chartgen.helm.values import Values
 from chartgen.kube import CRD, RAYJOB, Cluster, Object, connect
 from chartgen.kube.controllers import INSTALLED, group_of
 from chartgen.kube.node_pool import NodePool
-from chartgen.kube.workloads import api_versions
+from chartgen.kube.workloads import used_api_versions
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import crds_of, start_controllers
@@ -30,7 +30,7 @@ from chartgen.rehearsal.controllers.devices import claimed_classes
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.engine_get import get
 from chartgen.rehearsal.foreign_kinds import foreign_kinds, register
-from chartgen.rehearsal.judging import judge, patience
+from chartgen.rehearsal.judging import judge_release, patience
 from chartgen.rehearsal.references import foreign_inputs, foreign_priorities, foreign_runtimes
 from chartgen.rehearsal.sandbox import Sandbox, up
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
@@ -47,7 +47,7 @@ from chartgen.releases.plan import Plan, plan_release
 _DEVICES = ("resource.nvidia.com", "resource.k8s.io")
 # API group, or version of one that controllers share -> the engine of its controller.
 CONTROLLERS = (
-    *((group, each.name.lower()) for each in INSTALLED for group in each.groups),
+    *((group, controller.name.lower()) for controller in INSTALLED for group in controller.groups),
     *((group, each.through.name.lower()) for each in INSTALLED if each.through for group in each.groups),
     ("networking.gke.io", "cloud-kinds"),
     ("resource.nvidia.com", "cloud-kinds"),
@@ -77,7 +77,7 @@ class Rehearsal:
 
 
 @dataclass(frozen=True)
-class Stage:
+class RehearsalStage:
     """Environment of a target's releases: simulated machines, controllers, and its setup chart.
 
     Args:
@@ -85,8 +85,8 @@ class Stage:
         controllers: Names of the controllers.
         setup: The setup chart; None without a setup.
         values: The user's layers, also for the setup chart.
-        stand_ins: Replacements for claims, classes, drivers and kinds of the cluster: kind and name -> manifests; none
-            for what simulated pods start without.
+        substitutes: Replacements for claims, classes, drivers and kinds of the cluster: kind and name -> manifests;
+            none for what simulated pods start without.
         device_classes: Classes of the devices that the run claims.
     """
 
@@ -94,13 +94,13 @@ class Stage:
     controllers: tuple[str, ...]
     setup: Chart | None
     values: Values
-    stand_ins: dict[str, list[Object]]
+    substitutes: dict[str, list[Object]]
     device_classes: tuple[str, ...] = ()
 
     @property
     def simulated(self) -> tuple[str, ...]:
         """Return the simulated parts of the cluster apart from the machines."""
-        return tuple(self.stand_ins)
+        return tuple(self.substitutes)
 
 
 def rehearse(  # noqa: PLR0913 - independent options, passed by name
@@ -142,15 +142,15 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
         on_plan(planned)
     count = planned.nodes if machines is None else machines
     stage = prepare_stage(chart, target, values, planned, count)
-    say = progress or (lambda _: None)
-    for each in assumptions(target, planned):
-        say(f"assuming that {each}")
-    with _own(stage, say) if context is None else _borrowed(stage, place, say) as (cluster, place):
-        say(f"installing release {release}")
+    report = progress or (lambda _: None)
+    for assumption in assumptions(target, planned):
+        report(f"assuming that {assumption}")
+    with _own(stage, report) if context is None else _borrowed(stage, place, report) as (cluster, place):
+        report(f"installing release {release}")
         helm_release.install(chart, release, values.data, place)
         try:
             limit = patience(count) if timeout is None else timeout
-            verdict = judge(cluster, release, namespace=place.namespace, timeout=limit, progress=progress)
+            verdict = judge_release(cluster, release, namespace=place.namespace, timeout=limit, progress=progress)
         finally:
             if context is not None:
                 helm_release.uninstall(release, place)
@@ -180,10 +180,10 @@ def open_sandbox(
     chart = compose(target)
     planned = plan_release(chart, values, "sandbox", "default")
     stage = prepare_stage(chart, target, values, planned, planned.nodes if machines is None else machines)
-    get(engines.needed(stage.controllers), progress=progress)
+    get(engines.needed_engines(stage.controllers), progress=progress)
 
     def prepare(plane: ControlPlane) -> None:
-        _stand_in(plane.cluster, stage, progress)
+        _create_substitutes(plane.cluster, stage, progress)
         if setup:
             install_setup(stage, helm_release.Place(kubeconfig=plane.kubeconfig), progress)
 
@@ -197,7 +197,7 @@ def open_sandbox(
     )
 
 
-def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, machines: int) -> Stage:
+def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, machines: int) -> RehearsalStage:
     """Return the environment of a target's releases.
 
     Args:
@@ -211,22 +211,22 @@ def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, m
     made = objects(render(setup, SETUP_RELEASE, "default", values.data)) if setup else []
     every = [*made, *objects(render(chart, planned.release, planned.namespace, values.data))]
     claims, classes = foreign_claims(every, planned.namespace), foreign_classes(every)
-    stand_ins = {f"claim {name}": [simulated_driver(), *each] for name, each in claims.items()}
-    stand_ins |= {f"storage class {name}": [simulated_driver(), each] for name, each in classes.items()}
-    stand_ins |= {f"runtime class {name}": [each] for name, each in foreign_runtimes(every).items()}
-    stand_ins |= {f"priority class {name}": [each] for name, each in foreign_priorities(every).items()}
-    versions = planned.apis | api_versions([*made, *chain.from_iterable(stand_ins.values())])
-    apis = versions | {group_of(each) for each in versions}
-    stand_ins |= {f"CSI driver {name}": [each] for name, each in foreign_drivers(every).items()}
-    stand_ins |= {name: [] for name in foreign_inputs(every)}
+    substitutes = {f"claim {name}": [simulated_driver(), *claim] for name, claim in claims.items()}
+    substitutes |= {f"storage class {name}": [simulated_driver(), each] for name, each in classes.items()}
+    substitutes |= {f"runtime class {name}": [runtime] for name, runtime in foreign_runtimes(every).items()}
+    substitutes |= {f"priority class {name}": [priority] for name, priority in foreign_priorities(every).items()}
+    versions = planned.apis | used_api_versions([*made, *chain.from_iterable(substitutes.values())])
+    apis = versions | {group_of(version) for version in versions}
+    substitutes |= {f"CSI driver {name}": [driver] for name, driver in foreign_drivers(every).items()}
+    substitutes |= {name: [] for name in foreign_inputs(every)}
     controllers = tuple(dict.fromkeys(name for api, name in CONTROLLERS if api in apis))
     kinds = foreign_kinds(every, crds_of(controllers), KINDS)
-    stand_ins |= {name: [each] for name, each in kinds.items()}
+    substitutes |= {name: [kind] for name, kind in kinds.items()}
     others = NodePool("cpu", 1 if planned.gpus else planned.nodes, _CPU_CAPACITY, counted=False)
     machine = target.machines[planned.machine]
     offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
     pools = (node_pool(offered, machines), others)
-    return Stage(pools, controllers, setup if made else None, values, stand_ins, claimed_classes(every))
+    return RehearsalStage(pools, controllers, setup if made else None, values, substitutes, claimed_classes(every))
 
 
 def assumptions(target: Target, planned: Plan) -> Iterator[str]:
@@ -234,7 +234,7 @@ def assumptions(target: Target, planned: Plan) -> Iterator[str]:
     for resource, size in assumed(target, planned).items():
         yield f"each {planned.machine} offers {size} {resource}, which {target.name} does not list"
     is_claiming = not {group_of(each) for each in planned.apis}.isdisjoint(_DEVICES)
-    if planned.queue and is_claiming and any(each.name == "kueue" for each in target.fragments):
+    if planned.queue and is_claiming and any(fragment.name == "kueue" for fragment in target.fragments):
         yield "Kueue counts each device class that the run claims as a resource of the same name"
     if planned.kind == RAYJOB.name:
         yield "Ray starts the program: simulated machines have no Ray, so KubeRay never sees its job, nor the job's end"
@@ -249,7 +249,7 @@ def assumed(target: Target, planned: Plan) -> dict[str, str]:
     return {name: size for name, size in planned.requests.items() if planned.gpus and name not in listed}
 
 
-def install_setup(stage: Stage, place: helm_release.Place, progress: Progress | None = None) -> None:
+def install_setup(stage: RehearsalStage, place: helm_release.Place, progress: Progress | None = None) -> None:
     """Install a stage's setup chart, if any."""
     if stage.setup:
         if progress:
@@ -258,30 +258,32 @@ def install_setup(stage: Stage, place: helm_release.Place, progress: Progress | 
 
 
 @contextmanager
-def _own(stage: Stage, say: Progress) -> Iterator[tuple[Cluster, helm_release.Place]]:
+def _own(stage: RehearsalStage, report: Progress) -> Iterator[tuple[Cluster, helm_release.Place]]:
     """Yield a new control plane with the stage on it, for the time of a `with` block."""
-    get(engines.needed(stage.controllers), progress=say)
+    get(engines.needed_engines(stage.controllers), progress=report)
     crds = crds_of(stage.controllers)
-    with ControlPlane(device_classes=stage.device_classes, crds=crds, progress=say) as plane:
-        start_controllers(plane, stage.controllers, progress=say)
-        create_machines(plane.cluster, stage.pools, progress=say)
-        _stand_in(plane.cluster, stage, say)
+    with ControlPlane(device_classes=stage.device_classes, crds=crds, progress=report) as plane:
+        start_controllers(plane, stage.controllers, progress=report)
+        create_machines(plane.cluster, stage.pools, progress=report)
+        _create_substitutes(plane.cluster, stage, report)
         place = helm_release.Place(kubeconfig=plane.kubeconfig)
-        install_setup(stage, place, say)
+        install_setup(stage, place, report)
         yield plane.cluster, place
 
 
-def _stand_in(cluster: Cluster, stage: Stage, progress: Progress | None) -> None:
+def _create_substitutes(cluster: Cluster, stage: RehearsalStage, progress: Progress | None) -> None:
     """Make replacements for objects of a real cluster; an existing cluster has its own."""
     if progress and stage.simulated:
         progress(f"simulating {', '.join(stage.simulated)}")
-    every = list(chain.from_iterable(stage.stand_ins.values()))
+    every = list(chain.from_iterable(stage.substitutes.values()))
     register(cluster, [each for each in every if each["kind"] == CRD.name])
     cluster.apply(each for each in every if each["kind"] != CRD.name)
 
 
 @contextmanager
-def _borrowed(stage: Stage, place: helm_release.Place, say: Progress) -> Iterator[tuple[Cluster, helm_release.Place]]:
+def _borrowed(
+    stage: RehearsalStage, place: helm_release.Place, report: Progress
+) -> Iterator[tuple[Cluster, helm_release.Place]]:
     """Make a namespace and simulated machines on an existing cluster, and remove both at the end."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}}
     # machine names contain the namespace, so that they differ from the cluster's own machines
@@ -293,9 +295,9 @@ def _borrowed(stage: Stage, place: helm_release.Place, say: Progress) -> Iterato
         cleanup.callback(delete_machines, cluster, [name for pool in pools for name in pool.names])
         if stage.setup:
             cleanup.callback(_uninstall_setup, place)
-        cleanup.callback(say, "removing the objects of the rehearsal")
-        create_machines(cluster, pools, ready=False, progress=say)
-        install_setup(stage, place, say)
+        cleanup.callback(report, "removing the objects of the rehearsal")
+        create_machines(cluster, pools, ready=False, progress=report)
+        install_setup(stage, place, report)
         yield cluster, place
 
 

@@ -116,13 +116,13 @@ def down(name: str) -> Sandbox:
         UsageError: No sandbox of that name runs.
     """
     with cache_lock(_folder(), name):
-        sandbox = find(name)
+        sandbox = find_sandbox(name)
         end_detached(sandbox.folder, sandbox.pid)
         _state(name).unlink(missing_ok=True)
     return sandbox
 
 
-def find(name: str) -> Sandbox:
+def find_sandbox(name: str) -> Sandbox:
     """Return a running sandbox.
 
     Raises:
@@ -130,7 +130,7 @@ def find(name: str) -> Sandbox:
     """
     sandbox = _read(_state(name))
     if sandbox is None:
-        hint = did_you_mean(name, [each.name for each in list_sandboxes()])
+        hint = did_you_mean(name, [sandbox.name for sandbox in list_sandboxes()])
         raise UsageError(Problem(f"no sandbox named {name!r} is running", hint=hint))
     return sandbox
 
@@ -141,8 +141,8 @@ def environment(name: str) -> dict[str, str]:
     Raises:
         UsageError: No sandbox of that name runs.
     """
-    variables = {"KUBECONFIG": str(find(name).kubeconfig)}
-    found = [path for program in _PROGRAMS if (path := engines.find(program))]
+    variables = {"KUBECONFIG": str(find_sandbox(name).kubeconfig)}
+    found = [path for program in _PROGRAMS if (path := engines.find_engine(program))]
     folders = [str(path.parent) for path in found if shutil.which(path.name) != str(path)]
     if folders:
         variables["PATH"] = os.pathsep.join([*folders, os.environ.get("PATH", os.defpath)])
@@ -151,7 +151,7 @@ def environment(name: str) -> dict[str, str]:
 
 def missing_programs() -> list[str]:
     """Return the programs among helm and kubectl that are neither on PATH nor built."""
-    return [program for program in _PROGRAMS if engines.find(program) is None]
+    return [program for program in _PROGRAMS if engines.find_engine(program) is None]
 
 
 def list_sandboxes() -> list[Sandbox]:

@@ -21,7 +21,7 @@ def stages(run_seconds: float, kubelet: int) -> list[dict[str, Any]]:
         kubelet: Port of the kubelet of all machines.
     """
     seconds = {"pod-complete": run_seconds, "pod-delete": 1.0, "pod-stop": 1.0}
-    found = engines.documents("kwok", "stages.json")
+    found = engines.engine_objects("kwok", "stages.json")
     complete = next(stage for stage in found if stage["metadata"]["name"] == "pod-complete")
     data = copy.deepcopy(complete)
     data["metadata"]["name"] = "pod-complete-data"
@@ -51,11 +51,11 @@ def _stop_stage(complete: dict[str, Any]) -> dict[str, Any]:
     status = complete["spec"]["next"]["statusTemplate"]
     for success, failure in (("exitCode: 0", "exitCode: 143"), ("Completed", "Error"), ("Succeeded", "Failed")):
         status = status.replace(success, failure)
-    held = [{"key": f".metadata.{name}", "operator": "Exists"} for name in ("deletionTimestamp", "finalizers")]
+    present = [{"key": f".metadata.{name}", "operator": "Exists"} for name in ("deletionTimestamp", "finalizers")]
     running = {"key": ".status.phase", "operator": "In", "values": ["Running"]}
     spec = {
         "resourceRef": complete["spec"]["resourceRef"],
-        "selector": {"matchExpressions": [*held, running]},
+        "selector": {"matchExpressions": [*present, running]},
         "delay": {},
         "next": {"statusTemplate": status},
     }

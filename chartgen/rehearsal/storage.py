@@ -30,12 +30,12 @@ def foreign_classes(objects: Iterable[Object]) -> dict[str, Object]:
     """
     found = list(objects)
     own = {item["metadata"]["name"] for item in found if item["kind"] == STORAGE_CLASS.name}
-    asked = {spec.get("storageClassName") for spec in _claims(found) if not spec.get("volumeName")}
-    names = sorted(name for name in asked if name and name not in own)
-    classes = {name: _stand_in(name, default=False) for name in names}
-    if None in asked:
+    class_names = {spec.get("storageClassName") for spec in _claims(found) if not spec.get("volumeName")}
+    names = sorted(name for name in class_names if name and name not in own)
+    classes = {name: _storage_class(name, default=False) for name in names}
+    if None in class_names:
         free = DEFAULT_CLASS if DEFAULT_CLASS not in own else f"{DEFAULT_CLASS}-class"
-        classes[free] = _stand_in(free, default=True)
+        classes[free] = _storage_class(free, default=True)
     return classes
 
 
@@ -59,7 +59,7 @@ def foreign_claims(objects: Iterable[Object], namespace: str) -> dict[str, list[
     }
     return {
         name: [
-            _stand_in(_CLASS_OF_CLAIMS, default=False),
+            _storage_class(_CLASS_OF_CLAIMS, default=False),
             {**head, "metadata": {"name": name, "namespace": namespace}, "spec": spec},
         ]
         for name in sorted({*_mounted(found)} - own)
@@ -111,7 +111,7 @@ def _claims(data: object) -> Iterator[Object]:
     return (each for _, each in maps(data) if "accessModes" in each and "resources" in each)
 
 
-def _stand_in(name: str, *, default: bool) -> Object:
+def _storage_class(name: str, *, default: bool) -> Object:
     return {
         "apiVersion": STORAGE_CLASS.api_version,
         "kind": STORAGE_CLASS.name,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from chartgen.kube import Cluster
 from chartgen.programs import Progress
 from chartgen.releases.status.pending import NotYet
-from chartgen.releases.status.readout import Readout, read
+from chartgen.releases.status.readout import Readout, read_readout
 from chartgen.releases.status.watch import watch
 from chartgen.visible import counted
 
@@ -69,7 +69,7 @@ def look(cluster: Cluster, release: str, *, namespace: str = "") -> Verdict:
         release: Its name.
         namespace: Its namespace; default the context's.
     """
-    return _verdict_of(read(cluster, release, namespace, brief=True))
+    return _verdict_of(read_readout(cluster, release, namespace, brief=True))
 
 
 def wait_for_verdict(
@@ -94,15 +94,15 @@ def wait_for_verdict(
     Raises:
         MissingToolError: The cluster does not answer the first request, or for longer than the timeout.
     """
-    say = progress or (lambda _: None)
+    report = progress or (lambda _: None)
     started = changed = progressed = time.monotonic()
     last, furthest = _verdict_of(Readout(release, namespace, "absent")), 0
-    readouts = watch(cluster, release, namespace, progress=say, patience=timeout, interval=_INTERVAL, brief=True)
+    readouts = watch(cluster, release, namespace, progress=report, patience=timeout, interval=_INTERVAL, brief=True)
     for readout in readouts:
         verdict, now = _verdict_of(readout), time.monotonic()
         if verdict != last:
             last, changed = verdict, now
-            say(str(verdict))
+            report(str(verdict))
         if verdict.reach > furthest:
             furthest, progressed = verdict.reach, now
         if verdict.ok or (_is_explained(readout) and now - changed > settle):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from chartgen.releases.loss import Loss, losses
+from chartgen.releases.loss import LostWork, lost_work
 from chartgen.releases.preview import Preview, preview
 from chartgen.releases.rollout import Rollout, check_existence, execute, prepare, prepare_rollback
-from chartgen.releases.state import State, run_of, survey
+from chartgen.releases.state import State, run_of, survey_release
 from chartgen.releases.uninstall import Removal, check_installed, uninstall
 
 __all__ = [
-    "Loss",
+    "LostWork",
     "Preview",
     "Removal",
     "Rollout",
@@ -17,11 +17,11 @@ __all__ = [
     "check_existence",
     "check_installed",
     "execute",
-    "losses",
+    "lost_work",
     "prepare",
     "prepare_rollback",
     "preview",
     "run_of",
-    "survey",
+    "survey_release",
     "uninstall",
 ]

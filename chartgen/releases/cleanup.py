@@ -15,7 +15,7 @@ from chartgen.releases.state import State, pods_before
 
 _POLICY = "helm.sh/resource-policy"
 _GRACE_BEYOND = 120.0  # seconds beyond the pods' own grace period, to unmount images and report the end
-_SAY_EVERY = 10.0
+_REPORT_EVERY = 10.0
 _SHORTEST, _LONGEST = 0.1, 1.0  # seconds between two polls
 _HEAD = re.compile(r"^(apiVersion|kind): *[\"']?([^\s\"'#]+)", re.MULTILINE)
 
@@ -51,22 +51,22 @@ def remove_runs(
         progress(f"removing {item['kind']} {item['metadata']['name']}")
         cluster.delete_object(item, namespace=state.namespace, foreground=True)
     grace = max((pod["spec"].get("terminationGracePeriodSeconds", 30) for pod in pods), default=30)
-    deadline, said, pause = time.monotonic() + grace + _GRACE_BEYOND, time.monotonic(), _SHORTEST
+    deadline, reported, pause = time.monotonic() + grace + _GRACE_BEYOND, time.monotonic(), _SHORTEST
     while left := _left(cluster, state, runs, run):
         check()
         if time.monotonic() > deadline:
             name = left[-1]["metadata"]["name"]
             hint = f"find the cause with `kubectl describe pod {name}`, then run the same command again"
             raise ChartgenError(Problem(f"the old run does not end: {name} is still there", hint=hint))
-        if time.monotonic() - said > _SAY_EVERY:
-            said = time.monotonic()
+        if time.monotonic() - reported > _REPORT_EVERY:
+            reported = time.monotonic()
             name = left[-1]["metadata"]["name"]
-            progress(f"waiting for the old run to end ({name}), at most {deadline - said:.0f} s more")
+            progress(f"waiting for the old run to end ({name}), at most {deadline - reported:.0f} s more")
         time.sleep(pause)
         pause = min(pause * 1.5, _LONGEST)
 
 
-def sweep(cluster: Cluster, rendered: Iterable[Object], state: State) -> Iterator[str]:
+def sweep_objects(cluster: Cluster, rendered: Iterable[Object], state: State) -> Iterator[str]:
     """Delete objects that Helm made for a release and that no revision contains any longer; keep data.
 
     Args:
@@ -78,11 +78,11 @@ def sweep(cluster: Cluster, rendered: Iterable[Object], state: State) -> Iterato
         Kind and name of each deleted object.
     """
     rendered = list(rendered)
-    held = {(item["kind"], item["metadata"]["name"]) for item in rendered}
+    wanted = {(item["kind"], item["metadata"]["name"]) for item in rendered}
     for kind in _kinds(cluster, rendered, state):
         for item in leftovers(cluster, kind, state):
             name = item["metadata"]["name"]
-            if (kind.name, name) in held or is_kept(item):
+            if (kind.name, name) in wanted or is_kept(item):
                 continue
             if cluster.delete(kind, name, item["metadata"].get("namespace", ""), foreground=True):
                 yield f"{kind.name} {name}"

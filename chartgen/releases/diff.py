@@ -24,7 +24,7 @@ _MARKS = {"added": "+", "removed": "-", "changed": "~", "replaced": "~"}
 
 
 @dataclass(frozen=True)
-class Field:
+class ChangedField:
     """One field that differs.
 
     Args:
@@ -54,10 +54,10 @@ class Change:
     kind: str
     name: str
     new_name: str
-    fields: tuple[Field, ...] = ()
+    fields: tuple[ChangedField, ...] = ()
 
 
-def compare(old: Iterable[Object], new: Iterable[Object]) -> list[Change]:
+def compare_renders(old: Iterable[Object], new: Iterable[Object]) -> list[Change]:
     """Compare two renders of a release.
 
     Args:
@@ -82,7 +82,7 @@ def compare(old: Iterable[Object], new: Iterable[Object]) -> list[Change]:
     return changes + [Change("removed", *_head(item), _head(item)[1]) for item in there.values()]
 
 
-def describe(changes: Iterable[Change]) -> Iterator[str]:
+def describe_changes(changes: Iterable[Change]) -> Iterator[str]:
     """Yield changes as lines: one per object, then its fields."""
     for change in changes:
         renamed = f" -> {change.new_name}" if change.new_name != change.name else ""
@@ -107,7 +107,7 @@ def _compare(old: Object, new: Object, before: Workers | None, after: Workers | 
     fields = tuple(_differences(old, new))
     if same_name and not fields:
         return None
-    hidden = tuple(Field(field.path, HIDDEN, HIDDEN) for field in fields) if new["kind"] == "Secret" else fields
+    hidden = tuple(ChangedField(field.path, HIDDEN, HIDDEN) for field in fields) if new["kind"] == "Secret" else fields
     new_name = new["metadata"]["name"] if old["kind"] == new["kind"] else " ".join(_head(new))
     return Change("changed" if same_name else "replaced", old["kind"], name, new_name, hidden)
 
@@ -125,7 +125,7 @@ def _head(item: Object) -> tuple[str, str]:
     return item["kind"], item["metadata"]["name"]
 
 
-def _differences(old: Any, new: Any, path: str = "") -> Iterator[Field]:
+def _differences(old: Any, new: Any, path: str = "") -> Iterator[ChangedField]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys([*old, *new]):
             yield from _differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
@@ -134,7 +134,7 @@ def _differences(old: Any, new: Any, path: str = "") -> Iterator[Field]:
             yield from _differences(old_items.get(name), new_items.get(name), f"{path}[{name}]")
     elif old != new:
         name = path.rpartition("[")[2].partition("]")[0] if path.endswith("].value") else path.rpartition(".")[2]
-        yield Field(path, masked_value(old, (name,)), masked_value(new, (name,)))
+        yield ChangedField(path, masked_value(old, (name,)), masked_value(new, (name,)))
 
 
 def _by_name(value: Any) -> dict[Any, Any] | None:
@@ -146,7 +146,7 @@ def _by_name(value: Any) -> dict[Any, Any] | None:
     return dict(zip(names, value, strict=True)) if named else dict(enumerate(value))
 
 
-def _field_lines(field: Field) -> Iterator[str]:
+def _field_lines(field: ChangedField) -> Iterator[str]:
     old, new = field.old, field.new
     if (before := _lines(old)) is not None and (after := _lines(new)) is not None:
         yield f"{field.path}:"

@@ -18,7 +18,9 @@ _CONFLICT = re.compile(r'conflicts? with "(?P<manager>[^"]+)"[^:]*:(?P<fields>.*
 _QUOTA = "exceeded quota"
 
 
-def refusals(cluster: Cluster, rendered: Iterable[Object], state: State, *, makes_room: bool = False) -> list[Problem]:
+def dry_run_refusals(
+    cluster: Cluster, rendered: Iterable[Object], state: State, *, makes_room: bool = False
+) -> list[Problem]:
     """Dry-run all objects of a release on the API server, webhooks included, and return the rejections.
 
     The API server accepts a JobSet with invalid pods, which then never starts; so the Jobs and pods of the run are
@@ -77,8 +79,8 @@ def _problem(name: str, error: ClusterError) -> Problem:
 
 
 def _child_problem(parent: Object, child: Object, error: ClusterError) -> Problem:
-    found = _problem(f"{child['kind']} of {parent['kind']} {parent['metadata']['name']}", error)
-    return Problem(found.message, hint="the run would be accepted and never start; correct the values")
+    problem = _problem(f"{child['kind']} of {parent['kind']} {parent['metadata']['name']}", error)
+    return Problem(problem.message, hint="the run would be accepted and never start; correct the values")
 
 
 def _children(item: Object) -> Iterator[Object]:

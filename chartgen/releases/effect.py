@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from chartgen.kube.workloads import Workers
     from chartgen.releases.state import State
 
-AGAIN = "to run it again, add --set run.again=<word>"
+RUN_AGAIN = "to run it again, add --set run.again=<word>"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Standing:
+class OldRun:
     """State of a run in the cluster.
 
     Args:
@@ -56,33 +56,33 @@ def side(rendered: Iterable[Object], values: Mapping[str, Any]) -> Side:
     return Side(workers, survival(workers, values)) if workers else Side()
 
 
-def standing(cluster: Cluster, state: State, workers: Workers | None) -> Standing:
+def old_run(cluster: Cluster, state: State, workers: Workers | None) -> OldRun:
     """Read the state of a run."""
     if workers is None:
-        return Standing()
+        return OldRun()
     outcome, live = state.outcome(workers.name), state.run(workers.name)
     if outcome or live is None or "deletionTimestamp" in live["metadata"]:
-        return Standing(outcome)
+        return OldRun(outcome)
     pods = find_pods(cluster, state.release, state.namespace)
-    return Standing("", sum(pod["metadata"].get("labels", {}).get("run", workers.name) == workers.name for pod in pods))
+    return OldRun("", sum(pod["metadata"].get("labels", {}).get("run", workers.name) == workers.name for pod in pods))
 
 
-def effect(before: Side, after: Side, stands: Standing) -> str:
+def effect(before: Side, after: Side, old: OldRun) -> str:
     """Report the effect of an upgrade on the run; empty when neither side has a run.
 
     Args:
         before: The release before.
         after: The release after.
-        stands: State of the run before.
+        old: State of the run before.
     """
     was, will = before.workers, after.workers
     if was is None or will is None:
-        return _one_sided(was, will, stands)
+        return _one_sided(was, will, old)
     name = f"{was.kind} {was.name}"
     if was.name != will.name:
-        return f"{name} is replaced by {will.name}: {_end(stands)}; {resumption(before, after)}"
-    if stands.outcome:
-        return f"{name} has {stands.outcome} and is not started again; {AGAIN}"
+        return f"{name} is replaced by {will.name}: {_end(old)}; {resumption(before, after)}"
+    if old.outcome:
+        return f"{name} has {old.outcome} and is not started again; {RUN_AGAIN}"
     return f"{name} continues unchanged"
 
 
@@ -118,13 +118,13 @@ def _kept(old: Survival, *, is_moved: bool) -> str:
     return f", and {old.checkpoints.directory}{' of the old storage' if is_moved else ''} stays unchanged"
 
 
-def _one_sided(was: Workers | None, will: Workers | None, stands: Standing) -> str:
+def _one_sided(was: Workers | None, will: Workers | None, old: OldRun) -> str:
     if will:
         return f"{will.kind} {will.name} starts with {counted(will.count, 'pod')}"
-    return f"{was.kind} {was.name} is removed: {_end(stands)}" if was else ""
+    return f"{was.kind} {was.name} is removed: {_end(old)}" if was else ""
 
 
-def _end(stands: Standing) -> str:
-    if stands.outcome:
-        return f"it has {stands.outcome} and is removed"
-    return "it is gone already" if stands.pods is None else f"{counted(stands.pods, 'pod')} stop"
+def _end(old: OldRun) -> str:
+    if old.outcome:
+        return f"it has {old.outcome} and is removed"
+    return "it is gone already" if old.pods is None else f"{counted(old.pods, 'pod')} stop"

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from chartgen.composer.origin import APPLY, CLIENT_SIDE, annotations_of
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.helm.manifests import written
+from chartgen.helm.manifests import written_chart
 from chartgen.helm.program import Helm, find_helm
 from chartgen.helm.program_errors import HelmError
 from chartgen.helm.values import to_json
-from chartgen.releases.history import read_time
+from chartgen.releases.history import parse_time
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,7 +136,7 @@ def uninstall(name: str, place: Place | None = None) -> Release:
         MissingToolError: Helm or the cluster is missing.
     """
     place = place or Place()
-    found = status(name, place)
+    found = release_status(name, place)
     remove(name, place)
     return found
 
@@ -157,7 +157,7 @@ def remove(name: str, place: Place) -> None:
     _helm(place).run(["uninstall", name, "--namespace", place.namespace])
 
 
-def status(name: str, place: Place | None = None) -> Release:
+def release_status(name: str, place: Place | None = None) -> Release:
     """Return Helm's record of a release.
 
     Raises:
@@ -197,7 +197,7 @@ def _apply(
     stdin = to_json(values)
     if description:
         command = [*command, "--description", description]
-    with written(chart) as folder:
+    with written_chart(chart) as folder:
         arguments = [*command, name, str(folder), "--namespace", place.namespace, "--values", "-", "--output", "json"]
         return _release(json.loads(_helm(place).run(arguments, stdin)))
 
@@ -220,7 +220,7 @@ def _release(record: dict[str, Any]) -> Release:
 
 def _time(text: str) -> datetime:
     try:
-        return read_time(text)
+        return parse_time(text)
     except ValueError:
         raise ChartgenError(f"helm gives a time that chartgen cannot read: {text!r}") from None
 

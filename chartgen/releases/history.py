@@ -56,7 +56,7 @@ _OWNER_NAMESPACE = "meta.helm.sh/release-namespace"
 
 
 @dataclass(frozen=True)
-class Record:
+class RevisionRecord:
     """One revision of a release.
 
     Args:
@@ -111,7 +111,7 @@ class Record:
         return objects(text)
 
 
-def read_records(cluster: Cluster, release: str, namespace: str) -> list[Record]:
+def read_records(cluster: Cluster, release: str, namespace: str) -> list[RevisionRecord]:
     """Return all revisions of a release in Helm's store, oldest first; empty when the release does not exist.
 
     Raises:
@@ -155,7 +155,7 @@ def _revision(item: Object) -> int:
     return int(number) if _NUMBER.fullmatch(number) else 0
 
 
-def restore_chart(record: Record) -> Chart:
+def restore_chart(record: RevisionRecord) -> Chart:
     """Return the installed chart of a revision from Helm's record.
 
     Raises:
@@ -196,7 +196,7 @@ def is_owned(item: Object, release: str, namespace: str) -> bool:
     return (annotations.get(OWNER_ANNOTATION), annotations.get(_OWNER_NAMESPACE)) == (release, namespace)
 
 
-def read_time(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """Parse a time of Helm or Kubernetes, in UTC.
 
     Raises:
@@ -213,7 +213,7 @@ def read_time(text: str) -> datetime:
         raise ValueError(f"{text!r} is before the first year") from None
 
 
-def read_record(item: Object) -> Record:
+def read_record(item: Object) -> RevisionRecord:
     """Return the revision in an object of Helm's store.
 
     Raises:
@@ -229,7 +229,7 @@ def read_record(item: Object) -> Record:
         raise ChartgenError(Problem(text, hint=hint)) from None
 
 
-def _decoded(item: Object) -> Record:
+def _decoded(item: Object) -> RevisionRecord:
     content = item["data"]["release"]
     if storage_kind() is SECRET:
         content = base64.b64decode(content)
@@ -243,13 +243,13 @@ def _decoded(item: Object) -> Record:
     info, chart = kept["info"], {key: kept["chart"].get(key) for key in _CHART}
     head = chart["metadata"]
     annotations = head.get("annotations") or {}
-    record = Record(
+    record = RevisionRecord(
         name=kept["name"],
         namespace=kept["namespace"],
         revision=int(kept["version"]),
         status=info["status"],
         description=info.get("description", ""),
-        updated=read_time(info["last_deployed"]),
+        updated=parse_time(info["last_deployed"]),
         chart=head["name"],
         chart_version=head["version"],
         target=annotations.get(_TARGET, ""),
@@ -264,7 +264,7 @@ def _decoded(item: Object) -> Record:
     return record
 
 
-def _check_parts(record: Record, item: Object) -> None:
+def _check_parts(record: RevisionRecord, item: Object) -> None:
     """Reject a record that claims to be another release's, or whose parts have other types than Helm writes.
 
     Raises:
@@ -273,10 +273,10 @@ def _check_parts(record: Record, item: Object) -> None:
     """
     if (record.namespace, record.name) != (item["metadata"]["namespace"], _label(item, "name")):
         raise ValueError("it is of another release")
-    texts = [getattr(record, each) for each in _TEXTS]
+    texts = [getattr(record, text) for text in _TEXTS]
     maps = [record.values, record.content["metadata"], record.content["values"] or {}]
     for part in (record.content["templates"] or (), record.content["files"] or ()):
         texts += [each[key] for each in part for key in ("name", "data")]
     texts.append(record.content["schema"] or "")
-    if not (all(isinstance(each, str) for each in texts) and all(isinstance(each, dict) for each in maps)):
+    if not (all(isinstance(text, str) for text in texts) and all(isinstance(each, dict) for each in maps)):
         raise TypeError("a part of it has another type")

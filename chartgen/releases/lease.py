@@ -38,10 +38,10 @@ def identity(action: str) -> str:
 def new_lease(release: str, namespace: str, holder: str) -> Object:
     """Return a new Lease for a release."""
     metadata = {"name": lease_name(release), "namespace": namespace, "labels": _LABELS}
-    return {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata, "spec": held_by(holder)}
+    return {"apiVersion": LEASE.api_version, "kind": LEASE.name, "metadata": metadata, "spec": lease_spec(holder)}
 
 
-def held_by(holder: str) -> dict[str, Any]:
+def lease_spec(holder: str) -> dict[str, Any]:
     """Return the spec of a Lease renewed now; its time is informative only, no command decides by it."""
     now = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {"holderIdentity": holder, "leaseDurationSeconds": int(DURATION), "renewTime": now}

@@ -20,10 +20,10 @@ from chartgen.kube import LEASE, Cluster, ClusterError, Object
 from chartgen.programs import Progress
 from chartgen.releases.lease import (
     duration_of,
-    held_by,
     holder_of,
     identity,
     lease_name,
+    lease_spec,
     new_lease,
     notes_of,
     version_of,
@@ -244,7 +244,7 @@ class Lock:
     def _patch(self, holder: str | None) -> Object:
         change = {
             "metadata": {"resourceVersion": self._version, "annotations": with_notes(self.notes)},
-            "spec": held_by(self._holder) if holder is None else {"holderIdentity": holder},
+            "spec": lease_spec(self._holder) if holder is None else {"holderIdentity": holder},
         }
         return self._cluster.patch(LEASE, self._name, change, namespace=self._namespace)
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 from chartgen.kube.workloads import find_workers, outcome
 from chartgen.releases.status.pod_summary import summarize_pods
 from chartgen.releases.status.readout import progress_now
-from chartgen.releases.survival import Survival, survival, values_of
+from chartgen.releases.survival import Survival, stored_values, survival
 
 if TYPE_CHECKING:
     from chartgen.kube import Cluster, Object
-    from chartgen.releases.history import Record
+    from chartgen.releases.history import RevisionRecord
     from chartgen.releases.state import State
 
 
 @dataclass(frozen=True)
-class Loss:
+class LostWork:
     """Work of a run that is lost with its pods.
 
     Args:
@@ -39,7 +39,7 @@ class Loss:
         return f"all steps of {self.run} ({self.progress or 'step not known'}; {hours}): {self.why}"
 
 
-def losses(cluster: Cluster, state: State, runs: Iterable[Object]) -> list[Loss]:
+def lost_work(cluster: Cluster, state: State, runs: Iterable[Object]) -> list[LostWork]:
     """Return the work that is lost when live runs end; runs that have ended or never started lose nothing.
 
     Args:
@@ -51,7 +51,7 @@ def losses(cluster: Cluster, state: State, runs: Iterable[Object]) -> list[Loss]
     return [loss for run in going if (loss := _loss(cluster, state, run))]
 
 
-def record_of(state: State, run: str) -> Record | None:
+def record_of(state: State, run: str) -> RevisionRecord | None:
     """Return the newest revision that contains a run; None if no revision does."""
     return next((record for record in reversed(state.records) if run in record.manifest), None)
 
@@ -59,10 +59,10 @@ def record_of(state: State, run: str) -> Record | None:
 def survival_of_live(state: State, run: Object) -> Survival | None:
     """Return the data that outlives the pods of a live run; None when chartgen does not know its pods."""
     workers, record = find_workers([run]), record_of(state, run["metadata"]["name"])
-    return survival(workers, values_of(record) if record else {}) if workers else None
+    return survival(workers, stored_values(record) if record else {}) if workers else None
 
 
-def _loss(cluster: Cluster, state: State, run: Object) -> Loss | None:
+def _loss(cluster: Cluster, state: State, run: Object) -> LostWork | None:
     found = survival_of_live(state, run)
     if found is None or found.is_safe:
         return None
@@ -70,7 +70,7 @@ def _loss(cluster: Cluster, state: State, run: Object) -> Loss | None:
     if not summary.started:
         return None
     hours = (datetime.now(timezone.utc) - summary.since).total_seconds() / 3600 if summary.since else None
-    return Loss(
+    return LostWork(
         run=run["metadata"]["name"],
         why=found.risk,
         progress=progress_now(cluster, summary, state.namespace, record_of(state, run["metadata"]["name"])),

@@ -12,7 +12,7 @@ from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
-from chartgen.kube.workloads import Workers, api_versions, find_workers, program_of
+from chartgen.kube.workloads import Workers, find_workers, program_of, used_api_versions
 
 _SIZES = ("tensor", "pipeline", "virtualPipeline", "context", "expert", "expertTensor")
 
@@ -94,25 +94,25 @@ def plan_objects(
     job = job_of(chart, values)
     # portable sizes reach only a program whose launcher passes them on
     sized = job is None or "parallelism.tensor" in job.launcher.owns
-    return _plan(chart, effective, release, namespace, found, api_versions(rendered), sized=sized)
+    return _plan(chart, effective, release, namespace, found, used_api_versions(rendered), sized=sized)
 
 
-def describe(found: Plan) -> Iterator[tuple[str, str]]:
+def describe_plan(plan: Plan) -> Iterator[tuple[str, str]]:
     """Yield a plan as lines of (label, text)."""
-    yield "release", f"{found.release} in namespace {found.namespace}, chart {found.chart}"
-    yield "run", f"{found.kind} {found.run}"
-    if found.gpus:
-        yield "machines", f"{found.nodes} x {found.machine} = {found.gpus} GPUs"
+    yield "release", f"{plan.release} in namespace {plan.namespace}, chart {plan.chart}"
+    yield "run", f"{plan.kind} {plan.run}"
+    if plan.gpus:
+        yield "machines", f"{plan.nodes} x {plan.machine} = {plan.gpus} GPUs"
     else:
-        yield "pods", f"{found.nodes} without GPUs"
-    yield from _training(found) if found.parallelism else [("program", found.program)]
-    yield "image", found.image
-    yield "queue", found.queue or "none"
-    yield from ((label, text) for label, text in (("rendezvous", found.rendezvous), ("logs", found.logs)) if text)
+        yield "pods", f"{plan.nodes} without GPUs"
+    yield from _training(plan) if plan.parallelism else [("program", plan.program)]
+    yield "image", plan.image
+    yield "queue", plan.queue or "none"
+    yield from ((label, text) for label, text in (("rendezvous", plan.rendezvous), ("logs", plan.logs)) if text)
 
 
-def _training(found: Plan) -> Iterator[tuple[str, str]]:
-    sizes, batch = found.parallelism, found.batch
+def _training(plan: Plan) -> Iterator[tuple[str, str]]:
+    sizes, batch = plan.parallelism, plan.batch
     yield (
         "layout",
         " x ".join(
@@ -123,7 +123,7 @@ def _training(found: Plan) -> Iterator[tuple[str, str]]:
         "batch",
         f"{batch['global']} samples a step, {batch['micro']} at a time, {batch['microBatches']} micro-batches",
     )
-    yield "steps", str(found.steps or "set by the program's own configuration")
+    yield "steps", str(plan.steps or "set by the program's own configuration")
 
 
 def _plan(

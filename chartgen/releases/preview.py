@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from chartgen.releases.effect import effect, side, standing
-from chartgen.releases.loss import Loss, losses
-from chartgen.releases.survival import Survival, values_of
+from chartgen.releases.effect import effect, old_run, side
+from chartgen.releases.loss import LostWork, lost_work
+from chartgen.releases.survival import Survival, stored_values
 
 if TYPE_CHECKING:
     from chartgen.kube import Cluster, Object
-    from chartgen.releases.history import Record
+    from chartgen.releases.history import RevisionRecord
     from chartgen.releases.state import State
 
 
@@ -28,11 +28,11 @@ class Preview:
 
     effect: str
     survival: Survival | None = None
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[LostWork] = field(default_factory=list)
 
 
 def preview(
-    cluster: Cluster, state: State, base: Record | None, rendered: Iterable[Object], values: Mapping[str, Any]
+    cluster: Cluster, state: State, base: RevisionRecord | None, rendered: Iterable[Object], values: Mapping[str, Any]
 ) -> Preview:
     """Return the effect of a change of a release on its run; nothing is changed.
 
@@ -43,9 +43,9 @@ def preview(
         rendered: The objects of the new revision.
         values: The values that its templates received, chart defaults included.
     """
-    before = side(base.objects if base else [], values_of(base) if base else {})
+    before = side(base.objects if base else [], stored_values(base) if base else {})
     after = side(rendered, values)
     next_run = after.workers.name if after.workers else ""
     going = [run for run in state.runs if run["metadata"]["name"] != next_run]
-    words = effect(before, after, standing(cluster, state, before.workers))
-    return Preview(words, before.survival, losses(cluster, state, going))
+    words = effect(before, after, old_run(cluster, state, before.workers))
+    return Preview(words, before.survival, lost_work(cluster, state, going))

@@ -19,14 +19,14 @@ from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values
 from chartgen.kube.workloads import find_workers
 from chartgen.releases import helm_release
-from chartgen.releases.cleanup import remove_runs, sweep
-from chartgen.releases.diff import Change, compare
-from chartgen.releases.dry_run import refusals
-from chartgen.releases.history import Record, restore_chart, storage_kind
+from chartgen.releases.cleanup import remove_runs, sweep_objects
+from chartgen.releases.diff import Change, compare_renders
+from chartgen.releases.dry_run import dry_run_refusals
+from chartgen.releases.history import RevisionRecord, restore_chart, storage_kind
 from chartgen.releases.lock import Lock
 from chartgen.releases.preview import Preview, preview
-from chartgen.releases.stage import Stage, reported
-from chartgen.releases.state import FINISHED, REPLACING, State, run_of, survey
+from chartgen.releases.stage import CommandStage, reported
+from chartgen.releases.state import FINISHED, REPLACING, State, run_of, survey_release
 from chartgen.releases.status.repeats import BROKEN, broken_machine
 
 if TYPE_CHECKING:
@@ -108,25 +108,25 @@ def prepare(
             all problems at once.
     """
     helm_release.check_name(release)
-    state = survey(cluster, release, place.namespace)
+    state = survey_release(cluster, release, place.namespace)
     check_existence(state, action)
     if rendered is None:
         rendered = objects(render(chart, release, place.namespace, values, cluster.version))
     new, old = list(rendered), state.objects
-    found = Rollout(
+    rollout = Rollout(
         action=action,
         chart=chart,
         values=values,
         objects=new,
         state=state,
-        changes=compare(old, new),
+        changes=compare_renders(old, new),
         preview=preview(cluster, state, state.base, new, effective_values(chart, Values(values))),
         findings=list(state.findings()),
     )
-    _check_not_over(found)
-    if problems := refusals(cluster, new, state, makes_room=bool(found.obsolete)):
+    _check_not_over(rollout)
+    if problems := dry_run_refusals(cluster, new, state, makes_room=bool(rollout.obsolete)):
         raise ChartgenError(problems)
-    return found
+    return rollout
 
 
 def prepare_rollback(
@@ -144,7 +144,7 @@ def prepare_rollback(
     Raises:
         ChartgenError: The revision does not exist, or its run has finished and `again` is empty; or as `prepare`.
     """
-    state = survey(cluster, release, place.namespace)
+    state = survey_release(cluster, release, place.namespace)
     record = _earlier(state, revision)
     values: dict[str, Any] = dict(record.values)
     if again:
@@ -168,12 +168,12 @@ def execute(rollout: Rollout, cluster: Cluster, place: Place, *, description: st
         MissingToolError: The cluster no longer answers; repeat the command to continue.
     """
     state, release = rollout.state, rollout.state.release
-    begun = Stage(rollout.action, release, state.namespace)
+    begun = CommandStage(rollout.action, release, state.namespace)
     with (
         reported(begun, cluster, progress) as stage,
         Lock(cluster, release, state.namespace, rollout.action, progress) as lock,
     ):
-        if survey(cluster, release, state.namespace).signature() != state.signature():
+        if survey_release(cluster, release, state.namespace).signature() != state.signature():
             hint = "run the command again to see the new plan"
             raise ChartgenError(Problem(f"release {release} has changed since the plan was made", hint=hint))
         _clear(rollout, cluster, place, stage, progress)
@@ -181,7 +181,7 @@ def execute(rollout: Rollout, cluster: Cluster, place: Place, *, description: st
         lock.check(within=0)
         made = _run_helm(rollout, place, description or rollout.description, stage)
         lock.check()  # a command that has taken over may have a run that this plan does not contain
-        for name in sweep(cluster, rollout.objects, state):
+        for name in sweep_objects(cluster, rollout.objects, state):
             progress(f"removed {name}, which is in no revision any more")
         lock.note(**{REPLACING: []})
     return made
@@ -216,7 +216,7 @@ def _check_not_over(rollout: Rollout) -> None:
     raise ChartgenError(Problem(problem, hint=f"to run it once more, add {option}"))
 
 
-def _earlier(state: State, revision: int | None) -> Record:
+def _earlier(state: State, revision: int | None) -> RevisionRecord:
     if not state.records:
         raise state.absent()
     complete = [record for record in state.records if record.status in ("deployed", "superseded")]
@@ -233,7 +233,7 @@ def _earlier(state: State, revision: int | None) -> Record:
     raise ChartgenError(Problem(f"release {state.release} has no installed revision {revision}", hint=hint))
 
 
-def _clear(rollout: Rollout, cluster: Cluster, place: Place, stage: Stage, progress: Progress) -> None:
+def _clear(rollout: Rollout, cluster: Cluster, place: Place, stage: CommandStage, progress: Progress) -> None:
     """Remove obstacles for Helm: an unfinished uninstall, and revisions that never ended."""
     state = rollout.state
     if state.uninstalling:
@@ -248,7 +248,7 @@ def _clear(rollout: Rollout, cluster: Cluster, place: Place, stage: Stage, progr
         cluster.delete(storage_kind(), record.stored, state.namespace)
 
 
-def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, stage: Stage, progress: Progress) -> None:
+def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, stage: CommandStage, progress: Progress) -> None:
     """Delete the obsolete runs with all pods; note them first for the successor of a killed command."""
     runs = rollout.obsolete
     if runs:
@@ -261,7 +261,7 @@ def _make_room(rollout: Rollout, cluster: Cluster, lock: Lock, stage: Stage, pro
     remove_runs(cluster, rollout.state, runs, rollout.run, check=lock.check, progress=progress)
 
 
-def _run_helm(rollout: Rollout, place: Place, description: str, stage: Stage) -> Release:
+def _run_helm(rollout: Rollout, place: Place, description: str, stage: CommandStage) -> Release:
     state = rollout.state
     act = helm_release.upgrade if state.base is not None else helm_release.install
     gone = ", ".join(map(_name, rollout.obsolete))

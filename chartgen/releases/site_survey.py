@@ -11,7 +11,7 @@ from chartgen.composer.target import Target
 from chartgen.kube import CLAIM, NODE, STORAGE_CLASS, Cluster, Kind, Object
 from chartgen.kube.scheduling import why_unusable
 from chartgen.releases.preflight.context import read_if_allowed
-from chartgen.releases.preflight.kueue import served_kind
+from chartgen.releases.preflight.kueue import newest_kind
 
 # Clouds set the first; the GPU operator sets the second everywhere, by the driver's name of the model.
 _TYPES = ("node.kubernetes.io/instance-type", "nvidia.com/gpu.product")
@@ -37,7 +37,7 @@ class Survey:
     machines: dict[str, int] | None
 
 
-def survey(cluster: Cluster, target: Target, namespace: str) -> Survey:
+def survey_site(cluster: Cluster, target: Target, namespace: str) -> Survey:
     """Return what a cluster has for the runs of a target in a namespace."""
 
     def names(kind: Kind) -> list[str] | None:
@@ -50,37 +50,37 @@ def survey(cluster: Cluster, target: Target, namespace: str) -> Survey:
     types = Counter(name for _, name in found if name)
     return Survey(
         namespace,
-        names(served_kind(cluster, "LocalQueue")),
+        names(newest_kind(cluster, "LocalQueue")),
         names(CLAIM),
         names(STORAGE_CLASS),
         None if nodes is None else dict(types.most_common()),
     )
 
 
-def site_file(example: str, found: Survey, target: Target) -> str:
+def site_file(example: str, survey: Survey, target: Target) -> str:
     """Return a target's example of a site file with what the cluster has; what is not clear is listed in comments.
 
     Args:
         example: The text of the example.
-        found: What the cluster has.
+        survey: What the cluster has.
         target: The target.
     """
-    has_queues = any(each.name == "kueue" for each in target.fragments)
+    has_queues = any(fragment.name == "kueue" for fragment in target.fragments)
 
     def name(values: Object) -> None:
-        if has_queues and found.queues and len(found.queues) == 1:
-            values.setdefault("queue", {})["name"] = found.queues[0]
-        if found.machines:
-            kind, count = next(iter(found.machines.items()))
+        if has_queues and survey.queues and len(survey.queues) == 1:
+            values.setdefault("queue", {})["name"] = survey.queues[0]
+        if survey.machines:
+            kind, count = next(iter(survey.machines.items()))
             values["machineType"] = kind
             if has_queues:
                 values.setdefault("setup", {}).setdefault("quota", {})["nodes"] = count
-        if found.claims and len(found.claims) == 1:
-            _use_claim(values, found.claims[0])
+        if survey.claims and len(survey.claims) == 1:
+            _use_claim(values, survey.claims[0])
 
     lines = edit(example, name).splitlines(keepends=True)
     start = int(lines[0].startswith("#"))  # editors read the schema's name from the first line
-    lines[start:start] = _comments(found, has_queues=has_queues)
+    lines[start:start] = _comments(survey, has_queues=has_queues)
     return "".join(lines)
 
 
@@ -89,7 +89,7 @@ def _type_of(node: Object, target: Target) -> str:
     by_type, by_product = (labels.get(name, "") for name in _TYPES)
     if by_type in target.machines:
         return str(by_type)
-    same = (each.name for each in target.machines.values() if each.labels.get(_TYPES[1]) == by_product != "")
+    same = (machine.name for machine in target.machines.values() if machine.labels.get(_TYPES[1]) == by_product != "")
     return next(same, "")
 
 
@@ -102,9 +102,9 @@ def _use_claim(values: Object, claim: str) -> None:
             values.get("setup", {}).pop("claims", None)
 
 
-def _comments(found: Survey, *, has_queues: bool) -> Iterator[str]:
-    machines = found.machines and [f"{name} ({count})" for name, count in found.machines.items()]
-    yield f"# What the cluster has for namespace {found.namespace}:\n"
-    rows = [("queues", found.queues)] if has_queues else []
-    for name, each in [*rows, ("machines", machines), ("claims", found.claims), ("storage classes", found.classes)]:
+def _comments(survey: Survey, *, has_queues: bool) -> Iterator[str]:
+    machines = survey.machines and [f"{name} ({count})" for name, count in survey.machines.items()]
+    yield f"# What the cluster has for namespace {survey.namespace}:\n"
+    rows = [("queues", survey.queues)] if has_queues else []
+    for name, each in [*rows, ("machines", machines), ("claims", survey.claims), ("storage classes", survey.classes)]:
         yield f"#   {name}: {'you may not read them' if each is None else ', '.join(each) or 'none'}\n"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.releases.state import survey
+from chartgen.releases.state import survey_release
 
 if TYPE_CHECKING:
     from chartgen.kube import Cluster
@@ -18,7 +18,7 @@ UNTOUCHED = "nothing was changed"
 
 
 @dataclass
-class Stage:
+class CommandStage:
     """Progress of a command.
 
     Args:
@@ -40,7 +40,7 @@ class Stage:
 
 
 @contextmanager
-def reported(stage: Stage, cluster: Cluster, progress: Progress) -> Iterator[Stage]:
+def reported(stage: CommandStage, cluster: Cluster, progress: Progress) -> Iterator[CommandStage]:
     """Report completed steps and the next command when a block is interrupted or fails after its first change.
 
     Raises:
@@ -59,13 +59,13 @@ def reported(stage: Stage, cluster: Cluster, progress: Progress) -> Iterator[Sta
         raise kind([*error.problems, Problem(stage.done, hint=hint)]) from None
 
 
-def _next(stage: Stage, cluster: Cluster) -> str:
+def _next(stage: CommandStage, cluster: Cluster) -> str:
     """Return the command that continues; an interrupted Helm may have installed the release."""
     action, base = stage.action, None
     if not stage.is_begun:
         return f"`chartgen {action}` starts from the beginning"
     with suppress(ChartgenError):  # the cluster may be the reason for the interruption
-        base = survey(cluster, stage.release, stage.namespace).base
+        base = survey_release(cluster, stage.release, stage.namespace).base
     if action == "install" and base is not None:
         action = "upgrade"
     return f"`chartgen {action}` of {stage.release} continues from there"

@@ -9,7 +9,7 @@ from typing import Any
 from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import INSTANCE_LABEL, POD, Cluster, Object
 from chartgen.kube.workloads import find_runs, find_workers, outcome
-from chartgen.releases.history import Record, is_owned, read_records
+from chartgen.releases.history import RevisionRecord, is_owned, read_records
 from chartgen.releases.lease import read_notes
 
 LIST_HINT = "`helm list --all-namespaces` shows all releases"
@@ -33,18 +33,18 @@ class State:
 
     release: str
     namespace: str
-    records: tuple[Record, ...]
+    records: tuple[RevisionRecord, ...]
     runs: tuple[Object, ...]
     notes: dict[str, list[str]] = field(default_factory=dict)
     touched: bool = False
 
     @property
-    def last(self) -> Record | None:
+    def last(self) -> RevisionRecord | None:
         """Return the newest revision; None before the first."""
         return self.records[-1] if self.records else None
 
     @property
-    def base(self) -> Record | None:
+    def base(self) -> RevisionRecord | None:
         """Return the base of an upgrade: the newest completely installed revision; None before the first."""
         if self.uninstalling:
             return None
@@ -57,14 +57,14 @@ class State:
         return self.last is not None and self.last.status == "uninstalling"
 
     @property
-    def stuck(self) -> list[Record]:
+    def stuck(self) -> list[RevisionRecord]:
         """Return revisions that block Helm and need not be kept: unfinished ones, and failed first installs."""
         found = [record for record in self.records if record.status in _STUCK]
         if self.base is None:
             found += [record for record in self.records if record.status == "failed"]
         return found
 
-    def find(self, revision: int | None) -> Record:
+    def find(self, revision: int | None) -> RevisionRecord:
         """Return a revision; for None, the base of an upgrade or the newest.
 
         Raises:
@@ -119,7 +119,7 @@ class State:
                 yield f"{run['kind']} {run['metadata']['name']} is in no revision of the release, but still runs"
 
 
-def survey(cluster: Cluster, release: str, namespace: str) -> State:
+def survey_release(cluster: Cluster, release: str, namespace: str) -> State:
     """Read the state of a release; nothing is changed."""
     runs = [run for run in find_runs(cluster, release, namespace, deleting=True) if is_owned(run, release, namespace)]
     records = read_records(cluster, release, namespace)
@@ -127,7 +127,7 @@ def survey(cluster: Cluster, release: str, namespace: str) -> State:
     return State(release, namespace, tuple(records), tuple(runs), notes or {}, touched=notes is not None)
 
 
-def run_of(record: Record | None) -> str:
+def run_of(record: RevisionRecord | None) -> str:
     """Return the name of a revision's run; empty without one."""
     workers = find_workers(record.run_objects) if record else None
     return workers.name if workers else ""

@@ -11,7 +11,7 @@ from chartgen.kube.workloads import find_workers
 
 if TYPE_CHECKING:
     from chartgen.kube.workloads import Workers
-    from chartgen.releases.history import Record
+    from chartgen.releases.history import RevisionRecord
 
 # Variables of the program's container with its output directories.
 _CHECKPOINTS, _LOGS = "CHECKPOINT_DIRECTORY", "RUN_DIRECTORY"
@@ -67,16 +67,16 @@ class Survival:
     @property
     def risk(self) -> str:
         """Return why steps are or may be lost with the pods; empty without a risk."""
-        held = self.checkpoints
+        store = self.checkpoints
         if not self.trains:
             return ""
         if self.saves == "no":
             return "it saves no checkpoints (checkpoint.enabled is false)"
-        if held.stays == "no":
-            return f"checkpoints in {held.directory} end with its pods ({held.where})"
-        if held.stays == "machine":
-            return f"checkpoints in {held.directory} are on {held.where}, which other machines do not have"
-        unknown = [text for text in (_unknown_chart(self), _unknown_store(held)) if text]
+        if store.stays == "no":
+            return f"checkpoints in {store.directory} end with its pods ({store.where})"
+        if store.stays == "machine":
+            return f"checkpoints in {store.directory} are on {store.where}, which other machines do not have"
+        unknown = [text for text in (_unknown_chart(self), _unknown_store(store)) if text]
         return " and ".join(unknown)
 
 
@@ -99,13 +99,13 @@ def survival(workers: Workers, values: Mapping[str, Any]) -> Survival:
     )
 
 
-def survival_of(record: Record) -> Survival | None:
+def survival_of(record: RevisionRecord) -> Survival | None:
     """Determine which data outlives the pods of a revision's run; None without a run."""
     workers = find_workers(record.objects)
-    return survival(workers, values_of(record)) if workers else None
+    return survival(workers, stored_values(record)) if workers else None
 
 
-def values_of(record: Record) -> dict[str, Any]:
+def stored_values(record: RevisionRecord) -> dict[str, Any]:
     """Return the values that the templates of a revision received."""
     return coalesce(record.content.get("values") or {}, record.values)
 
@@ -140,7 +140,7 @@ def _unknown_chart(found: Survival) -> str:
     return "chartgen does not know this chart, nor whether it saves checkpoints" if found.saves == "unknown" else ""
 
 
-def _unknown_store(held: Store) -> str:
-    if not held.directory:
+def _unknown_store(store: Store) -> str:
+    if not store.directory:
         return "the location of its checkpoints is not known"
-    return f"whether {held.where} keeps {held.directory} is not known" if held.stays == "unknown" else ""
+    return f"whether {store.where} keeps {store.directory} is not known" if store.stays == "unknown" else ""

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from chartgen.kube import CLAIM, Cluster
 from chartgen.kube.workloads import find_workers, outcome
 from chartgen.releases import helm_release
-from chartgen.releases.cleanup import is_kept, leftovers, remove_runs, sweep
+from chartgen.releases.cleanup import is_kept, leftovers, remove_runs, sweep_objects
 from chartgen.releases.history import storage_kind
 from chartgen.releases.lock import Lock
-from chartgen.releases.loss import Loss, losses
-from chartgen.releases.stage import Stage, reported
-from chartgen.releases.state import LIST_HINT, REPLACING, State, survey
-from chartgen.releases.survival import Store, Survival, survival, survival_of, values_of
+from chartgen.releases.loss import LostWork, lost_work
+from chartgen.releases.stage import CommandStage, reported
+from chartgen.releases.state import LIST_HINT, REPLACING, State, survey_release
+from chartgen.releases.survival import Store, Survival, stored_values, survival, survival_of
 
 if TYPE_CHECKING:
     from chartgen.programs import Progress
@@ -39,7 +39,7 @@ class Removal:
     chart: str
     kept: list[str]
     survival: Survival | None = None
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[LostWork] = field(default_factory=list)
 
 
 def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progress) -> Removal:
@@ -56,13 +56,13 @@ def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progres
     """
     check_installed(cluster, place, release)
     with (
-        reported(Stage("uninstall", release, place.namespace), cluster, progress) as stage,
+        reported(CommandStage("uninstall", release, place.namespace), cluster, progress) as stage,
         Lock(cluster, release, place.namespace, "uninstall", progress) as lock,
     ):
-        state = survey(cluster, release, place.namespace)
+        state = survey_release(cluster, release, place.namespace)
         for finding in state.findings():
             progress(finding)
-        lost = losses(cluster, state, state.runs)
+        lost = lost_work(cluster, state, state.runs)
         # Runs first: Helm deletes only the objects of the last revision, and all its records.
         if state.runs:
             # runs that an interrupted uninstall has stopped may start again; finished runs may not
@@ -73,7 +73,7 @@ def uninstall(cluster: Cluster, place: Place, release: str, *, progress: Progres
         kept = _kept(cluster, state)
         stage.done = "its runs are gone, and the rest was being removed"
         lock.check()
-        for name in sweep(cluster, state.objects, state):
+        for name in sweep_objects(cluster, state.objects, state):
             progress(f"removed {name}, which was in no revision any more")
         lock.check(within=0)
         _forget(cluster, state, place)
@@ -91,10 +91,10 @@ def check_installed(cluster: Cluster, place: Place, release: str) -> State:
         ChartgenError: The release does not exist.
     """
     helm_release.check_name(release)
-    found = survey(cluster, release, place.namespace)
-    if not (found.records or found.runs or found.touched):
-        raise found.absent(LIST_HINT)
-    return found
+    state = survey_release(cluster, release, place.namespace)
+    if not (state.records or state.runs or state.touched):
+        raise state.absent(LIST_HINT)
+    return state
 
 
 def _forget(cluster: Cluster, state: State, place: Place) -> None:
@@ -115,7 +115,7 @@ def _kept(cluster: Cluster, state: State) -> list[str]:
     own = {_name(item) for item in state.last.objects if item["kind"] == CLAIM.name and not is_kept(item)}
     volumes = [volume.get("persistentVolumeClaim", {}) for volume in workers.pod["spec"].get("volumes", ())]
     kept += [f"claim {volume['claimName']}" for volume in volumes if volume and volume["claimName"] not in own]
-    found = survival(workers, values_of(state.last))
+    found = survival(workers, stored_values(state.last))
     kept += [] if found.saves == "no" else _kept_in("checkpoints", found.checkpoints, own)
     kept += _kept_in("logs", found.logs, own)
     return list(dict.fromkeys(kept))

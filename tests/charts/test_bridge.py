@@ -67,7 +67,7 @@ def test_portable_values_fill_the_empty_recipe(release: str, length: str) -> Non
     assert {name: found.get(name) for name in expected} == expected
     known = options_of("megatron-bridge")
     assert known
-    assert {step for path in found for step in path.split(".")} <= known.of(release) | {"optimizer"}
+    assert {step for path in found for step in path.split(".")} <= known.for_release(release) | {"optimizer"}
     assert env(run("launcher=megatron-bridge", parallel, LLAMA))["CUDA_DEVICE_MAX_CONNECTIONS"] == "1"
 
 

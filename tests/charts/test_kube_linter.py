@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from rendered import Objects, chart, rendered, rendered_setup
 
-from chartgen.composer.kube_linter import CHECKS, FILE, configuration, exceptions
+from chartgen.composer.kube_linter import CHECKS, FILE, exceptions, kube_linter_config
 from chartgen.composer.library import open_library
 from chartgen.composer.privileges import read_privilege
 from chartgen.composer.target import load_target
@@ -91,7 +91,7 @@ def test_a_chart_excepts_what_its_fragments_state_and_says_why(target: str) -> N
 
 def test_a_reason_of_several_lines_stays_a_comment() -> None:
     fragment = load_target("gke-a3high").fragments[0]
-    found = configuration([replace(fragment, privileges={"hostNetwork": "it\n    - privileged-container"})])
+    found = kube_linter_config([replace(fragment, privileges={"hostNetwork": "it\n    - privileged-container"})])
     assert load(found, FILE).data == {"checks": {"exclude": ["job-ttl-seconds-after-finished", "host-network"]}}
 
 

@@ -162,19 +162,23 @@ def test_nccl_tests_own_program_goes_with_mpirun() -> None:
 
 
 def test_rows_of_nccl_tests_are_read_and_written_as_they_are() -> None:
-    rows = table.read(GENUINE, "all_reduce")
+    rows = table.read_rows(GENUINE, "all_reduce")
     assert [(each.place, each.busbw) for each in rows] == [("out", 437.79), ("in", 437.89)]
-    assert table.written(rows).split() == GENUINE.split()
-    assert [table.read(line, "all_reduce") for line in (HEADER, "# Avg bus bandwidth    : 52.9753", "")] == [[], [], []]
+    assert table.format_rows(rows).split() == GENUINE.split()
+    assert [table.read_rows(line, "all_reduce") for line in (HEADER, "# Avg bus bandwidth    : 52.9753", "")] == [
+        [],
+        [],
+        [],
+    ]
 
 
 def test_a_place_that_cannot_be_measured_is_not_available() -> None:
-    single = table.Row("alltoall", 1 << 20, 1 << 10, "half", "none", "out", 12345.6, 0.085, 0.0797, 3)
+    single = table.BandwidthRow("alltoall", 1 << 20, 1 << 10, "half", "none", "out", 12345.6, 0.085, 0.0797, 3)
     expected = "1048576 1024 half none -1 12346 0.09 0.08 3 N/A N/A N/A N/A"
-    assert table.written([single]).split() == expected.split()
-    assert [(each.place, each.time, each.wrong) for each in table.read(table.written([single]), "alltoall")] == [
-        ("out", 12346, 3)
-    ]
+    assert table.format_rows([single]).split() == expected.split()
+    assert [
+        (each.place, each.time, each.wrong) for each in table.read_rows(table.format_rows([single]), "alltoall")
+    ] == [("out", 12346, 3)]
 
 
 @pytest.mark.parametrize(("text", "number"), [("8", 8), ("64Ki", 65536), ("16Gi", 17179869184), ("100", 100)])
@@ -248,17 +252,19 @@ def test_sums_are_exact_in_every_number_format(ranks: int, kind: str) -> None:
 # -- verdicts
 
 
-def verdicts(folder: Path, monkeypatch: pytest.MonkeyPatch, rows: list[table.Row], *floors: program.Floor) -> list[str]:
+def verdicts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rows: list[table.BandwidthRow], *floors: program.Floor
+) -> list[str]:
     """What the program says of rows."""
     monkeypatch.setenv("RUN_DIRECTORY", str(folder))
-    record = program.Record()
+    record = program.MeasurementFile()
     record.add(rows)
     return program.verdict(record, list(floors))
 
 
-def row(operation: str, size: int, busbw: float, *, wrong: int = 0) -> table.Row:
+def row(operation: str, size: int, busbw: float, *, wrong: int = 0) -> table.BandwidthRow:
     """A row of which only these count."""
-    return table.Row(operation, size, size // 4, "float", "sum", "in", 1.0, busbw, busbw, wrong)
+    return table.BandwidthRow(operation, size, size // 4, "float", "sum", "in", 1.0, busbw, busbw, wrong)
 
 
 def test_a_floor_is_judged_by_the_best_of_the_sizes_that_it_is_for(
@@ -414,7 +420,7 @@ def test_a_sweep_of_two_machines_measures_and_checks_everything(tmp_path: Path) 
     for each in rows:
         assert each["algbw"] == pytest.approx(each["bytes"] / each["time"] / 1e3)
         assert each["busbw"] == pytest.approx(each["algbw"] * (1 if each["operation"] == "all_reduce" else 0.5))
-    printed = [table.read(line, "") for line in logs[0].splitlines()]
+    printed = [table.read_rows(line, "") for line in logs[0].splitlines()]
     assert sum(map(len, printed)) == len(rows)
     assert "NCCL" not in logs[1]
 

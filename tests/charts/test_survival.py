@@ -14,7 +14,7 @@ from chartgen.checks import effective_values
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
 from chartgen.kube.workloads import find_workers
-from chartgen.releases.effect import Side, Standing, effect, side
+from chartgen.releases.effect import OldRun, Side, effect, side
 from chartgen.releases.survival import Survival, survival
 
 KNOWN = {"launcher": "megatron-lm", "checkpoint": {"enabled": True, "interval": 500}}
@@ -121,7 +121,7 @@ def test_program_that_does_not_train_loses_no_steps() -> None:
 
 
 def words(old: dict[str, Any], new: dict[str, Any], was: dict[str, Any], will: dict[str, Any]) -> str:
-    return effect(side([old], was), side([new], will), Standing("", 2))
+    return effect(side([old], was), side([new], will), OldRun("", 2))
 
 
 @pytest.mark.parametrize(
@@ -168,23 +168,23 @@ def test_another_storage_or_directory_has_no_checkpoint() -> None:
 def test_pods_are_those_that_are_there() -> None:
     """A run that is gone stops no pods, whatever its manifest asks for."""
     old, new = side([run("a", CLAIM, **SAVES)], KNOWN), side([run("b", CLAIM, **SAVES)], KNOWN)
-    assert "17 pods stop" in effect(old, new, Standing("", 17))
-    assert "1 pod stop" in effect(old, Side(), Standing("", 1))
-    assert "stop" not in effect(old, new, Standing())
-    assert "stop" not in effect(old, Side(), Standing())
+    assert "17 pods stop" in effect(old, new, OldRun("", 17))
+    assert "1 pod stop" in effect(old, Side(), OldRun("", 1))
+    assert "stop" not in effect(old, new, OldRun())
+    assert "stop" not in effect(old, Side(), OldRun())
 
 
 @pytest.mark.parametrize("outcome", ["finished", "failed"])
 def test_run_that_has_ended_is_not_started_again_and_that_says_how(outcome: str) -> None:
     one = side([run()], KNOWN)
-    said = effect(one, one, Standing(outcome))
+    said = effect(one, one, OldRun(outcome))
     assert outcome in said
     assert "run.again" in said
-    assert "run.again" not in effect(one, one, Standing("", 2))
-    assert "stop" not in effect(one, side([run("b")], KNOWN), Standing(outcome))
+    assert "run.again" not in effect(one, one, OldRun("", 2))
+    assert "stop" not in effect(one, side([run("b")], KNOWN), OldRun(outcome))
 
 
 def test_release_that_runs_nothing() -> None:
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
-    assert effect(side([], {}), side([config], {}), Standing()) == ""
-    assert "starts with 2 pods" in effect(side([], {}), side([run()], {}), Standing())
+    assert effect(side([], {}), side([config], {}), OldRun()) == ""
+    assert "starts with 2 pods" in effect(side([], {}), side([run()], {}), OldRun())

@@ -14,7 +14,7 @@ from userlib import chartgen
 
 from chartgen.checks import CHECKS, effective_values
 from chartgen.checks.job import Job
-from chartgen.checks.layouts import Layout, fit
+from chartgen.checks.layouts import Layout, fitting_layouts
 from chartgen.checks.memory_fit import changed
 from chartgen.errors import ChartgenError
 from chartgen.helm.values import Values, load_values
@@ -28,7 +28,7 @@ def values_of(preset: str, *sets: str) -> Values:
 
 
 def fitting(preset: str, gpus: int | None, *sets: str, name: str = "gke-a3mega") -> list[Layout]:
-    return fit(target(name), values_of(preset, *sets), gpus)
+    return fitting_layouts(target(name), values_of(preset, *sets), gpus)
 
 
 def sizes(layout: Layout) -> tuple[int, int, int, int, int]:
@@ -88,7 +88,7 @@ def test_the_first_follows_the_sizing_hints(
 
 
 def test_the_smallest_model_only_needs_copies() -> None:
-    first = fit(target(), load_values(set_values=["model.name=gpt-126m", "batch.global=64"]), 8)[0]
+    first = fitting_layouts(target(), load_values(set_values=["model.name=gpt-126m", "batch.global=64"]), 8)[0]
     assert sizes(first)[:4] == (1, 1, 1, 1)
     assert first.data_parallel == 8
 
@@ -99,7 +99,7 @@ def test_gpus_of_the_values_count_when_none_are_given() -> None:
 
 
 def test_a_part_of_a_machine() -> None:
-    found = fit(target("onprem-p8000"), load_values(set_values=["batch.global=64"]), 2)
+    found = fitting_layouts(target("onprem-p8000"), load_values(set_values=["batch.global=64"]), 2)
     assert {layout.tensor * layout.pipeline * layout.context * layout.data_parallel for layout in found} == {2}
 
 
@@ -140,7 +140,7 @@ def test_no_layout_that_passes_every_check_is_left_out(preset: str, gpus: int, s
 def test_layers_that_are_computed_again_belong_to_a_stage() -> None:
     again = ('recompute={"granularity":"full","method":"uniform","layers":20}',)
     values = load_values([VALUES / "llama3-70b.yaml"], set_json=again)
-    assert {layout.pipeline * layout.virtual_pipeline for layout in fit(target(), values, 64)} <= {1, 2, 4}
+    assert {layout.pipeline * layout.virtual_pipeline for layout in fitting_layouts(target(), values, 64)} <= {1, 2, 4}
 
 
 def rows(*argv: str) -> list[dict[str, Any]]:
@@ -189,7 +189,7 @@ def test_adapters_are_not_estimated() -> None:
 def test_options_of_the_program_that_only_some_layouts_bear(sets: tuple[str, ...]) -> None:
     small = ("launcher=megatron-lm", "model.name=gpt-126m", "batch.global=64", "nodes=2", *sets)
     values = load_values(set_values=small)
-    found, job = fit(target(), values), Job(effective_values(chart(), values), target())
+    found, job = fitting_layouts(target(), values), Job(effective_values(chart(), values), target())
     assert found
     for layout in found:
         said = judge(CHECKS, changed(job, layout.values))

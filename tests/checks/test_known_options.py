@@ -32,9 +32,9 @@ def test_options_were_read_as_the_program_makes_them() -> None:
     known = options_of("megatron-lm")
     assert known
     for release in ("25.04", "25.07", "25.11", "26.02", "26.06", "26.08"):
-        assert known.of(release) >= MEASURED
-    assert known.of("26.10") == frozenset()
-    assert known.always < known.of("25.07") < known.ever
+        assert known.for_release(release) >= MEASURED
+    assert known.for_release("26.10") == frozenset()
+    assert known.always < known.for_release("25.07") < known.ever
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from published_runs import B200, GB200, H100, H200, Run, job_of, memory_of
 from rendered import chart, target
 
 from chartgen.checks import effective_values
-from chartgen.checks.claim import Claim
+from chartgen.checks.claim import KeyProblem
 from chartgen.checks.job import Job
 from chartgen.checks.memory import GB, estimate, model_parameters
 from chartgen.checks.memory_fit import CAPACITY, changed, load_of, remedies
@@ -24,7 +24,7 @@ VALUES = Path(__file__).parents[2] / "values"
 TARGETS = open_library().names("target")
 
 
-def claims_of(job: Job) -> list[Claim]:
+def claims_of(job: Job) -> list[KeyProblem]:
     return [claim for check in CAPACITY for claim in check.function(job)]
 
 

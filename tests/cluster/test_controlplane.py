@@ -21,7 +21,7 @@ from process_helpers import alive, gone
 from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.kube import JOB, NODE, POD, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane, service_account_key
-from chartgen.rehearsal.folders import sweep
+from chartgen.rehearsal.folders import sweep_folders
 from chartgen.rehearsal.processes import Processes
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 
@@ -180,12 +180,12 @@ def test_when_the_supervisor_is_killed_too_the_next_start_sweeps(
     process.wait(timeout=180)
     assert gone([supervisor, *children])
     assert folder.exists()
-    sweep()
+    sweep_folders()
     assert not folder.exists()
 
 
 def test_sweeping_spares_what_runs(plane: ControlPlane) -> None:
-    sweep()
+    sweep_folders()
     assert plane.kubeconfig.exists()
 
 

@@ -14,7 +14,7 @@ from denials import denied
 
 from chartgen.kube import JOB, LEASE
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.judging import judge, patience
+from chartgen.rehearsal.judging import judge_release, patience
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.verdict import Verdict
 
@@ -39,7 +39,7 @@ def stopped(plane: ControlPlane, name: str) -> Iterator[None]:
 
 
 def judged(plane: ControlPlane, name: str, *, canary: float = 60.0) -> Verdict:
-    return judge(plane.cluster, name, namespace="default", timeout=2, canary=canary)
+    return judge_release(plane.cluster, name, namespace="default", timeout=2, canary=canary)
 
 
 @pytest.mark.parametrize("process", ["kwok", "kube-scheduler", "kube-controller-manager"])
@@ -87,7 +87,7 @@ def test_a_run_that_is_only_late_is_waited_for(machines: ControlPlane) -> None:
 
     with stopped(machines, "kwok"):
         machines.cluster.apply([manifests.job("late", 2, pool="judged")])
-        verdict = judge(machines.cluster, "late", namespace="default", timeout=2, progress=resume)
+        verdict = judge_release(machines.cluster, "late", namespace="default", timeout=2, progress=resume)
     assert verdict.ok, verdict.reasons
     assert any("speed of the simulation" in line for line in lines)
     machines.cluster.delete(JOB, "late")

@@ -27,10 +27,10 @@ from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.verdict import wait_for_verdict
 from chartgen.releases.status.follow import Seen
-from chartgen.releases.status.logs import find_sources, follow_logs, read_logs
+from chartgen.releases.status.logs import find_sources, follow_logs, read_pod_logs
 from chartgen.releases.status.members import member
 from chartgen.releases.status.ranks import Source
-from chartgen.releases.status.readout import read
+from chartgen.releases.status.readout import read_readout
 
 MACHINES = 4
 JOB_INDEX = "batch.kubernetes.io/job-completion-index"
@@ -78,7 +78,7 @@ def started(machines: ControlPlane) -> Iterator[Any]:
 
 def shown(cluster: Cluster, release: str, *, rank: str = "", machine: str = "", **options: Any) -> list[str]:
     sources = find_sources(cluster, release, "default", rank=rank, machine=machine)
-    return [*read_logs(cluster, sources, "default", progress=lambda _: None, **options)]
+    return [*read_pod_logs(cluster, sources, "default", progress=lambda _: None, **options)]
 
 
 KINDS = {
@@ -154,7 +154,7 @@ def test_a_log_that_cannot_be_read_does_not_hide_the_others(
     kubelet.waiting.add(second)
     said: list[str] = []
     sources = find_sources(plane.cluster, "half", "default")
-    assert [*read_logs(plane.cluster, sources, "default", progress=said.append)] == ["[ranks 0-7] here"]
+    assert [*read_pod_logs(plane.cluster, sources, "default", progress=said.append)] == ["[ranks 0-7] here"]
     (text,) = said
     assert f'container "train" in pod "{second}" is waiting to start: ContainerCreating' in text
     with pytest.raises(ChartgenError, match="is waiting to start"):
@@ -171,17 +171,19 @@ def test_a_log_that_stalls_is_not_taken_for_whole(
     kubelet.stall(second, monkeypatch)
     said: list[str] = []
     sources = find_sources(plane.cluster, "stalled", "default")
-    lines = read_logs(plane.cluster, sources, "default", progress=said.append)
+    lines = read_pod_logs(plane.cluster, sources, "default", progress=said.append)
     assert next(lines) == "[ranks 0-7] here"
     assert {*lines} <= {"[ranks 8-15] cut"}, "the API server may hold back what is short"
     (text,) = said
     assert f"the log of pod {second} " in text
     with pytest.raises(MissingToolError):
         shown(plane.cluster, "stalled", rank="last")
-    assert read(plane.cluster, "stalled").progress.startswith(f"unknown, the log of pod {second} cannot be read: ")
+    assert read_readout(plane.cluster, "stalled").progress.startswith(
+        f"unknown, the log of pod {second} cannot be read: "
+    )
     end_container(plane.cluster, second)
-    wait_for(lambda: read(plane.cluster, "stalled").failure, what="that the run has failed", timeout=180)
-    failure = read(plane.cluster, "stalled").failure
+    wait_for(lambda: read_readout(plane.cluster, "stalled").failure, what="that the run has failed", timeout=180)
+    failure = read_readout(plane.cluster, "stalled").failure
     assert failure
     assert failure.lines[0].startswith("(the log cannot be read: ")
 

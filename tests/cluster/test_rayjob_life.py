@@ -30,7 +30,7 @@ from chartgen.releases.helm_release import Place, install, uninstall, upgrade
 from chartgen.releases.plan import plan_release
 from chartgen.releases.status.logs import find_sources
 from chartgen.releases.status.members import each_member
-from chartgen.releases.status.readout import read
+from chartgen.releases.status.readout import read_readout
 
 pytestmark = pytest.mark.engines
 NS = "ray-life"
@@ -83,7 +83,7 @@ def test_a_rayjob_is_queued_admitted_placed_and_removed(plane: ControlPlane, que
     sets = {each["name"]: each["count"] for each in workload["spec"]["podSets"]}
     assert sets == {"head": 1, "workload": 2, "submitter": 1}
     assert cluster.list(RAYCLUSTER, namespace=NS) == []
-    assert read(cluster, "my-run", NS).phase == "queued"
+    assert read_readout(cluster, "my-run", NS).phase == "queued"
 
     machines = create_machines(cluster, [node_pool(load_target("onprem-p8000").default_machine, 2)])
     try:
@@ -198,7 +198,7 @@ def test_a_submitter_that_ends_without_a_job_is_a_failure_with_restarts(
         end_submitter()
         wait_for(lambda: outcome(run_of(plane)) == "failed", what="that the run has failed", timeout=180)
         wait_for(lambda: not cluster.list(RAYCLUSTER, namespace=NS), what="that the machines are free", timeout=180)
-        found = read(cluster, "my-run", NS)
+        found = read_readout(cluster, "my-run", NS)
         assert (found.phase, found.restarts) == ("failed", 1)
         assert found.failure
         assert "started again 1 of at most 1 times" in " ".join(found.failure.then)

@@ -17,7 +17,7 @@ from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values, load_values
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.releases import helm_release
-from chartgen.releases.history import Record, read_records, restore_chart
+from chartgen.releases.history import RevisionRecord, read_records, restore_chart
 from chartgen.releases.status.training_log import progress_of
 
 FILES = [VALUES / name for name in ("gpt3-5b.yaml", "gke-a3mega/gpt3-5b.yaml", "site.gke-a3mega.example.yaml")]
@@ -36,7 +36,7 @@ def values() -> Values:
 
 
 @pytest.fixture
-def record(here: Site, values: Values) -> Record:
+def record(here: Site, values: Values) -> RevisionRecord:
     """What Helm keeps of the A3 Mega chart."""
     helm_release.install(chart(), RELEASE, values.data, here.place, description="the first one")
     (found,) = here.records()
@@ -44,8 +44,8 @@ def record(here: Site, values: Values) -> Record:
 
 
 @pytest.mark.engines
-def test_record_says_what_helm_says(here: Site, record: Record, values: Values) -> None:
-    told = helm_release.status(RELEASE, here.place)
+def test_record_says_what_helm_says(here: Site, record: RevisionRecord, values: Values) -> None:
+    told = helm_release.release_status(RELEASE, here.place)
     assert (record.name, record.namespace, record.revision) == (RELEASE, here.namespace, 1)
     assert (record.status, record.description, record.target) == ("deployed", "the first one", "gke-a3mega")
     assert f"{record.chart}-{record.chart_version}" == told.chart
@@ -56,7 +56,7 @@ def test_record_says_what_helm_says(here: Site, record: Record, values: Values) 
 
 
 @pytest.mark.engines
-def test_restored_chart_renders_and_is_checked_like_the_original(record: Record, values: Values) -> None:
+def test_restored_chart_renders_and_is_checked_like_the_original(record: RevisionRecord, values: Values) -> None:
     restored = restore_chart(record)
     assert objects(render(restored, "a", "b", values.data)) == objects(render(chart(), "a", "b", values.data))
     fit_schema(restored, values)
@@ -86,7 +86,7 @@ def test_records_outside_of_the_cluster_are_refused(here: Site, monkeypatch: pyt
 
 
 @pytest.mark.engines
-def test_chart_with_subcharts_is_not_restored(record: Record) -> None:
+def test_chart_with_subcharts_is_not_restored(record: RevisionRecord) -> None:
     metadata = {**record.content["metadata"], "dependencies": [{"name": "other"}]}
     with pytest.raises(
         ChartgenError, match="has subcharts, which Helm keeps rendered only; use `helm rollback my-run 1`"
@@ -95,7 +95,7 @@ def test_chart_with_subcharts_is_not_restored(record: Record) -> None:
 
 
 @pytest.mark.engines
-def test_progress_knows_the_model_from_the_record(record: Record) -> None:
+def test_progress_knows_the_model_from_the_record(record: RevisionRecord) -> None:
     """5 B parameters on 16 GPUs: 2,048 samples of 2,048 tokens in 20 s."""
     said = progress_of(LINES, record)
     assert said.startswith("step 42 of 50, 20 s a step, 209,715 tokens/s, MFU ")

@@ -17,14 +17,14 @@ from chartgen.helm.manifests import objects, render
 from chartgen.helm.program_errors import HelmError
 from chartgen.helm.yaml import load_file
 from chartgen.kube import NAMESPACE, Cluster, ClusterError
-from chartgen.kube.limits import full_name, limited_types, table
+from chartgen.kube.limits import full_name, limited_types, limits_table
 from chartgen.linter.api_schemas import objects_fit_their_schema
 from chartgen.rehearsal.controlplane import ControlPlane
 
 CASES: Any = load_file(Path(__file__).parents[1] / "data" / "lint" / "objects.yaml").data
 NEWEST = kubernetes_versions()[-1]
 TYPES = limited_types(NEWEST)
-LIMITS = {full_name(name): fields for name, fields in table()["types"].items()}
+LIMITS = {full_name(name): fields for name, fields in limits_table()["types"].items()}
 # Of a change: whether lint, and whether the API server refuses it.
 EXPECTED = {"refused": (True, True), "accepted": (False, False), "narrower": (True, False), "left": (False, True)}
 _WRAPPED: dict[str, Callable[[Any], Any]] = {

@@ -17,7 +17,7 @@ from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.nodes import machines_free
-from chartgen.releases.status.events import losses
+from chartgen.releases.status.events import removed_pods
 
 SPACE = "scale"
 LOST = 40
@@ -52,7 +52,7 @@ def test_lost_pods_take_as_many_requests_as_reasons(plane: ControlPlane, tmp_pat
     plane.cluster.create(EVENT, event("other-0", "Preempted", "by a pod", 2))
     run = {"metadata": {"name": "run"}}
     with faults_of(plane, tmp_path, lambda *_: None) as (config, seen), connect(kubeconfig=config) as cluster:
-        found = losses(cluster, [run], namespace)
+        found = removed_pods(cluster, [run], namespace)
         asked = [path for path in seen if "/events" in path]
     assert [(loss.pod, loss.machine) for loss in found] == [(f"run-{n}", f"machine-{n}") for n in range(LOST)]
     assert len(asked) == 5  # four reasons, and where pods were placed

@@ -42,7 +42,7 @@ def pods(plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Itera
         port = free.getsockname()[1]
     folder, server = tmp_path_factory.mktemp("shell"), plane.folder / "apiserver"
     config = folder / "exec.json"
-    config.write_text("\n---\n".join(map(json.dumps, [*engines.documents("kwok", "stages.json"), EXEC])))
+    config.write_text("\n---\n".join(map(json.dumps, [*engines.engine_objects("kwok", "stages.json"), EXEC])))
     argv = [
         str(engines.require("kwok")), f"--kubeconfig={plane.kubeconfig}", f"--config={config}",
         "--manage-nodes-with-label-selector=shell=none",  # the machines are the other kwok's

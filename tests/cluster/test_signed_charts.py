@@ -42,7 +42,7 @@ def helm(program: Path, *arguments: str | Path) -> subprocess.CompletedProcess[s
 
 @pytest.mark.parametrize("name", HELMS)
 def test_a_signed_chart_is_installed_and_a_changed_one_refused(plane: ControlPlane, name: str, tmp_path: Path) -> None:
-    program = engines.find(name)
+    program = engines.find_engine(name)
     assert program
     secret, public = keys(tmp_path)
     out = tmp_path / "out"

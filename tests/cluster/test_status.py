@@ -34,18 +34,18 @@ from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.releases import helm_release
 from chartgen.releases.helm_release import Place
-from chartgen.releases.history import Record, read_records
+from chartgen.releases.history import RevisionRecord, read_records
 from chartgen.releases.lease import lease_name
 from chartgen.releases.lock import Lock
 from chartgen.releases.state import State
-from chartgen.releases.status.failure import Failure
-from chartgen.releases.status.messages import refused
-from chartgen.releases.status.overview import HEADS, glance, lay_out, table
+from chartgen.releases.status.failure import FirstFailure
+from chartgen.releases.status.messages import why_rejected
+from chartgen.releases.status.overview import HEADS, glance, lay_out, overview_rows
 from chartgen.releases.status.placement import unplaced
-from chartgen.releases.status.readout import Readout, read
+from chartgen.releases.status.readout import Readout, read_readout
 from chartgen.releases.status.release_record import Revision
 from chartgen.releases.status.repeats import BROKEN, broken_machine
-from chartgen.releases.status.text import describe, since, summarize
+from chartgen.releases.status.text import describe_readout, since, summarize
 
 pytestmark = pytest.mark.engines
 POOL = "told"
@@ -91,13 +91,13 @@ def until(plane: ControlPlane, release: str, check: Callable[[Readout], Any], na
     found: list[Readout] = []
 
     def holds() -> bool:
-        found[:] = [read(plane.cluster, release, namespace)]
+        found[:] = [read_readout(plane.cluster, release, namespace)]
         return bool(check(found[0]))
 
     try:
         wait_for(holds, what="it", timeout=180, interval=0.3)
     except ChartgenError:
-        raise AssertionError(describe(found[0])) from None
+        raise AssertionError(describe_readout(found[0])) from None
     return found[0]
 
 
@@ -288,9 +288,9 @@ def test_a_user_who_may_read_only_the_namespace(run: Any, machines: ControlPlane
         "queue told-small: ClusterQueue",
     )
     with connect(kubeconfig=config) as cluster:
-        (found,) = read(cluster, "own").causes
+        (found,) = read_readout(cluster, "own").causes
         assert found.message.endswith("have a taint that the pods do not tolerate")
-        (found,) = read(cluster, "own-queued").causes
+        (found,) = read_readout(cluster, "own-queued").causes
         assert found.message == "queue told-small: ClusterQueue told-small is inactive"
     machines.cluster.patch(CLUSTER_QUEUE, "told-small", {"spec": {"stopPolicy": "None"}})
 
@@ -398,7 +398,7 @@ def stuck(plane: ControlPlane, release: str, waiting: dict[str, str]) -> None:
     ],
 )
 def test_words_of_the_api_server(message: str, text: str) -> None:
-    assert refused(message).message == text
+    assert why_rejected(message).message == text
 
 
 # Running and its end
@@ -413,11 +413,11 @@ def kubelet(machines: ControlPlane) -> Iterator[Kubelet]:
 def test_a_running_run_says_its_step_and_speed(kubelet: Kubelet, run: Any, machines: ControlPlane) -> None:
     running(machines, run(manifests.jobset("steps", 2, pool=POOL)))
     first, last = pod_names(machines.cluster, "steps")
-    assert read(machines.cluster, "steps").progress == ""
+    assert read_readout(machines.cluster, "steps").progress == ""
     kubelet.write(first, "Training epoch 0, iteration 4/9 | train_step_timing in s: 3.5 |")
-    assert read(machines.cluster, "steps").progress == has("4 10 3.5 21")
+    assert read_readout(machines.cluster, "steps").progress == has("4 10 3.5 21")
     kubelet.write(last, " iteration       10/     100 | elapsed time per iteration (ms): 9100.0 |")
-    found = read(machines.cluster, "steps")
+    found = read_readout(machines.cluster, "steps")
     assert found.progress == has("10 100 9.1 13 39")
     assert (found.ready, found.pods_expected, found.machines, found.gpus) == (2, 2, 2, 16)
     assert (found.restarts, found.causes, found.failure) == (0, (), None)
@@ -426,7 +426,7 @@ def test_a_running_run_says_its_step_and_speed(kubelet: Kubelet, run: Any, machi
 def test_a_machine_whose_log_does_not_come_is_said(kubelet: Kubelet, run: Any, machines: ControlPlane) -> None:
     running(machines, run(manifests.jobset("mute", 1, pool=POOL)))
     kubelet.close()
-    found = read(machines.cluster, "mute")
+    found = read_readout(machines.cluster, "mute")
     kubelet.open()
     assert found.phase == "running"
     (pod,) = pod_names(machines.cluster, "mute")
@@ -465,7 +465,7 @@ def test_the_rank_that_failed_first(kubelet: Kubelet, run: Any, machines: Contro
     state = State("broken", "default", (), tuple(find_runs(machines.cluster, "broken", "default")))
     with Lock(machines.cluster, "broken", "default", "upgrade", lambda _: None) as lock:
         lock.note(**{BROKEN: broken_machine(machines.cluster, state)})
-    again = read(machines.cluster, "broken", "default").failure
+    again = read_readout(machines.cluster, "broken", "default").failure
     assert again
     assert again.hint == has(f"twice --avoid-node {machine} chartgen logs broken --rank 11")
     machines.cluster.delete(LEASE, lease_name("broken"), "default")
@@ -510,7 +510,7 @@ def test_a_finished_run(run: Any, machines: ControlPlane) -> None:
     run(job)
     found = until(machines, "done", lambda it: it.phase == "finished")
     assert (found.causes, found.failure) == ((), None)
-    assert describe(found, now=found.since and found.since + timedelta(minutes=3)).startswith(
+    assert describe_readout(found, now=found.since and found.since + timedelta(minutes=3)).startswith(
         "done: finished 3 min 0 s ago"
     )
 
@@ -557,9 +557,9 @@ def lose_a_machine(plane: ControlPlane, release: str) -> tuple[str, str]:
     return pod, machine
 
 
-def taken_away(readout: Readout, pod: str, machine: str, then: str) -> Failure:
+def taken_away(readout: Readout, pod: str, machine: str, then: str) -> FirstFailure:
     assert readout.failure
-    return Failure(
+    return FirstFailure(
         f"pod {pod} on machine {machine} was taken away: its machine was lost or drained",
         pod=pod,
         machine=machine,
@@ -581,7 +581,7 @@ def test_an_evicted_pod_leaves_no_trace_and_that_is_said(run: Any, machines: Con
 
 
 def test_a_release_that_does_not_exist(machines: ControlPlane) -> None:
-    assert read(machines.cluster, "nobody") == Readout(
+    assert read_readout(machines.cluster, "nobody") == Readout(
         "nobody",
         "default",
         "absent",
@@ -613,9 +613,9 @@ def test_a_readout_in_lines() -> None:
         first_event="2026-01-01 10:55:00 UTC Started: Admitted by clusterQueue gpu",
         progress="iteration 10 of 100, 9.1 s each",
         causes=(Problem("one thing", hint="do another"),),
-        failure=Failure("pod a was taken away", lines=("a line",), then=("it was started again",), hint="look"),
+        failure=FirstFailure("pod a was taken away", lines=("a line",), then=("it was started again",), hint="look"),
     )
-    assert describe(readout, now=now).splitlines() == [
+    assert describe_readout(readout, now=now).splitlines() == [
         "my-run: running for 1 h 5 min",
         "  release     revision 3 of gke-a3mega-0.1.0, deployed 2026-01-01 12:00 UTC",
         "  run         JobSet my-run-1a2b3c4d",
@@ -681,11 +681,11 @@ spec:
 
 
 @pytest.fixture
-def installed(machines: ControlPlane) -> Iterator[Callable[..., Record]]:
+def installed(machines: ControlPlane) -> Iterator[Callable[..., RevisionRecord]]:
     """Installs the tiny chart as release `kept` and gives Helm's record; removes it at the end."""
     place = Place("default", machines.kubeconfig)
 
-    def install(**values: str) -> Record:
+    def install(**values: str) -> RevisionRecord:
         helm_release.install(CHART, "kept", dict(values), place)
         return read_records(machines.cluster, "kept", "default")[-1]
 
@@ -783,7 +783,7 @@ def test_gpu_hours_and_cost_count_while_a_run_runs() -> None:
     now = start + timedelta(minutes=90)
     run = Readout("r", "default", "running", since=start, gpus=256, machines=32)
     found = glance(run, now, 98.0)
-    (row,) = table([found], now=now)
+    (row,) = overview_rows([found], now=now)
     shown = dict(zip(HEADS, row, strict=True))
     assert (shown["GPU-hours"], shown["cost"]) == ("384.0", "4,704.00")
     cost = cost_of(98.0, Facts({"machines": 32}), 90 * 60.0, None)
@@ -795,7 +795,7 @@ def test_gpu_hours_and_cost_count_while_a_run_runs() -> None:
         assert (glance(other, now, 98.0).gpu_hours, glance(other, now, 98.0).cost) == (None, None)
 
 
-def test_a_leftover_of_another_revision(installed: Callable[..., Record], machines: ControlPlane) -> None:
+def test_a_leftover_of_another_revision(installed: Callable[..., RevisionRecord], machines: ControlPlane) -> None:
     record = installed()
     found = running(machines, "kept")
     assert found.revision == Revision(1, "tiny-0.1.0", "deployed", record.updated)
@@ -811,7 +811,9 @@ def test_a_leftover_of_another_revision(installed: Callable[..., Record], machin
     machines.cluster.delete_object(left, foreground=True)
 
 
-def test_a_run_that_is_gone_and_a_chart_without_one(installed: Callable[..., Record], machines: ControlPlane) -> None:
+def test_a_run_that_is_gone_and_a_chart_without_one(
+    installed: Callable[..., RevisionRecord], machines: ControlPlane
+) -> None:
     installed()
     running(machines, "kept")
     machines.cluster.delete(JOB, "kept-1a2b", "default", foreground=True)
@@ -823,7 +825,7 @@ def test_a_run_that_is_gone_and_a_chart_without_one(installed: Callable[..., Rec
         ),
     )
     helm_release.upgrade(CHART, "kept", {"kind": "none"}, Place("default", machines.kubeconfig))
-    assert read(machines.cluster, "kept").causes == (Problem("chart tiny contains no job"),)
+    assert read_readout(machines.cluster, "kept").causes == (Problem("chart tiny contains no job"),)
 
 
 @pytest.mark.parametrize(
@@ -831,18 +833,18 @@ def test_a_run_that_is_gone_and_a_chart_without_one(installed: Callable[..., Rec
     [("pending-install", "install"), ("pending-upgrade", "upgrade"), ("uninstalling", "uninstall")],
 )
 def test_a_command_that_was_killed(
-    status: str, command: str, installed: Callable[..., Record], machines: ControlPlane
+    status: str, command: str, installed: Callable[..., RevisionRecord], machines: ControlPlane
 ) -> None:
     record = installed()
     set_status(machines, record, status)
-    assert read(machines.cluster, "kept").causes[0] == Problem(
+    assert read_readout(machines.cluster, "kept").causes[0] == Problem(
         has(f"{status} command interrupted"),
         hint=has(f"chartgen {command}"),
     )
     set_status(machines, record, "deployed")
 
 
-def set_status(plane: ControlPlane, record: Record, status: str) -> None:
+def set_status(plane: ControlPlane, record: RevisionRecord, status: str) -> None:
     """Leave Helm's record as a killed command does."""
     secret = plane.cluster.get(SECRET, record.stored, "default") or {}
     kept = json.loads(gzip.decompress(base64.b64decode(base64.b64decode(secret["data"]["release"]))))

@@ -31,7 +31,7 @@ from chartgen.kube import (
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.verdict import Verdict, look
-from chartgen.releases.status.readout import read
+from chartgen.releases.status.readout import read_readout
 
 SPACE, RELEASE = "trained", "tj"
 SETS = ("--workload", "trainjob", "--set", "nodes=2,queue.name=p8000,run.maxRestarts=1,network.interface=tcp")
@@ -143,11 +143,11 @@ def test_one_that_nobody_takes_up(plane: ControlPlane) -> None:
     runtime = manifests.training_runtime("orphan", 2)
     plane.cluster.apply([runtime, run])
     try:
-        wait_for(lambda: read(plane.cluster, "orphan").causes, what="a cause", timeout=180)
-        (cause,) = read(plane.cluster, "orphan").causes
+        wait_for(lambda: read_readout(plane.cluster, "orphan").causes, what="a cause", timeout=180)
+        (cause,) = read_readout(plane.cluster, "orphan").causes
         assert "TrainJob orphan" in cause.message
         assert "Kubeflow Trainer does not run" in cause.message
-        assert read(plane.cluster, "orphan").pods_expected == 2
+        assert read_readout(plane.cluster, "orphan").pods_expected == 2
     finally:
         for item in (run, runtime):
             plane.cluster.delete_object(item, namespace="default")

@@ -19,10 +19,10 @@ from chartgen.composer.launcher import check_part, load_launcher
 from chartgen.composer.library import BUILTIN, open_library
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.target import load_target
-from chartgen.composer.value_docs import brief, rows
+from chartgen.composer.value_docs import brief, value_rows
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
-from chartgen.helm.schema import check_sound, validate
+from chartgen.helm.schema import check_sound, validate_schema
 from chartgen.helm.values import coalesce
 from chartgen.helm.yaml import load, require_map
 
@@ -94,7 +94,7 @@ def test_a_users_folder_leaves_no_trace_of_its_place(tmp_path: Path) -> None:
 def test_every_value_is_described() -> None:
     for chart in charts():
         text = chart.files["values.yaml"]
-        table = list(rows(text, load(text, "values.yaml")))
+        table = list(value_rows(text, load(text, "values.yaml")))
         assert [row.key for row in table if not row.meaning] == []
         schema = json.loads(chart.files["values.schema.json"])
         for row in table:
@@ -123,7 +123,7 @@ def test_readme_lists_every_value() -> None:
             *re.findall("`([^`]+)`", first),
             *(f"{at.strip('`')}.{key}" for at, of in listed for key in of.split(", ")),
         ]
-        assert sorted(keys) == sorted(row.key for row in rows(text, load(text, "values.yaml")))
+        assert sorted(keys) == sorted(row.key for row in value_rows(text, load(text, "values.yaml")))
 
 
 def test_schema_is_closed_sound_and_self_contained() -> None:
@@ -159,7 +159,7 @@ def test_schema_accepts_the_charts_own_defaults() -> None:
     for chart in charts():
         schema = json.loads(chart.files["values.schema.json"])
         defaults = require_map(load(chart.files["values.yaml"], "values.yaml"), "values.yaml")
-        assert validate(coalesce(defaults, {}), schema, lambda keys: (".".join(map(str, keys)), 0, 0)) == []
+        assert validate_schema(coalesce(defaults, {}), schema, lambda keys: (".".join(map(str, keys)), 0, 0)) == []
         assert list(Draft7Validator(schema).iter_errors(coalesce(defaults, {}))) == []
 
 

@@ -18,7 +18,7 @@ from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.helm import manifests, program
 from chartgen.helm.chart import Chart
 from chartgen.helm.program import find_helm, parse_version
-from chartgen.helm.program_errors import HelmError, explain
+from chartgen.helm.program_errors import HelmError, explain_helm
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -132,7 +132,7 @@ def test_schema_errors_are_one_line_each() -> None:
 
 
 def test_unknown_output_is_kept_as_one_line() -> None:
-    (problem,) = explain('level=INFO msg="x"\nError: something\n  new happened\n')
+    (problem,) = explain_helm('level=INFO msg="x"\nError: something\n  new happened\n')
     assert str(problem) == "something new happened"
 
 

@@ -12,7 +12,7 @@ from mini_charts import CHART_YAML, Json
 from chartgen.errors import ChartgenError
 from chartgen.helm import manifests
 from chartgen.helm.chart import Chart
-from chartgen.helm.schema import check_patterns, closed, merge_schemas, validate
+from chartgen.helm.schema import check_patterns, closed, merge_schemas, validate_schema
 from chartgen.helm.values import coalesce, load_values
 
 SCHEMA: dict[str, Json] = {
@@ -74,7 +74,7 @@ def told(text: str, folder: Path, schema: dict[str, Json] = CLOSED) -> list[str]
     path = folder / "values.yaml"
     path.write_text(text)
     values = load_values([path])
-    problems = validate(coalesce({"launcher": "nemo-1"}, values.data), schema, values.origin)
+    problems = validate_schema(coalesce({"launcher": "nemo-1"}, values.data), schema, values.origin)
     return [str(problem).replace(f"{folder}/", "") for problem in problems]
 
 
@@ -262,9 +262,9 @@ def test_validation_visits_each_value_once() -> None:
     for size in (15, 30):
         schema = closed({"type": "object", "properties": {f"p{i}": part for i in range(size)}})
         data = {f"p{i}": {f"q{j}": 3 for j in range(8)} for i in range(size)}
-        assert validate(data, schema, lambda _: (None, 0, 0)) == []
+        assert validate_schema(data, schema, lambda _: (None, 0, 0)) == []
         profile = cProfile.Profile()
-        profile.runcall(validate, data, schema, lambda _: (None, 0, 0))
+        profile.runcall(validate_schema, data, schema, lambda _: (None, 0, 0))
         counts.append(sum(entry.callcount for entry in profile.getstats()))
     assert counts[0] < counts[1] < 2.2 * counts[0]
 
@@ -273,6 +273,6 @@ def test_a_hint_follows_no_reference_that_is_none() -> None:
     """What was probably meant is looked for in all of a schema, in parts too that the validator had no use for."""
     broken = {"properties": {"b": {"$ref": 7}}, "additionalProperties": False}
     with pytest.raises(ChartgenError, match="not a sound JSON Schema"):
-        validate({"a": 1}, broken, lambda _: (None, 0, 0))
+        validate_schema({"a": 1}, broken, lambda _: (None, 0, 0))
     listed = {"allOf": [{}], "properties": {"b": {"$ref": "#/allOf/0"}}, "additionalProperties": False}
-    assert [each.hint for each in validate({"a": 1}, listed, lambda _: (None, 0, 0))] == ["known: b"]
+    assert [each.hint for each in validate_schema({"a": 1}, listed, lambda _: (None, 0, 0))] == ["known: b"]

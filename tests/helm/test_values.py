@@ -13,7 +13,7 @@ from mini_charts import Json, echo
 from chartgen.errors import ChartgenError
 from chartgen.helm import yaml
 from chartgen.helm.program import find_helm
-from chartgen.helm.values import coalesce, load_values, merge, to_json
+from chartgen.helm.values import coalesce, load_values, merge_values, to_json
 
 DEFAULTS = """\
 scalar: 1
@@ -101,7 +101,7 @@ TREES = st.dictionaries(
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(defaults=TREES, low=TREES, high=TREES)
 def test_any_layers_are_helms(defaults: Json, low: Json, high: Json, tmp_path: Path) -> None:
-    values = merge(low, high)
+    values = merge_values(low, high)
     (tmp_path / "low.yaml").write_text(to_json(low), "utf-8")
     arguments = ["--values", str(tmp_path / "low.yaml"), "--values", "-"]
     seen = echo(tmp_path / "tiny", to_json(defaults), arguments, to_json(high))

@@ -19,7 +19,7 @@ from pod_runner import run
 from rendered import Objects, container, init, pod
 from website import Site, serving
 
-from chartgen.rehearsal.local_pod import plan_execution, prepare
+from chartgen.rehearsal.local_pod import plan_execution, prepare_pod
 
 # Its arguments: the writable folders, "--", the command. /tmp is the first of them.
 CONTAINED = """
@@ -93,7 +93,7 @@ def prepared(machine: Path, found: Objects) -> Any:
 def downloaded(machine: Path, found: Objects) -> Any:
     """Run the program."""
     planned = plan_execution(found, machine, overrides={"GCE_METADATA_HOST": "127.0.0.1:9"})
-    prepare(planned)
+    prepare_pod(planned)
     context = pod(found)["spec"]["securityContext"]
     return contained(machine, container(found), context, list(planned.argv), **planned.environment)
 

@@ -29,7 +29,7 @@ from mutators import BYTES, LOG, TEXT, Files, twisted, within
 from chartgen.errors import ChartgenError
 from chartgen.linter.confined import Outcome, confined
 from chartgen.linter.limits import Limits
-from chartgen.linter.steps import Step
+from chartgen.linter.steps import LintStep
 
 FEW = 80
 
@@ -72,7 +72,7 @@ def crashes_in_lint() -> None:
 
 def lists_in_lint() -> None:
     def lists() -> Outcome:
-        return Outcome([], [Step(each.name, 0, 0) for each in Path("/etc").iterdir()])
+        return Outcome([], [LintStep(each.name, 0, 0) for each in Path("/etc").iterdir()])
 
     confined("x", lists, Limits(seconds=5))
 
@@ -175,10 +175,10 @@ def test_a_fault_planted_in_a_reader_of_a_cluster_is_found(
 ) -> None:
     """Objects of another form end the command: of 40 inputs there is one."""
     monkeypatch.setattr("chartgen.kube.cluster.Cluster.judged", lambda _, items, judge: ((i, judge(i)) for i in items))
-    monkeypatch.setattr("chartgen.kube.answers.parse", json.loads)
+    monkeypatch.setattr("chartgen.kube.answers.parse_json", json.loads)
     monkeypatch.setattr("chartgen.kube.answers.check_form", lambda _: None)
     monkeypatch.setattr("chartgen.kube.cluster.check_form", lambda _: None)
-    monkeypatch.setattr("chartgen.kube.http.parse", json.loads)
+    monkeypatch.setattr("chartgen.kube.http.parse_json", json.loads)
     monkeypatch.setattr(fuzz_hostile, "_MATERIAL", [material])
     monkeypatch.setattr(fuzz_hostile, "_RANGE", [Range(tmp_path)])
     found = (each for number in range(40) for each, _, _ in try_some("cluster", [number], seed=1).faults)

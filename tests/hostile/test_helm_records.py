@@ -21,7 +21,7 @@ from userlib import chartgen
 from chartgen.errors import ChartgenError
 from chartgen.kube import NAMESPACE, POD, SECRET, Kind, Object, wait_for
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.releases.history import read_record, read_time
+from chartgen.releases.history import parse_time, read_record
 
 INFO = {"status": "deployed", "last_deployed": "2026-11-24T06:00:00Z"}
 HEAD = {"name": "lab", "version": "1.0.0"}
@@ -59,7 +59,7 @@ FALSE: dict[str, bytes] = {
 
 def test_a_time_before_the_first_year_is_none() -> None:
     with pytest.raises(ValueError, match="first year"):
-        read_time("0001-01-01T00:00:00+23:59")
+        parse_time("0001-01-01T00:00:00+23:59")
 
 
 @pytest.mark.threat(16)

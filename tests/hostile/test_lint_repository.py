@@ -32,7 +32,7 @@ PAYLOAD = "stolen-content-4711"
 @pytest.fixture(params=HELMS)
 def helm(request: pytest.FixtureRequest) -> dict[str, str]:
     """Both Helms: what one reads as a flag or a URL the other may not."""
-    found = engines.find(request.param)
+    found = engines.find_engine(request.param)
     assert found
     return {"CHARTGEN_HELM": str(found)}
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from chartgen.kube.quantities import read
+from chartgen.kube.quantities import read_quantity
 
 LENGTH = 1 << 18
 # Seconds of processor time: the longest of these takes about one, a search that goes back and forth takes hours.
@@ -47,7 +47,7 @@ TEXTS = {
 @pytest.mark.parametrize("text", ["1e999999999", "1e-999999999Ki"])
 def test_a_quantity_is_no_power_without_end(text: str) -> None:
     with pytest.raises(ValueError, match="quantity"):
-        read(text)
+        read_quantity(text)
 
 
 @pytest.mark.threat(9)

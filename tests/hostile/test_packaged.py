@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from chartgen.errors import ChartgenError
-from chartgen.helm.packages import unpacked
+from chartgen.helm.packages import unpack_chart
 from chartgen.linter.archives import read_archives
 
 HEAD = b"apiVersion: v2\nname: x\nversion: 0.1.0\n"
@@ -91,7 +91,7 @@ BROKEN = {
 def refused(archive: Path, folder: Path) -> None:
     before = sorted(folder.parent.rglob("*"))
     with pytest.raises(ChartgenError) as error:
-        unpacked(archive, "x.tgz", folder)
+        unpack_chart(archive, "x.tgz", folder)
     assert str(error.value).startswith("x.tgz")
     left = [path for path in folder.parent.rglob("*") if path not in before and not path.is_relative_to(folder)]
     assert left == []
@@ -123,7 +123,7 @@ def test_broken_archive_is_refused(case: str, tmp_path: Path) -> None:
 def test_archive_is_read_as_helm_reads_it(tmp_path: Path) -> None:
     """The first folder of a path is left out, whatever its name."""
     (tmp_path / "into").mkdir()
-    chart = unpacked(packed(tmp_path, member("y/templates/a.yaml")), "x.tgz", tmp_path / "into")
+    chart = unpack_chart(packed(tmp_path, member("y/templates/a.yaml")), "x.tgz", tmp_path / "into")
     assert sorted(path.relative_to(chart).as_posix() for path in chart.rglob("*") if path.is_file()) == [
         "Chart.yaml",
         "templates/a.yaml",
@@ -147,7 +147,7 @@ def test_no_folder_of_an_archive_has_content(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(data))
     (tmp_path / "out").mkdir()
     with pytest.raises(ChartgenError):
-        unpacked(path, "x.tgz", tmp_path / "out")
+        unpack_chart(path, "x.tgz", tmp_path / "out")
     (tmp_path / "x" / "charts").mkdir(parents=True)
     path.rename(tmp_path / "x" / "charts" / "x.tgz")
     assert [each.rule for each in read_archives(tmp_path / "x").findings] == ["chart-files"]

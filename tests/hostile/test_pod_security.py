@@ -23,7 +23,7 @@ from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values, load_values
 from chartgen.kube import POD, ClusterError, Object, wait_for
 from chartgen.kube.manifest_walk import all_containers, containers, pods
-from chartgen.linter.reasons import Reasons, held
+from chartgen.linter.reasons import Reasons, reason_key
 from chartgen.rehearsal.controlplane import ControlPlane
 
 pytestmark = pytest.mark.helm
@@ -70,9 +70,9 @@ def exceptions(thing: Object) -> Iterator[str]:
         paths = {each["name"]: each["hostPath"]["path"] for each in pod.spec.get("volumes", ()) if "hostPath" in each}
         for container in containers(pod):
             own = {**whole, **(container.spec.get("securityContext") or {})}
-            yield from (held(name, container.name) for name in _of(own))
+            yield from (reason_key(name, container.name) for name in _of(own))
             mounted = {each["name"] for each in container.spec.get("volumeMounts", ())}
-            yield from (held("hostPath", path, container.name) for name, path in paths.items() if name in mounted)
+            yield from (reason_key("hostPath", path, container.name) for name, path in paths.items() if name in mounted)
 
 
 def _of(context: dict[str, Any]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from chartgen.checks import check
 from chartgen.cli import main
 from chartgen.composer.assembly import compose
 from chartgen.composer.fragment import load_fragment
-from chartgen.composer.privileges import SYSTEM, fault_of, is_system, read_privilege
+from chartgen.composer.privileges import SYSTEM, is_system, read_privilege, volume_fault
 from chartgen.composer.target import load_target
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError
@@ -28,7 +28,7 @@ from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values, load_values
-from chartgen.linter import Subject, examine, find_presets, lint
+from chartgen.linter import Subject, find_presets, lint, run_steps
 
 POLICY = ("no-host-access", "no-privileged-containers", "no-added-capabilities")
 SYSTEM_FOLDERS = "no-system-folders"
@@ -47,7 +47,7 @@ def of(chart: Chart, *, given: dict[str, Any] | None = None, sets: tuple[str, ..
     values = load_values(
         first, set_values=sets, set_json=tuple(f"{k}={json.dumps(v)}" for k, v in (given or {}).items())
     )
-    return examine(Subject(chart, presets={"given": values}, bare=False, versions=NEWEST)).findings
+    return run_steps(Subject(chart, presets={"given": values}, bare=False, versions=NEWEST)).findings
 
 
 def extra(path: str, container: bool = True) -> dict[str, Any]:
@@ -306,7 +306,9 @@ def test_plain_helm_refuses_the_volumes_that_check_refuses() -> None:
     with pytest.raises(ChartgenError) as refused:
         render(compose(load_target("gke-a3mega")), "a", "b", values)
     found = {int(each) for each in re.findall(r"extraVolumes\[(\d+)\]", str(refused.value))}
-    faults = [fault_of(each["hostPath"], writable=not mounts[index]["readOnly"]) for index, each in enumerate(volumes)]
+    faults = [
+        volume_fault(each["hostPath"], writable=not mounts[index]["readOnly"]) for index, each in enumerate(volumes)
+    ]
     assert found == {index for index, fault in enumerate(faults) if fault}
     assert 0 < len(found) < len(volumes)
 

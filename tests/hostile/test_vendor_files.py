@@ -13,7 +13,7 @@ from chartgen.checks import check
 from chartgen.composer.privileges import is_forbidden, only_read, read_privilege
 from chartgen.errors import ChartgenError
 from chartgen.helm.values import load_values
-from chartgen.linter import Subject, examine, lint
+from chartgen.linter import Subject, lint, run_steps
 
 TOPOLOGY = "/opt/cloud/topo.xml"
 STATED = f"privileges:\n  hostPath {TOPOLOGY} in program: NCCL reads it\n"
@@ -109,5 +109,5 @@ def test_volumes_of_values_still_need_a_reason(tmp_path: Path) -> None:
             'extraVolumeMounts=[{"name": "t", "mountPath": "/t", "readOnly": true}]',
         ),
     )
-    found = examine(Subject(chart, presets={"given": given}, bare=False)).findings
+    found = run_steps(Subject(chart, presets={"given": given}, bare=False)).findings
     assert {each.rule for each in found if each.rule in RULES} == {"no-host-access"}

@@ -17,7 +17,7 @@ from userlib import chartgen, write
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
-from chartgen.helm.manifests import written
+from chartgen.helm.manifests import written_chart
 from chartgen.helm.yaml import load
 from chartgen.linter.handwritten import lint_values
 from chartgen.metrics.read.log import read_log
@@ -47,7 +47,7 @@ def stored(name: str, file: str) -> dict[str, Any]:
 def test_a_revision_writes_nothing_outside(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     chart = restore_chart(read_record(stored("good", file.format(folder=tmp_path))))
-    with pytest.raises(ChartgenError), written(chart):
+    with pytest.raises(ChartgenError), written_chart(chart):
         pass
     assert not [*tmp_path.rglob("planted")]
 
@@ -57,7 +57,7 @@ def test_a_revision_writes_nothing_outside(file: str, tmp_path: Path, monkeypatc
 def test_a_charts_name_in_a_revision_is_no_path(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     chart = restore_chart(read_record(stored(name.format(folder=tmp_path), "a")))
-    with pytest.raises(ChartgenError), written(chart):
+    with pytest.raises(ChartgenError), written_chart(chart):
         pass
     assert not [*tmp_path.iterdir()]
 

@@ -7,7 +7,7 @@ import pytest
 from chartgen.kube import (
     Object,
 )
-from chartgen.kube.quantities import read, show
+from chartgen.kube.quantities import amount_text, read_quantity
 from chartgen.kube.scheduling import is_selected
 
 
@@ -15,14 +15,19 @@ from chartgen.kube.scheduling import is_selected
     ("text", "number"), [("8", 8), (8, 8), ("500m", 0.5), ("1Ki", 1024), ("2k", 2000), ("1e3", 1000), ("0.5Gi", 2**29)]
 )
 def test_quantities(text: str | int, number: float) -> None:
-    assert read(text) == number
+    assert read_quantity(text) == number
 
 
 def test_quantities_as_people_read_them() -> None:
-    assert [show(read(text), "memory") for text in ("64Gi", "1.5Ti", "100Mi", "0")] == ["64Gi", "1536Gi", "100Mi", "0"]
-    assert show(read("191450m"), "cpu") == "191.45"
+    assert [amount_text(read_quantity(text), "memory") for text in ("64Gi", "1.5Ti", "100Mi", "0")] == [
+        "64Gi",
+        "1536Gi",
+        "100Mi",
+        "0",
+    ]
+    assert amount_text(read_quantity("191450m"), "cpu") == "191.45"
     with pytest.raises(ValueError, match="'8 GB' is not a quantity"):
-        read("8 GB")
+        read_quantity("8 GB")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from userlib import chartgen
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
-from chartgen.helm.manifests import written
+from chartgen.helm.manifests import written_chart
 from chartgen.helm.program import find_helm
 
 pytestmark = pytest.mark.helm
@@ -45,7 +45,7 @@ def chart(tmp_path: Path) -> Path:
 
 
 def test_a_packaged_dependency_is_read_and_written_byte_for_byte(chart: Path) -> None:
-    with written(Chart.read(chart)) as copy:
+    with written_chart(Chart.read(chart)) as copy:
         there = {path.relative_to(copy): path.read_bytes() for path in copy.rglob("*") if path.is_file()}
     assert there == {path.relative_to(chart): path.read_bytes() for path in chart.rglob("*") if path.is_file()}
     assert gzip.decompress(there[Path("charts/dep-0.1.0.tgz")])

@@ -21,7 +21,7 @@ from chartgen.findings import Finding, exit_code
 from chartgen.helm.helmignore import Ignored
 from chartgen.helm.manifests import KUBE_VERSION
 from chartgen.helm.program import find_helm
-from chartgen.linter import Subject, examine
+from chartgen.linter import Subject, run_steps
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.render import Renderer
 from chartgen.linter.size import stored
@@ -197,7 +197,7 @@ def linted(folder: Path, **presets: str) -> list[Finding]:
     for name, text in presets.items():
         files[name] = [folder.parent / f"{name}.yaml"]
         files[name][0].write_text(text)
-    return examine(Subject(read.chart, folder, files, faults=read.findings, data=read.data, bare=not files)).findings
+    return run_steps(Subject(read.chart, folder, files, faults=read.findings, data=read.data, bare=not files)).findings
 
 
 def about(findings: list[Finding], rule: str) -> list[Finding]:

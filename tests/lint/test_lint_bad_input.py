@@ -13,7 +13,7 @@ from answers import findings
 from facts import has
 from lint_seeds import JOB, SOUND
 
-from chartgen.linter import Subject, examine, render
+from chartgen.linter import Subject, render, run_steps
 from chartgen.linter.chart_files import read_chart
 
 TARGET = """\
@@ -43,7 +43,7 @@ def lint(*arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]
 
 def messages(chart: Path) -> list[str]:
     read = read_chart(chart)
-    done = examine(Subject(read.chart, chart, faults=read.findings))
+    done = run_steps(Subject(read.chart, chart, faults=read.findings))
     return [str(found).replace(f"{chart}/", "") for found in done.findings]
 
 

@@ -16,7 +16,7 @@ from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.linter import cache
 from chartgen.linter.chart_files import read_chart
-from chartgen.linter.steps import Subject, examine
+from chartgen.linter.steps import Subject, run_steps
 
 SEED = next(seed for seed in SEEDS if seed["rule"] == "names-fit")
 
@@ -112,7 +112,7 @@ def test_lint_leaves_no_threads(tmp_path: Path) -> None:
     shutil.copytree(SOUND, tmp_path / "chart")
     read = read_chart(tmp_path / "chart")
     before = set(threading.enumerate())
-    examine(Subject(read.chart, folder=tmp_path / "chart"))
+    run_steps(Subject(read.chart, folder=tmp_path / "chart"))
     assert set(threading.enumerate()) <= before
 
 

@@ -21,7 +21,7 @@ FAULT = "metadata:\n  namespace: default\n  name"
 
 
 def helm(*arguments: str | Path, program: str = "helm") -> None:
-    found = engines.find(program)
+    found = engines.find_engine(program)
     assert found
     subprocess.run([str(found), *map(str, arguments)], check=True, capture_output=True, stdin=subprocess.DEVNULL)
 
@@ -44,7 +44,7 @@ def _away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def lint(*arguments: str | Path, code: int = 1, program: str = "helm") -> list[dict[str, Any]]:
-    ran = chartgen("lint", "--output", "json", *arguments, env={"CHARTGEN_HELM": str(engines.find(program))})
+    ran = chartgen("lint", "--output", "json", *arguments, env={"CHARTGEN_HELM": str(engines.find_engine(program))})
     assert ran.exit_code == code, ran.output
     found: list[dict[str, Any]] = findings(ran.stdout) if code != 3 else []
     return found
@@ -105,7 +105,9 @@ def test_registry_is_asked_with_the_users_own_login(
 
 @pytest.mark.helm
 def test_registry_that_is_out_of_reach_is_one_line() -> None:
-    ran = chartgen("lint", "oci://127.0.0.1:9/charts/sound:0.1.0", env={"CHARTGEN_HELM": str(engines.find("helm"))})
+    ran = chartgen(
+        "lint", "oci://127.0.0.1:9/charts/sound:0.1.0", env={"CHARTGEN_HELM": str(engines.find_engine("helm"))}
+    )
     assert ran.exit_code == 3
     (line,) = ran.stderr.strip().splitlines()
     assert "oci://127.0.0.1:9/charts/sound" in line

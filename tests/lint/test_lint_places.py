@@ -78,7 +78,7 @@ RULES = {"helm-template", "scripts-parse", "no-literal-namespace", "objects-fit-
 
 
 def findings(*arguments: str | Path, helm: str = "helm") -> list[dict[str, Any]]:
-    program = engines.find(helm)
+    program = engines.find_engine(helm)
     assert program
     ran = chartgen("lint", "--no-cache", "--output", "json", *arguments, env={"CHARTGEN_HELM": str(program)})
     assert ran.exit_code == 1, ran.output

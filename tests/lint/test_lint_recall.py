@@ -11,12 +11,12 @@ from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.findings import Finding
 from chartgen.linter import Subject
 from chartgen.linter.chart_files import read_chart
-from chartgen.linter.steps import examine
+from chartgen.linter.steps import run_steps
 
 
 def errors(folder: Path) -> list[Finding]:
     read = read_chart(folder)
-    done = examine(Subject(read.chart, folder, faults=read.findings, versions=(kubernetes_versions()[-1],)))
+    done = run_steps(Subject(read.chart, folder, faults=read.findings, versions=(kubernetes_versions()[-1],)))
     return [each for each in done.findings if each.severity != "unchecked" and each.level == "breaks"]
 
 

@@ -15,7 +15,7 @@ from chartgen.linter.chart_files import read_chart
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.rules import RULES, STEP_RULES
-from chartgen.linter.steps import Examination, examine
+from chartgen.linter.steps import Examination, run_steps
 
 FUNCTIONS = {rule.id for rule in RULES}
 named = pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed["rule"])
@@ -23,7 +23,7 @@ named = pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed["rule"])
 
 def examined(folder: Path) -> Examination:
     read = read_chart(folder)
-    return examine(Subject(identified_chart(read.chart, folder), folder, faults=read.findings))
+    return run_steps(Subject(identified_chart(read.chart, folder), folder, faults=read.findings))
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def test_sound_chart_has_no_findings(tmp_path: Path) -> None:
     preset = tmp_path / "long.yaml"
     preset.write_text("steps: 1000000")
     read = read_chart(SOUND)
-    done = examine(Subject(read.chart, SOUND, presets={"long": [preset]}, faults=read.findings))
+    done = run_steps(Subject(read.chart, SOUND, presets={"long": [preset]}, faults=read.findings))
     assert done.findings == []
     assert [step.name for step in done.steps] == [
         *("files", "schema references", "schema, no job", "determinism", "secrets", "README and schema"),
@@ -150,4 +150,4 @@ def test_without_its_step_the_defect_passes(
 @pytest.mark.helm
 def test_without_reading_the_files_the_defect_passes(repository: dict[str, tuple[Path, Examination]]) -> None:
     folder, _ = repository[READING]
-    assert examine(Subject(read_chart(folder).chart, folder)).findings == []
+    assert run_steps(Subject(read_chart(folder).chart, folder)).findings == []

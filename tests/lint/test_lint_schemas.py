@@ -140,13 +140,13 @@ def test_only_a_group_whose_kinds_are_all_known_serves_no_other() -> None:
 def test_a_version_that_is_not_served_is_looked_for_in_the_template() -> None:
     job = {"apiVersion": "batch/v9", "kind": "Job"}
     (found,) = kinds_are_served(job, "1.37")
-    assert found.holds
-    assert found.holds("apiVersion: batch/v9 # of a test\n")
-    assert found.holds(json.dumps(job, indent=1))
-    assert found.holds(json.dumps(job))
-    assert not found.holds("apiVersion: batch/v99\n")
-    assert not found.holds("# apiVersion: batch/v9\n")
-    assert not found.holds('image: "batch/v9"\n')
+    assert found.is_satisfied
+    assert found.is_satisfied("apiVersion: batch/v9 # of a test\n")
+    assert found.is_satisfied(json.dumps(job, indent=1))
+    assert found.is_satisfied(json.dumps(job))
+    assert not found.is_satisfied("apiVersion: batch/v99\n")
+    assert not found.is_satisfied("# apiVersion: batch/v9\n")
+    assert not found.is_satisfied('image: "batch/v9"\n')
 
 
 def test_every_pack_names_its_source_and_its_version() -> None:

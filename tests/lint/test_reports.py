@@ -15,7 +15,7 @@ from chartgen import __version__
 from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.linter.catalogue import known_rules
-from chartgen.reports import FORMS, report
+from chartgen.reports import FORMS, format_findings
 
 NASTY = '50% of "it\'s" <a&b>, c:d; é \U0001f600\r\nsecond\tline ]]> --> ::error::x'
 BATCH = Finding(
@@ -30,7 +30,7 @@ ALL = [BATCH, LETTER, FLAG, NOWHERE]
 
 
 def test_text() -> None:
-    assert report(ALL, "text", checked="oke-h100") == (
+    assert format_findings(ALL, "text", checked="oke-h100") == (
         "values/site.yaml:3:10: batch.global: 100 is not divisible by 16; nearest: 96 or 112 [global-batch]\n"
         "my site, é:1.yaml:1: warning: a: y [yaml-letter]\n"
         '--set nodes=3: 50% of "it\'s" <a&b>, c:d; é \U0001f600'
@@ -45,11 +45,11 @@ def test_text() -> None:
     [([], "no findings"), ([BATCH], "1 error"), ([LETTER], "1 warning"), ([BATCH, LETTER], "1 error, 1 warning")],
 )
 def test_counts(findings: list[Finding], counts: str) -> None:
-    assert report(findings, "text", checked="x").splitlines()[-1] == f"x: {counts}"
+    assert format_findings(findings, "text", checked="x").splitlines()[-1] == f"x: {counts}"
 
 
 def test_json() -> None:
-    rows = read(report(ALL, "json", checked="oke-h100"))
+    rows = read(format_findings(ALL, "json", checked="oke-h100"))
     assert rows[0] == {
         "rule": "global-batch",
         "severity": "error",
@@ -66,7 +66,7 @@ def test_json() -> None:
 
 
 def test_sarif() -> None:
-    log = json.loads(report(ALL, "sarif", checked="oke-h100", rules=known_rules))
+    log = json.loads(format_findings(ALL, "sarif", checked="oke-h100", rules=known_rules))
     assert log["version"] == "2.1.0"
     assert log["$schema"].endswith("/sarif-schema-2.1.0.json")
     (run,) = log["runs"]
@@ -102,7 +102,7 @@ def test_sarif() -> None:
 
 
 def test_sarif_places() -> None:
-    results = json.loads(report(ALL, "sarif", checked="x"))["runs"][0]["results"]
+    results = json.loads(format_findings(ALL, "sarif", checked="x"))["runs"][0]["results"]
     place = results[1]["locations"][0]["physicalLocation"]
     assert place == {
         "artifactLocation": {"uri": "my%20site%2C%20%C3%A9%3A1.yaml"},
@@ -115,12 +115,12 @@ def test_sarif_places() -> None:
 
 
 def test_sarif_without_findings() -> None:
-    (run,) = json.loads(report([], "sarif", checked="x"))["runs"]
+    (run,) = json.loads(format_findings([], "sarif", checked="x"))["runs"]
     assert (run["results"], run["tool"]["driver"]["rules"]) == ([], [])
 
 
 def test_junit() -> None:
-    text = report([*ALL, BATCH], "junit", checked='a "target" & <more>')
+    text = format_findings([*ALL, BATCH], "junit", checked='a "target" & <more>')
     (suite,) = ET.fromstring(text.encode())  # noqa: S314
     assert suite.attrib == {"name": 'a "target" & <more>', "tests": "4", "failures": "2"}
     assert [(case.get("classname"), case.get("name")) for case in suite] == [
@@ -140,7 +140,7 @@ def test_junit() -> None:
 
 
 def test_junit_without_findings_is_one_test_that_passed() -> None:
-    (suite,) = ET.fromstring(report([], "junit", checked="oke-h100"))  # noqa: S314
+    (suite,) = ET.fromstring(format_findings([], "junit", checked="oke-h100"))  # noqa: S314
     (case,) = suite
     assert suite.attrib == {"name": "oke-h100", "tests": "1", "failures": "0"}
     assert (case.attrib, list(case)) == ({"classname": "oke-h100", "name": "check"}, [])
@@ -160,7 +160,7 @@ def read_command(line: str) -> tuple[str, dict[str, str], str]:
 
 
 def test_github() -> None:
-    text = report(ALL, "github", checked="oke-h100")
+    text = format_findings(ALL, "github", checked="oke-h100")
     assert text.startswith(
         "::error file=values/site.yaml,line=3,col=10,title=global-batch::"
         "batch.global: 100 is not divisible by 16; nearest: 96 or 112\n"
@@ -171,7 +171,7 @@ def test_github() -> None:
         ("error", {"title": "world-size"}, f"--set nodes=3: {NASTY}; use 4"),
         ("warning", {"title": "ours-alone"}, r"no place\x1b[31m\x00"),
     ]
-    assert report([], "github", checked="oke-h100") == ""
+    assert format_findings([], "github", checked="oke-h100") == ""
 
 
 def test_paths_below_the_working_directory_are_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,9 +180,9 @@ def test_paths_below_the_working_directory_are_relative(tmp_path: Path, monkeypa
     monkeypatch.chdir(inside.parent)
     findings = [Finding("x", Problem("m", path, 1)) for path in (inside, outside, Path("../other.yaml"))]
     shown = ["a b.yaml", str(outside), "../other.yaml"]
-    assert [row["path"] for row in read(report(findings, "json", checked="x"))] == shown
-    assert report(findings, "text", checked="x").splitlines()[:3] == [f"{path}:1: m [x]" for path in shown]
-    results = json.loads(report(findings, "sarif", checked="x"))["runs"][0]["results"]
+    assert [row["path"] for row in read(format_findings(findings, "json", checked="x"))] == shown
+    assert format_findings(findings, "text", checked="x").splitlines()[:3] == [f"{path}:1: m [x]" for path in shown]
+    results = json.loads(format_findings(findings, "sarif", checked="x"))["runs"][0]["results"]
     uris = [result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in results]
     assert uris == ["a%20b.yaml", outside.as_uri(), "../other.yaml"]
 
@@ -191,4 +191,4 @@ def test_paths_below_the_working_directory_are_relative(tmp_path: Path, monkeypa
 def test_bytes_of_the_command_line_that_are_no_text(form: str) -> None:
     """A shell can pass any bytes; Python keeps them as halves of surrogate pairs, which no terminal takes."""
     found = Finding("x", Problem("a\udce9b", "--set a=\udce9"), key="a\udce9")
-    assert report([found], form, checked="x\udce9").encode()
+    assert format_findings([found], form, checked="x\udce9").encode()

@@ -17,7 +17,7 @@ from corpus import CORPUS
 
 from chartgen.metrics.read.log import read_logs
 from chartgen.metrics.read.readers.nccl import TableReader
-from chartgen.metrics.report_data import Readout, Wanted, read_out
+from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 
 pytestmark = pytest.mark.skipif(CORPUS is None, reason="the corpus of genuine logs is not here: see CHARTGEN_CORPUS")
 # Results that log each step log the mean of a block, too; the expected median counts both, chartgen only the steps.
@@ -35,7 +35,7 @@ def path_of(folder: str, name: str) -> Path:
     return CORPUS / folder / name
 
 
-def figures(path: Path, **facts: object) -> Readout:
+def figures(path: Path, **facts: object) -> RunFigures:
     return read_out(read_logs([str(path)]), Wanted(window="all", facts=[("the options", facts)]))
 
 
@@ -89,7 +89,7 @@ def test_logs_of_megatron(case: dict[str, Any]) -> None:
     assert 0 < max(found.speed.tflops.values()) < 312  # of fp16 on the A100, the fastest GPU of that time
 
 
-def other(name: str) -> Readout:
+def other(name: str) -> RunFigures:
     return figures(path_of("other", name))
 
 

@@ -14,7 +14,7 @@ from userlib import chartgen
 from chartgen.cli import main
 from chartgen.metrics.read.log import read_streams
 from chartgen.metrics.read.readers.nccl import TableReader
-from chartgen.metrics.show.bandwidth import size_of
+from chartgen.metrics.show.bandwidth import format_size
 
 # Launcher nccl-test on two H200, 2026-11-21, with the time stamps of `kubectl logs --timestamps`; spaces are left out.
 AT = "2026-11-21T18:46:50.123456789Z"
@@ -150,4 +150,4 @@ def test_the_bandwidth_is_drawn_over_the_sizes(tmp_path: Path) -> None:
     ("number", "text"), [(8, "8 B"), (1 << 20, "1 MiB"), (3 << 29, "1.5 GiB"), (1 << 44, "16384 GiB")]
 )
 def test_sizes_are_written_in_the_largest_unit(number: int, text: str) -> None:
-    assert size_of(number) == text
+    assert format_size(number) == text

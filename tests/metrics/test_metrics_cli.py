@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from chartgen import __version__
 from chartgen.cli import main
-from chartgen.metrics.figures.peak import find_model
+from chartgen.metrics.figures.peak import gpu_name
 from chartgen.metrics.read.log import read_logs
 from chartgen.metrics.report_data import Wanted, read_out
 from chartgen.metrics.show.live import progress_line
@@ -182,7 +182,7 @@ def test_a_baseline_of_another_batch_or_machine_is_named_and_decides_nothing(fol
 
 @pytest.mark.parametrize("name", ["H100", "NVIDIA H100", "h100_80GB"])
 def test_gpus_are_known_in_any_spelling(name: str) -> None:
-    assert find_model(name) == "h100-80gb"
+    assert gpu_name(name) == "h100-80gb"
 
 
 def test_a_published_figure_as_baseline(folder: Path) -> None:

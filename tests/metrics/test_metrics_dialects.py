@@ -13,12 +13,12 @@ import pytest
 import trainlogs as logs
 
 from chartgen.metrics.read.log import read_logs
-from chartgen.metrics.report_data import Readout, Wanted, read_out
+from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
 
 
-def figures(name: str, run: int | None = None, **facts: object) -> Readout:
+def figures(name: str, run: int | None = None, **facts: object) -> RunFigures:
     log = read_logs([str(LOGS / name)])
     return read_out(log, Wanted(window="all", facts=[("the options", facts)], run=run))
 

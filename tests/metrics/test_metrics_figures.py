@@ -10,15 +10,15 @@ import trainlogs as logs
 
 from chartgen.errors import ChartgenError, UsageError
 from chartgen.helm.values import load_values
-from chartgen.metrics.figures.facts import Facts, agree, facts_of_values
+from chartgen.metrics.figures.facts import Facts, facts_of_values, join_facts
 from chartgen.metrics.figures.flops import Attention, Shape, sample_flops
 from chartgen.metrics.figures.guard import MOST_TFLOPS
-from chartgen.metrics.figures.peak import find_model as find_gpu
 from chartgen.metrics.figures.peak import find_peak
+from chartgen.metrics.figures.peak import gpu_name as find_gpu
 from chartgen.metrics.figures.published import find_figure, find_model, published_data
 from chartgen.metrics.read.collect import Log
 from chartgen.metrics.read.log import read_streams
-from chartgen.metrics.report_data import Readout, Wanted, read_out
+from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.text import duration, lines
 
 VALUES = Path(__file__).resolve().parents[2] / "values"
@@ -48,7 +48,7 @@ def read(content: str) -> Log:
 
 def figures(
     content: str | Log, *, window: str = "all", price: float | None = None, peak: str = "", **facts: Any
-) -> Readout:
+) -> RunFigures:
     log = read(content) if isinstance(content, str) else content
     return read_out(log, Wanted(window=window, peak=peak, price=price, facts=[("the options", facts)]))
 
@@ -128,7 +128,7 @@ def test_lora_leaves_out_the_gradients_of_frozen_matrices() -> None:
 def test_presets_and_published_models_have_the_same_sizes() -> None:
     for model in ("gpt3-175b", "gpt3-5b", "llama2-7b", "llama2-70b", "llama3-8b", "llama3-70b"):
         preset = facts_of_values(load_values([VALUES / f"{model}.yaml"]).data)
-        assert agree([("preset", preset), ("table", find_model(model)[1])]).notices == []
+        assert join_facts([("preset", preset), ("table", find_model(model)[1])]).notices == []
 
 
 def test_the_result_of_the_oke_guide() -> None:

@@ -13,7 +13,7 @@ import trainlogs as logs
 
 from chartgen.metrics.read.collect import Log
 from chartgen.metrics.read.log import read_logs
-from chartgen.metrics.report_data import Readout, Wanted, read_out
+from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 
 SECONDS = [20.5, 8.25, 7.5, 7.25, 7.0, 7.25, 7.5, 7.25, 7.0, 7.25]
 RUN = logs.steps(SECONDS)
@@ -25,7 +25,7 @@ def read(folder: Path, content: str | bytes, name: str = "run.log") -> Log:
     return read_logs([str(path)])
 
 
-def figures(log: Log, window: str = "all", **facts: object) -> Readout:
+def figures(log: Log, window: str = "all", **facts: object) -> RunFigures:
     return read_out(log, Wanted(window=window, facts=[("the options", facts)]))
 
 

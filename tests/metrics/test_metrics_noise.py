@@ -19,7 +19,7 @@ from chartgen.metrics.read.lines import split_blocks
 from chartgen.metrics.read.log import read_streams
 from chartgen.metrics.read.prefix import read_prefix, read_prefixes
 from chartgen.metrics.read.scan import Scanner
-from chartgen.metrics.report_data import Readout, Wanted, read_out
+from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.export import as_dict
 
 SECONDS = [20.5, 8.25, 7.5, 7.25, 7.0, 7.25, 7.5, 7.25, 7.0, 7.25, 7.75, 7.25]
@@ -59,7 +59,7 @@ def read(pieces: Iterable[bytes]) -> Log:
 
 def shown(log: Log) -> dict[str, object]:
     """All figures but those of time, which prefixes add."""
-    found: Readout = read_out(log, Wanted(window="all"))
+    found: RunFigures = read_out(log, Wanted(window="all"))
     return {key: value for key, value in as_dict(found).items() if key not in ("timeline", "notices")}
 
 

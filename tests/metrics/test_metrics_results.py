@@ -12,7 +12,7 @@ import trainlogs as logs
 
 from chartgen.metrics.read.collect import Log
 from chartgen.metrics.read.log import read_logs
-from chartgen.metrics.report_data import Readout, Wanted, read_out
+from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 
 BATCH, SEQUENCE, SECONDS, EACH = 8, 2048, 2.5, 48
 # Seconds that the program takes to start, and that an evaluation takes.
@@ -51,7 +51,7 @@ def read(folder: Path, *contents: str) -> Log:
     return read_logs([str(folder)])
 
 
-def figures(folder: Path, *contents: str, run: int | None = None) -> Readout:
+def figures(folder: Path, *contents: str, run: int | None = None) -> RunFigures:
     return read_out(read(folder, *contents), Wanted(window="all", run=run))
 
 

@@ -10,8 +10,8 @@ import trainlogs as logs
 
 from chartgen.errors import ChartgenError
 from chartgen.metrics.read.log import read_logs
-from chartgen.metrics.report_data import Readout, Wanted, read_out
-from chartgen.metrics.show.text import rows
+from chartgen.metrics.report_data import RunFigures, Wanted, read_out
+from chartgen.metrics.show.text import figure_rows
 
 TITAN = (
     "[titan] 2026-09-04 {hour:02}:00:{second:02},000 - root - INFO - step: {step:2}  loss: {loss:8.5f}  "
@@ -23,13 +23,13 @@ def titan(steps: int, hour: int = 10, loss: float = 9.0) -> list[str]:
     return [TITAN.format(hour=hour, second=step, step=step, loss=loss) for step in range(1, steps + 1)]
 
 
-def figures(folder: Path, content: str | bytes, name: str = "run.log", run: int | None = None) -> Readout:
+def figures(folder: Path, content: str | bytes, name: str = "run.log", run: int | None = None) -> RunFigures:
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     return read_out(read_logs([str(folder / name)]), Wanted(window="all", run=run))
 
 
-def shown(found: Readout) -> dict[str, str]:
-    return dict(rows(found))
+def shown(found: RunFigures) -> dict[str, str]:
+    return dict(figure_rows(found))
 
 
 def nemo(epoch: int, iteration: int, step: int, total: int = 1000) -> str:
@@ -172,7 +172,7 @@ def test_tensorboard_of_torchtitan(tmp_path: Path) -> None:
     assert (found.loss.last, found.speed.logged_tflops) == (7.0, 290)
     assert found.speed.own_tokens == pytest.approx(5000)
     assert found.logged_mfu == pytest.approx(0.29)
-    assert "MFU 29.0 %" in dict(rows(found))["logged"]
+    assert "MFU 29.0 %" in dict(figure_rows(found))["logged"]
     assert found.memory == pytest.approx(40 * 1024**3 / 1e9)
 
 

@@ -15,17 +15,17 @@ from userlib import chartgen
 
 import chartgen as package
 from chartgen.answers import plain
-from chartgen.cli.answers import schemas, shapes
+from chartgen.cli.answers import answer_schemas, shapes
 from chartgen.linter import catalogue
-from chartgen.releases.status.stacks import Group
-from chartgen.reports import Row
+from chartgen.releases.status.stacks import StackGroup
+from chartgen.reports import FindingRow
 
 CODE = Path(package.__file__).parent
 
 
 def test_the_published_schemas_are_those_of_the_code() -> None:
-    assert catalogue.stale(catalogue.marked(schemas()), SCHEMAS) == []
-    assert catalogue.obsolete(schemas(), SCHEMAS) == []
+    assert catalogue.stale(catalogue.marked(answer_schemas()), SCHEMAS) == []
+    assert catalogue.obsolete(answer_schemas(), SCHEMAS) == []
 
 
 def test_every_printed_answer_has_a_schema() -> None:
@@ -58,7 +58,7 @@ def test_a_schema_rejects_any_other_answer(damage: Callable[[dict[str, Any]], An
 
 
 def test_what_is_unknown_is_null_and_names_of_the_user_stay() -> None:
-    row = Row("x", "error", "breaks", "wrong", line=None, column=2)
+    row = FindingRow("x", "error", "breaks", "wrong", line=None, column=2)
     assert plain(row) | {"severity": 0, "level": 0} == {
         "rule": "x",
         "severity": 0,
@@ -73,7 +73,7 @@ def test_what_is_unknown_is_null_and_names_of_the_user_stay() -> None:
     assert plain({"MY_NAME": "", "speed": float("nan")}) == {"MY_NAME": "", "speed": None}
     when = datetime(2026, 1, 2, 3, 4, 5, 600, timezone.utc)
     assert plain([when, Path("a/b"), frozenset({"b", "a"})]) == ["2026-01-02T03:04:05+00:00", "a/b", ["a", "b"]]
-    assert plain(Group(ranks=(1,)))["error"] is None
+    assert plain(StackGroup(ranks=(1,)))["error"] is None
 
 
 def test_engines_are_listed_as_published() -> None:

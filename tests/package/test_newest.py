@@ -5,12 +5,12 @@ from __future__ import annotations
 import newest
 import pytest
 
-from chartgen.rehearsal.engines import engines
+from chartgen.rehearsal.engines import engine_table
 
 
 def test_every_engine_and_the_options_are_among_what_is_compared() -> None:
     pinned = newest.latest([*newest.modules(), *newest.packages()])
-    for engine in engines().values():
+    for engine in engine_table().values():
         assert pinned[engine.module] >= engine.version
     assert {"megatron-core", "megatron-bridge", "nemo-automodel", "torchtitan", "ruff", "click"} <= pinned.keys()
 

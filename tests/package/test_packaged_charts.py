@@ -20,7 +20,7 @@ SETS = ("--preset", "llama2-7b", "--set", "nodes=31")
 @pytest.mark.usefixtures("built_engines")
 def test_a_packaged_chart_is_as_its_folder(tmp_path: Path) -> None:
     """In an archive and in a registry, which Helm reads back."""
-    helm = engines.find("helm")
+    helm = engines.find_engine("helm")
     assert helm
     subprocess.run([helm, "package", CHART, "--destination", tmp_path], check=True, capture_output=True)
     (archive,) = tmp_path.iterdir()

@@ -36,12 +36,12 @@ from releases import run_chart
 from chartgen.kube import CLAIM, CONFIG_MAP, JOB, JOBSET, LEASE, POD, Cluster, connect, wait_for
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import CONTEXT, ControlPlane
-from chartgen.rehearsal.engine_build import build
-from chartgen.rehearsal.engines import needed
+from chartgen.rehearsal.engine_build import build_engines
+from chartgen.rehearsal.engines import needed_engines
 from chartgen.rehearsal.simulated_nodes import create_machines
 from chartgen.releases.history import read_records
 from chartgen.releases.lease import lease_name
-from chartgen.releases.status.readout import read
+from chartgen.releases.status.readout import read_readout
 
 NAMESPACE = "chaos"
 # What happens to an operation, and how often; some end before they come to their place.
@@ -224,7 +224,7 @@ def verify(chaos: Chaos) -> list[str]:
         pods = [pod for pod in chaos.cluster.list(POD, namespace=NAMESPACE) if pod["metadata"]["labels"]["run"] == run]
         if [pod["status"]["phase"] for pod in pods] != ["Running"] * chaos.machines:
             wrong.append(f"{release}: {run} has {len(pods)} pods")
-        readout = read(chaos.cluster, release, NAMESPACE)
+        readout = read_readout(chaos.cluster, release, NAMESPACE)
         if (readout.phase, readout.ready) != ("running", chaos.machines):
             wrong.append(f"{release} is {readout.phase}, {readout.ready} pods ready")
     found = {(kind.name, name) for kind in (JOBSET, CONFIG_MAP) for name in _names(chaos.cluster, kind)}
@@ -270,7 +270,7 @@ def main() -> int:
     parser.add_argument("--releases", type=int, default=10)
     parser.add_argument("--machines", type=int, default=1, help="of each release")
     options = parser.parse_args()
-    build(["helm", *needed(["jobset"])])
+    build_engines(["helm", *needed_engines(["jobset"])])
     print(f"chaos of seed {options.seed}: {options.operations} operations on {options.releases} releases", flush=True)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder, ControlPlane() as plane:

@@ -39,7 +39,7 @@ from chartgen.linter.api_schemas import objects_fit_their_schema
 from chartgen.rehearsal import engine_build, engines
 from chartgen.rehearsal.controllers import start_controllers
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.releases.dry_run import refusals
+from chartgen.releases.dry_run import dry_run_refusals
 from chartgen.releases.state import State
 
 TARGETS = list(open_library().names("target"))
@@ -132,7 +132,7 @@ class Tally:
         try:
             made = passes(target, drawn)
             provide(cluster, drawn.data if made else {})
-            refused = refusals(cluster, made, State(RELEASE, NAMESPACE, (), ()))
+            refused = dry_run_refusals(cluster, made, State(RELEASE, NAMESPACE, (), ()))
         except ChartgenError as error:
             self.figures["refused by the chart"] += 1
             self.wrong.append(f"{target}: {told}: refused by the chart: {error}")
@@ -184,7 +184,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="another one draws other sets")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
-    engine_build.build(engines.engines())
+    engine_build.build_engines(engines.engine_table())
     wrong: list[str] = []
     with ControlPlane() as plane, ProcessPoolExecutor(asked.processes) as pool:
         start_controllers(plane, ("cloud-kinds", "jobset", "kueue", "volcano", "training-operator"))

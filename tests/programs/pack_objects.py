@@ -51,6 +51,6 @@ if __name__ == "__main__":
     command = engine_build.find_go()
     shutil.rmtree(engines.objects_dir(), ignore_errors=True)
     engines.objects_dir().mkdir()
-    for engine in engines.engines().values():
+    for engine in engines.engine_table().values():
         if engine.data:
             pack(command, engine)

@@ -32,7 +32,7 @@ def lines(go: str, wanted: engines.Engine) -> set[str]:
 
 if __name__ == "__main__":
     command, known = engine_build.find_go(), set[str]()
-    for engine in engines.engines().values():
+    for engine in engines.engine_table().values():
         known |= lines(command, engine)
         sys.stderr.write(f"{engine.name}: {len(known)} lines in all\n")
     TARGET.write_text("".join(f"{line}\n" for line in sorted(known)), "utf-8")

@@ -114,7 +114,7 @@ def offer(
 ) -> Engine:
     """Make a tool the only engine, with the checksum of this content."""
     tool = Engine("tool", "m", "v1.0.0", binary="tool", download=Download("v1.0.1", url, member, sha256(content)))
-    monkeypatch.setattr(engines, "engines", lambda: {"tool": tool})
+    monkeypatch.setattr(engines, "engine_table", lambda: {"tool": tool})
     return tool
 
 
@@ -122,7 +122,7 @@ def refused(lines: list[str] | None = None) -> list[Problem]:
     """Return the problems of an attempt that leaves nothing but a lock."""
     with pytest.raises(MissingToolError) as caught:
         engine_get.get(["tool"], progress=(lines if lines is not None else []).append)
-    assert engines.status(["tool"])[0].path is None
+    assert engines.engine_places(["tool"])[0].path is None
     assert [path.name for path in engines.engines_dir().iterdir()] == [".lock-tool"]
     assert caught.value.exit_code == 3
     return caught.value.problems
@@ -134,7 +134,7 @@ def test_a_program_is_downloaded_once_and_runs(mirror: Files, monkeypatch: pytes
     program = engine_get.get(["tool"], progress=lines.append)["tool"]
     assert subprocess.run([program], check=False).returncode == 0
     assert (program, program.read_bytes()) == (tool.program, PROGRAM)
-    assert engines.status(["tool"]) == [engines.EngineStatus("tool", "v1.0.1", program, "cache")]
+    assert engines.engine_places(["tool"]) == [engines.EngineStatus("tool", "v1.0.1", program, "cache")]
     assert [each.split(" ")[:3] for each in lines] == [
         ["tool", "v1.0.1:", word] for word in ("downloading", "downloaded")
     ]
@@ -149,7 +149,7 @@ def test_a_built_program_comes_before_a_downloaded_one(mirror: Files, monkeypatc
     built = tool.folder / "bin" / "tool"
     built.parent.mkdir(parents=True)
     built.write_bytes(PROGRAM)
-    assert engines.find("tool") == built != tool.downloaded
+    assert engines.find_engine("tool") == built != tool.downloaded
 
 
 def cut(to: Handler) -> None:
@@ -257,7 +257,7 @@ def test_a_killed_download_leaves_no_engine(mirror: Files) -> None:
     assert begun.wait(180)
     process.kill()
     assert process.wait() == -signal.SIGKILL
-    assert engines.find("kwok") is None
+    assert engines.find_engine("kwok") is None
     mirror.files[file] = b"another"
     with pytest.raises(MissingToolError):
         engine_get.get(["kwok"])
@@ -282,7 +282,7 @@ def image(mirror: Files, *layers: bytes, system: str = engines.system()) -> str:
 def offer_image(monkeypatch: pytest.MonkeyPatch, digest: str) -> Engine:
     wanted = Download("v1.0.1", f"oci://{HOST}/team/tool", "usr/bin/tool", digest)
     tool = Engine("tool", "m", "v1.0.0", binary="tool", download=wanted)
-    monkeypatch.setattr(engines, "engines", lambda: {"tool": tool})
+    monkeypatch.setattr(engines, "engine_table", lambda: {"tool": tool})
     return tool
 
 
@@ -341,19 +341,19 @@ def test_a_mirror_is_a_url_without_a_password(monkeypatch: pytest.MonkeyPatch, v
 
 def test_the_command_reports_what_is_missing_and_keeps_the_rest(mirror: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     tool = offer(monkeypatch)
-    monkeypatch.setattr(engines, "engines", lambda: {"tool": tool, "own": Engine("own", "m", "v1", binary="own")})
+    monkeypatch.setattr(engines, "engine_table", lambda: {"tool": tool, "own": Engine("own", "m", "v1", binary="own")})
     mirror.files[FILE] = GOOD
     done = chartgen("engines", "get")
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert (done.exit_code, len(errors), "CHARTGEN_OWN" in errors[1]) == (3, 2, True)
-    assert (engines.find("tool"), engines.find("own")) == (tool.downloaded, None)
+    assert (engines.find_engine("tool"), engines.find_engine("own")) == (tool.downloaded, None)
     done = chartgen("engines", "get", "tool")
     assert (done.exit_code, done.stdout) == (0, f"tool: {tool.downloaded}\n")
 
 
 def test_a_server_that_does_not_answer_is_asked_once(monkeypatch: pytest.MonkeyPatch, mirror: Files) -> None:
     tools = {name: Engine(name, "m", "v1", download=Download("v1", "https:/" + FILE, "", "sha256:0")) for name in "ab"}
-    monkeypatch.setattr(engines, "engines", lambda: tools)
+    monkeypatch.setattr(engines, "engine_table", lambda: tools)
     monkeypatch.setenv("CHARTGEN_ENGINES_MIRROR", "http://127.0.0.1:1")
     lines: list[str] = []
     with pytest.raises(MissingToolError) as caught:
@@ -370,7 +370,7 @@ def test_without_a_mirror_everything_comes_by_https() -> None:
 @pytest.mark.parametrize("processor", ["x86_64", "aarch64"])
 def test_every_download_of_linux_is_pinned(monkeypatch: pytest.MonkeyPatch, processor: str) -> None:
     monkeypatch.setattr("platform.machine", lambda: processor)
-    table = engines.engines.__wrapped__()
+    table = engines.engine_table.__wrapped__()
     own = {name for name, each in table.items() if not each.download and not each.tests}
     volcano = {name for name in table if name.startswith("volcano-")}
     assert own == {"training-operator", "mpi-operator", "trainer", "kuberay", *volcano}

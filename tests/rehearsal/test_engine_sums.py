@@ -48,7 +48,7 @@ def publish(proxy: Path, engine: engines.Engine) -> None:
 def offer(monkeypatch: pytest.MonkeyPatch, proxy: Path, known: str) -> None:
     """Offer a tool that is an engine, with these checksums in chartgen."""
     publish(proxy, TOOL)
-    monkeypatch.setattr(engines, "engines", lambda: {"tool": TOOL})
+    monkeypatch.setattr(engines, "engine_table", lambda: {"tool": TOOL})
     monkeypatch.setattr(engine_build, "sums", lambda: known)
 
 
@@ -57,7 +57,7 @@ def test_a_changed_module_is_refused(proxy: Path) -> None:
     engine = engines.engine("kubeconform")
     publish(proxy, engine)
     with pytest.raises(MissingToolError) as caught:
-        engine_build.build(["kubeconform"])
+        engine_build.build_engines(["kubeconform"])
     assert "checksum" in caught.value.problems[0].message
     assert not engine.program.exists()
 
@@ -66,7 +66,7 @@ def test_a_changed_module_is_refused(proxy: Path) -> None:
 def test_a_module_without_a_known_checksum_is_refused(proxy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offer(monkeypatch, proxy, "")
     with pytest.raises(MissingToolError) as caught:
-        engine_build.build(["tool"])
+        engine_build.build_engines(["tool"])
     assert "example.com/tool v1.0.0 has no known checksum" in caught.value.problems[0].message
     assert not TOOL.program.exists()
 
@@ -88,7 +88,7 @@ def test_a_module_with_its_checksum_is_built_where_no_download_is(
     assert [("127.0.0.1:1" in line, "building" in line) for line in lines[1:3]] == [(True, False), (False, True)]
 
 
-@pytest.mark.parametrize("engine", engines.engines().values(), ids=lambda engine: engine.name)
+@pytest.mark.parametrize("engine", engines.engine_table().values(), ids=lambda engine: engine.name)
 def test_the_source_of_every_engine_has_a_known_checksum(engine: engines.Engine) -> None:
     names = {line.rpartition(" ")[0] for line in engine_build.sums().splitlines()}
     assert {f"{engine.module} {engine.version}", f"{engine.module} {engine.version}/go.mod"} <= names

@@ -26,7 +26,7 @@ build(sys.argv[1:], progress=lambda line: print(line, flush=True))
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CHARTGEN_CACHE", str(tmp_path / "cache"))
-    for name in engines.engines():
+    for name in engines.engine_table():
         monkeypatch.delenv("CHARTGEN_" + name.upper().replace("-", "_"), raising=False)
     return tmp_path / "cache"
 
@@ -40,20 +40,20 @@ def program(folder: Path, name: str, output: str) -> Path:
 
 
 def test_every_engine_is_pinned_to_one_version() -> None:
-    for engine in engines.engines().values():
+    for engine in engines.engine_table().values():
         assert engine.version.startswith("v")
-        assert engines.parse_version(engine.version) is not None
+        assert engines.first_version(engine.version) is not None
         assert engine.folder.name.startswith(f"{engine.name}-{engine.version}-")
 
 
 def test_a_controller_of_several_programs_needs_all_of_them() -> None:
     volcano = ["volcano-webhook-manager", "volcano-controller-manager", "volcano-scheduler"]
-    assert engines.needed(["jobset", "volcano"]) == [*engines.CONTROL_PLANE, "jobset", *volcano]
+    assert engines.needed_engines(["jobset", "volcano"]) == [*engines.CONTROL_PLANE, "jobset", *volcano]
 
 
 def test_an_unknown_engine_is_a_usage_error_with_a_hint() -> None:
     with pytest.raises(UsageError, match="unknown engine 'kuee'; did you mean kueue"):
-        engines.find("kuee")
+        engines.find_engine("kuee")
 
 
 @pytest.mark.parametrize(
@@ -77,8 +77,8 @@ def test_path_counts_only_with_a_version_that_works(
 ) -> None:
     found = program(tmp_path / "bin", binary, output)
     monkeypatch.setenv("PATH", str(found.parent))
-    assert engines.find(name) == (found if accepted else None)
-    assert engines.status([name])[0].source == ("yours" if accepted else "")
+    assert engines.find_engine(name) == (found if accepted else None)
+    assert engines.engine_places([name])[0].source == ("yours" if accepted else "")
 
 
 @pytest.mark.parametrize("output", ["v3.17.9+g1", "v3.18.0+g1", "v5.0.0", "no version here", ""])
@@ -90,17 +90,19 @@ def test_all_commands_use_one_helm(cache: Path, tmp_path: Path, monkeypatch: pyt
         folders.insert(0, str(program(tmp_path / "bin", "helm", output).parent))
     monkeypatch.setenv("PATH", os.pathsep.join(folders))
     wanted = tmp_path / "bin" / "helm" if output == "v3.18.0+g1" else built
-    assert engines.find("helm") == find_helm().executable == engine_build.build(["helm"])["helm"] == wanted
+    assert (
+        engines.find_engine("helm") == find_helm().executable == engine_build.build_engines(["helm"])["helm"] == wanted
+    )
 
 
 @pytest.mark.usefixtures("cache")
 def test_a_variable_chooses_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = program(tmp_path / "own", "my-helm", "v4.0.0")
     monkeypatch.setenv("CHARTGEN_HELM", str(own))
-    assert engines.find("helm") == own
+    assert engines.find_engine("helm") == own
     monkeypatch.setenv("CHARTGEN_HELM", str(tmp_path / "absent"))
     with pytest.raises(MissingToolError, match="is not an executable file"):
-        engines.find("helm")
+        engines.find_engine("helm")
 
 
 @pytest.mark.usefixtures("cache")
@@ -109,16 +111,18 @@ def test_a_variable_chooses_a_controller(tmp_path: Path, monkeypatch: pytest.Mon
     own = program(tmp_path / "own", "manager", "")
     for name in ("KUEUE", "MPI_OPERATOR"):
         monkeypatch.setenv(f"CHARTGEN_{name}", str(own))
-    assert (engines.find("kueue"), engines.find("mpi-operator")) == (own, None)
+    assert (engines.find_engine("kueue"), engines.find_engine("mpi-operator")) == (own, None)
 
 
 @pytest.mark.parametrize(
-    "engine", [each for each in engines.engines().values() if each.data], ids=lambda each: each.name
+    "engine", [each for each in engines.engine_table().values() if each.data], ids=lambda each: each.name
 )
 def test_the_packed_objects_are_those_of_the_pinned_version(engine: engines.Engine) -> None:
     assert engines.packed(engine.name)["source"] == f"{engine.module} {engine.version}"
     for file in engine.data:
-        assert all(each["apiVersion"] and each["metadata"]["name"] for each in engines.documents(engine.name, file))
+        assert all(
+            each["apiVersion"] and each["metadata"]["name"] for each in engines.engine_objects(engine.name, file)
+        )
 
 
 def test_the_time_left_is_learned_from_the_builds_that_are_done() -> None:
@@ -140,14 +144,14 @@ def test_without_go_the_error_says_what_to_install(tmp_path: Path, monkeypatch: 
     with pytest.raises(
         MissingToolError, match=r"cannot build the engines: Go is not installed; install Go 1.26 or newer"
     ):
-        engine_build.build(["kwok"])
+        engine_build.build_engines(["kwok"])
 
 
 @pytest.mark.usefixtures("cache")
 def test_an_old_go_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(program(tmp_path / "bin", "go", "go1.22.1\nlocal").parent))
     with pytest.raises(MissingToolError, match=r"go is too old \(1\.22\.1\); install Go 1.26 or newer"):
-        engine_build.build(["kwok"])
+        engine_build.build_engines(["kwok"])
 
 
 def test_a_module_that_cannot_be_fetched_leaves_nothing(
@@ -156,14 +160,14 @@ def test_a_module_that_cannot_be_fetched_leaves_nothing(
     monkeypatch.setenv("GOPROXY", "off")
     monkeypatch.setenv("GOMODCACHE", str(tmp_path / "modules"))
     with pytest.raises(MissingToolError, match=r"a Go module cannot be fetched; check the network and `go env GOPROXY"):
-        engine_build.build(["kwok"])
+        engine_build.build_engines(["kwok"])
     assert [path.name for path in (cache / "engines").iterdir()] == [".lock-kwok"]
 
 
 def test_a_cache_that_cannot_be_written_is_named(cache: Path) -> None:
     cache.write_text("a file where the folder should be")
     with pytest.raises(MissingToolError, match=r"the cache cannot be written: .*; set CHARTGEN_CACHE"):
-        engine_build.build(["kwok"])
+        engine_build.build_engines(["kwok"])
 
 
 @pytest.mark.engines
@@ -176,8 +180,8 @@ def test_two_processes_build_one_engine_once(cache: Path) -> None:
     assert [process.returncode for process in both] == [0, 0]
     assert output.count("built in") == 1
     assert "waiting for another chartgen" in output
-    assert engines.find("kwok") == engines.engine("kwok").program
-    assert {stage["kind"] for stage in engines.documents("kwok", "stages.json")} == {"Stage"}
+    assert engines.find_engine("kwok") == engines.engine("kwok").program
+    assert {stage["kind"] for stage in engines.engine_objects("kwok", "stages.json")} == {"Stage"}
     assert sorted(path.name for path in (cache / "engines").iterdir())[0] == ".lock-kwok"
     assert len(list((cache / "engines").iterdir())) == 2
 
@@ -233,4 +237,4 @@ def test_go_is_not_needed_when_nothing_is_missing(tmp_path: Path, monkeypatch: p
     monkeypatch.delenv("CHARTGEN_HELM", raising=False)
     monkeypatch.setenv("PATH", str(found.parent))
     assert shutil.which("go") is None
-    assert engine_build.build(["helm"]) == {"helm": found}
+    assert engine_build.build_engines(["helm"]) == {"helm": found}

@@ -21,7 +21,7 @@ from rendered import NAMESPACE, rendered
 from userlib import chartgen
 
 from chartgen.errors import ChartgenError, UsageError
-from chartgen.rehearsal.local_pod import plan_execution, prepare, run, start
+from chartgen.rehearsal.local_pod import plan_execution, prepare_pod, run, start_process
 
 
 @dataclass
@@ -312,14 +312,14 @@ def test_files_that_the_chart_does_not_make_are_asked_for(
 ) -> None:
     planned = plan_execution(mounting(volume, **mount), tmp_path)
     assert planned.lacking == {tmp_path / "m": source}
-    prepare(planned)
+    prepare_pod(planned)
     with pytest.raises(ChartgenError) as caught:
-        start(planned, os.environ)
+        start_process(planned, os.environ)
     [problem] = caught.value.problems
     assert problem.path == tmp_path / "m"
     assert source in problem.message
     (tmp_path / "m").mkdir()
-    assert start(planned, os.environ).wait() == 0
+    assert start_process(planned, os.environ).wait() == 0
 
 
 @pytest.mark.helm
@@ -374,7 +374,7 @@ def test_a_container_without_a_command_is_a_usage_error(tmp_path: Path) -> None:
 def test_a_process_that_hides_its_origin_ends_too(tmp_path: Path) -> None:
     """Without its environment only its process group tells whose it is; macOS shows no environments at all."""
     planned = plan_execution(plain("sh", "-c", "env -i sleep 600 & echo $! > pid"), tmp_path)
-    prepare(planned)
+    prepare_pod(planned)
     assert run(planned, os.environ) == 0
     assert gone([int((tmp_path / "pid").read_text())])
 

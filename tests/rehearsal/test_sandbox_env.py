@@ -103,7 +103,7 @@ def test_in_a_sandbox_programs_that_were_built_are_found(own_cache: Path, tmp_pa
 
 def programs() -> list[tuple[str, str]]:
     found = [("helm", "list"), ("kubectl", "get nodes --request-timeout=5s")]
-    return [(shlex.quote(str(path)), words) for name, words in found if (path := engines.find(name))]
+    return [(shlex.quote(str(path)), words) for name, words in found if (path := engines.find_engine(name))]
 
 
 @pytest.mark.usefixtures("own_cache")

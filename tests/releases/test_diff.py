@@ -8,7 +8,7 @@ from typing import Any
 import manifests
 import pytest
 
-from chartgen.releases.diff import Change, Field, compare, describe
+from chartgen.releases.diff import Change, ChangedField, compare_renders, describe_changes
 
 Objects = list[dict[str, Any]]
 
@@ -28,11 +28,11 @@ def files(name: str = "my-run-aaaaaaaa", script: str = "one\ntwo\nthree\n") -> d
 
 
 def lines(old: Objects, new: Objects) -> list[str]:
-    return list(describe(compare(old, new)))
+    return list(describe_changes(compare_renders(old, new)))
 
 
 def test_equal_renders_have_no_changes() -> None:
-    assert compare([run(), files()], [files(), run()]) == []
+    assert compare_renders([run(), files()], [files(), run()]) == []
 
 
 def test_first_install_adds_all() -> None:
@@ -67,13 +67,13 @@ def test_fields_are_named_by_what_holds_them() -> None:
     new = files()
     new["data"] = {"start.sh": "one\ntwo\nthree\n", "more": "x"}
     new["metadata"]["labels"] = {"a": "b"}
-    assert compare([files()], [new]) == [
+    assert compare_renders([files()], [new]) == [
         Change(
             "changed",
             "ConfigMap",
             "my-run-aaaaaaaa",
             "my-run-aaaaaaaa",
-            (Field("metadata.labels", None, {"a": "b"}), Field("data.more", None, "x")),
+            (ChangedField("metadata.labels", None, {"a": "b"}), ChangedField("data.more", None, "x")),
         )
     ]
     assert lines([new], [files()])[1:] == ['    metadata.labels: - {"a": "b"}', '    data.more: - "x"']
@@ -81,7 +81,7 @@ def test_fields_are_named_by_what_holds_them() -> None:
 
 def test_removed_objects_come_last() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "board"}, "spec": {}}
-    assert [change.action for change in compare([service, files()], [files(), run()])] == ["added", "removed"]
+    assert [change.action for change in compare_renders([service, files()], [files(), run()])] == ["added", "removed"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from mini_charts import CHART_YAML
 from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values
-from chartgen.releases.plan import Plan, describe, plan_release
+from chartgen.releases.plan import Plan, describe_plan, plan_release
 
 pytestmark = pytest.mark.helm
 
@@ -80,7 +80,7 @@ def test_a_run_of_every_kind_is_understood(run: dict[str, Any], pod: dict[str, A
     assert found.batch == {"micro": 2, "global": 64, "microBatches": 8}
     assert found.rendezvous.endswith(":29500")
     assert found.logs == "/outputs/a/b on pvc://results"
-    lines = dict(describe(found))
+    lines = dict(describe_plan(found))
     assert lines["run"] == f"{kind} run"
     assert lines["machines"] == "4 x box-8 = 32 GPUs"
     assert lines["layout"] == "tensor 4 x pipeline 2 x data 4"
@@ -95,7 +95,7 @@ def test_a_program_for_data_has_no_layout() -> None:
     del pod["spec"]["containers"][0]["env"]
     found = plan(run, launcher="pile-dataprep")
     assert (found.nodes, found.gpus, found.parallelism, found.batch, found.steps) == (3, 0, {}, {}, 0)
-    assert dict(describe(found)) == {
+    assert dict(describe_plan(found)) == {
         "release": "my-run in namespace ml, chart tiny",
         "run": "Job prepare",
         "pods": "3 without GPUs",
@@ -110,7 +110,7 @@ def test_a_program_that_measures_the_network_needs_no_layout_that_divides() -> N
     pod = run["spec"]["template"]
     pod["metadata"]["labels"]["app.kubernetes.io/component"] = "test"
     found = plan(with_gpus(run, pod), launcher="nccl-test", parallelism={**VALUES["parallelism"], "pipeline": 16})
-    lines = dict(describe(found))
+    lines = dict(describe_plan(found))
     assert (lines["machines"], lines["program"]) == ("1 x box-8 = 8 GPUs", "nccl-test")
     assert not {"layout", "batch", "steps"} & set(lines)
 

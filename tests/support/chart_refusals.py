@@ -20,7 +20,7 @@ from chartgen.checks.evaluation import Scope, value
 from chartgen.checks.job import Job
 from chartgen.checks.rules import broken, judge
 from chartgen.composer.assembly import compose
-from chartgen.composer.expressions import dotted, fields, parse
+from chartgen.composer.expressions import dotted_name, fields, parse_expression
 from chartgen.composer.launcher import Launcher
 from chartgen.composer.library import BUILTIN, open_library
 from chartgen.composer.rule_facts import FACTS
@@ -28,7 +28,7 @@ from chartgen.composer.rules import ValuesRule, rules_of
 from chartgen.composer.target import load_target
 from chartgen.composer.workload import load_workload
 from chartgen.helm.chart import Chart
-from chartgen.helm.manifests import KUBE_VERSION, objects, written
+from chartgen.helm.manifests import KUBE_VERSION, objects, written_chart
 from chartgen.helm.values import Values, load_values, to_json
 from chartgen.rehearsal import engines
 
@@ -289,19 +289,19 @@ def _likely(rule: ValuesRule, pool: list[Any]) -> list[Any]:
 @cache
 def _constants(text: str) -> list[Any]:
     """The numbers and texts in an expression."""
-    nodes = ast.walk(parse(text)) if text else ()
+    nodes = ast.walk(parse_expression(text)) if text else ()
     return [node.value for node in nodes if isinstance(node, ast.Constant) and node.value not in ("", None)]
 
 
 def _names(rule: ValuesRule) -> set[str]:
     """The values and facts that a rule reads."""
-    nodes = [parse(text) for text in (rule.each, rule.when, rule.require) if text]
+    nodes = [parse_expression(text) for text in (rule.each, rule.when, rule.require) if text]
     nodes += [node for text in (rule.key, rule.message, rule.hint) for _, node in fields(text) if node]
     return {name for node in nodes for name in _read(node)} - {"each"}
 
 
 def _read(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Subscript) and (above := dotted(node.value)):
+    if isinstance(node, ast.Subscript) and (above := dotted_name(node.value)):
         steps = [str(node.slice.value)] if isinstance(node.slice, ast.Constant) else ["data", "outputs", "scratch"]
         yield from ([above] if above in FACTS or above == "own.config" else [f"{above}.{step}" for step in steps])
     elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
@@ -309,7 +309,7 @@ def _read(node: ast.AST) -> Iterator[str]:
         yield from (f"{name}.{step}" for name in _read(node.value))
     elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Subscript):
         yield from (f"{name}.{node.attr}" for name in _read(node.value))
-    elif isinstance(node, ast.Name | ast.Attribute) and (name := dotted(node)):
+    elif isinstance(node, ast.Name | ast.Attribute) and (name := dotted_name(node)):
         yield name
     elif isinstance(node, ast.Call):
         for each in node.args:
@@ -345,7 +345,7 @@ def rendered(chart: Chart, sets: Sequence[Values], helm: str = "helm") -> Iterab
     files |= {path: text for path, text in chart.files.items() if path.startswith("files/")}
     files |= {"Chart.yaml": chart.files["Chart.yaml"], "templates/every.yaml": _EVERY.replace("CHART", chart.name)}
     given: Any = {"cases": [effective_values(chart, values) for values in sets]}
-    with written(Chart(chart.name, files)) as folder:
+    with written_chart(Chart(chart.name, files)) as folder:
         arguments = [
             str(engines.require(helm)),
             "template",

@@ -42,9 +42,9 @@ from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import Preset, Rendering
 from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.sources import Sources
-from chartgen.linter.steps import Subject, examine
+from chartgen.linter.steps import Subject, run_steps
 from chartgen.linter.values_coverage import documents
-from chartgen.reports import report
+from chartgen.reports import format_findings
 
 _STEP = 5  # seconds for a reader of a chart, which lint gives a quarter of its own limit
 BUDGETS = {"lint": Budget(memory=4 * GIGA, resident=3 * GIGA + GIGA // 4, processor=60)}
@@ -54,7 +54,7 @@ def _run(made: Input, kind: str, out: Path) -> None:
     argv = [word.replace("{out}", str(out)) for word in made.argv]
     if kind in ("chart", "objects"):
         findings = _read_chart() if kind == "chart" else _inspect()
-        text = report(in_order(findings), made.argv[-3] if kind == "chart" else argv[0], checked="x")
+        text = format_findings(in_order(findings), made.argv[-3] if kind == "chart" else argv[0], checked="x")
         chartgen_print(text)
         sys.exit(exit_code(findings))
     with _answered(out) if kind == "cluster" else nullcontext():
@@ -221,7 +221,7 @@ class suppressed:  # noqa: N801 it stands where contextlib.suppress would
 
 def warm() -> None:
     """Import and read in the parent what every input would import and read again."""
-    examine(Subject(_SOUND, versions=kubernetes_versions("")[-1:]))
+    run_steps(Subject(_SOUND, versions=kubernetes_versions("")[-1:]))
     check(compose(load_target("gke-a3mega")), load_values([]))
     logs = sorted((ROOT / "tests" / "data" / "logs").iterdir())
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):

@@ -42,7 +42,7 @@ def registry(folder: Path, *, login: bool = False) -> Iterator[str]:
         (folder / "users").write_text(_HASHED)
         settings += f"auth:\n  htpasswd: {{realm: charts, path: {folder / 'users'}}}\n"
     (folder / "config.yaml").write_text(settings)
-    argv = [str(engine_build.build(["registry"])["registry"]), "serve", str(folder / "config.yaml")]
+    argv = [str(engine_build.build_engines(["registry"])["registry"]), "serve", str(folder / "config.yaml")]
     with running(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
         wait_for(lambda: _answers(address), what="that the registry answers", timeout=180)
         yield address

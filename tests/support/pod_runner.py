@@ -18,7 +18,7 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
 from chartgen.kube.workloads import find_workers
-from chartgen.rehearsal.local_pod import Execution, kill, plan_execution, prepare, start
+from chartgen.rehearsal.local_pod import Execution, kill, plan_execution, prepare_pod, start_process
 
 LAUNCHERS = (
     "megatron-lm",
@@ -139,10 +139,10 @@ class Machine:
             overrides={**meeting, **self.variables, **(variables or {})},
             places={"/opt": self.folder / "image/opt"},
         )
-        prepare(planned)
+        prepare_pod(planned)
         self.started = planned
         image = {"PATH": os.environ["PATH"]}
-        return start(planned, image, stdout=stdout, stderr=subprocess.STDOUT)
+        return start_process(planned, image, stdout=stdout, stderr=subprocess.STDOUT)
 
     def kill(self) -> None:
         """Kill what is left of the container."""

@@ -22,9 +22,9 @@ from chartgen.kube import CONFIG_MAP, JOB, JOBSET, POD, Cluster, Object, wait_fo
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.releases import Removal, Rollout, execute, prepare, prepare_rollback, survey, uninstall
+from chartgen.releases import Removal, Rollout, execute, prepare, prepare_rollback, survey_release, uninstall
 from chartgen.releases.helm_release import Place, Release
-from chartgen.releases.history import Record, read_records
+from chartgen.releases.history import RevisionRecord, read_records
 
 RELEASE = "my-run"
 _RUN = '{{ printf "%s-%s" .Release.Name (printf "%v" .Values.run | sha256sum | trunc 8) }}'
@@ -122,14 +122,14 @@ class Site:
             done = subprocess.run([*command, *place], input=stdin, capture_output=True, text=True, check=False)
         return done.stderr or f"exit code {done.returncode}" if done.returncode else ""
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[RevisionRecord]:
         return read_records(self.cluster, RELEASE, self.namespace)
 
     def statuses(self) -> list[str]:
         return [record.status for record in self.records()]
 
     def runs(self) -> list[str]:
-        found = survey(self.cluster, RELEASE, self.namespace).runs
+        found = survey_release(self.cluster, RELEASE, self.namespace).runs
         return [item["metadata"]["name"] for item in found if "deletionTimestamp" not in item["metadata"]]
 
     def pods(self) -> list[Object]:

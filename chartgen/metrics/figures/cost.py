@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from chartgen.metrics.figures.facts import Facts, Notice
+from chartgen.metrics.figures.facts import Facts, FigureNote
 
 
 class Cost(NamedTuple):
@@ -23,7 +23,7 @@ class Cost(NamedTuple):
     price: float
 
 
-def cost_of(price: float, facts: Facts, wall: float | None, tokens: float | None) -> Cost | Notice:
+def cost_of(price: float, facts: Facts, wall: float | None, tokens: float | None) -> Cost | FigureNote:
     """Return the cost of a run.
 
     Args:
@@ -34,6 +34,6 @@ def cost_of(price: float, facts: Facts, wall: float | None, tokens: float | None
     """
     machines = facts.get("machines")
     if not machines:
-        return Notice("the cost is not known without the machines", "give --machines, or values with -f")
+        return FigureNote("the cost is not known without the machines", "give --machines, or values with -f")
     rate = price * machines / 3600
     return Cost(rate * wall if wall else None, rate / tokens * 1e9 if tokens else None, machines, price)

@@ -30,9 +30,9 @@ class Derived(NamedTuple):
 
 def batch_of(window: Window) -> tuple[float | None, bool]:
     """Return the batch of the steps, and whether it changed."""
-    told = window.values("batch")
-    if told:
-        return window.mean("batch"), min(told) != max(told)
+    batches = window.values("batch")
+    if batches:
+        return window.mean("batch"), min(batches) != max(batches)
     pairs = pairwise(window.rows("samples"))
     each = {(value - last) / (step - before) for (before, last), (step, value) in pairs if step > before}
     # some loggers round to a few digits, which makes the differences useless
@@ -51,10 +51,10 @@ def derived_of(window: Window, facts: Facts) -> Derived | None:
     when, numbers = window.track.when, window.track.numbers
     passed = steps = 0.0
     for each in window.ranges:
-        told = [at for at in (each.start, each.stop - 1) if isfinite(when[at])]
-        if len(told) == 2 and when[told[1]] > when[told[0]]:
-            passed += when[told[1]] - when[told[0]]
-            steps += numbers[told[1]] - numbers[told[0]]
+        timed = [at for at in (each.start, each.stop - 1) if isfinite(when[at])]
+        if len(timed) == 2 and when[timed[1]] > when[timed[0]]:
+            passed += when[timed[1]] - when[timed[0]]
+            steps += numbers[timed[1]] - numbers[timed[0]]
     return Derived(passed / steps, LINES) if steps else None
 
 

@@ -37,7 +37,7 @@ _LARGEST = 1e30
 _FAMILIES_WITH_GATE = ("llama", "mixtral")
 
 
-class Notice(NamedTuple):
+class FigureNote(NamedTuple):
     """A note for the reader of a figure.
 
     Args:
@@ -63,7 +63,7 @@ class Facts(NamedTuple):
     """
 
     known: Mapping[str, Any] = {}
-    notices: Sequence[Notice] = ()
+    notices: Sequence[FigureNote] = ()
 
     def get(self, name: str) -> Any:
         """Return a fact; None when it is unknown."""
@@ -96,7 +96,7 @@ def missing_sizes(known: Mapping[str, Any]) -> list[str]:
     return [NAMES[name] for name in ("layers", "hiddenSize", "attentionHeads", "vocabularySize") if not known.get(name)]
 
 
-def agree(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> Facts:
+def join_facts(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> Facts:
     """Join facts of several sources.
 
     Args:
@@ -108,15 +108,15 @@ def agree(sources: Sequence[tuple[str, Mapping[str, Any]]]) -> Facts:
     known: dict[str, Any] = {}
     notices = []
     for name, words in NAMES.items():
-        told = [(source, facts[name]) for source, facts in sources if _can_be(facts.get(name))]
-        if not told:
+        claims = [(source, facts[name]) for source, facts in sources if _can_be(facts.get(name))]
+        if not claims:
             continue
-        if all(same(name, value, told[0][1]) for _, value in told):
-            known[name] = told[0][1]
+        if all(same(name, value, claims[0][1]) for _, value in claims):
+            known[name] = claims[0][1]
         else:
-            says = ", ".join(f"{_write(value)} by {source}" for source, value in told)
+            shown = ", ".join(f"{_write(value)} by {source}" for source, value in claims)
             notices.append(
-                Notice(f"{words} is {says}", "name the right one; figures that need it are left out", "error")
+                FigureNote(f"{words} is {shown}", "name the right one; figures that need it are left out", "error")
             )
     return Facts(known, notices)
 

@@ -6,7 +6,7 @@ from itertools import filterfalse
 from math import isnan, nan
 from typing import TYPE_CHECKING
 
-from chartgen.metrics.figures.facts import Facts, Notice
+from chartgen.metrics.figures.facts import Facts, FigureNote
 from chartgen.metrics.figures.summary import Speed
 from chartgen.metrics.read.track import Track
 
@@ -32,7 +32,7 @@ _NOT_BELOW = {
 }
 
 
-def clean(track: Track) -> list[Notice]:
+def clean(track: Track) -> list[FigureNote]:
     """Remove impossible values from the steps; return a notice with the count for each column."""
     notices = []
     for name, words in {**_POSITIVE, **_NOT_BELOW}.items():
@@ -46,11 +46,11 @@ def clean(track: Track) -> list[Notice]:
         for at in wrong:
             column[at] = nan
         below = "zero or less" if name in _POSITIVE else "less than zero"
-        notices.append(Notice(f"{len(wrong):,} of the {words} in the log are {below}; they are left out"))
+        notices.append(FigureNote(f"{len(wrong):,} of the {words} in the log are {below}; they are left out"))
     return notices
 
 
-def check(speed: Speed, peak: Peak | None, facts: Facts) -> tuple[Speed, list[Notice]]:
+def without_impossible(speed: Speed, peak: Peak | None, facts: Facts) -> tuple[Speed, list[FigureNote]]:
     """Remove impossible figures from a speed.
 
     Args:
@@ -66,39 +66,39 @@ def check(speed: Speed, peak: Peak | None, facts: Facts) -> tuple[Speed, list[No
     notices = []
     if speed.logged_tflops and speed.logged_tflops > limit:
         problem = f"the program logs {speed.logged_tflops:,.1f} TFLOPS/GPU, above {whose}, {limit:,g}; left out"
-        notices.append(Notice(problem, "is it the sum of several GPUs, or another GPU?", "error"))
+        notices.append(FigureNote(problem, "is it the sum of several GPUs, or another GPU?", "error"))
         speed = speed._replace(logged_tflops=None)
     if speed.tflops and min(speed.tflops.values()) > limit:
-        told = max(speed.tflops.values())
-        problem = f"{told:,.1f} TFLOPS/GPU are above {whose}, {limit:,g}: speed and TFLOPS are left out"
-        notices.append(Notice(problem, f"one of {_named(facts)} is another run's", "error"))
+        highest = max(speed.tflops.values())
+        problem = f"{highest:,.1f} TFLOPS/GPU are above {whose}, {limit:,g}: speed and TFLOPS are left out"
+        notices.append(FigureNote(problem, f"one of {_named(facts)} is another run's", "error"))
         speed = Speed(samples=speed.samples, logged_tflops=speed.logged_tflops)
     elif speed.tflops and max(speed.tflops.values()) > limit:
         kept = {name: value for name, value in speed.tflops.items() if value <= limit}
         problem = f"TFLOPS of the other convention are above {whose}, {limit:,g}, and left out"
-        notices.append(Notice(problem))
+        notices.append(FigureNote(problem))
         speed = speed._replace(tflops=kept)
     return _contradicted(speed, facts, notices)
 
 
-def _contradicted(speed: Speed, facts: Facts, notices: list[Notice]) -> tuple[Speed, list[Notice]]:
+def _contradicted(speed: Speed, facts: Facts, notices: list[FigureNote]) -> tuple[Speed, list[FigureNote]]:
     """Compare a speed with the program's own logged figures."""
     own, each = speed.own_tokens, speed.tokens_per_gpu
     if own and each and abs(each / own - 1) > DOUBT:
         problem = f"tokens/s/GPU are {each:,.1f} by batch, sequence length and GPUs, {own:,.1f} by the log"
         hint = "name the right ones; figures that need them are left out"
-        return Speed(speed.samples, logged_tflops=speed.logged_tflops), [*notices, Notice(problem, hint, "error")]
+        return Speed(speed.samples, logged_tflops=speed.logged_tflops), [*notices, FigureNote(problem, hint, "error")]
     logged, tflops = speed.logged_tflops, speed.tflops or {}
     factors = (1, _RECOMPUTED) if facts.get("recomputed") else (1,)
     counts = [value * factor for value in tflops.values() for factor in factors]
     if logged and counts and all(abs(count / logged - 1) > DOUBT for count in counts):
         named = ", ".join(f"{value:,.1f}" for value in tflops.values())
         problem = f"the program counts {logged:,.1f} TFLOPS/GPU, which no convention gives: {named}"
-        return speed, [*notices, Notice(problem, "are model, batch and GPUs this run's?")]
+        return speed, [*notices, FigureNote(problem, "are model, batch and GPUs this run's?")]
     return speed, notices
 
 
 def _named(facts: Facts) -> str:
     known = {"batch": "batch", "sequenceLength": "sequence length", "gpus": "GPUs", "flops": "FLOPs per sample"}
-    told = [f"{words} {facts.get(name):,}" for name, words in known.items() if facts.get(name)]
-    return ", ".join([*told, "the model"])
+    named = [f"{words} {facts.get(name):,}" for name, words in known.items() if facts.get(name)]
+    return ", ".join([*named, "the model"])

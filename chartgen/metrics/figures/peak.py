@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from chartgen.errors import Problem, UsageError, did_you_mean
-from chartgen.metrics.figures.facts import Facts, Notice
+from chartgen.metrics.figures.facts import Facts, FigureNote
 
 # Value of `precision` -> number format of the GPU's peak. Both 16-bit formats have the same peak.
 _FORMATS = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}
@@ -24,7 +24,7 @@ class Peak(NamedTuple):
     name: str
 
 
-def find_model(name: str) -> str:
+def gpu_name(name: str) -> str:
     """Return a GPU's full name, such as h100-80gb for h100, H100 or NVIDIA H100.
 
     Raises:
@@ -41,7 +41,7 @@ def find_model(name: str) -> str:
     return found[0]
 
 
-def find_peak(wanted: str, facts: Facts) -> Peak | Notice:
+def find_peak(wanted: str, facts: Facts) -> Peak | FigureNote:
     """Find the peak for a run.
 
     Args:
@@ -58,15 +58,15 @@ def find_peak(wanted: str, facts: Facts) -> Peak | Notice:
         return Peak(_number(wanted), "the given peak")
     gpu, precision = facts.get("gpu"), facts.get("precision")
     if not gpu:
-        return Notice("MFU is not known without the GPU", "give --gpu, or --peak in TFLOPS")
+        return FigureNote("MFU is not known without the GPU", "give --gpu, or --peak in TFLOPS")
     form = wanted or _FORMATS.get(precision or "")
     if not form:
-        return Notice("MFU is not known without the precision", "give --precision, or --peak")
+        return FigureNote("MFU is not known without the precision", "give --precision, or --peak")
     from chartgen.data.gpus import find_gpu
 
     model = find_gpu(gpu)
     if model is None or form not in model.tflops:
-        return Notice(f"MFU is not known: no {form} peak of {gpu} is known", "give --peak in TFLOPS")
+        return FigureNote(f"MFU is not known: no {form} peak of {gpu} is known", "give --peak in TFLOPS")
     return Peak(model.tflops[form], f"{form} peak of {gpu}")
 
 

@@ -12,7 +12,7 @@ from chartgen.metrics.read.collect import Log
 from chartgen.metrics.read.events import NEVER
 
 
-class Loss(NamedTuple):
+class LossCourse(NamedTuple):
     """The course of the loss in the window.
 
     Args:
@@ -53,7 +53,7 @@ class Evaluation(NamedTuple):
     epoch: float = NEVER
 
 
-def loss_of(window: Window) -> Loss | None:
+def loss_of(window: Window) -> LossCourse | None:
     """Return the course of the loss in a window; None when the log does not contain it."""
     values = window.values("loss")
     if not values:
@@ -64,14 +64,16 @@ def loss_of(window: Window) -> Loss | None:
     x, y, xx, xy = sum(steps), sum(values), sum(map(mul, steps, steps)), sum(map(mul, steps, values))
     spread = len(values) * xx - x * x
     slope = (len(values) * xy - x * y) / spread * 1000 if spread else 0.0
-    return Loss(values[0], values[-1], min(values), slope)
+    return LossCourse(values[0], values[-1], min(values), slope)
 
 
 def evaluations_of(log: Log) -> tuple[Evaluation, ...]:
     """Return the evaluations, first to last."""
-    told = [mark for mark in log.marks if mark.kind == "eval"]
-    if told:
-        return tuple(Evaluation(float(mark.text), mark.step, mark.samples, mark.when, mark.epoch) for mark in told)
+    evaluations = [mark for mark in log.marks if mark.kind == "eval"]
+    if evaluations:
+        return tuple(
+            Evaluation(float(mark.text), mark.step, mark.samples, mark.when, mark.epoch) for mark in evaluations
+        )
     # some programs repeat the last one with each step
     track, column = log.track, log.track.column("validation") or ()
     changed = [at for at, value in enumerate(column) if isfinite(value) and (not at or column[at - 1] != value)]

@@ -36,8 +36,8 @@ def facts_of(settings: Mapping[str, str]) -> dict[str, Any]:
     """Translate native settings into facts; omit unknown ones."""
     facts: dict[str, Any] = {}
     for fact, names in _NUMBERS.items():
-        told = (settings[name] for name in names if _WHOLE.fullmatch(settings.get(name, "")))
-        if number := next(told, ""):
+        numbers = (settings[name] for name in names if _WHOLE.fullmatch(settings.get(name, "")))
+        if number := next(numbers, ""):
             facts[fact] = int(number)
     if settings.get("group_query_attention") in ("False", "false"):
         facts.pop("queryGroups", None)  # Megatron prints 1, its default, which is not used in this case

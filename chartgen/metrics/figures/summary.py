@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from chartgen.metrics.figures.facts import Facts, Notice, missing_sizes
+from chartgen.metrics.figures.facts import Facts, FigureNote, missing_sizes
 from chartgen.metrics.figures.window import Window
 
 # A modified z-score above this is an outlier (B. Iglewicz and D. Hoaglin, How to Detect and Handle Outliers, 1993).
@@ -72,7 +72,7 @@ class Speed(NamedTuple):
     own_tokens: float | None = None
 
 
-def times_of(window: Window) -> Times | None:
+def step_times(window: Window) -> Times | None:
     """Return the step times of a window; None when the log does not contain any."""
     mean = window.mean("seconds")
     if mean is None:
@@ -109,7 +109,7 @@ def _outliers(window: Window, ordered: Sequence[float], median: float) -> list[O
     far = [Outlier(step, seconds) for step, seconds in window.rows("seconds") if abs(seconds - median) > most]
     if len(far) > max(_RARE * len(ordered), 1):
         return []
-    return sorted(far, key=lambda each: -abs(each.seconds - median))
+    return sorted(far, key=lambda outlier: -abs(outlier.seconds - median))
 
 
 def speed_of(seconds: float | None, window: Window, facts: Facts) -> Speed:
@@ -142,7 +142,7 @@ def _tflops(tokens: float | None, samples: float | None, facts: Facts) -> dict[s
     return {each: sample_flops(shape, sequence, each, lora=lora) * tokens / sequence / 1e12 for each in CONVENTIONS}
 
 
-def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[Notice]:
+def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[FigureNote]:
     """Return notices on missing facts and the figures that need them.
 
     Args:
@@ -153,12 +153,12 @@ def missing(speed: Speed, facts: Facts, *, timed: bool) -> list[Notice]:
     wanted = [("batch", "--batch"), ("sequenceLength", "--sequence"), ("gpus", "--gpus")]
     options = [option for name, option in wanted if not facts.get(name)]
     if speed.tokens_per_gpu is None and options and timed:
-        return [Notice("tokens/s and TFLOPS are not known", f"give {_listed(options)}, or values with -f")]
+        return [FigureNote("tokens/s and TFLOPS are not known", f"give {_listed(options)}, or values with -f")]
     if speed.tokens_per_gpu is None:
-        return [Notice("tokens/s and TFLOPS are not known: the log contains neither step times nor a speed")]
+        return [FigureNote("tokens/s and TFLOPS are not known: the log contains neither step times nor a speed")]
     if speed.tflops is None:
         sizes = ", ".join([*missing_sizes(facts.known), *(["sequence length"] if "--sequence" in options else [])])
-        return [Notice(f"TFLOPS are not known without {sizes}", "give --model, or values with -f")]
+        return [FigureNote(f"TFLOPS are not known without {sizes}", "give --model, or values with -f")]
     return []
 
 

@@ -8,11 +8,11 @@ from itertools import filterfalse, pairwise
 from operator import le
 from typing import NamedTuple
 
-from chartgen.metrics.figures.facts import Notice
+from chartgen.metrics.figures.facts import FigureNote
 from chartgen.metrics.figures.window import Window
 from chartgen.metrics.read.collect import Log, later
 from chartgen.metrics.read.events import Checkpoint
-from chartgen.metrics.read.track import kept
+from chartgen.metrics.read.track import kept_steps
 
 # A line may be slightly late; if time goes back by more, the clock was set or the lines are out of order.
 _SLACK = 1.0
@@ -72,7 +72,7 @@ class Timeline(NamedTuple):
     checkpoints: Checkpoints
 
 
-def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timeline, list[Notice]]:
+def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timeline, list[FigureNote]]:
     """Return how a run used its time.
 
     Goodput counts useful steps at their median time, so that a slow step does not count more because it took long.
@@ -88,7 +88,7 @@ def timeline_of(log: Log, window: Window, median: float | None) -> tuple[Timelin
     notices = _backwards(log)
     begun = _begun(log)
     wall = _positive(log.ended - begun) if not notices else None
-    steps = sum(window.steps(each) for each in kept(track))
+    steps = sum(window.steps(step) for step in kept_steps(track))
     # rounding of equal step times may exceed the wall time slightly
     goodput = min(steps * median / wall, 1.0) if wall and median else None
     first = _positive(track.when[0] - begun - _behind(window, median)) if math.isfinite(log.begun) else None
@@ -119,16 +119,16 @@ def _positive(seconds: float) -> float | None:
     return seconds if seconds > 0 and math.isfinite(seconds) else None
 
 
-def _backwards(log: Log) -> list[Notice]:
+def _backwards(log: Log) -> list[FigureNote]:
     when, latest = log.track.when, -math.inf
-    told = [*filterfalse(math.isnan, when)]
-    if all(map(le, told, told[1:])):  # true for most logs, and takes a quarter of the time
+    times = [*filterfalse(math.isnan, when)]
+    if all(map(le, times, times[1:])):  # true for most logs, and takes a quarter of the time
         return []
     for index, time in enumerate(when):
         if time < latest - _SLACK:
             back = f"{latest - time:,.0f} s at step {log.track.numbers[index]:,}"
             hint = "wall time and goodput are left out; name the logs of one run, each once"
-            return [Notice(f"the clock goes back by {back}", hint)]
+            return [FigureNote(f"the clock goes back by {back}", hint)]
         latest = max(latest, time)
     return []
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.metrics.read.track import Track, kept
+from chartgen.metrics.read.track import Track, kept_steps
 
 # Warm-up steps: the program allocates memory, chooses kernels and fills caches. Google's recipes
 # also omit the first ten (AI-Hypercomputer/gpu-recipes @ 2e1fd5e, src/utils/training_metrics).
@@ -110,8 +110,8 @@ class Window:
         numbers, spans = self.track.numbers, self.track.column("span")
         before = int(numbers[indices.start]) - self.interval
         if spans is not None:
-            told = (at for at in indices if math.isfinite(spans[at]))
-            first = next(told, None)
+            finite = (at for at in indices if math.isfinite(spans[at]))
+            first = next(finite, None)
             before = int(numbers[indices.start]) - 1 if first is None else int(numbers[first] - spans[first])
         return int(numbers[indices.stop - 1]) - before
 
@@ -126,10 +126,10 @@ def interval_of(track: Track) -> int:
 def steady(track: Track) -> Window:
     """Return all counted steps except the first of each start: ten, or a fifth of a short one."""
     ranges, skipped = [], 0
-    for each in kept(track):
-        skip = min(_WARM_UP, len(each) // _SHARE)
+    for step in kept_steps(track):
+        skip = min(_WARM_UP, len(step) // _SHARE)
         skipped += skip
-        ranges.append(range(each.start + skip, each.stop))
+        ranges.append(range(step.start + skip, step.stop))
     return Window(track, tuple(each for each in ranges if len(each)), skipped)
 
 
@@ -140,9 +140,9 @@ def between(track: Track, first: int, last: int) -> Window:
         ChartgenError: The log does not contain any of them.
     """
     ranges = []
-    for each in kept(track):
-        start = bisect_left(track.numbers, first, each.start, each.stop)
-        ranges.append(range(start, bisect_right(track.numbers, last, start, each.stop)))
+    for step in kept_steps(track):
+        start = bisect_left(track.numbers, first, step.start, step.stop)
+        ranges.append(range(start, bisect_right(track.numbers, last, start, step.stop)))
     ranges = [each for each in ranges if len(each)]
     if not ranges:
         found = f"the log has {min(track.numbers)} to {max(track.numbers)}"
@@ -160,7 +160,7 @@ def window_of(track: Track, text: str) -> Window:
     if not text:
         return steady(track)
     if text == "all":
-        return Window(track, tuple(each for each in kept(track) if len(each)))
+        return Window(track, tuple(step for step in kept_steps(track) if len(step)))
     first, colon, last = text.partition(":")
     if not (colon and (first or "0").isdecimal() and (last or "0").isdecimal()):
         raise UsageError(

@@ -49,7 +49,7 @@ def minute_of(text: bytes) -> int:
     return found
 
 
-def times_of(minutes: Sequence[bytes], seconds: Sequence[bytes]) -> list[float]:
+def epoch_seconds(minutes: Sequence[bytes], seconds: Sequence[bytes]) -> list[float]:
     """Convert minutes such as 2026-02-06 20:55, or nothing, and their seconds to seconds of an epoch.
 
     Raises:

@@ -58,7 +58,7 @@ def read_log(place: str, own: LinePatterns | None = None) -> Log:
 
         collector = Collector()
         with Path(place).open("rb") as stream:
-            collector.take(("tensorboard", b"", event) for event in tensorboard.read(stream, place))
+            collector.take(("tensorboard", b"", event) for event in tensorboard.read_event_file(stream, place))
         log = collector.log(place)
         log.size = Path(place).stat().st_size
         return log

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import isnan
 from typing import NamedTuple
 
-from chartgen.metrics.read.clock import read_time, times_of
+from chartgen.metrics.read.clock import epoch_seconds, read_time
 from chartgen.metrics.read.events import NEVER
 
 _TIME = rb"\[?\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)\]? "
@@ -62,7 +62,7 @@ class Lines(NamedTuple):
 NONE = Prefix(NEVER, b"", 0)
 
 
-def written(prefix: Prefix, line: bytes, end: int = 64) -> float:
+def line_time(prefix: Prefix, line: bytes, end: int = 64) -> float:
     """Return the time of a line, from its prefix or from its own text; nan = unknown.
 
     Args:
@@ -109,4 +109,4 @@ def read_prefixes(text: bytes, count: int) -> Lines | None:
     if not timed:
         return Lines(b"\n".join(rows), count, None, prefix.rank)
     minutes, seconds, lines = zip(*rows, strict=True)
-    return Lines(b"\n".join(lines), count, times_of(minutes, seconds), prefix.rank)
+    return Lines(b"\n".join(lines), count, epoch_seconds(minutes, seconds), prefix.rank)

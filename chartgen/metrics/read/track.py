@@ -147,20 +147,20 @@ class Track:
         at = bisect_left(self.numbers, step.number, begin)
         if section != before or at == len(self.numbers) or self.numbers[at] != step.number:
             return None
-        told = ((self._value(name, at), step.values.get(name, nan)) for name in ("seconds", "loss"))
-        pairs = ((self.when[at], step.when), *told)
+        given = ((self._value(name, at), step.values.get(name, nan)) for name in ("seconds", "loss"))
+        pairs = ((self.when[at], step.when), *given)
         return at if all(one == other or isnan(one) or isnan(other) for one, other in pairs) else None
 
     def _value(self, name: str, at: int) -> float:
-        return self.columns[name][at] if self._told(name, at) else nan
+        return self.columns[name][at] if self._has_value(name, at) else nan
 
     def _fill(self, at: int, step: Step) -> None:
         """Add the missing values of the last step: some programs log a step in several lines."""
         if at == len(self.numbers) - 1:
-            missing = {name: value for name, value in step.values.items() if not self._told(name, at)}
+            missing = {name: value for name, value in step.values.items() if not self._has_value(name, at)}
             self._add_values(missing)
 
-    def _told(self, name: str, at: int) -> bool:
+    def _has_value(self, name: str, at: int) -> bool:
         column = self.columns.get(name)
         return column is not None and at < len(column)
 
@@ -191,8 +191,8 @@ class Track:
             for index in range(attempt.begin, attempt.end):
                 self.numbers.append(other.numbers[index])
                 self.when.append(other.when[index])
-                told = {name: column[index] for name, column in columns.items()}
-                self._add_values({n: v for n, v in told.items() if not isnan(v) or index in odd.get(n, ())})
+                given = {name: column[index] for name, column in columns.items()}
+                self._add_values({n: v for n, v in given.items() if not isnan(v) or index in odd.get(n, ())})
         self.planned = other.planned or self.planned
 
     def part(self, begin: int, end: int) -> Track:
@@ -213,7 +213,7 @@ class Track:
         return part
 
 
-def kept(track: Track) -> Iterator[range]:
+def kept_steps(track: Track) -> Iterator[range]:
     """Yield the indices of the steps that count: those that a later start repeated do not."""
     limit: float = inf
     ranges = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chartgen.errors import MissingToolError, Problem
 from chartgen.metrics.read.readers.nccl import Bandwidth
 from chartgen.metrics.show.panels import BLUE, GREEN, ORANGE, RED
-from chartgen.metrics.show.plot import check_kind, save, style
+from chartgen.metrics.show.plot import check_kind, save_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,15 +40,17 @@ def name_of(row: Bandwidth, rows: Sequence[Bandwidth]) -> str:
 
 def bandwidth_lines(rows: Sequence[Bandwidth]) -> list[str]:
     """Return lines with the best figure of each collective, and with wrong elements."""
-    told = []
+    lines = []
     for row in best(rows):
         wrong = sum(each.wrong for each in rows if (each.test, each.operation) == (row.test, row.operation))
-        said = f"{row.busbw:,.2f} GB/s busbw at {size_of(row.bytes)} {_PLACES[row.place]}, {row.microseconds:,.0f} us"
-        told.append(f"{name_of(row, rows):<14} {said}{f', {wrong:,} elements wrong' if wrong else ''}")
-    return told
+        speed = (
+            f"{row.busbw:,.2f} GB/s busbw at {format_size(row.bytes)} {_PLACES[row.place]}, {row.microseconds:,.0f} us"
+        )
+        lines.append(f"{name_of(row, rows):<14} {speed}{f', {wrong:,} elements wrong' if wrong else ''}")
+    return lines
 
 
-def size_of(number: int) -> str:
+def format_size(number: int) -> str:
     """Format a size in the largest unit that it reaches."""
     power = min((number.bit_length() - 1) // 10, len(_UNITS) - 1)
     return f"{number / (1 << 10 * power):g} {_UNITS[power]}"
@@ -77,9 +79,9 @@ def plot_bandwidths(rows: Sequence[Bandwidth], path: Path, title: str, theme: st
     with rc_context(style(theme)):
         figure = Figure(figsize=(10, 5), layout="constrained")
         _draw(figure.subplots(), rows, dark=theme == "dark")
-        told = [" ".join(line.split()) for line in bandwidth_lines(rows)[:4]]
-        figure.suptitle("\n".join([title, *told]), x=0.01, ha="left", fontsize=11)
-        save(figure, path)
+        lines = [" ".join(line.split()) for line in bandwidth_lines(rows)[:4]]
+        figure.suptitle("\n".join([title, *lines]), x=0.01, ha="left", fontsize=11)
+        save_figure(figure, path)
 
 
 def _draw(axes: Axes, rows: Sequence[Bandwidth], *, dark: bool) -> None:
@@ -92,22 +94,22 @@ def _draw(axes: Axes, rows: Sequence[Bandwidth], *, dark: bool) -> None:
         sizes, figures = [row.bytes for row in course], [row.busbw for row in course]
         axes.plot(sizes, figures, line, color=colours[name][dark], marker=".", label=f"{name} {_PLACES[place]}")
     axes.set_xscale("log", base=2)
-    told = _told(rows)
-    ticks = told[:: max(len(told) // 10, 1)]
-    axes.set_xticks(ticks, [size_of(each) for each in ticks], fontsize=8)
-    axes.set_xlim(told[0] / 1.2, told[-1] * 1.2)
+    tick_sizes = _sizes(rows)
+    ticks = tick_sizes[:: max(len(tick_sizes) // 10, 1)]
+    axes.set_xticks(ticks, [format_size(tick) for tick in ticks], fontsize=8)
+    axes.set_xlim(tick_sizes[0] / 1.2, tick_sizes[-1] * 1.2)
     axes.set_xlabel("size of the message")
     axes.set_ylabel("bus bandwidth, GB/s")
     axes.set_ylim(bottom=0)
     axes.set_axisbelow(True)
     axes.grid(visible=True, linewidth=0.5)
     axes.legend(frameon=False, fontsize=8, loc="upper left")
-    if told[0] > min(row.bytes for row in rows):
-        note = f"below {size_of(told[0])} less than {_LITTLE * 100:.0f} % of the best"
+    if tick_sizes[0] > min(row.bytes for row in rows):
+        note = f"below {format_size(tick_sizes[0])} less than {_LITTLE * 100:.0f} % of the best"
         axes.set_title(note, loc="right", fontsize=8)
 
 
-def _told(rows: Sequence[Bandwidth]) -> list[int]:
+def _sizes(rows: Sequence[Bandwidth]) -> list[int]:
     """Return the sizes to draw: smaller ones show only latency and would fill the picture."""
     sizes, most = sorted({row.bytes for row in rows}), max(row.busbw for row in rows)
     first = min((row.bytes for row in rows if row.busbw >= _LITTLE * most), default=sizes[0])

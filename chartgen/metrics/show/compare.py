@@ -12,7 +12,7 @@ from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.yaml import read_text
 from chartgen.metrics.figures.facts import NAMES, same
 from chartgen.metrics.read.log import read_logs
-from chartgen.metrics.report_data import Readout, Wanted, read_out
+from chartgen.metrics.report_data import RunFigures, Wanted, read_out
 from chartgen.metrics.show.export import NAME, as_dict
 
 _PUBLISHED = "published:"
@@ -43,11 +43,11 @@ class Comparison:
     other: tuple[str, ...] = ()
 
 
-def compare(found: Readout, baseline: str, wanted: Wanted) -> Comparison:
+def compare_runs(figures: RunFigures, baseline: str, wanted: Wanted) -> Comparison:
     """Compare a run with a baseline.
 
     Args:
-        found: The run.
+        figures: The run.
         baseline: An earlier run's log, its `--output json`, or `published:MODEL`.
         wanted: The options of the run's readout; an earlier log is read with the same options.
 
@@ -56,14 +56,14 @@ def compare(found: Readout, baseline: str, wanted: Wanted) -> Comparison:
         ChartgenError: The file is unreadable, or no speed is known for both.
     """
     if baseline.startswith(_PUBLISHED):
-        return _with_published(found, baseline.removeprefix(_PUBLISHED))
-    return _with_run(as_dict(found), _earlier(baseline, wanted), baseline)
+        return _with_published(figures, baseline.removeprefix(_PUBLISHED))
+    return _with_run(as_dict(figures), _earlier(baseline, wanted), baseline)
 
 
-def _with_published(found: Readout, model: str) -> Comparison:
+def _with_published(figures: RunFigures, model: str) -> Comparison:
     from chartgen.metrics.figures.published import find_figure, find_model
 
-    facts, speed = found.facts, found.speed
+    facts, speed = figures.facts, figures.speed
     row = find_figure(model, facts.known)
     theirs = {"gpu": row.gpu, "precision": row.precision, "sequenceLength": row.sequence, "gpus": row.gpus}
     refuse_other_model(facts.known, find_model(model)[1], f"{_PUBLISHED}{model}")
@@ -96,7 +96,7 @@ def _with_run(ours: dict[str, Any], theirs: dict[str, Any], name: str) -> Compar
     refuse_other_model(ours["facts"], theirs["facts"], name)
     differences = tuple(differences_of(ours["facts"], theirs["facts"]))
     notes = tuple(text for _, text in differences)
-    errors = [each["message"] for each in theirs.get("notices", ()) if each["severity"] == "error"]
+    errors = [notice["message"] for notice in theirs.get("notices", ()) if notice["severity"] == "error"]
     notes += tuple(f"the baseline is in doubt: {text}" for text in errors)
     other = tuple(key for key, _ in differences if key in _SAME)
     if ours["tokensPerSecondPerGpu"] and theirs["tokensPerSecondPerGpu"]:
@@ -122,8 +122,10 @@ def refuse_other_model(ours: Mapping[str, Any], theirs: Mapping[str, Any], name:
     pairs = [(key, ours.get(key), theirs.get(key)) for key in _MODEL]
     sizes = [(key, own, other) for key, own, other in pairs if None not in (own, other) and not same(key, own, other)]
     if sizes:
-        told = "; ".join(f"{NAMES[key]} {own}, there {other}" for key, own, other in sizes)
-        raise ChartgenError(Problem(f"is of another model: {told}", name, hint="name a baseline of the same model"))
+        differing = "; ".join(f"{NAMES[key]} {own}, there {other}" for key, own, other in sizes)
+        raise ChartgenError(
+            Problem(f"is of another model: {differing}", name, hint="name a baseline of the same model")
+        )
 
 
 def differences_of(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from chartgen.metrics.read.track import kept
-from chartgen.metrics.report_data import Readout
+from chartgen.metrics.read.track import kept_steps
+from chartgen.metrics.report_data import RunFigures
 from chartgen.metrics.show.series import Bin, bins
 
 
@@ -22,21 +22,21 @@ class Course(NamedTuple):
     lost: bool
 
 
-def courses(found: Readout, name: str, most: int) -> list[Course]:
+def courses(figures: RunFigures, name: str, most: int) -> list[Course]:
     """Return a column in bins, separate for each start of the run; empty when the log does not contain it.
 
     Args:
-        found: The run.
+        figures: The run.
         name: Name of the column.
         most: Maximum number of bins of all starts together.
     """
-    track = found.log.track
+    track = figures.log.track
     column = track.column(name)
     if column is None:
         return []
     size = math.ceil(len(track) / most)
     drawn = []
-    for attempt, counted in zip(track.attempts(), kept(track), strict=True):
+    for attempt, counted in zip(track.attempts(), kept_steps(track), strict=True):
         for part, lost in ((counted, False), (range(counted.stop, attempt.end), True)):
             if len(part):
                 steps, values = track.numbers[part.start : part.stop], column[part.start : part.stop]

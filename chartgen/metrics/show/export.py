@@ -9,12 +9,12 @@ from typing import Any
 from chartgen.answers import Shape, plain
 from chartgen.metrics.figures.cost import Cost
 from chartgen.metrics.figures.derived import Derived
-from chartgen.metrics.figures.facts import Notice
+from chartgen.metrics.figures.facts import FigureNote
 from chartgen.metrics.figures.peak import Peak
-from chartgen.metrics.figures.results import Evaluation, Loss, Score
+from chartgen.metrics.figures.results import Evaluation, LossCourse, Score
 from chartgen.metrics.figures.summary import Times
 from chartgen.metrics.figures.timeline import Timeline
-from chartgen.metrics.report_data import Readout
+from chartgen.metrics.report_data import RunFigures
 
 NAME = "metrics/v1"
 SHAPE: Shape = {
@@ -35,7 +35,7 @@ SHAPE: Shape = {
     "peak": Peak | None,
     "mfu": float,
     "loggedMfu": float,
-    "loss": Loss | None,
+    "loss": LossCourse | None,
     "skippedSteps": int | None,
     "nanSteps": int | None,
     "notNumbers": dict[str, list[int]],
@@ -47,49 +47,49 @@ SHAPE: Shape = {
     "score": Score | None,
     "evaluations": [{"value": float, "step": int | None, "samples": float, "epoch": float, "unixSeconds": float}],
     "target": float,
-    "notices": [Notice],
+    "notices": [FigureNote],
 }
 
 
-def as_dict(found: Readout) -> dict[str, Any]:
+def as_dict(figures: RunFigures) -> dict[str, Any]:
     """Return a readout as plain data, with seconds and numbers in full precision."""
-    speed, timeline, window = found.speed, found.timeline, found.window
+    speed, timeline, window = figures.speed, figures.timeline, figures.window
     facts: dict[str, Any] = {
-        "logs": found.log.places,
-        "format": found.log.track.family,
-        "facts": found.facts.known,
+        "logs": figures.log.places,
+        "format": figures.log.track.family,
+        "facts": figures.facts.known,
         "steps": {
-            "logged": len(found.log.track),
+            "logged": len(figures.log.track),
             "counted": timeline.steps,
-            "last": found.log.track.numbers[-1],
-            "planned": found.planned or None,
+            "last": figures.log.track.numbers[-1],
+            "planned": figures.planned or None,
         },
         "window": {"first": window.first, "last": window.last, "lines": len(window), "warmUp": window.skipped},
-        "stepSeconds": found.times,
-        "derivedStepSeconds": found.derived,
+        "stepSeconds": figures.times,
+        "derivedStepSeconds": figures.derived,
         "samplesPerSecond": speed.samples,
         "tokensPerSecond": speed.tokens,
         "tokensPerSecondPerGpu": speed.tokens_per_gpu,
         "tflopsPerGpu": speed.tflops,
         "loggedTflopsPerGpu": speed.logged_tflops,
         "loggedTokensPerSecondPerGpu": speed.own_tokens,
-        "attention": found.attention,
-        "peak": found.peak,
-        "mfu": found.mfu,
-        "loggedMfu": found.logged_mfu,
-        "loss": found.loss,
-        "skippedSteps": found.totals.get("skipped"),
-        "nanSteps": found.totals.get("nans"),
-        "notNumbers": found.odd,
-        "memoryGigabytes": found.memory,
-        "joulesPerGpuAndStep": found.joules,
-        "secondsLeft": found.left,
+        "attention": figures.attention,
+        "peak": figures.peak,
+        "mfu": figures.mfu,
+        "loggedMfu": figures.logged_mfu,
+        "loss": figures.loss,
+        "skippedSteps": figures.totals.get("skipped"),
+        "nanSteps": figures.totals.get("nans"),
+        "notNumbers": figures.odd,
+        "memoryGigabytes": figures.memory,
+        "joulesPerGpuAndStep": figures.joules,
+        "secondsLeft": figures.left,
         "timeline": timeline,
-        "cost": found.cost,
-        "score": found.score,
-        "evaluations": list(map(_evaluation, found.evaluations)),
-        "target": found.target,
-        "notices": found.notices,
+        "cost": figures.cost,
+        "score": figures.score,
+        "evaluations": list(map(_evaluation, figures.evaluations)),
+        "target": figures.target,
+        "notices": figures.notices,
     }
     return {name: plain(value) for name, value in facts.items()}
 
@@ -99,9 +99,9 @@ def _evaluation(each: Evaluation) -> dict[str, Any]:
     return {"value": each.value, "step": step, "samples": each.samples, "epoch": each.epoch, "unixSeconds": each.when}
 
 
-def csv_lines(found: Readout) -> Iterator[str]:
+def csv_lines(figures: RunFigures) -> Iterator[str]:
     """Yield the steps as CSV: one row per line of the log, with its nan and inf."""
-    track = found.log.track
+    track = figures.log.track
     columns = {name: column for name in sorted(track.columns) if (column := track.column(name)) is not None}
     odd = {name: set(track.odd.get(name, ())) for name in columns}
     yield ",".join(["step", "time", "start", *columns])

@@ -9,10 +9,10 @@ from html import escape
 from pathlib import Path
 
 from chartgen.metrics.figures.facts import NAMES
-from chartgen.metrics.report_data import Readout
+from chartgen.metrics.report_data import RunFigures
 from chartgen.metrics.show.panels import Panel, axis_title, legend, marks, panels
 from chartgen.metrics.show.svg import draw
-from chartgen.metrics.show.text import rows
+from chartgen.metrics.show.text import figure_rows
 from chartgen.visible import visible
 
 _STYLE = """
@@ -46,11 +46,11 @@ _LAST = 253402300799.0
 _SIGNS = {"restart": "\u2506", "lost": "\u2591", "checkpoint": "\u25b2", "odd": "\u2715"}
 
 
-def page(found: Readout, *, run: str, written: str) -> str:
+def html_report(figures: RunFigures, *, run: str, written: str) -> str:
     """Return the report of a run.
 
     Args:
-        found: The run.
+        figures: The run.
         run: Its name: its release, or its log.
         written: Time of the report.
 
@@ -62,32 +62,32 @@ def page(found: Readout, *, run: str, written: str) -> str:
         "<!doctype html>",
         '<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{name}</title><style>{_STYLE}{_colours(panels(found))}</style></head><body>",
+        f"<title>{name}</title><style>{_STYLE}{_colours(panels(figures))}</style></head><body>",
         f"<h1>{name}</h1>",
-        f'<p class="soft">{escape(_origin(found, written))}</p>',
-        f'<div class="cards">{"".join(_cards(found))}</div>',
-        *(f'<p class="notice">{escape(each.severity)}: {escape(str(each))}</p>' for each in found.notices),
-        *_pictures(found),
+        f'<p class="soft">{escape(_origin(figures, written))}</p>',
+        f'<div class="cards">{"".join(_cards(figures))}</div>',
+        *(f'<p class="notice">{escape(notice.severity)}: {escape(str(notice))}</p>' for notice in figures.notices),
+        *_pictures(figures),
         "<h2>Figures</h2>",
-        _table(rows(found)),
+        _table(figure_rows(figures)),
         "<h2>Inputs</h2>",
-        _table((NAMES[fact], _write(value)) for fact, value in found.facts.known.items()),
-        *_configuration(found),
+        _table((NAMES[fact], _write(value)) for fact, value in figures.facts.known.items()),
+        *_configuration(figures),
         "</body></html>",
     ]
     return visible("\n".join(parts) + "\n")
 
 
-def _origin(found: Readout, written: str) -> str:
+def _origin(figures: RunFigures, written: str) -> str:
     """Return the name of the log, the times of the run, and the version and time of the report."""
     from chartgen import __version__
 
-    places = found.log.places
-    told = [Path(places[0]).name if len(places) == 1 else f"{len(places)} files"]
-    ends = [_moment(when) for when in (found.log.begun, found.log.ended)]
-    begun = ends[0] or _moment(next(iter(found.log.track.when), math.nan))
-    told += [f"run of {begun} to {ends[1]} UTC"] if begun and ends[1] else []
-    return ", ".join([*told, f"written {written} by chartgen {__version__}"])
+    places = figures.log.places
+    parts = [Path(places[0]).name if len(places) == 1 else f"{len(places)} files"]
+    ends = [_moment(when) for when in (figures.log.begun, figures.log.ended)]
+    begun = ends[0] or _moment(next(iter(figures.log.track.when), math.nan))
+    parts += [f"run of {begun} to {ends[1]} UTC"] if begun and ends[1] else []
+    return ", ".join([*parts, f"written {written} by chartgen {__version__}"])
 
 
 def _moment(when: float) -> str:
@@ -97,7 +97,7 @@ def _moment(when: float) -> str:
     return datetime.fromtimestamp(when, timezone.utc).strftime("%Y-%m-%d %H:%M")
 
 
-def _cards(found: Readout) -> Iterator[str]:
+def _cards(found: RunFigures) -> Iterator[str]:
     """Yield the most important figures."""
     speed, line, cost = found.speed, found.timeline, found.cost
     each = found.times.mean if found.times else found.derived.seconds if found.derived else None
@@ -124,19 +124,19 @@ def _colours(shown: list[Panel]) -> str:
     return f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}\n"
 
 
-def _pictures(found: Readout) -> Iterator[str]:
-    shown, happened = panels(found), marks(found)
-    numbers = found.log.track.numbers
+def _pictures(figures: RunFigures) -> Iterator[str]:
+    shown, happened = panels(figures), marks(figures)
+    numbers = figures.log.track.numbers
     steps = (min(numbers), max(numbers))
     for index, panel in enumerate(shown):
         yield f'<div class="picture">{draw(panel, happened, steps, index)}</div>'
     if shown:
         signs = [f"{_SIGNS[kind]} {text}" for kind, text in legend(happened).items()]
-        yield f'<p class="soft">{escape("; ".join([axis_title(found), *signs]))}</p>'
+        yield f'<p class="soft">{escape("; ".join([axis_title(figures), *signs]))}</p>'
 
 
-def _configuration(found: Readout) -> Iterator[str]:
-    settings = next((section for section in reversed(found.log.sections) if section), {})
+def _configuration(figures: RunFigures) -> Iterator[str]:
+    settings = next((section for section in reversed(figures.log.sections) if section), {})
     if settings:
         yield "<details><summary>Configuration in the log</summary>"
         yield _table(sorted(settings.items()))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from chartgen.metrics.report_data import Readout
+from chartgen.metrics.report_data import RunFigures
 from chartgen.metrics.show.courses import Course, courses
 from chartgen.metrics.show.series import Bin
 
@@ -75,7 +75,7 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class Marks:
+class EventMarks:
     """Steps with events.
 
     Args:
@@ -93,36 +93,36 @@ class Marks:
     apart: Mapping[str, int]
 
 
-def panels(found: Readout) -> list[Panel]:
+def panels(found: RunFigures) -> list[Panel]:
     """Return the panels with data: step time, loss, throughput, memory."""
     rows = [_panel(found, "seconds", "step time, s", BLUE), _panel(found, "loss", "loss", ORANGE), _evaluations(found)]
     rows += [_throughput(found), _panel(found, "memory", "memory of a GPU, GB", RED)]
     return [row for row in rows if row]
 
 
-def _evaluations(found: Readout) -> Panel | None:
-    told = [each for each in found.evaluations if each.step >= 0 and math.isfinite(each.value)]
-    drawn = [Course([Bin(float(each.step), *[each.value] * 5) for each in told], lost=False)]
-    return _scaled("evaluation", drawn, ORANGE) if len(told) > 1 else None
+def _evaluations(figures: RunFigures) -> Panel | None:
+    finite = [each for each in figures.evaluations if each.step >= 0 and math.isfinite(each.value)]
+    drawn = [Course([Bin(float(evaluation.step), *[evaluation.value] * 5) for evaluation in finite], lost=False)]
+    return _scaled("evaluation", drawn, ORANGE) if len(finite) > 1 else None
 
 
-def marks(found: Readout) -> Marks:
+def marks(figures: RunFigures) -> EventMarks:
     """Return the steps to mark."""
-    numbers = set(found.log.track.numbers)
-    saved = {sign.step for sign in found.log.checkpoints if sign.sign in ("start", "saved", "end")}
-    restarts = found.timeline.restarts
+    numbers = set(figures.log.track.numbers)
+    saved = {sign.step for sign in figures.log.checkpoints if sign.sign in ("start", "saved", "end")}
+    restarts = figures.timeline.restarts
     lost = [(restart.step, restart.step + restart.lost - 1) for restart in restarts if restart.lost]
     kinds: dict[str, Sequence[int]] = {
         "restart": [restart.step for restart in restarts],
         "checkpoint": sorted(saved & numbers),
-        "odd": found.odd.get("loss", ()),
+        "odd": figures.odd.get("loss", ()),
     }
     apart = {kind: math.ceil(len(steps) / _MARKS) or 1 for kind, steps in kinds.items()}
     few = {kind: steps[:: apart[kind]] for kind, steps in kinds.items()}
-    return Marks(few["restart"], lost, few["checkpoint"], few["odd"], apart)
+    return EventMarks(few["restart"], lost, few["checkpoint"], few["odd"], apart)
 
 
-def legend(happened: Marks) -> dict[str, str]:
+def legend(happened: EventMarks) -> dict[str, str]:
     """Return the explanation of a picture's marks: restart, lost, checkpoint or odd -> text."""
     kinds: dict[str, tuple[Sequence[object], str]] = {
         "restart": (happened.restarts, "restart"),
@@ -134,28 +134,28 @@ def legend(happened: Marks) -> dict[str, str]:
     return {kind: text + words.get(kind, "") for kind, (there, text) in kinds.items() if there}
 
 
-def axis_title(found: Readout) -> str:
+def axis_title(figures: RunFigures) -> str:
     """Return the title of the step axis, with an explanation of line and bands when a point covers several steps."""
-    if len(found.log.track) <= _BINS:
+    if len(figures.log.track) <= _BINS:
         return "step"
     return "step (line: median of neighbouring steps; dark band: 90 % of them; light band: all)"
 
 
-def _panel(found: Readout, name: str, title: str, colours: tuple[str, str]) -> Panel | None:
-    drawn = courses(found, name, _BINS)
+def _panel(figures: RunFigures, name: str, title: str, colours: tuple[str, str]) -> Panel | None:
+    drawn = courses(figures, name, _BINS)
     return _steady(title, drawn, colours) if name == "seconds" else _scaled(title, drawn, colours)
 
 
-def _throughput(found: Readout) -> Panel | None:
+def _throughput(figures: RunFigures) -> Panel | None:
     """Return the speed of each step: tokens/s/GPU when model and machines are known, otherwise the logged speed."""
-    speed, times = found.speed, found.times
+    speed, times = figures.speed, figures.times
     if times and speed.tokens_per_gpu:
         work = speed.tokens_per_gpu * times.mean
-        drawn = courses(found, "seconds", _BINS)
+        drawn = courses(figures, "seconds", _BINS)
         turned = [Course([_inverse(each, work) for each in course.bins], course.lost) for course in drawn]
         return _steady("tokens/s/GPU", turned, GREEN)
     for name, title in (("tokens", "tokens/s/GPU"), ("tflops", "TFLOPS/GPU, as logged")):
-        if drawn := courses(found, name, _BINS):
+        if drawn := courses(figures, name, _BINS):
             return _steady(title, drawn, GREEN)
     return None
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import MissingToolError, Problem, UsageError
 from chartgen.files import write_whole
-from chartgen.metrics.report_data import Readout
+from chartgen.metrics.report_data import RunFigures
 from chartgen.metrics.show.courses import Course
-from chartgen.metrics.show.panels import Marks, Panel, axis_title, legend, marks, panels
-from chartgen.metrics.show.text import rows
+from chartgen.metrics.show.panels import EventMarks, Panel, axis_title, legend, marks, panels
+from chartgen.metrics.show.text import figure_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,11 +35,11 @@ _LOOKS: dict[str, dict[str, Any]] = {
 _BOTTOM, _TOP = 0.05, 0.93
 
 
-def plot(found: Readout, path: Path, theme: str = "light") -> None:
+def plot(figures: RunFigures, path: Path, theme: str = "light") -> None:
     """Draw step time, loss, throughput and memory over the steps, with restarts and checkpoints.
 
     Args:
-        found: The run.
+        figures: The run.
         path: File to write: .png, .svg or .pdf.
         theme: light or dark.
 
@@ -48,7 +48,7 @@ def plot(found: Readout, path: Path, theme: str = "light") -> None:
         UsageError: It is another kind of file, or the log has too few steps for a picture.
     """
     check_kind(path)
-    shown = panels(found)
+    shown = panels(figures)
     if not shown:
         raise UsageError(Problem("a picture needs two steps or more"))
     try:
@@ -60,17 +60,17 @@ def plot(found: Readout, path: Path, theme: str = "light") -> None:
     with rc_context(style(theme)):
         figure = Figure(figsize=(10, 1.1 + 1.9 * len(shown)), layout="constrained")
         axes = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
-        happened = marks(found)
+        happened = marks(figures)
         for panel, each in zip(shown, axes, strict=True):
             _draw(each, panel, happened, _GROUNDS[theme][1], dark=theme == "dark")
-        axes[-1].set_xlabel(axis_title(found))
+        axes[-1].set_xlabel(axis_title(figures))
         axes[-1].xaxis.set_major_formatter("{x:,.0f}")
-        figure.suptitle(_title(found), x=0.01, ha="left", fontsize=11)
+        figure.suptitle(_title(figures), x=0.01, ha="left", fontsize=11)
         _explain(figure, legend(happened), _GROUNDS[theme][1])
-        save(figure, path)
+        save_figure(figure, path)
 
 
-def save(figure: Figure, path: Path) -> None:
+def save_figure(figure: Figure, path: Path) -> None:
     """Write a picture, in one step."""
     drawn = BytesIO()
     figure.savefig(drawn, dpi=130, format=path.suffix.removeprefix("."))
@@ -96,7 +96,7 @@ def style(theme: str) -> dict[Any, Any]:
     return {**inks, **grounds, **rest, "axes.spines.top": False, "axes.spines.right": False}
 
 
-def _draw(axes: Axes, panel: Panel, happened: Marks, ink: str, *, dark: bool) -> None:
+def _draw(axes: Axes, panel: Panel, happened: EventMarks, ink: str, *, dark: bool) -> None:
     for course in panel.courses:
         _course(axes, course, panel.colours[dark], dark=dark)
     for first, last in happened.lost:
@@ -141,8 +141,8 @@ def _explain(figure: Figure, explained: dict[str, str], ink: str) -> None:
         figure.legend(handles=handles, loc="upper right", ncols=2, fontsize=8, frameon=False)
 
 
-def _title(found: Readout) -> str:
-    known = dict(rows(found))
-    told = [known["speed"]] if "speed" in known else []
-    told += [f"MFU {known['MFU']}"] if "MFU" in known else []
-    return "\n".join([Path(found.log.places[0]).name, *told])
+def _title(figures: RunFigures) -> str:
+    known = dict(figure_rows(figures))
+    parts = [known["speed"]] if "speed" in known else []
+    parts += [f"MFU {known['MFU']}"] if "MFU" in known else []
+    return "\n".join([Path(figures.log.places[0]).name, *parts])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from chartgen.metrics.report_data import Readout
+from chartgen.metrics.report_data import RunFigures
 
 _BLOCKS = "▁▂▃▄▅▆▇█"
 
@@ -53,9 +53,9 @@ def _bin(steps: Sequence[int], values: Sequence[float]) -> Bin:
     return Bin(middle, ordered[0], min(low, high), ordered[len(ordered) // 2], max(low, high), ordered[-1])
 
 
-def sparkline(found: Readout, name: str, width: int = 60) -> str:
+def sparkline(figures: RunFigures, name: str, width: int = 60) -> str:
     """Draw a column over the window as one line of text; empty when it has too few values."""
-    rows = list(found.window.rows(name))
+    rows = list(figures.window.rows(name))
     if len(rows) < 3:
         return ""
     cells = bins([step for step, _ in rows], [value for _, value in rows], width)

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from chartgen.metrics.show.courses import Course
-from chartgen.metrics.show.panels import Marks, Panel
+from chartgen.metrics.show.panels import EventMarks, Panel
 from chartgen.metrics.show.series import Bin
 
 _WIDTH, _HEIGHT = 960, 190
 # Maximum number of marks beyond the axis, and of places that show their values.
-_MARKED, _TOLD = 50, 150
+_MARKED, _LABELLED = 50, 150
 # Margins of the plot.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 30, 24, 24
 
@@ -39,7 +39,7 @@ class Scale:
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 
 
-def draw(panel: Panel, happened: Marks, steps: tuple[int, int], number: int) -> str:
+def draw(panel: Panel, happened: EventMarks, steps: tuple[int, int], number: int) -> str:
     """Draw a panel.
 
     Args:
@@ -131,7 +131,7 @@ def _hover(panel: Panel, scale: Scale) -> Iterator[str]:
     """Yield the elements that show values under the pointer."""
     for course in panel.courses:
         known = [each for each in course.bins if math.isfinite(each.middle)]
-        group = math.ceil(len(known) / _TOLD) or 1
+        group = math.ceil(len(known) / _LABELLED) or 1
         for at in range(0, len(known), group):
             some = known[at : at + group]
             left, right = scale.x(some[0].step), scale.x(known[min(at + group, len(known) - 1)].step)
@@ -147,7 +147,7 @@ def _words(some: Sequence[Bin]) -> str:
     return f"{steps}: {middle:,.6g}" + (f" ({least:,.6g} to {most:,.6g})" if least < most else "")
 
 
-def _marks(panel: Panel, happened: Marks, scale: Scale) -> Iterator[str]:
+def _marks(panel: Panel, happened: EventMarks, scale: Scale) -> Iterator[str]:
     bottom = _HEIGHT - _BOTTOM
     for first, last in happened.lost:
         x = scale.x(first)

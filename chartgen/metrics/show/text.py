@@ -7,37 +7,37 @@ from collections.abc import Iterator
 
 from chartgen.metrics.figures.summary import quantile
 from chartgen.metrics.read.readers import FAMILIES
-from chartgen.metrics.report_data import Readout
+from chartgen.metrics.report_data import RunFigures
 from chartgen.metrics.show.series import sparkline
 from chartgen.visible import counted
 
 _NAMES = {"loss": "the loss", "seconds": "the step time", "gradient": "the gradient norm", "tflops": "TFLOPS"}
 
 
-def rows(found: Readout) -> Iterator[tuple[str, str]]:
+def figure_rows(figures: RunFigures) -> Iterator[tuple[str, str]]:
     """Yield the known figures as label and text."""
-    yield "log", _log(found)
-    yield "window", _window(found)
-    yield from _speed(found)
-    yield from _training(found)
-    yield from _time(found)
+    yield "log", _log(figures)
+    yield "window", _window(figures)
+    yield from _speed(figures)
+    yield from _training(figures)
+    yield from _time(figures)
 
 
-def lines(found: Readout, *, drawn: bool = True) -> Iterator[str]:
+def lines(figures: RunFigures, *, drawn: bool = True) -> Iterator[str]:
     """Yield the figures as lines.
 
     Args:
-        found: The run.
+        figures: The run.
         drawn: Whether sparklines of step time and loss follow theirs.
     """
-    for label, text in rows(found):
+    for label, text in figure_rows(figures):
         yield f"{label:<11} {text}"
         name = {"step time": "seconds", "loss": "loss"}.get(label)
-        if drawn and name and (line := sparkline(found, name)):
+        if drawn and name and (line := sparkline(figures, name)):
             yield f"{'':<11} {line}"
 
 
-def _log(found: Readout) -> str:
+def _log(found: RunFigures) -> str:
     numbers, places = found.log.track.numbers, found.log.places
     name = places[0] if len(places) == 1 else f"{len(places)} files"
     count = len(found.log.track)
@@ -45,15 +45,15 @@ def _log(found: Readout) -> str:
     return f"{name}: {FAMILIES[found.log.track.family]}, {steps}{f' of {found.planned:,}' if found.planned else ''}"
 
 
-def _kind(found: Readout) -> str:
+def _kind(figures: RunFigures) -> str:
     """Return the name of a log's unit: an MLPerf log counts lines or evaluations, not single steps."""
-    if found.log.track.family != "mlperf":
+    if figures.log.track.family != "mlperf":
         return "step"
-    return "line" if {"seconds", "loss"} & found.log.track.columns.keys() else "evaluation"
+    return "line" if {"seconds", "loss"} & figures.log.track.columns.keys() else "evaluation"
 
 
-def _window(found: Readout) -> str:
-    window = found.window
+def _window(figures: RunFigures) -> str:
+    window = figures.window
     text = f"steps {window.first:,} to {window.last:,}"
     if window.skipped:
         first = "the first is" if window.skipped == 1 else f"the first {window.skipped} are"
@@ -61,16 +61,16 @@ def _window(found: Readout) -> str:
     return text + (f"; logged every {window.interval} steps" if window.interval > 1 else "")
 
 
-def _speed(found: Readout) -> Iterator[tuple[str, str]]:
-    times, speed = found.times, found.speed
+def _speed(figures: RunFigures) -> Iterator[tuple[str, str]]:
+    times, speed = figures.times, figures.speed
     if times:
         spread = f"p5 {seconds(times.p5)}, p95 {seconds(times.p95)}, p99 {seconds(times.p99)}"
         yield "step time", f"{times.mean:.4f} s mean, {times.median:.4f} s median; {spread}"
         if times.outlying:
             far = ", ".join(f"{value:.4g} s at step {step:,}" for step, value in times.outliers[:3])
             yield "outliers", f"{times.outlying:,}: {far}{', ...' if times.outlying > 3 else ''}"
-    if found.derived:
-        yield "step time", f"about {found.derived.seconds:.4g} s mean, worked out from {found.derived.source}"
+    if figures.derived:
+        yield "step time", f"about {figures.derived.seconds:.4g} s mean, worked out from {figures.derived.source}"
     if speed.tokens and speed.tokens_per_gpu:
         yield "speed", f"{speed.tokens:,.0f} tokens/s, {speed.tokens_per_gpu:,.1f} tokens/s/GPU"
     elif speed.tokens_per_gpu:
@@ -80,11 +80,11 @@ def _speed(found: Readout) -> Iterator[tuple[str, str]]:
     if speed.tflops:
         yield "TFLOPS/GPU", _conventions(speed.tflops)
     if speed.logged_tflops:
-        mfu = f", MFU {found.logged_mfu * 100:.1f} %" if found.logged_mfu else ""
+        mfu = f", MFU {figures.logged_mfu * 100:.1f} %" if figures.logged_mfu else ""
         yield "logged", f"{speed.logged_tflops:,.1f} TFLOPS/GPU{mfu} by the program's own count"
-    if found.mfu is not None and found.peak:
-        convention = "with the given FLOPs" if found.attention == "given" else f"{found.attention} attention"
-        yield "MFU", f"{found.mfu * 100:.1f} % of {found.peak.tflops:,g} TFLOPS, {found.peak.name}, {convention}"
+    if figures.mfu is not None and figures.peak:
+        convention = "with the given FLOPs" if figures.attention == "given" else f"{figures.attention} attention"
+        yield "MFU", f"{figures.mfu * 100:.1f} % of {figures.peak.tflops:,g} TFLOPS, {figures.peak.name}, {convention}"
 
 
 def _conventions(tflops: dict[str, float]) -> str:
@@ -92,7 +92,7 @@ def _conventions(tflops: dict[str, float]) -> str:
     return ", ".join(f"{value:,.1f} {words[name]}" for name, value in tflops.items())
 
 
-def _training(found: Readout) -> Iterator[tuple[str, str]]:
+def _training(found: RunFigures) -> Iterator[tuple[str, str]]:
     if loss := found.loss:
         yield "loss", f"{loss.first:.4f} to {loss.last:.4f}, lowest {loss.lowest:.4f}{_slope(found)}"
     # programs that do not compute the norm write 0
@@ -119,40 +119,40 @@ def _training(found: Readout) -> Iterator[tuple[str, str]]:
         yield "energy", text
 
 
-def _slope(found: Readout) -> str:
+def _slope(figures: RunFigures) -> str:
     """Format the slope of the loss over the window's number of steps, rounded down to a power of ten."""
-    steps = found.window.last - found.window.first
-    if not found.loss or steps < 10:
+    steps = figures.window.last - figures.window.first
+    if not figures.loss or steps < 10:
         return ""
     power = 10 ** min(int(math.log10(steps)), 3)
-    return f", {found.loss.slope * power / 1000:+.4g} in {power:,} steps"
+    return f", {figures.loss.slope * power / 1000:+.4g} in {power:,} steps"
 
 
-def _time(found: Readout) -> Iterator[tuple[str, str]]:
-    line = found.timeline
+def _time(figures: RunFigures) -> Iterator[tuple[str, str]]:
+    line = figures.timeline
     if line.goodput is not None and line.wall_seconds:
         what = f"{line.steps:,} steps that count, in {duration(line.wall_seconds)}"
         yield "goodput", f"{line.goodput * 100:.1f} %: {what}"
     if line.first_step_seconds is not None:
         yield "first step", f"done after {duration(line.first_step_seconds)}"
-    if (steps := found.steps_left) > 1:
-        speed = f"; {duration(found.left)} at this speed" if found.left else ""
-        yield "left", f"{steps:,} of {found.planned:,} steps: the log ends at step {found.planned - steps:,}{speed}"
+    if (steps := figures.steps_left) > 1:
+        speed = f"; {duration(figures.left)} at this speed" if figures.left else ""
+        yield "left", f"{steps:,} of {figures.planned:,} steps: the log ends at step {figures.planned - steps:,}{speed}"
     for restart in line.restarts[:5]:
         pause = f", {duration(restart.pause_seconds)} after the step before it" if restart.pause_seconds else ""
         yield "restart", f"at step {restart.step:,}: {restart.lost:,} steps lost{pause}"
     if len(line.restarts) > 5:
         yield (
             "restart",
-            f"and {len(line.restarts) - 5} more, {sum(each.lost for each in line.restarts):,} steps lost in all",
+            f"and {len(line.restarts) - 5} more, {sum(restart.lost for restart in line.restarts):,} steps lost in all",
         )
     if line.checkpoints.saved or line.checkpoints.loads:
-        yield "checkpoints", _checkpoints(found)
-    if found.evaluations:
-        yield "evaluation", _evaluations(found)
-    if found.score:
-        yield "MLPerf", f"{found.score.seconds / 60:.3f} minutes to train, {found.score.status}"
-    if cost := found.cost:
+        yield "checkpoints", _checkpoints(figures)
+    if figures.evaluations:
+        yield "evaluation", _evaluations(figures)
+    if figures.score:
+        yield "MLPerf", f"{figures.score.seconds / 60:.3f} minutes to train, {figures.score.status}"
+    if cost := figures.cost:
         parts = [f"{cost.total:,.2f} for the wall time"] if cost.total is not None else []
         parts += [f"{cost.per_billion_tokens:,.2f} for a billion tokens"] if cost.per_billion_tokens is not None else []
         yield (
@@ -161,9 +161,9 @@ def _time(found: Readout) -> Iterator[tuple[str, str]]:
         )
 
 
-def _evaluations(found: Readout) -> str:
-    first, last = found.evaluations[0], found.evaluations[-1]
-    count = len(found.evaluations)
+def _evaluations(figures: RunFigures) -> str:
+    first, last = figures.evaluations[0], figures.evaluations[-1]
+    count = len(figures.evaluations)
     text = f"{count:,}: {first.value:.4f} to {last.value:.4f}" if count > 1 else f"{last.value:.4f}"
     if math.isfinite(last.samples):
         text += f" after {last.samples:,.0f} samples"
@@ -171,11 +171,11 @@ def _evaluations(found: Readout) -> str:
         text += f" at epoch {last.epoch:.4g}"
     elif last.step >= 0:
         text += f" at step {last.step:,}"
-    return text + (f"; target {found.target:g}" if found.target is not None else "")
+    return text + (f"; target {figures.target:g}" if figures.target is not None else "")
 
 
-def _checkpoints(found: Readout) -> str:
-    each = found.timeline.checkpoints
+def _checkpoints(figures: RunFigures) -> str:
+    each = figures.timeline.checkpoints
     parts = [f"{each.saved:,} saved"] if each.saved else []
     parts += [f"{seconds(each.blocking_seconds)} of training each"] if each.blocking_seconds is not None else []
     parts += [f"{seconds(each.save_seconds)} each, until complete"] if each.save_seconds is not None else []

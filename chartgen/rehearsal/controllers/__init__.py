@@ -64,7 +64,7 @@ def start_controllers(plane: ControlPlane, names: Iterable[str], *, progress: Pr
 def crds_of(names: Iterable[str]) -> list[Any]:
     """Return the CRDs of controllers."""
     parts = [part for name in names for part in engines.parts(name) if "crds.json" in engines.engine(part).data]
-    return [_without_descriptions(crd) for part in parts for crd in engines.documents(part, "crds.json")]
+    return [_without_descriptions(crd) for part in parts for crd in engines.engine_objects(part, "crds.json")]
 
 
 def _without_descriptions(schema: Any) -> Any:

@@ -15,7 +15,7 @@ def start(plane: ControlPlane) -> None:
     """Start JobSet and wait until its webhooks answer."""
     folder = plane.folder / "jobset"
     client = webhooks.serve_by_url(plane, folder)
-    plane.cluster.apply([webhooks.namespace("jobset-system")])
+    plane.cluster.apply([webhooks.namespace_object("jobset-system")])
 
     def command(ports: Sequence[int]) -> list[str | Path]:
         _apply_webhooks(plane, client(ports[0]))
@@ -40,7 +40,7 @@ def start(plane: ControlPlane) -> None:
 
 
 def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
-    found = engines.documents("jobset", "webhooks.json")
+    found = engines.engine_objects("jobset", "webhooks.json")
     for configuration in found:
         configuration["metadata"] = {"name": f"jobset-{configuration['metadata']['name']}"}
         webhooks.redirect(configuration, client)

@@ -41,7 +41,7 @@ def start(plane: ControlPlane) -> None:
     client = webhooks.serve_by_service(_NAMESPACE, _SERVICE)
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": _NAMESPACE, "name": _SECRET_NAME}}
     service = webhooks.loopback_service(_NAMESPACE, _SERVICE)
-    plane.cluster.apply([webhooks.namespace(_NAMESPACE), service, secret])
+    plane.cluster.apply([webhooks.namespace_object(_NAMESPACE), service, secret])
 
     def command(ports: Sequence[int]) -> list[str | Path]:
         _apply_webhooks(plane, client(ports[0]))
@@ -84,7 +84,7 @@ def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
     for plural in _CONVERTED:
         change = {"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}
         plane.cluster.patch(CRD, f"{plural}.kueue.x-k8s.io", change)
-    found = engines.documents("kueue", "webhooks.json")
+    found = engines.engine_objects("kueue", "webhooks.json")
     for configuration in found:
         # Its rotator expects the installer's names.
         configuration["metadata"] = {"name": f"kueue-{configuration['metadata']['name']}"}

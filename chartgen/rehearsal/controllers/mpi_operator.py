@@ -15,7 +15,7 @@ _NAMESPACE = "mpi-operator"  # of its lease
 
 def start(plane: ControlPlane) -> None:
     """Start the MPI operator and wait until it handles jobs."""
-    plane.cluster.apply([webhooks.namespace(_NAMESPACE)])
+    plane.cluster.apply([webhooks.namespace_object(_NAMESPACE)])
 
     def command(ports: Sequence[int]) -> list[str | Path]:
         return [

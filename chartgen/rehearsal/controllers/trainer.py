@@ -17,7 +17,7 @@ def start(plane: ControlPlane) -> None:
     # Its certificate is expected below its TMPDIR (controller-runtime's default), like that of the training operator.
     folder = plane.folder / "trainer"
     client = webhooks.serve_by_url(plane, folder / "k8s-webhook-server" / "serving-certs")
-    plane.cluster.apply([webhooks.namespace("kubeflow-system")])
+    plane.cluster.apply([webhooks.namespace_object("kubeflow-system")])
 
     def command(ports: Sequence[int]) -> list[str | Path]:
         _apply_webhooks(plane, client(ports[0]))
@@ -54,7 +54,7 @@ def _settings(ports: Sequence[int]) -> dict[str, object]:
 
 
 def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
-    found = engines.documents("trainer", "webhooks.json")
+    found = engines.engine_objects("trainer", "webhooks.json")
     for configuration in found:
         configuration["metadata"] = {"name": f"trainer-{configuration['metadata']['name']}"}
         webhooks.redirect(configuration, client)

@@ -23,7 +23,7 @@ def start(plane: ControlPlane) -> None:
     """Start the training-operator and wait until its webhook answers."""
     # Its certificate is expected below its TMPDIR (controller-runtime's default).
     client = webhooks.serve_by_url(plane, plane.folder / "k8s-webhook-server" / "serving-certs")
-    plane.cluster.apply([webhooks.namespace(_NAMESPACE), _SECRET])
+    plane.cluster.apply([webhooks.namespace_object(_NAMESPACE), _SECRET])
 
     def command(ports: Sequence[int]) -> list[str | Path]:
         _apply_webhooks(plane, client(ports[0]))
@@ -55,7 +55,7 @@ _PROBE = {
 
 
 def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
-    found = engines.documents("training-operator", "webhooks.json")
+    found = engines.engine_objects("training-operator", "webhooks.json")
     for configuration in found:
         # Not the installer's name: under that name the rotator would replace the authority.
         configuration["metadata"] = {"name": f"training-operator-{configuration['metadata']['name']}"}

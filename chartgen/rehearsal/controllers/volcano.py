@@ -19,7 +19,7 @@ _FAST = ("--kube-api-qps=2000", "--kube-api-burst=2000")  # the installer's flag
 
 def start(plane: ControlPlane) -> None:
     """Start Volcano; wait until its webhooks answer and its own queues are open."""
-    plane.cluster.apply([webhooks.namespace(_NAMESPACE)])
+    plane.cluster.apply([webhooks.namespace_object(_NAMESPACE)])
     _start_admission(plane)
     _start_manager(plane)
     _start_scheduler(plane)
@@ -27,7 +27,7 @@ def start(plane: ControlPlane) -> None:
 
 def _installed(kind: str) -> list[Object]:
     """Return the installer's objects whose kind ends with `kind`."""
-    return [item for item in engines.documents(_INSTALLER, "install.json") if item["kind"].endswith(kind)]
+    return [item for item in engines.engine_objects(_INSTALLER, "install.json") if item["kind"].endswith(kind)]
 
 
 def _start_admission(plane: ControlPlane) -> None:

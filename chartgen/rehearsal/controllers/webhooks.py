@@ -14,7 +14,7 @@ from chartgen.rehearsal.probes import answers
 Client = Callable[[str], Object]
 
 
-def namespace(name: str) -> Object:
+def namespace_object(name: str) -> Object:
     """Return the manifest of a namespace."""
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 

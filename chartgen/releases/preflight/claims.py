@@ -7,8 +7,8 @@ from typing import Any
 
 from chartgen.kube import CLAIM, STORAGE_CLASS, Object
 from chartgen.releases.preflight.context import PreflightContext
-from chartgen.releases.preflight.cure import setup_step
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
+from chartgen.releases.preflight.setup_hint import setup_step
 
 _ONE_MACHINE = {"ReadWriteOnce", "ReadWriteOncePod"}
 

@@ -14,7 +14,7 @@ from chartgen.kube.pods import Pods, pods_of
 from chartgen.kube.run_kinds import run_kind
 from chartgen.kube.scheduling import offers, untolerated, why_unusable
 from chartgen.kube.workloads import find_runs, outcome
-from chartgen.releases.history import Record, read_records
+from chartgen.releases.history import RevisionRecord, read_records
 
 T = TypeVar("T")
 
@@ -92,7 +92,7 @@ class PreflightContext:
         return [node for node, _ in self.cluster.judged(self.find(NODE), _facts)]
 
     @cached_property
-    def records(self) -> list[Record]:
+    def records(self) -> list[RevisionRecord]:
         """Return Helm's records of the release."""
         return read_records(self.cluster, self.release, self.namespace)
 

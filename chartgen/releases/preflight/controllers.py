@@ -11,7 +11,7 @@ from chartgen.kube import LOCAL_QUEUE, ClusterError, Kind, Object
 from chartgen.kube.controllers import INSTALLED, KUEUE, Controller, group_of
 from chartgen.kube.run_kinds import API_KINDS, kind_of, lacks_runtime
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
-from chartgen.releases.preflight.kueue import change_of_configuration, configuration, frameworks, look_at_configuration
+from chartgen.releases.preflight.kueue import change_of_configuration, frameworks, kueue_config, look_at_configuration
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 
 _DEPLOYMENT = Kind("apps/v1", "Deployment", "deployments")
@@ -38,8 +38,8 @@ def api_versions(context: PreflightContext) -> Iterator[Diagnosis]:
 
 def controllers(context: PreflightContext) -> Iterator[Diagnosis]:
     """The controllers of these kinds run."""
-    for each in needed(context):
-        yield _alive(context, each)
+    for controller in needed_controllers(context):
+        yield _alive(context, controller)
 
 
 def admission(context: PreflightContext) -> Iterator[Diagnosis]:
@@ -49,9 +49,9 @@ def admission(context: PreflightContext) -> Iterator[Diagnosis]:
         if not isinstance(answer, ClusterError) or _cannot_be_tried(answer):
             yield passed(f"{name} is taken (tried without effect)")
         elif "failed calling webhook" in str(answer):
-            yield failed(f"{name}: {said(answer)}", _look_at(answer))
+            yield failed(f"{name}: {reason_of(answer)}", _look_at(answer))
         elif answer.status != 404:  # a missing namespace has its own check
-            yield failed(f"{name} is refused: {said(answer)}", "change the values that the message names")
+            yield failed(f"{name} is refused: {reason_of(answer)}", "change the values that the message names")
 
 
 def queue_integration(context: PreflightContext) -> Iterator[Diagnosis]:
@@ -75,7 +75,7 @@ def queue_integration(context: PreflightContext) -> Iterator[Diagnosis]:
 
 def _configured(context: PreflightContext, run: Object) -> Diagnosis:
     """Check Kueue's configuration, where a dry run is impossible."""
-    found = configuration(context)
+    found = kueue_config(context)
     if found is None:
         text = f"not checked whether Kueue suspends a {run['kind']}: this one cannot be tried"
         return warned(f"{text}, and Kueue's configuration cannot be read", look_at_configuration())
@@ -98,13 +98,13 @@ def _framework(run: Object) -> str:
     return f"{group_of(run['apiVersion'])}/{run['kind'].lower()}"
 
 
-def needed(context: PreflightContext) -> list[Controller]:
+def needed_controllers(context: PreflightContext) -> list[Controller]:
     """Return the controllers of the release's kinds; without a release, those of all kinds that the cluster serves."""
     if context.chart is None:
         known = [kind for kind in (LOCAL_QUEUE, *API_KINDS) if context.cluster.serves(kind)]
-        return [each for each in INSTALLED if any(each.serves(kind.api_version) for kind in known)]
+        return [controller for controller in INSTALLED if any(controller.serves(kind.api_version) for kind in known)]
     serving = [each for each in INSTALLED if _serves_any(each, context.objects)]
-    used = {*serving, *(each.through for each in serving), *([KUEUE] if context.queue else [])}
+    used = {*serving, *(controller.through for controller in serving), *([KUEUE] if context.queue else [])}
     return [each for each in INSTALLED if each in used]
 
 
@@ -131,14 +131,17 @@ def _way_to_serve(context: PreflightContext, api_version: str, name: str) -> str
     served = [api for api in rows if context.cluster.serves(Kind(api, name, plural=""))]
     if served:
         return f"use setup.kueueVersion={served[-1].rpartition('/')[2]}, which it serves"
-    owner = next((each for each in INSTALLED if each.serves(api_version)), None)
+    owner = next((controller for controller in INSTALLED if controller.serves(api_version)), None)
     return f"install {owner.name}: {owner.install}" if owner else f"install the CRD of {name}"
 
 
 def _samples(context: PreflightContext) -> Iterator[tuple[Kind, Object]]:
     """Yield objects to test the controllers' webhooks with: the run, or one object of each of their kinds."""
     found = {
-        item["kind"]: item for each in needed(context) for item in context.objects if each.serves(item["apiVersion"])
+        item["kind"]: item
+        for controller in needed_controllers(context)
+        for item in context.objects
+        if controller.serves(item["apiVersion"])
     }
     for item in [context.run] if context.run else found.values():
         if kind := _kind(context, item):
@@ -147,13 +150,13 @@ def _samples(context: PreflightContext) -> Iterator[tuple[Kind, Object]]:
 
 def _alive(context: PreflightContext, controller: Controller) -> Diagnosis:
     deployments = _deployments(context, controller)
-    for each in deployments or ():
-        if not each.get("status", {}).get("readyReplicas"):
-            name, asked = each["metadata"]["name"], each["spec"].get("replicas", 1)
-            text = f"{controller.name} does not run: Deployment {name} has 0 of {asked} pods ready"
+    for deployment in deployments or ():
+        if not deployment.get("status", {}).get("readyReplicas"):
+            name, wanted = deployment["metadata"]["name"], deployment["spec"].get("replicas", 1)
+            text = f"{controller.name} does not run: Deployment {name} has 0 of {wanted} pods ready"
             return failed(text, f"kubectl --namespace {controller.namespace} describe deployment {name}")
     if deployments:
-        version = next((tag for each in deployments for _, tag in _images(each) if tag), "")
+        version = next((tag for deployment in deployments for _, tag in _images(deployment) if tag), "")
         if version and not within({"from": controller.since}, version):
             text = f"{controller.name} {version} runs; the charts need {controller.since} or newer"
             return failed(text, f"upgrade it: {controller.install}")
@@ -191,7 +194,7 @@ def _serves_any(controller: Controller, objects: list[Object]) -> bool:
     return any(controller.serves(item["apiVersion"]) for item in objects)
 
 
-def said(error: ClusterError) -> str:
+def reason_of(error: ClusterError) -> str:
     """Return the server's original message."""
     return _OUR_WORDS.sub("", error.problems[0].message).rstrip(";")
 

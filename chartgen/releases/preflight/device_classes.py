@@ -9,15 +9,15 @@ from chartgen.data.compatibility import lock, within
 from chartgen.kube import Kind, Object
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.controllers import kueue_version
-from chartgen.releases.preflight.cure import setup_step
 from chartgen.releases.preflight.kueue import (
     change_of_configuration,
-    configuration,
+    kueue_config,
     look_at_configuration,
     mapped_classes,
     resource_groups,
 )
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
+from chartgen.releases.preflight.setup_hint import setup_step
 
 _TEMPLATES = [
     Kind(f"resource.k8s.io/{version}", "ResourceClaimTemplate", "resourceclaimtemplates")
@@ -52,7 +52,7 @@ def queue_device_classes(context: PreflightContext) -> Iterator[Diagnosis]:
 
 
 def _judged(context: PreflightContext, name: str, classes: list[str]) -> Iterator[Diagnosis]:
-    found = configuration(context)
+    found = kueue_config(context)
     if not classes or found is None:
         why = "Kueue's configuration cannot be read" if classes else "the template cannot be read"
         text = f"not checked whether Kueue maps the device classes of claim template {name}: {why}"
@@ -93,7 +93,7 @@ def _channel_of(spec: dict[str, Any]) -> str:
 def _requested(template: Object) -> list[dict[str, Any]]:
     # v1 and v1beta2 have these fields below `exactly`, v1beta1 one level higher
     requests = ((template["spec"].get("spec") or {}).get("devices") or {}).get("requests") or ()
-    return [each.get("exactly") or each for each in requests]
+    return [request.get("exactly") or request for request in requests]
 
 
 def _uncountable(request: dict[str, Any]) -> str:

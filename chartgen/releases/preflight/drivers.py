@@ -21,8 +21,8 @@ def storage_drivers(context: PreflightContext) -> Iterator[Diagnosis]:
     A volume in the pod needs a CSIDriver object with the mode Ephemeral; for others that object is optional (Kubernetes
     1.36, pkg/volume/csi/csi_plugin.go), and the machines list their drivers too.
     """
-    volumes: list[Object] = [each for pods in context.pods for each in pods.spec.get("volumes") or ()]
-    inline = {str(each["csi"]["driver"]) for each in volumes if each.get("csi")}
+    volumes: list[Object] = [volume for pods in context.pods for volume in pods.spec.get("volumes") or ()]
+    inline = {str(volume["csi"]["driver"]) for volume in volumes if volume.get("csi")}
     for name in sorted(inline):
         yield _inline(context, name)
     for name in sorted({*_provisioners(context, volumes)} - inline):
@@ -44,13 +44,13 @@ def _inline(context: PreflightContext, name: str) -> Diagnosis:
 
 
 def _is_installed(context: PreflightContext, name: str) -> bool:
-    listed = (each["name"] for node in context.find(_NODES) for each in node["spec"].get("drivers") or ())
+    listed = (driver["name"] for node in context.find(_NODES) for driver in node["spec"].get("drivers") or ())
     return context.get(CSI_DRIVER, name) is not None or name in listed
 
 
 def _provisioners(context: PreflightContext, volumes: list[Object]) -> Iterator[str]:
     """Yield the drivers of the volumes behind claims, or of the storage classes that will make them."""
-    for claim in filter(None, (_claim_spec(context, each) for each in volumes)):
+    for claim in filter(None, (_claim_spec(context, volume) for volume in volumes)):
         bound = context.get(_VOLUME, str(claim["volumeName"])) if claim.get("volumeName") else None
         if bound:
             name = ((bound["spec"].get("csi")) or {}).get("driver", "")

@@ -131,7 +131,7 @@ def _run(check: Check, context: PreflightContext) -> Iterator[Diagnosis]:
     except Exception as error:  # noqa: BLE001
         text = f"not checked: an object of the cluster has another form than its kind ({type(error).__name__})"
         yield warned(text, "inspect the objects that this check reads with `kubectl get -o yaml`")
-    yield from (warned(f"not checked: {each.message}", each.hint) for each in context.cluster.gaps)
+    yield from (warned(f"not checked: {gap.message}", gap.hint) for gap in context.cluster.gaps)
 
 
 def _id(check: Check) -> str:

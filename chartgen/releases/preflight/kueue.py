@@ -26,7 +26,7 @@ _KINDS = {
 }
 
 
-def served_kind(cluster: Cluster, name: str) -> Kind:
+def newest_kind(cluster: Cluster, name: str) -> Kind:
     """Return a kind of Kueue in the newest version that a cluster serves; if none, in the newest version."""
     plural, namespaced = _KINDS[name]
     versions = [row["api"] for row in reversed(lock()["apis"]) if row["of"] == "Kueue"]
@@ -36,7 +36,7 @@ def served_kind(cluster: Cluster, name: str) -> Kind:
 
 def kueue_kind(context: PreflightContext, name: str) -> Kind:
     """Return a kind of Kueue in the version to use on the release's cluster."""
-    return served_kind(context.cluster, name)
+    return newest_kind(context.cluster, name)
 
 
 def local_queue(context: PreflightContext) -> Object | None:
@@ -66,7 +66,7 @@ def flavors_of(context: PreflightContext) -> list[Object]:
     return [flavor for flavor in found if all(_may_use(pods.spec, flavor) for pods in context.pods)]
 
 
-def configuration(context: PreflightContext) -> dict[str, Any] | None:
+def kueue_config(context: PreflightContext) -> dict[str, Any] | None:
     """Return Kueue's own configuration; None when it is not readable or not in the usual location."""
 
     def read() -> Object | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from chartgen.kube import Object
 from chartgen.kube.workloads import outcome
-from chartgen.releases.history import OWNER_ANNOTATION, Record
+from chartgen.releases.history import OWNER_ANNOTATION, RevisionRecord
 from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.result import Diagnosis, warned
 
@@ -29,11 +29,11 @@ def stuck_release(context: PreflightContext) -> Iterator[Diagnosis]:
     for record in context.records[-1:]:
         if record.status in _UNFINISHED:
             text = f"revision {record.revision} is {record.status} since {record.updated:%Y-%m-%d %H:%M} UTC"
-            cure = "the next chartgen command recovers it, unless another one is still at work"
-            yield warned(f"{text}: a command was cut off", cure)
+            hint = "the next chartgen command recovers it, unless another one is still at work"
+            yield warned(f"{text}: a command was cut off", hint)
 
 
-def _record_of(context: PreflightContext, run: Object) -> Record | None:
+def _record_of(context: PreflightContext, run: Object) -> RevisionRecord | None:
     """Return the newest record that contains a run."""
     key = (run["kind"], run["metadata"]["name"])
     for record in reversed(context.records):
@@ -42,7 +42,7 @@ def _record_of(context: PreflightContext, run: Object) -> Record | None:
     return None
 
 
-def _orphan(context: PreflightContext, run: Object, record: Record | None) -> Diagnosis:
+def _orphan(context: PreflightContext, run: Object, record: RevisionRecord | None) -> Diagnosis:
     kind, name = run["kind"], run["metadata"]["name"]
     ended = outcome(run)
     state = f"has {ended}" if ended else "still occupies its machines"

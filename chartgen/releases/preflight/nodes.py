@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from chartgen.kube import CONFIG_MAP, INSTANCE_LABEL, POD, Kind, Object
 from chartgen.kube.pods import Pods
-from chartgen.kube.quantities import Quantities, add, show
+from chartgen.kube.quantities import Quantities, add, amount_text
 from chartgen.kube.scheduling import has_label, is_selected, offers, room, untolerated, wanted_labels, why_unusable
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.kueue import flavors_of
@@ -50,7 +50,7 @@ def machines(context: PreflightContext) -> Iterator[Diagnosis]:
         if lacking and _grows(context):
             yield warned(lacking, "wait for the cluster's autoscaler, which has to add them")
         elif lacking:
-            yield failed(lacking, _cure(fleet))
+            yield failed(lacking, _labels_hint(fleet))
         else:
             count = f"{len(fleet.usable)} machine{'s' * (len(fleet.usable) != 1)}"
             yield passed(f"{count} Ready, {fleet.needed} needed for {fleet.pods}")
@@ -84,7 +84,7 @@ def machine_capacity(context: PreflightContext) -> Iterator[Diagnosis]:
             text = f"{count} machine{'s' * (count != 1)} together have room for {fleet.places} of {fleet.pods}"
             yield failed(text, "add machines, or ask for fewer or smaller pods")
         elif fleet.tolerated and fleet.pods.devices:
-            shown = " and ".join(f"{show(amount, name)} {name}" for name, amount in fleet.pods.devices.items())
+            shown = " and ".join(f"{amount_text(amount, name)} {name}" for name, amount in fleet.pods.devices.items())
             yield passed(f"machines offer {shown} to a pod")
 
 
@@ -143,7 +143,7 @@ def _untolerated(context: PreflightContext, pods: Pods, node: Object) -> list[st
     own = pods.spec.get("tolerations", [])
     found = untolerated(node, own)
     if found and context.queue:
-        added = [each for flavor in flavors_of(context) for each in flavor["spec"].get("tolerations", ())]
+        added = [toleration for flavor in flavors_of(context) for toleration in flavor["spec"].get("tolerations", ())]
         return untolerated(node, [*own, *added])
     return found
 
@@ -155,14 +155,14 @@ def _lacking(context: PreflightContext, fleet: Fleet) -> str:
     if reasons := [f"{node['metadata']['name']} {why}" for node in fleet.selected if (why := why_unusable(node))]:
         shown = [*reasons[:3], *([f"{len(reasons) - 3} more"] if reasons[3:] else [])]
         return f"{len(fleet.usable)} of {fleet.needed} machines for {fleet.pods} are usable: {', '.join(shown)}"
-    asked = wanted_labels(fleet.pods.spec)
-    have = f"{len(fleet.selected)} of {fleet.needed} machines for {fleet.pods} " + ("have " if asked else "are there")
-    alone = [shown for shown, rule in asked.items() if not any(has_label(node, rule) for node in context.nodes)]
-    none = f": none has {' nor '.join(alone)}" if alone and len(asked) > 1 else ""
-    return f"{have}{','.join(asked)}{none}"
+    labels = wanted_labels(fleet.pods.spec)
+    have = f"{len(fleet.selected)} of {fleet.needed} machines for {fleet.pods} " + ("have " if labels else "are there")
+    alone = [shown for shown, rule in labels.items() if not any(has_label(node, rule) for node in context.nodes)]
+    none = f": none has {' nor '.join(alone)}" if alone and len(labels) > 1 else ""
+    return f"{have}{','.join(labels)}{none}"
 
 
-def _cure(fleet: Fleet) -> str:
+def _labels_hint(fleet: Fleet) -> str:
     cordoned = [node["metadata"]["name"] for node in fleet.selected if why_unusable(node) == "is cordoned"]
     if cordoned:
         return f"kubectl uncordon {' '.join(cordoned)}"
@@ -175,7 +175,7 @@ def _shortage(node: Object, pods: Pods) -> str:
     offered = offers(node)
     short = {name: amount for name, amount in pods.requests.items() if offered.get(name, 0) < amount}
     return " and ".join(
-        f"offers {show(offered.get(name, Fraction(0)), name)} {name}, a pod asks for {show(amount, name)}"
+        f"offers {amount_text(offered.get(name, Fraction(0)), name)} {name}, a pod asks for {amount_text(amount, name)}"
         for name, amount in short.items()
     )
 

@@ -20,7 +20,7 @@ from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 _RULES = Kind("authorization.k8s.io/v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews", namespaced=False)
 _ACCESS = Kind("authorization.k8s.io/v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", namespaced=False)
 # Verbs of Helm for the objects of a chart (pkg/kube), and for its own records (pkg/storage/driver).
-_HELD = ("get", "create", "patch", "delete")
+_LEASE_VERBS = ("get", "create", "patch", "delete")
 # With that of the clean-up, which looks for what earlier revisions left.
 _MANAGED = ("get", "list", "create", "patch", "delete")
 _RECORDS = ("get", "list", "create", "update", "delete")
@@ -80,10 +80,10 @@ class Caller:
 
     def _may(self, need: Need, verb: str) -> bool:
         resource, _, subresource = need.resource.partition("/")
-        asked = {"group": need.group, "resource": resource, "subresource": subresource, "verb": verb}
+        attributes = {"group": need.group, "resource": resource, "subresource": subresource, "verb": verb}
         place = {"namespace": self.namespace} if need.namespaced else {}
         review = {"apiVersion": _ACCESS.api_version, "kind": _ACCESS.name, "metadata": {}}
-        answer = self.cluster.create(_ACCESS, {**review, "spec": {"resourceAttributes": {**asked, **place}}})
+        answer = self.cluster.create(_ACCESS, {**review, "spec": {"resourceAttributes": {**attributes, **place}}})
         return bool(answer["status"]["allowed"])
 
 
@@ -101,7 +101,7 @@ def permissions(context: PreflightContext) -> Iterator[Diagnosis]:
 def _needs(context: PreflightContext) -> Iterator[Need]:
     store = storage_kind()
     yield Need("", store.plural, _RECORDS)
-    yield Need(LEASE.api_version.partition("/")[0], LEASE.plural, _HELD)
+    yield Need(LEASE.api_version.partition("/")[0], LEASE.plural, _LEASE_VERBS)
     kinds = {(item["apiVersion"], item["kind"]) for item in context.objects}
     for api_version, name in sorted(kinds):
         if context.cluster.serves(Kind(api_version, name, plural="")):

@@ -7,12 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 from chartgen.kube import NAMESPACE, Object
-from chartgen.kube.quantities import Quantities, add, read, show
+from chartgen.kube.quantities import Quantities, add, amount_text, read_quantity
 from chartgen.kube.scheduling import is_matched, is_selected, why_unusable
 from chartgen.releases.preflight.context import PreflightContext, condition, read_if_allowed
-from chartgen.releases.preflight.cure import RELEASE, other_queues, setup_step
 from chartgen.releases.preflight.kueue import cluster_queue, flavors_of, kueue_kind, local_queue, resource_groups
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
+from chartgen.releases.preflight.setup_hint import RELEASE, other_queues, setup_step
 
 _PODSET = "kueue.x-k8s.io/podset-"
 # Requests for a level of the topology, and the request without a level (Kueue, pkg/controller/constants).
@@ -28,12 +28,12 @@ def queue(context: PreflightContext) -> Iterator[Diagnosis]:
     if local is None:
         yield _absent(context)
         return
-    name, held = local["spec"]["clusterQueue"], cluster_queue(context)
-    if held is None:
+    name, owner = local["spec"]["clusterQueue"], cluster_queue(context)
+    if owner is None:
         yield failed(f"queue {context.queue} leads to ClusterQueue {name}, which does not exist", setup_step(context))
         return
     space = read_if_allowed(lambda: context.get(NAMESPACE, context.namespace))
-    if space and not is_matched(space, held["spec"].get("namespaceSelector")):
+    if space and not is_matched(space, owner["spec"].get("namespaceSelector")):
         text = (
             f"ClusterQueue {name} takes no runs of namespace {context.namespace}: its namespaceSelector leaves it out"
         )
@@ -42,15 +42,15 @@ def queue(context: PreflightContext) -> Iterator[Diagnosis]:
             f"kubectl label namespace {context.namespace}; kubectl get clusterqueue {name} -o yaml shows the selector",
         )
         return
-    stopped = [(item, kind) for item, kind in ((local, "localqueue"), (held, "clusterqueue")) if _is_stopped(item)]
+    stopped = [(item, kind) for item, kind in ((local, "localqueue"), (owner, "clusterqueue")) if _is_stopped(item)]
     for item, kind in stopped:
         text = f"{kind} {item['metadata']['name']} is stopped ({item['spec']['stopPolicy']})"
         change = '--type merge --patch \'{"spec": {"stopPolicy": "None"}}\''
         place = f"--namespace {context.namespace} " if item is local else ""
         yield failed(text, f"kubectl {place}patch {kind} {item['metadata']['name']} {change}")
-    active = condition(held, "Active")
+    active = condition(owner, "Active")
     if active.get("status") == "True" and not stopped:
-        waiting = held["status"].get("pendingWorkloads", 0)
+        waiting = owner["status"].get("pendingWorkloads", 0)
         yield passed(f"queue {context.queue} is active, {waiting} runs wait in ClusterQueue {name}")
     elif not stopped:
         reason = active.get("message") or "Kueue has not processed it"
@@ -59,20 +59,20 @@ def queue(context: PreflightContext) -> Iterator[Diagnosis]:
 
 def queue_quota(context: PreflightContext) -> Iterator[Diagnosis]:
     """The quota covers every resource that the pods request, and suffices for the whole run."""
-    held = cluster_queue(context)
-    if held is None:
+    owner = cluster_queue(context)
+    if owner is None:
         return
-    name, asked = held["metadata"]["name"], add(pods.total for pods in context.pods)
+    name, requested = owner["metadata"]["name"], add(pods.total for pods in context.pods)
     groups = resource_groups(context)
     covered = {resource for group in groups for resource in group["coveredResources"]}
-    for resource in sorted(set(asked) - covered):
+    for resource in sorted(set(requested) - covered):
         text = f"ClusterQueue {name} does not cover {resource}, which the pods request: the run is never admitted"
         yield failed(text, f"kubectl edit clusterqueue {name}: add {resource} to coveredResources, with a quota")
     usable = {flavor["metadata"]["name"] for flavor in flavors_of(context)}
     for group in groups:
-        wanted = {resource: asked[resource] for resource in group["coveredResources"] if resource in asked}
+        wanted = {resource: requested[resource] for resource in group["coveredResources"] if resource in requested}
         if wanted:
-            yield _quota(context, held, [each for each in group["flavors"] if each["name"] in usable], wanted)
+            yield _quota(context, owner, [flavor for flavor in group["flavors"] if flavor["name"] in usable], wanted)
 
 
 def queue_tolerations(context: PreflightContext) -> Iterator[Diagnosis]:
@@ -81,7 +81,7 @@ def queue_tolerations(context: PreflightContext) -> Iterator[Diagnosis]:
     clean = True
     for flavor in flavors:
         for pods in context.pods:
-            own = [_normal(each) for each in pods.spec.get("tolerations", ())]
+            own = [_normal(toleration) for toleration in pods.spec.get("tolerations", ())]
             added = [each for each in flavor["spec"].get("tolerations", ()) if _normal(each) not in own]
             if added:
                 clean = False
@@ -97,9 +97,9 @@ def queue_tolerations(context: PreflightContext) -> Iterator[Diagnosis]:
 
 def queue_topology(context: PreflightContext) -> Iterator[Diagnosis]:
     """A run that requests a topology gets a flavor with a topology, and the machines have all labels of its levels."""
-    asked = {key: value for pods in context.pods for key, value in pods.annotations.items() if key in _LEVELS}
-    is_asked = asked or any(_ANY_LEVEL in pods.annotations for pods in context.pods)
-    for flavor in flavors_of(context) if is_asked else ():
+    levels_wanted = {key: value for pods in context.pods for key, value in pods.annotations.items() if key in _LEVELS}
+    is_wanted = levels_wanted or any(_ANY_LEVEL in pods.annotations for pods in context.pods)
+    for flavor in flavors_of(context) if is_wanted else ():
         name, topology = flavor["metadata"]["name"], flavor["spec"].get("topologyName")
         found = context.get(kueue_kind(context, "Topology"), topology) if topology else None
         if found is None:
@@ -109,11 +109,11 @@ def queue_topology(context: PreflightContext) -> Iterator[Diagnosis]:
             yield failed(text, f"{setup_step(context)}, or set topology.mode to an empty text")
             continue
         levels = [level["nodeLabel"] for level in found["spec"]["levels"]]
-        yield from _levels(context, topology, levels, asked)
+        yield from _levels(context, topology, levels, levels_wanted)
 
 
-def _levels(context: PreflightContext, topology: str, levels: list[str], asked: dict[str, str]) -> Iterator[Diagnosis]:
-    for level in sorted(set(asked.values()) - set(levels)):
+def _levels(context: PreflightContext, topology: str, levels: list[str], wanted: dict[str, str]) -> Iterator[Diagnosis]:
+    for level in sorted(set(wanted.values()) - set(levels)):
         yield failed(f"topology {topology} has no level {level}", f"set topology.level to one of {', '.join(levels)}")
     for pods in context.pods:
         nodes = [node for node in context.nodes if is_selected(node, pods.spec) and not why_unusable(node)]
@@ -128,55 +128,57 @@ def _levels(context: PreflightContext, topology: str, levels: list[str], asked: 
             yield passed(f"{len(nodes)} machines have the {len(levels)} labels of topology {topology}")
 
 
-def _quota(context: PreflightContext, held: Object, flavors: list[dict[str, Any]], asked: Quantities) -> Diagnosis:
+def _quota(context: PreflightContext, owner: Object, flavors: list[dict[str, Any]], requested: Quantities) -> Diagnosis:
     """Check the flavors of one resource group; like Kueue, use the first with enough quota for the run."""
-    name = held["metadata"]["name"]
-    tables = {each["name"]: {item["name"]: item for item in each["resources"]} for each in flavors}
-    cohort = held["spec"].get("cohortName") or held["spec"].get("cohort")
+    name = owner["metadata"]["name"]
+    tables = {flavor["name"]: {item["name"]: item for item in flavor["resources"]} for flavor in flavors}
+    cohort = owner["spec"].get("cohortName") or owner["spec"].get("cohort")
     for flavor, quotas in tables.items():
-        nominal = {resource: read(quotas[resource]["nominalQuota"]) for resource in asked}
-        short = {resource for resource, amount in asked.items() if nominal[resource] < amount}
+        nominal = {resource: read_quantity(quotas[resource]["nominalQuota"]) for resource in requested}
+        short = {resource for resource, amount in requested.items() if nominal[resource] < amount}
         if not short:
-            return _room(context, held, flavor, nominal, asked)
+            return _room(context, owner, flavor, nominal, requested)
         if cohort and all("borrowingLimit" not in quotas[resource] for resource in short):
-            text = f"{_amounts(asked, short)} of flavor {flavor} go beyond the queue's own quota"
+            text = f"{_amounts(requested, short)} of flavor {flavor} go beyond the queue's own quota"
             return warned(f"{text}: the rest is borrowed", f"kubectl get clusterqueues shows what cohort {cohort} has")
     if not tables:
         text = f"no flavor of ClusterQueue {name} has the machines that the pods select"
         return failed(text, f"kubectl describe clusterqueue {name}, and compare nodeLabels with nodeSelector")
     flavor, quotas = next(iter(tables.items()))
-    nominal = {resource: read(quotas[resource]["nominalQuota"]) for resource in asked}
-    short = {resource for resource, amount in asked.items() if nominal[resource] < amount}
+    nominal = {resource: read_quantity(quotas[resource]["nominalQuota"]) for resource in requested}
+    short = {resource for resource, amount in requested.items() if nominal[resource] < amount}
     has = f"flavor {flavor} of ClusterQueue {name} has {_amounts(nominal, short)}"
-    text = f"the run asks for {_amounts(asked, short)}, {has}"
+    text = f"the run asks for {_amounts(requested, short)}, {has}"
     return failed(text, f"kubectl edit clusterqueue {name}: raise nominalQuota (setup.quota.nodes), or use fewer nodes")
 
 
-def _room(context: PreflightContext, held: Object, flavor: str, nominal: Quantities, asked: Quantities) -> Diagnosis:
+def _room(
+    context: PreflightContext, owner: Object, flavor: str, nominal: Quantities, requested: Quantities
+) -> Diagnosis:
     """Report whether enough quota is free now; a run of this release returns its own share."""
-    reserved = held.get("status", {}).get("flavorsReservation", [])
+    reserved = owner.get("status", {}).get("flavorsReservation", [])
     rows = [item for each in reserved if each["name"] == flavor for item in each.get("resources", ())]
-    taken = {item["name"]: read(item.get("total", 0)) for item in rows}
+    taken = {item["name"]: read_quantity(item.get("total", 0)) for item in rows}
     free = {resource: amount - taken.get(resource, Fraction(0)) for resource, amount in nominal.items()}
-    short = {resource for resource, amount in asked.items() if free[resource] < amount}
-    devices = {resource for resource in asked if "/" in resource} or set(asked)
+    short = {resource for resource, amount in requested.items() if free[resource] < amount}
+    devices = {resource for resource in requested if "/" in resource} or set(requested)
     if short and not context.is_running:
-        text = f"{_amounts(free, short)} of flavor {flavor} are free now, the run asks for {_amounts(asked, short)}"
+        text = f"{_amounts(free, short)} of flavor {flavor} are free now, the run asks for {_amounts(requested, short)}"
         return warned(text, "the run waits for its turn; `kubectl get workloads --all-namespaces` shows whose it is")
-    return passed(f"flavor {flavor} has {_amounts(nominal, devices)}, the run asks for {_amounts(asked, devices)}")
+    return passed(f"flavor {flavor} has {_amounts(nominal, devices)}, the run asks for {_amounts(requested, devices)}")
 
 
 def _amounts(table: Quantities, resources: set[str]) -> str:
-    return " and ".join(f"{show(table[resource], resource)} {resource}" for resource in sorted(resources))
+    return " and ".join(f"{amount_text(table[resource], resource)} {resource}" for resource in sorted(resources))
 
 
 def _absent(context: PreflightContext) -> Diagnosis:
     names = sorted(item["metadata"]["name"] for item in _local_queues(context))
     others = f"; it has {', '.join(names)}" if names else ""
     text = f"no queue {context.queue!r} in namespace {context.namespace}{others}"
-    held = set(other_queues(context)) - {context.queue}
-    if held:
-        return failed(text, f"set queue.name to {' or '.join(sorted(held))}, which release {RELEASE} created")
+    own_queues = set(other_queues(context)) - {context.queue}
+    if own_queues:
+        return failed(text, f"set queue.name to {' or '.join(sorted(own_queues))}, which release {RELEASE} created")
     # a ClusterQueue is cluster-scoped, so many users cannot read it
     is_there = read_if_allowed(lambda: cluster_queue(context)) is not None
     return failed(text, f"{setup_step(context, has_cluster_half=is_there)}, or set queue.name")

@@ -9,9 +9,9 @@ from typing import Any
 from chartgen.kube import CONFIG_MAP, SECRET, Kind
 from chartgen.kube.pods import Pods
 from chartgen.releases.preflight.context import PreflightContext
-from chartgen.releases.preflight.cure import setup_step
 from chartgen.releases.preflight.kueue import kueue_kind
 from chartgen.releases.preflight.result import Diagnosis, failed, passed
+from chartgen.releases.preflight.setup_hint import setup_step
 
 _ACCOUNT = Kind("v1", "ServiceAccount", "serviceaccounts")
 _PRIORITY = Kind("scheduling.k8s.io/v1", "PriorityClass", "priorityclasses", namespaced=False)
@@ -42,7 +42,7 @@ def secrets(context: PreflightContext) -> Iterator[Diagnosis]:
 
 def pull_secrets(context: PreflightContext) -> Iterator[Diagnosis]:
     """Secrets for pulling images exist."""
-    names = {each["name"] for pods in context.pods for each in pods.spec.get("imagePullSecrets", ())}
+    names = {secret["name"] for pods in context.pods for secret in pods.spec.get("imagePullSecrets", ())}
     make = "create secret docker-registry {} --docker-server=... --docker-username=... --docker-password=..."
     yield from _existing(context, SECRET, "image pull secret", names, make)
 
@@ -141,4 +141,4 @@ def _sources(context: PreflightContext, kind: str) -> list[dict[str, Any]]:
 
 def _networks(pods: Pods) -> set[str]:
     interfaces = json.loads(pods.annotations.get(_INTERFACES, "[]"))
-    return {each["network"] for each in interfaces} - {_POD_NETWORK}
+    return {interface["network"] for interface in interfaces} - {_POD_NETWORK}

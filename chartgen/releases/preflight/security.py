@@ -8,9 +8,9 @@ from fractions import Fraction
 
 from chartgen.kube import NAMESPACE, POD, ClusterError, Kind, Object
 from chartgen.kube.pods import Pods
-from chartgen.kube.quantities import Quantities, add, read_all, show
+from chartgen.kube.quantities import Quantities, add, amount_text, read_quantities
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
-from chartgen.releases.preflight.controllers import said
+from chartgen.releases.preflight.controllers import reason_of
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 
 _QUOTA = Kind("v1", "ResourceQuota", "resourcequotas")
@@ -49,13 +49,15 @@ def namespace(context: PreflightContext) -> Iterator[Diagnosis]:
 def pod_security(context: PreflightContext) -> Iterator[Diagnosis]:
     """The Pod Security level of the namespace allows the privileges of the pods."""
     level = _level(context.get(NAMESPACE, context.namespace))
-    asked = _asked(context)
-    if asked and level != "privileged":
-        text = f"namespace {context.namespace} enforces level {level}, the pods need privileged: {', '.join(asked)}"
+    privileges = _privileged_parts(context)
+    if privileges and level != "privileged":
+        text = (
+            f"namespace {context.namespace} enforces level {level}, the pods need privileged: {', '.join(privileges)}"
+        )
         yield failed(text, f"kubectl label namespace {context.namespace} {_LEVEL}=privileged --overwrite")
     elif context.pods:
         yield passed(
-            f"namespace {context.namespace} enforces level {level}" + (", which the pods need" if asked else "")
+            f"namespace {context.namespace} enforces level {level}" + (", which the pods need" if privileges else "")
         )
 
 
@@ -65,25 +67,25 @@ def pod_admission(context: PreflightContext) -> Iterator[Diagnosis]:
         answer = context.trial(POD, _pod(pods))
         if not isinstance(answer, ClusterError):
             yield passed(f"one of {pods} is taken (tried without effect)")
-        elif answer.status != 404 and not _is_told(context, answer):
-            yield failed(f"one of {pods} is refused: {said(answer)}", _step(context, answer))
+        elif answer.status != 404 and not _is_reported(context, answer):
+            yield failed(f"one of {pods} is refused: {reason_of(answer)}", _step(context, answer))
 
 
 def namespace_quota(context: PreflightContext) -> Iterator[Diagnosis]:
     """The ResourceQuotas of the namespace leave room for all pods; `pod_admission` covers quotas with scopes."""
-    asked = _counted(context.pods)
+    requested = _counted(context.pods)
     for quota in context.find(_QUOTA, namespace=context.namespace):
         if not quota["spec"].get("scopes") and not quota["spec"].get("scopeSelector"):
-            yield _judge(context, quota, asked)
+            yield _judge(context, quota, requested)
 
 
-def _judge(context: PreflightContext, quota: Object, asked: Quantities) -> Diagnosis:
-    name, most = quota["metadata"]["name"], read_all(quota["spec"].get("hard", {}))
-    used = read_all(quota.get("status", {}).get("used", {}))
-    over = [key for key in sorted(most) if asked.get(key, 0) > most[key]]
-    busy = [key for key in sorted(most) if asked.get(key, 0) > most[key] - used.get(key, 0)]
+def _judge(context: PreflightContext, quota: Object, requested: Quantities) -> Diagnosis:
+    name, most = quota["metadata"]["name"], read_quantities(quota["spec"].get("hard", {}))
+    used = read_quantities(quota.get("status", {}).get("used", {}))
+    over = [key for key in sorted(most) if requested.get(key, 0) > most[key]]
+    busy = [key for key in sorted(most) if requested.get(key, 0) > most[key] - used.get(key, 0)]
     if over:
-        shown = " and ".join(f"{_show(asked, key)} of {_show(most, key)} {key}" for key in over)
+        shown = " and ".join(f"{_show(requested, key)} of {_show(most, key)} {key}" for key in over)
         text = f"the pods ask for {shown} that ResourceQuota {name} allows namespace {context.namespace}"
         return failed(text, f"kubectl --namespace {context.namespace} edit resourcequota {name}, or use fewer nodes")
     if busy and not context.is_running:
@@ -104,12 +106,12 @@ def _counted(found: list[Pods]) -> Quantities:
 
 
 def _limits(pods: Pods) -> Quantities:
-    tables = [read_all((each.get("resources") or {}).get("limits", {})) for each in pods.spec["containers"]]
+    tables = [read_quantities((each.get("resources") or {}).get("limits", {})) for each in pods.spec["containers"]]
     return {name: amount * pods.count for name, amount in add(tables).items()}
 
 
 def _show(table: Quantities, key: str) -> str:
-    return show(table[key], key)
+    return amount_text(table[key], key)
 
 
 def _step(context: PreflightContext, answer: ClusterError) -> str:
@@ -121,13 +123,13 @@ def _step(context: PreflightContext, answer: ClusterError) -> str:
     return "change the values to what the message allows, or ask the platform team"
 
 
-def _is_told(context: PreflightContext, answer: ClusterError) -> bool:
+def _is_reported(context: PreflightContext, answer: ClusterError) -> bool:
     """Report whether another check has already reported this, such as `pod_security` from the namespace's label."""
     if _CHECKED.search(str(answer)):
         return True
     namespace = read_if_allowed(lambda: context.get(NAMESPACE, context.namespace))
     refused = "violates PodSecurity" in str(answer) and _level(namespace) != "privileged"
-    return refused and bool(_asked(context))
+    return refused and bool(_privileged_parts(context))
 
 
 def _level(namespace: Object | None) -> str:
@@ -135,7 +137,7 @@ def _level(namespace: Object | None) -> str:
     return str(labels.get(_LEVEL, "privileged"))
 
 
-def _asked(context: PreflightContext) -> list[str]:
+def _privileged_parts(context: PreflightContext) -> list[str]:
     return sorted({privilege for pods in context.pods for privilege in _privileges(pods)})
 
 

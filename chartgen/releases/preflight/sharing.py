@@ -7,7 +7,7 @@ from typing import Any
 
 from chartgen.kube import ClusterError, Object
 from chartgen.kube.workloads import find_workers
-from chartgen.releases.history import Record, each_deployed, read_record
+from chartgen.releases.history import RevisionRecord, each_deployed, read_record
 from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.result import Diagnosis, warned
 
@@ -40,13 +40,13 @@ def _compared(context: PreflightContext, own: tuple[str, Object], namespace: str
             yield warned(text, "set another run.name, unless this release is to continue that one's training")
 
 
-def _outputs_of(context: PreflightContext, record: Record) -> tuple[str, tuple[str, Object] | None]:
+def _outputs_of(context: PreflightContext, record: RevisionRecord) -> tuple[str, tuple[str, Object] | None]:
     """Return a release, and where it saves; None for this one."""
     other = None if _is_own(context, record) else _outputs(record.run_objects, record.namespace)
     return f"release {record.name} of namespace {record.namespace}", other
 
 
-def _is_own(context: PreflightContext, record: Record) -> bool:
+def _is_own(context: PreflightContext, record: RevisionRecord) -> bool:
     return (record.name, record.namespace) == (context.release, context.namespace)
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from chartgen.kube import VOLCANO_QUEUE, Object
-from chartgen.kube.quantities import add, read_all, show
+from chartgen.kube.quantities import add, amount_text, read_quantities
 from chartgen.kube.workloads import is_volcano
 from chartgen.releases.preflight.context import PreflightContext
-from chartgen.releases.preflight.cure import setup_step
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
+from chartgen.releases.preflight.setup_hint import setup_step
 
 
 def volcano_queue(context: PreflightContext) -> Iterator[Diagnosis]:
@@ -28,17 +28,21 @@ def volcano_queue(context: PreflightContext) -> Iterator[Diagnosis]:
 
 
 def _capability(context: PreflightContext, name: str, found: Object) -> Diagnosis:
-    asked = add(pods.total for pods in context.pods)
-    most = read_all(_table(found, "spec", "capability"))
-    used = read_all(_table(found, "status", "allocated"))
-    short = sorted(resource for resource, amount in most.items() if asked.get(resource, 0) > amount)
+    requested = add(pods.total for pods in context.pods)
+    most = read_quantities(_table(found, "spec", "capability"))
+    used = read_quantities(_table(found, "status", "allocated"))
+    short = sorted(resource for resource, amount in most.items() if requested.get(resource, 0) > amount)
     if short:
-        shown = " and ".join(f"{show(asked[each], each)} {each} of {show(most[each], each)}" for each in short)
+        shown = " and ".join(
+            f"{amount_text(requested[each], each)} {each} of {amount_text(most[each], each)}" for each in short
+        )
         text = f"the gang asks for {shown} that Volcano queue {name} may give"
         return failed(text, f"kubectl edit queues.scheduling.volcano.sh {name}: raise capability, or use fewer nodes")
-    busy = sorted(each for each in most if asked.get(each, 0) > most[each] - used.get(each, 0))
+    busy = sorted(each for each in most if requested.get(each, 0) > most[each] - used.get(each, 0))
     if busy and not context.is_running:
-        shown = " and ".join(f"{show(used[each], each)} {each} of {show(most[each], each)}" for each in busy)
+        shown = " and ".join(
+            f"{amount_text(used[each], each)} {each} of {amount_text(most[each], each)}" for each in busy
+        )
         return warned(f"Volcano queue {name} has given {shown}", "the gang waits until other jobs of the queue end")
     return passed(f"Volcano queue {name} is open")
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from chartgen.kube import EVENT, Cluster, Object
 from chartgen.kube.run_kinds import OWNER_NAMES
-from chartgen.releases.history import read_time
+from chartgen.releases.history import parse_time
 from chartgen.releases.status.pods import refusal
 
 # Warnings on a run that repeat those of its pods or PodGroup, or are meaningless (Volcano, training-operator).
@@ -46,7 +46,7 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Loss:
+class RemovedPod:
     """A pod that was removed from a run.
 
     Args:
@@ -90,7 +90,7 @@ def events_of(cluster: Cluster, item: Object) -> list[Event]:
     return sorted((event for event in found if event.reason not in _NO_REASON), key=lambda event: event.at)
 
 
-def losses(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Loss]:
+def removed_pods(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[RemovedPod]:
     """Return the removed pods of runs, oldest removal first."""
     own = tuple(f"{run['metadata']['name']}-" for run in runs)
     found = [
@@ -100,7 +100,7 @@ def losses(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Los
         if event.about[1].startswith(own)
     ]
     machines = _machines(cluster, {event.about[1] for event, _ in found}, namespace) if found else {}
-    lost = [Loss(event.about[1], machines.get(event.about[1], ""), why, event.at) for event, why in found]
+    lost = [RemovedPod(event.about[1], machines.get(event.about[1], ""), why, event.at) for event, why in found]
     return sorted(lost, key=lambda loss: (loss.at, loss.pod))
 
 
@@ -124,6 +124,6 @@ def _event(item: Object) -> Event:
         (str(about.get("kind", "")), str(about.get("name", ""))),
         str(item.get("reason")),
         refusal(str(item.get("message")).strip()),
-        read_time(written),
+        parse_time(written),
         str(item.get("reportingComponent", "")),
     )

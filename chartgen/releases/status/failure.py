@@ -11,7 +11,7 @@ from chartgen.errors import MissingToolError
 from chartgen.kube import Cluster, ClusterError, Object
 from chartgen.kube.run_kinds import kind_of
 from chartgen.kube.workloads import why_failed
-from chartgen.releases.status.events import losses
+from chartgen.releases.status.events import removed_pods
 from chartgen.releases.status.members import End, Member, last_lines
 from chartgen.releases.status.messages import LONGEST
 
@@ -22,7 +22,7 @@ _SIGNALLED = {137, 143}  # SIGKILL, SIGTERM: usually caused by the end of anothe
 # Open MPI, orte/tools/orterun/help-orterun.txt and prrte, src/tools/prte/help-prte.txt).
 _ROOT_CAUSE = re.compile(r"Root Cause \(first observed failure\):.*?rank\s+: (\d+) .*?exitcode\s+: (-?\d+)", re.DOTALL)
 _MPI = re.compile(r"Process name: \[[^\]]*\],\s*(\d+)\]\s+Exit code:\s+(\d+)")
-_TOLD = {"Root Cause (first observed failure):": _ROOT_CAUSE, "Process name: [": _MPI}
+_SUMMARIES = {"Root Cause (first observed failure):": _ROOT_CAUSE, "Process name: [": _MPI}
 _REPORT = 4096  # searched characters from there; torchrun's report has five short lines and the error's first line
 # torchrun's first message after a failed process (torch/distributed/elastic/multiprocessing/api.py); its own
 # traceback and summary follow.
@@ -40,7 +40,7 @@ _HUNG = 75  # library/workloads/common/files/watch.py
 
 
 @dataclass(frozen=True)
-class Failure:
+class FirstFailure:
     """The first failure of a run.
 
     Args:
@@ -68,7 +68,7 @@ class Failure:
 
 def find_failure(
     cluster: Cluster, runs: Sequence[Object], failed: Sequence[Member], release: str, namespace: str
-) -> Failure:
+) -> FirstFailure:
     """Return the first failure of a run.
 
     Args:
@@ -82,7 +82,7 @@ def find_failure(
     if failed:
         return _of_pod(cluster, first_of(failed), len(failed), then, release, namespace)
     hint = "see `kubectl get events`; Kubernetes keeps them for an hour"
-    unknown = Failure("no failed pod is left: the first one was evicted or deleted", then=then, hint=hint)
+    unknown = FirstFailure("no failed pod is left: the first one was evicted or deleted", then=then, hint=hint)
     return find_loss(cluster, runs, namespace) or unknown
 
 
@@ -91,9 +91,9 @@ def first_of(failed: Sequence[Member]) -> Member:
     return min(failed, key=_when)
 
 
-def find_loss(cluster: Cluster, runs: Sequence[Object], namespace: str) -> Failure | None:
+def find_loss(cluster: Cluster, runs: Sequence[Object], namespace: str) -> FirstFailure | None:
     """Return the first removal of a pod, which makes controllers restart a run; None without one."""
-    lost = losses(cluster, runs, namespace)
+    lost = removed_pods(cluster, runs, namespace)
     if not lost:
         return None
     first = lost[0]
@@ -101,7 +101,7 @@ def find_loss(cluster: Cluster, runs: Sequence[Object], namespace: str) -> Failu
         (f" on machine {first.machine}", f"see `kubectl describe node {first.machine}`") if first.machine else ("", "")
     )
     what = f"pod {first.pod}{where} was taken away: {first.why}"
-    return Failure(what, pod=first.pod, machine=first.machine, at=first.at, then=tuple(reactions(runs)), hint=hint)
+    return FirstFailure(what, pod=first.pod, machine=first.machine, at=first.at, then=tuple(reactions(runs)), hint=hint)
 
 
 def reactions(runs: Iterable[Object]) -> list[str]:
@@ -121,7 +121,7 @@ def _restarted(run: Object) -> str:
 
 def _of_pod(
     cluster: Cluster, member: Member, count: int, then: tuple[str, ...], release: str, namespace: str
-) -> Failure:
+) -> FirstFailure:
     end = member.ends[0]
     log = end.message.splitlines() or _log(cluster, member, namespace)
     rank, code = _root_cause("\n".join(log))
@@ -132,7 +132,7 @@ def _of_pod(
     shown = next((f" --rank {each}" for each in (rank, *member.ranks) if each is not None), "")
     more = f"`chartgen logs {release}{shown}` shows " + ("where it hung" if exit_code == _HUNG else "more")
     hint = _HINTS.get(end.reason, more)
-    return Failure(
+    return FirstFailure(
         what=f"{_who(member, rank)} {_how(end, exit_code)}{others}",
         rank=rank,
         exit_code=exit_code,
@@ -160,7 +160,7 @@ def _when(member: Member) -> tuple[datetime, bool, int]:
 
 
 def _root_cause(log: str) -> tuple[int | None, int | None]:
-    for begin, pattern in _TOLD.items():
+    for begin, pattern in _SUMMARIES.items():
         at = max(log.find(begin), 0)
         if match := pattern.search(log, at, at + _REPORT):
             return int(match[1]), int(match[2])

@@ -15,7 +15,7 @@ from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.kube import POD, Cluster, ClusterError, Streams, is_passing
 from chartgen.kube.workloads import each_pod, find_runs, outcome
 from chartgen.programs import Progress
-from chartgen.releases.history import read_time
+from chartgen.releases.history import parse_time
 from chartgen.releases.status.members import Member, member, pod_log, since_option
 
 _PAUSE = 0.5  # seconds between two attempts
@@ -40,7 +40,7 @@ class Seen:
         """Return the text of a line with a time stamp; None when it was shown before."""
         stamp, _, text = line.partition(" ")
         try:
-            time = read_time(stamp)
+            time = parse_time(stamp)
         except ValueError:
             return line  # a message of the kubelet itself
         if self._again[stamp, text]:
@@ -53,7 +53,7 @@ class Seen:
         begin = time.replace(microsecond=0) - _OVERLAP
         if self._from is None or begin > self._from:
             self._from = begin
-            self._recent = Counter({old: n for old, n in self._recent.items() if read_time(old[0]) >= begin})
+            self._recent = Counter({old: n for old, n in self._recent.items() if parse_time(old[0]) >= begin})
         self._recent[key] += 1
 
 
@@ -165,8 +165,8 @@ class Follower:
     def _run_has_ended(self) -> bool:
         runs = find_runs(self._cluster, self._release, self._namespace, needed=lambda _: False)
         if not runs:
-            for each in self._cluster.gaps:  # its run may be of such a kind
-                self._progress(f"whether the run has ended is unknown: {each}")
+            for gap in self._cluster.gaps:  # its run may be of such a kind
+                self._progress(f"whether the run has ended is unknown: {gap}")
         return all(map(outcome, runs))
 
     def _read(self, options: dict[str, str | int]) -> Iterator[str]:

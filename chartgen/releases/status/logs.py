@@ -35,7 +35,7 @@ def find_sources(cluster: Cluster, release: str, namespace: str, *, rank: str = 
     return choose(members, rank=rank, machine=machine)
 
 
-def read_logs(
+def read_pod_logs(
     cluster: Cluster, sources: Sequence[Source], namespace: str, *, since: int = 0, tail: int = -1, progress: Progress
 ) -> Iterator[str]:
     """Yield the output so far, one pod after the other.

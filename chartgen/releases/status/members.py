@@ -10,7 +10,7 @@ from typing import Any
 
 from chartgen.kube import POD, Cluster, Object, Streams
 from chartgen.kube.workloads import each_pod, gpus, program_of
-from chartgen.releases.history import read_time
+from chartgen.releases.history import parse_time
 from chartgen.releases.status.pods import is_started, rendezvous, why_unplaced
 
 # Labels and annotations with a pod's number: Job and JobSet, the operators of Kubeflow, Volcano.
@@ -120,7 +120,7 @@ def member(pod: Object) -> Member:
         ready=_is_ready(status),
         started=is_started(pod),
         since=_started_at(containers, program["name"]),
-        restarts=sum(each.get("restartCount", 0) for each in containers),
+        restarts=sum(container.get("restartCount", 0) for container in containers),
         program_restarts=sum(each.get("restartCount", 0) for each in containers if each["name"] == program["name"]),
         ends=tuple(_ends(status, containers, program["name"])),
         unplaced=why_unplaced(pod),
@@ -187,22 +187,22 @@ def _processes(program: dict[str, Any], gpus_of_pod: int) -> int:
 
 
 def _started_at(containers: list[dict[str, Any]], program: str) -> datetime | None:
-    for each in containers:
-        started = each.get("state", {}).get("running", {}).get("startedAt")
-        if each["name"] == program and started:
-            return read_time(started)
+    for container in containers:
+        started = container.get("state", {}).get("running", {}).get("startedAt")
+        if container["name"] == program and started:
+            return parse_time(started)
     return None
 
 
 def _ends(status: dict[str, Any], containers: list[dict[str, Any]], program: str) -> Iterator[End]:
     """Yield failed containers, the program first: sidecars often fail after it."""
     found = False
-    for each in sorted(containers, key=lambda each: each["name"] != program):
-        ended = each.get("state", {}).get("terminated") or each.get("lastState", {}).get("terminated") or {}
+    for container in sorted(containers, key=lambda each: each["name"] != program):
+        ended = container.get("state", {}).get("terminated") or container.get("lastState", {}).get("terminated") or {}
         if ended.get("exitCode"):
             found, at = True, ended.get("finishedAt")
             reason, message = ended.get("reason", ""), ended.get("message", "")
-            yield End(each["name"], ended["exitCode"], reason, message, read_time(at) if at else None)
+            yield End(container["name"], ended["exitCode"], reason, message, parse_time(at) if at else None)
     if status.get("phase") == "Failed" and not found:
         yield End("", 0, status.get("reason", ""), status.get("message", ""), None)
 

@@ -79,7 +79,7 @@ _REFUSALS = (
 _QUOTED = re.compile(r"\\(.)")
 
 
-def refused(message: str) -> Problem:
+def why_rejected(message: str) -> Problem:
     """Return why the API server rejects the pods or Jobs of a run, without the names of single pods."""
     plain = _QUOTED.sub(r"\1", message)
     found = reword(plain, _REFUSALS)

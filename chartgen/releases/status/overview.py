@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import Cluster, ClusterError
 from chartgen.releases.history import find_latest, read_record, storage_kind
-from chartgen.releases.status.readout import Readout, read
+from chartgen.releases.status.readout import Readout, read_readout
 from chartgen.releases.status.text import since
 from chartgen.visible import one_line
 
@@ -21,7 +21,7 @@ _LEAST = 24  # columns for the progress, without which a table says little
 _FIRST_TO_GO = ("chart", "GPU-hours", "machines", "cost", "namespace", "for")
 
 
-def read_all(cluster: Cluster, namespace: str = "", *, refused: Callable[[Problem], None]) -> Iterator[Readout]:
+def read_releases(cluster: Cluster, namespace: str = "", *, refused: Callable[[Problem], None]) -> Iterator[Readout]:
     """Yield the state of each release whose chart chartgen composed for runs, by namespace and name.
 
     Args:
@@ -43,7 +43,7 @@ def read_all(cluster: Cluster, namespace: str = "", *, refused: Callable[[Proble
             continue
         if record and record.target and not record.setup:
             try:
-                yield read(cluster, record.name, record.namespace)
+                yield read_readout(cluster, record.name, record.namespace)
             except ClusterError as error:
                 if error.denied is None:
                     raise
@@ -84,15 +84,15 @@ def glance(readout: Readout, now: datetime, price: float | None = None) -> Glanc
     )
 
 
-def table(found: Sequence[Glance], *, now: datetime | None = None) -> list[tuple[str, ...]]:
+def overview_rows(glances: Sequence[Glance], *, now: datetime | None = None) -> list[tuple[str, ...]]:
     """Return a row of texts for each release, in the order of `HEADS`.
 
     Args:
-        found: The releases.
+        glances: The releases.
         now: The current time; default the clock's.
     """
     now = now or datetime.now(timezone.utc)
-    return [_row(each, now) for each in found]
+    return [_row(each, now) for each in glances]
 
 
 def lay_out(rows: Sequence[tuple[str, ...]], heads: Sequence[str] = HEADS, columns: int | None = None) -> list[str]:

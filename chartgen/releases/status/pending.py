@@ -9,10 +9,10 @@ from datetime import datetime, timedelta, timezone
 from chartgen.errors import Problem
 from chartgen.kube import Cluster, Object
 from chartgen.kube.run_kinds import kind_of
-from chartgen.releases.history import read_time
+from chartgen.releases.history import parse_time
 from chartgen.releases.status.events import Event, events_of, pod_warnings, run_warnings
 from chartgen.releases.status.members import Member
-from chartgen.releases.status.messages import LONGEST, refused, unique
+from chartgen.releases.status.messages import LONGEST, unique, why_rejected
 from chartgen.releases.status.placement import taints_of_machines, unplaced
 from chartgen.releases.status.pod_summary import PodSummary
 from chartgen.visible import counted
@@ -69,7 +69,7 @@ def _failed(member: Member) -> Problem:
 def _missing(cluster: Cluster, runs: Iterable[Object], namespace: str) -> list[Problem]:
     warned = [event for event in run_warnings(cluster, runs, namespace) if event.reason not in _AFTERMATH]
     if warned:
-        return [refused(event.message) for event in sorted(warned, key=_newest_first)][:_MOST]
+        return [why_rejected(event.message) for event in sorted(warned, key=_newest_first)][:_MOST]
     return [cause for run in runs if (cause := _unhandled(cluster, run))]
 
 
@@ -80,7 +80,7 @@ def _newest_first(event: Event) -> float:
 def _unhandled(cluster: Cluster, run: Object) -> Problem | None:
     """Return a problem when no controller handles a run: no status, and events of the queue only."""
     status = run.get("status", {})
-    age = datetime.now(timezone.utc) - read_time(run["metadata"]["creationTimestamp"])
+    age = datetime.now(timezone.utc) - parse_time(run["metadata"]["creationTimestamp"])
     if status or age < _SETTLE or any("kueue" not in event.source for event in events_of(cluster, run)):
         return None
     who, name = kind_of(run).controller, f"{run['kind']} {run['metadata']['name']}"
@@ -113,8 +113,8 @@ def _unplaced_on(machine: str, message: str, count: int, taints: str) -> Problem
             text,
             hint=f"see `kubectl get node {machine} --show-labels`; if the run is evicted, Kueue assigns other machines",
         )
-    found = unplaced(rest, count, taints)
-    return Problem(f"{found.message}; {where}", hint=found.hint)
+    problem = unplaced(rest, count, taints)
+    return Problem(f"{problem.message}; {where}", hint=problem.hint)
 
 
 def _stuck(reason: str, message: str, image: str, count: int) -> Problem:

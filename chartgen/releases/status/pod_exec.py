@@ -26,7 +26,7 @@ def find_pod(cluster: Cluster, release: str, namespace: str, *, rank: int = 0, m
         ChartgenError: The release has no pods, or this one does not run.
     """
     sources = find_sources(cluster, release, namespace, rank="" if machine else str(rank), machine=machine)
-    member = next((each.member for each in sources if each.member.ranks), sources[0].member)
+    member = next((source.member for source in sources if source.member.ranks), sources[0].member)
     if member.phase != "Running":
         hint = f"`chartgen status {release}` shows why, `chartgen logs {release} --rank {rank}` what it printed"
         raise ChartgenError(Problem(f"pod {member.name} does not run: its phase is {member.phase}", hint=hint))
@@ -52,7 +52,7 @@ def exec_argv(place: Place, member: Member, command: Sequence[str], *, streams: 
     return [str(_kubectl()), *options, "exec", *flags, member.name, "--container", member.container, "--", *command]
 
 
-def ask(place: Place, member: Member, command: Sequence[str], *, seconds: float) -> str:
+def run_in_pod(place: Place, member: Member, command: Sequence[str], *, seconds: float) -> str:
     """Run a command in a pod and return its output.
 
     Raises:
@@ -72,8 +72,8 @@ def ask(place: Place, member: Member, command: Sequence[str], *, seconds: float)
 
 
 def _kubectl() -> Path:
-    found = find_tool("kubectl")
-    if found is None:
+    tool = find_tool("kubectl")
+    if tool is None:
         hint = "install it, or get it with `chartgen engines get kubectl`"
         raise MissingToolError(Problem("kubectl is missing", hint=hint))
-    return found
+    return tool

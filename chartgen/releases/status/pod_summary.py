@@ -57,7 +57,7 @@ class PodSummary:
     def speakers(self) -> list[Member]:
         """Return the pods whose logs show the progress, the most informative first."""
         found = [self.master] if self.master else [self.last, self.first]
-        return list(dict.fromkeys(each for each in found if each and each.started))
+        return list(dict.fromkeys(member for member in found if member and member.started))
 
     def count(self, member: Member, pod: Object) -> None:
         """Add one pod."""

@@ -55,7 +55,7 @@ def _rank(workload: Object) -> tuple[int, str]:
 def _is_reserved(workload: Object) -> bool:
     ended = {"QuotaReserved", "Finished"}
     conditions = workload.get("status", {}).get("conditions", ())
-    return any(each["type"] in ended and each["status"] == "True" for each in conditions)
+    return any(condition["type"] in ended and condition["status"] == "True" for condition in conditions)
 
 
 def why_volcano_waits(cluster: Cluster, run: Object, namespace: str) -> list[str]:
@@ -69,9 +69,9 @@ def why_volcano_waits(cluster: Cluster, run: Object, namespace: str) -> list[str
     if group.get("status", {}).get("phase", "Pending") != "Pending":
         return []
     events = cluster.list(EVENT, namespace=namespace, fields=f"involvedObject.name={name},reason=Unschedulable")
-    said = dict.fromkeys(str(event.get("message")) for event in events)
+    messages = dict.fromkeys(str(event.get("message")) for event in events)
     members, queue = group["spec"].get("minMember"), f"queue {run['spec'].get('queue', 'default')!r}"
-    causes = [_volcano_words(message) for message in said if _GANG not in message]
+    causes = [_volcano_words(message) for message in messages if _GANG not in message]
     return [f"{queue}: {cause} for all {members} pods at once" for cause in causes] or [f"{queue}: not considered yet"]
 
 

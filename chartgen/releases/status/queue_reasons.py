@@ -148,7 +148,7 @@ def _stopped(kind: str, name: str, cluster: Cluster, namespace: str) -> Problem:
         hint = f"ask who stopped it; `kubectl patch {kind.lower()} {name}` with spec.stopPolicy None starts it"
         return Problem(f"{kind} {name} is stopped (stopPolicy {policy})", hint=hint)
     conditions = found.get("status", {}).get("conditions", ())
-    why = next((each["message"] for each in conditions if each["type"] == "Active"), "")
+    why = next((condition["message"] for condition in conditions if condition["type"] == "Active"), "")
     return Problem(
         f"{kind} {name} is inactive" + (f": {why}" if why else ""), hint=f"see `kubectl describe {kind.lower()} {name}`"
     )

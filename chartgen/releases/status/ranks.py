@@ -73,14 +73,14 @@ def choose(members: Sequence[Member], *, rank: str = "", machine: str = "") -> l
         raise ChartgenError("the run has no pods")
     if machine:
         return _on_machine(members, machine)
-    if not any(each.ranks for each in members) and any(each.gpus for each in members):
+    if not any(member.ranks for member in members) and any(member.gpus for member in members):
         return _without_ranks(members, rank)
     numbered = _numbered(members)
-    count = max((each.ranks[-1] for each in numbered if each.ranks), default=-1) + 1
+    count = max((member.ranks[-1] for member in numbered if member.ranks), default=-1) + 1
     if rank == "all":
         return [Source(each, None) for each in numbered]
     wanted = _wanted(rank, count)
-    return [Source(each, wanted) for each in numbered if not each.ranks or wanted & set(each.ranks)]
+    return [Source(member, wanted) for member in numbered if not member.ranks or wanted & set(member.ranks)]
 
 
 def _without_ranks(members: Sequence[Member], rank: str) -> list[Source]:
@@ -89,16 +89,16 @@ def _without_ranks(members: Sequence[Member], rank: str) -> list[Source]:
         raise UsageError(Problem(f"no rank {rank}; Ray's machines have no ranks", hint="give --machine, or all"))
     if rank not in {"", "last", "all"}:
         raise UsageError(Problem(f"{rank!r} is not a rank", hint="give all, or --machine"))
-    drivers = [each for each in members if each.drives]
+    drivers = [member for member in members if member.drives]
     shown = members if rank == "all" or not drivers else drivers
     return [Source(each, None) for each in sorted(shown, key=lambda each: (not each.drives, each.gpus, each.name))]
 
 
 def _numbered(members: Sequence[Member]) -> list[Member]:
     """Sort pods by rank; programs without GPUs count as one process for each pod."""
-    if not any(each.ranks for each in members):
+    if not any(member.ranks for member in members):
         members = [replace(each, ranks=range(number, number + 1)) for each in members for number in (each.index or 0,)]
-    return sorted(members, key=lambda each: each.ranks[0] if each.ranks else -1)
+    return sorted(members, key=lambda member: member.ranks[0] if member.ranks else -1)
 
 
 def _wanted(rank: str, count: int) -> frozenset[int]:
@@ -112,8 +112,8 @@ def _wanted(rank: str, count: int) -> frozenset[int]:
 
 
 def _on_machine(members: Sequence[Member], machine: str) -> list[Source]:
-    found = [Source(each, None) for each in members if each.machine == machine]
+    found = [Source(member, None) for member in members if member.machine == machine]
     if not found:
-        hint = did_you_mean(machine, {each.machine for each in members if each.machine})
+        hint = did_you_mean(machine, {member.machine for member in members if member.machine})
         raise UsageError(Problem(f"no pod of the run is on machine {machine}", hint=hint))
     return found

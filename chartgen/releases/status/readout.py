@@ -13,9 +13,9 @@ from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import kind_of, run_kind
 from chartgen.kube.workloads import expected_pods, find_runs, is_suspended, outcome
-from chartgen.releases.history import Record, read_records, read_time
+from chartgen.releases.history import RevisionRecord, parse_time, read_records
 from chartgen.releases.status.events import events_of
-from chartgen.releases.status.failure import Failure, find_failure, find_loss, restarts
+from chartgen.releases.status.failure import FirstFailure, find_failure, find_loss, restarts
 from chartgen.releases.status.members import last_lines
 from chartgen.releases.status.pending import why_not_started
 from chartgen.releases.status.pod_summary import PodSummary, summarize_pods
@@ -76,7 +76,7 @@ class Readout:
     first_event: str = ""
     progress: str = ""
     causes: tuple[Problem, ...] = ()
-    failure: Failure | None = None
+    failure: FirstFailure | None = None
     unread: tuple[Problem, ...] = ()
 
     @property
@@ -90,7 +90,7 @@ class Readout:
         return self.phase == "absent" and not self.runs
 
 
-def read(cluster: Cluster, release: str, namespace: str = "", *, brief: bool = False) -> Readout:
+def read_readout(cluster: Cluster, release: str, namespace: str = "", *, brief: bool = False) -> Readout:
     """Read the state of a release.
 
     Args:
@@ -168,7 +168,7 @@ def _counted(cluster: Cluster, runs: Sequence[Object], summary: PodSummary, rele
     )
 
 
-def _contains(record: Record | None, kind: Kind) -> bool:
+def _contains(record: RevisionRecord | None, kind: Kind) -> bool:
     """Report whether a revision contains a run of a kind."""
     own = map(run_kind, record.run_objects if record else ())
     return any(each.kind == kind for each in own if each)
@@ -204,8 +204,8 @@ def _since(phase: str, runs: Sequence[Object], summary: PodSummary) -> datetime 
     if phase == "running":
         return summary.since
     if phase in {"finished", "failed"}:
-        return max((read_time(time) for run in runs for time in kind_of(run).status.ends(run)), default=None)
-    return max(read_time(time) for run in runs for time in (run["metadata"]["creationTimestamp"], *_stops(run)))
+        return max((parse_time(time) for run in runs for time in kind_of(run).status.ends(run)), default=None)
+    return max(parse_time(time) for run in runs for time in (run["metadata"]["creationTimestamp"], *_stops(run)))
 
 
 def _stops(run: Object) -> Iterator[str]:
@@ -224,7 +224,7 @@ def _first_event(cluster: Cluster, runs: Sequence[Object]) -> str:
     return f"{events[0].at:%Y-%m-%d %H:%M:%S} UTC {events[0]}" if events else ""
 
 
-def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: Record | None) -> str:
+def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: RevisionRecord | None) -> str:
     """Return the progress of a run from the log of its most informative pod; empty when the log shows none.
 
     Args:
@@ -235,10 +235,10 @@ def progress_now(cluster: Cluster, summary: PodSummary, namespace: str, record: 
     """
     for member in summary.speakers:
         try:
-            found = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)
+            progress = progress_of(list(last_lines(cluster, member, namespace, _LOG_LINES)), record)
         except (ClusterError, MissingToolError) as error:
             # report a machine that does not answer, and complete the readout
             return f"unknown, the log of pod {member.name} cannot be read: {error}"
-        if found:
-            return found
+        if progress:
+            return progress
     return ""

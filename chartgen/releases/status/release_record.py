@@ -11,7 +11,7 @@ from chartgen.errors import Problem
 from chartgen.kube import Object
 from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import RUN_NAMES
-from chartgen.releases.history import Record
+from chartgen.releases.history import RevisionRecord
 
 _RUN = re.compile(rf"^kind: (?:{'|'.join(RUN_NAMES)})$", re.MULTILINE)
 # States after a killed command (helm, pkg/release), and the command that recovers from each.
@@ -40,12 +40,12 @@ class Revision:
     updated: datetime
 
 
-def revision_of(record: Record) -> Revision:
+def revision_of(record: RevisionRecord) -> Revision:
     """Return the fields of a record that a readout shows, without values and manifest."""
     return Revision(record.revision, f"{record.chart}-{record.chart_version}", record.status, record.updated)
 
 
-def record_causes(record: Record, runs: Sequence[Object]) -> Iterator[Problem]:
+def record_causes(record: RevisionRecord, runs: Sequence[Object]) -> Iterator[Problem]:
     """Yield the anomalies of a release's record."""
     if command := _UNFINISHED.get(record.status):
         text = f"Helm's record is {record.status}: a command still works on it, or was interrupted"
@@ -62,7 +62,7 @@ def record_causes(record: Record, runs: Sequence[Object]) -> Iterator[Problem]:
                 yield Problem(text, hint="the next `chartgen upgrade` or `chartgen uninstall` removes it")
 
 
-def why_absent(release: str, namespace: str, record: Record | None) -> Problem:
+def why_absent(release: str, namespace: str, record: RevisionRecord | None) -> Problem:
     """Return why the release has no run."""
     if record is None:
         text = f"no release {release} in namespace {namespace}"

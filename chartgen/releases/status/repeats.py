@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from chartgen.kube import Cluster, ClusterError, Object
 from chartgen.kube.workloads import outcome
 from chartgen.releases.lease import read_notes
-from chartgen.releases.status.events import losses
-from chartgen.releases.status.failure import Failure, first_of
+from chartgen.releases.status.events import removed_pods
+from chartgen.releases.status.failure import FirstFailure, first_of
 from chartgen.releases.status.members import each_member
 
 if TYPE_CHECKING:
@@ -27,9 +27,11 @@ def broken_machine(cluster: Cluster, state: State) -> list[str]:
     return [first_of(failed).machine] if failed and first_of(failed).machine else []
 
 
-def with_repeats(cluster: Cluster, failure: Failure, runs: Sequence[Object], release: str, namespace: str) -> Failure:
+def with_repeats(
+    cluster: Cluster, failure: FirstFailure, runs: Sequence[Object], release: str, namespace: str
+) -> FirstFailure:
     """Add a hint to a failure on a machine on which an earlier run, or another pod, has failed or was lost."""
-    lost = [each.machine for each in losses(cluster, runs, namespace) if each.pod != failure.pod]
+    lost = [each.machine for each in removed_pods(cluster, runs, namespace) if each.pod != failure.pod]
     count = 1 + [*lost, *_earlier(cluster, release, namespace)].count(failure.machine)
     if not failure.machine or count == 1:
         return failure

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.kube import Cluster
 from chartgen.releases.status.logs import find_sources
-from chartgen.releases.status.pod_exec import ask
+from chartgen.releases.status.pod_exec import run_in_pod
 
 if TYPE_CHECKING:
     from chartgen.releases.helm_release import Place
@@ -24,7 +24,7 @@ _MAIN = "MainThread"
 
 
 @dataclass(frozen=True)
-class Group:
+class StackGroup:
     """Ranks at the same place.
 
     Args:
@@ -40,7 +40,7 @@ class Group:
     machines: tuple[str, ...] = ()
 
 
-def read_stacks(cluster: Cluster, release: str, place: Place) -> list[Group]:
+def read_stacks(cluster: Cluster, release: str, place: Place) -> list[StackGroup]:
     """Return the stacks of all ranks of a release's running pods, the most frequent first.
 
     Raises:
@@ -48,10 +48,10 @@ def read_stacks(cluster: Cluster, release: str, place: Place) -> list[Group]:
         ChartgenError: No pod runs, none answers, or Ray started the processes.
     """
     sources = find_sources(cluster, release, place.namespace, rank="all")
-    if not any(each.member.ranks for each in sources) and any(each.member.gpus for each in sources):
+    if not any(source.member.ranks for source in sources) and any(source.member.gpus for source in sources):
         hint = "see the stacks in Ray's dashboard, port 8265 of the head"
         raise ChartgenError(Problem(f"the processes of release {release} have no ranks: Ray started them", hint=hint))
-    members = [each.member for each in sources if each.member.phase == "Running" and each.member.ranks]
+    members = [source.member for source in sources if source.member.phase == "Running" and source.member.ranks]
     if not members:
         hint = f"`chartgen status {release}` shows why"
         raise ChartgenError(Problem(f"no pod of release {release} runs", hint=hint))
@@ -59,7 +59,7 @@ def read_stacks(cluster: Cluster, release: str, place: Place) -> list[Group]:
 
     def dump(member: Member) -> dict[str, Any] | ChartgenError:
         try:
-            found: dict[str, Any] = json.loads(ask(place, member, ["python3", "-c", script], seconds=_SECONDS))
+            found: dict[str, Any] = json.loads(run_in_pod(place, member, ["python3", "-c", script], seconds=_SECONDS))
         except MissingToolError:
             raise
         except ChartgenError as error:
@@ -70,16 +70,16 @@ def read_stacks(cluster: Cluster, release: str, place: Place) -> list[Group]:
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         answers = dict(zip(members, pool.map(dump, members), strict=True))
-    failures = [each for each in answers.values() if isinstance(each, ChartgenError)]
+    failures = [answer for answer in answers.values() if isinstance(answer, ChartgenError)]
     if len(failures) == len(answers):
         raise failures[0]
-    if all(isinstance(each, ChartgenError) or each["missing"] for each in answers.values()):
+    if all(isinstance(answer, ChartgenError) or answer["missing"] for answer in answers.values()):
         hint = "add it (pip install py-spy); run.hangMinutes prints the stacks of a run that hangs without it"
         raise MissingToolError(Problem("the image of the run has no py-spy", hint=hint))
     return group(answers)
 
 
-def group(answers: Mapping[Member, dict[str, Any] | ChartgenError]) -> list[Group]:
+def group(answers: Mapping[Member, dict[str, Any] | ChartgenError]) -> list[StackGroup]:
     """Return the ranks by equal stacks or errors, the most frequent first."""
     found: dict[tuple[tuple[str, ...], str], dict[int, str]] = {}
     for member, answer in answers.items():
@@ -87,17 +87,17 @@ def group(answers: Mapping[Member, dict[str, Any] | ChartgenError]) -> list[Grou
             error = str(answer) if isinstance(answer, ChartgenError) else "its image has no py-spy"
             found.setdefault(((), error), {}).update(dict.fromkeys(member.ranks, member.machine))
             continue
-        for each in answer["ranks"]:
-            key = ((), each["error"]) if "error" in each else (_frames(each["threads"]), "")
-            found.setdefault(key, {})[each["rank"]] = member.machine
+        for rank in answer["ranks"]:
+            key = ((), rank["error"]) if "error" in rank else (_frames(rank["threads"]), "")
+            found.setdefault(key, {})[rank["rank"]] = member.machine
     groups = [
-        Group(tuple(sorted(ranks)), frames, error, tuple(dict.fromkeys(ranks[rank] for rank in sorted(ranks))))
+        StackGroup(tuple(sorted(ranks)), frames, error, tuple(dict.fromkeys(ranks[rank] for rank in sorted(ranks))))
         for (frames, error), ranks in found.items()
     ]
     return sorted(groups, key=lambda each: (-len(each.ranks), each.ranks))
 
 
-def odd(groups: Sequence[Group]) -> Group | None:
+def odd(groups: Sequence[StackGroup]) -> StackGroup | None:
     """Return the smallest group, where the others hang because of it; None without a difference."""
     known = [each for each in groups if not each.error]
     if len(known) < 2 or len(known[-1].ranks) == len(known[0].ranks):
@@ -120,5 +120,5 @@ def _frames(threads: list[dict[str, Any]]) -> tuple[str, ...]:
     """Return the main thread's stack; without one, the first thread's."""
     main = next((each for each in threads if each["thread_name"] == _MAIN), threads[0] if threads else {"frames": []})
     return tuple(
-        f"{each['name']} ({each['short_filename'] or each['filename']}:{each['line']})" for each in main["frames"]
+        f"{frame['name']} ({frame['short_filename'] or frame['filename']}:{frame['line']})" for frame in main["frames"]
     )

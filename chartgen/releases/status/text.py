@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timezone
 
-from chartgen.releases.status.failure import Failure
+from chartgen.releases.status.failure import FirstFailure
 from chartgen.releases.status.readout import Readout
 from chartgen.visible import counted, one_line
 
 _WIDTH = 12
 
 
-def describe(readout: Readout, *, now: datetime | None = None) -> str:
+def describe_readout(readout: Readout, *, now: datetime | None = None) -> str:
     """Return a readout as lines.
 
     Args:
@@ -88,7 +88,7 @@ def _pods(readout: Readout) -> str:
     return f"{readout.ready} of {readout.pods_expected} ready{machines}{gpus}"
 
 
-def _failure(failure: Failure, *, ended: bool) -> Iterator[str]:
+def _failure(failure: FirstFailure, *, ended: bool) -> Iterator[str]:
     yield _row("failure" if ended else "lost", failure.what)
     yield from _hint(failure.hint)
     for line in failure.lines:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.helm.values import Values
 from chartgen.kube import Cluster, ClusterError
-from chartgen.metrics.figures.facts import Facts, agree
+from chartgen.metrics.figures.facts import Facts, join_facts
 from chartgen.metrics.figures.jobs import facts_of_release
 from chartgen.metrics.figures.peak import Peak, find_peak
 from chartgen.metrics.read.readers.own import patterns_of
 from chartgen.metrics.show.live import progress_line
 from chartgen.programs import Progress
-from chartgen.releases.history import Record, read_records, restore_chart
+from chartgen.releases.history import RevisionRecord, read_records, restore_chart
 from chartgen.releases.status.members import Member, pod_log
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def read_release(
         raise ChartgenError(Problem(problem, hint="name a log, or another namespace with -n"))
     facts = _facts_of(records[-1])
     members = [source.member for source in find_sources(cluster, release, namespace)]
-    streams = ((each.name, _text(cluster, each, namespace, progress)) for each in members)
+    streams = ((member.name, _text(cluster, member, namespace, progress)) for member in members)
     return read_streams(streams, patterns_of(records[-1].values)), facts
 
 
@@ -67,7 +67,7 @@ def _text(cluster: Cluster, member: Member, namespace: str, progress: Progress) 
             progress(f"the log of pod {member.name} cannot be read: {error}")
 
 
-def progress_of(lines: Sequence[str], record: Record | None) -> str:
+def progress_of(lines: Sequence[str], record: RevisionRecord | None) -> str:
     """Return step, step time, speed, MFU and time left; empty when the log shows no step.
 
     Args:
@@ -82,23 +82,23 @@ def progress_of(lines: Sequence[str], record: Record | None) -> str:
     return progress_line(lines, facts.get("steps") or 0, facts, peak.tflops if isinstance(peak, Peak) else None, own)
 
 
-def _patterns(record: Record | None) -> LinePatterns | None:
+def _patterns(record: RevisionRecord | None) -> LinePatterns | None:
     try:
         return patterns_of(record.values) if record else None
     except ChartgenError:
         return None  # `check` and `metrics` report it
 
 
-def _facts(record: Record | None) -> Facts:
+def _facts(record: RevisionRecord | None) -> Facts:
     if record is None or not record.target:
         return Facts()
     try:
-        return agree([(record.name, _facts_of(record))])
+        return join_facts([(record.name, _facts_of(record))])
     except ChartgenError:
         return Facts()  # this chartgen no longer knows these values: use the log alone
 
 
-def _facts_of(record: Record) -> Mapping[str, Any]:
+def _facts_of(record: RevisionRecord) -> Mapping[str, Any]:
     """Return the facts in the values of a revision.
 
     Raises:

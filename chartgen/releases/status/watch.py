@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.kube import Cluster, ClusterError, is_passing
 from chartgen.programs import Progress
-from chartgen.releases.status.readout import Readout, read
+from chartgen.releases.status.readout import Readout, read_readout
 from chartgen.releases.status.text import summarize
 
 # Phases that satisfy the requested one: that phase or a later one.
@@ -46,15 +46,15 @@ def wait_for_phase(
         MissingToolError: The cluster does not answer the first request; later requests are repeated.
     """
     started, shown, gone = time.monotonic(), "", None
-    say = progress or (lambda _: None)
-    for readout in watch(cluster, release, namespace, progress=say, until=started + timeout):
+    report = progress or (lambda _: None)
+    for readout in watch(cluster, release, namespace, progress=report, until=started + timeout):
         gone = readout.causes[-1] if readout.gone else None
         if gone:
             continue
         line = summarize(readout)
         if line != shown:
             shown = line
-            say(line)
+            report(line)
         if readout.phase in _REACHED[phase] or readout.phase == "failed":
             return readout
     if gone:
@@ -95,7 +95,7 @@ def watch(  # noqa: PLR0913 - independent options, passed by name
     while True:
         looked = time.monotonic()
         try:
-            readout = read(cluster, release, namespace, brief=brief)
+            readout = read_readout(cluster, release, namespace, brief=brief)
         except (ClusterError, MissingToolError) as error:
             if not answered or not is_passing(error) or looked - answered > patience:
                 raise

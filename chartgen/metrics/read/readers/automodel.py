@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from chartgen.metrics.read.events import Event, Mark, Setting, Step
-from chartgen.metrics.read.prefix import Prefix, written
+from chartgen.metrics.read.prefix import Prefix, line_time
 from chartgen.metrics.read.readers import Reader
 from chartgen.metrics.read.readers.columns import NUMBER
 
@@ -25,19 +25,19 @@ _GIB = 1024**3 / 1e9
 
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    return Reader(read)
+    return Reader(read_automodel)
 
 
-def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
+def read_automodel(line: bytes, prefix: Prefix) -> Sequence[Event]:
     """Return the step of a line, and the number of GPUs, which follows from its two speeds; or the evaluation."""
     if evaluation := _EVALUATION.search(line):
-        when = written(prefix, line, evaluation.start())
+        when = line_time(prefix, line, evaluation.start())
         return (Mark("eval", when, str(float(evaluation[2])), step=int(evaluation[1])),)
     match = _LINE.search(line)
     if match is None:
         return ()
     loss, gradient, memory, speed, own = map(float, match.groups()[1:])
-    when = written(prefix, line, match.start())
+    when = line_time(prefix, line, match.start())
     values = {"loss": loss, "gradient": gradient, "memory": memory * _GIB, "tokens": own}
     step = Step(int(match[1]), when, values)
     return (step, *_gpus(speed, own))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from math import isnan
 
 from chartgen.metrics.read.events import NEVER, Checkpoint, Event
-from chartgen.metrics.read.prefix import Prefix, written
+from chartgen.metrics.read.prefix import Prefix, line_time
 from chartgen.metrics.read.readers import Reader
 
 _SIGNS: tuple[tuple[str, re.Pattern[bytes]], ...] = (
@@ -73,18 +73,18 @@ class CheckpointReader:
                 group: Callable[[str], bytes | None] = match.groupdict().get
                 step = int(group("step") or (int(group("before") or -2) + 1))
                 seconds, own = float(group("seconds") or NEVER), group("when")
-                told = written(prefix, line)
+                logged = line_time(prefix, line)
                 if own:
-                    when = self._converted(float(own), told - (0 if isnan(seconds) else seconds))
+                    when = self._converted(float(own), logged - (0 if isnan(seconds) else seconds))
                 else:
-                    when = NEVER if self._without and isnan(prefix.when) else told
+                    when = NEVER if self._without and isnan(prefix.when) else logged
                 return (Checkpoint(sign, step, when, seconds),)
         return ()
 
-    def _converted(self, own: float, told: float) -> float:
+    def _converted(self, own: float, logged: float) -> float:
         """Convert a time of an epoch, given that of its line; nan = the line has none."""
-        if not isnan(told):
-            zone = round((told - own) / _QUARTER) * _QUARTER
+        if not isnan(logged):
+            zone = round((logged - own) / _QUARTER) * _QUARTER
             self._zone = zone if abs(zone) <= _FARTHEST else 0
         self._without = self._zone is None
         return own + (self._zone or 0)

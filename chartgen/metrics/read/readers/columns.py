@@ -50,8 +50,8 @@ class Layouts:
         if len(rows) != lines.total or self._layout is None:
             return {}
         # a row that repeats immediately counts once
-        told = zip(*[row for row, _ in groupby(rows)], strict=True)
-        return dict(zip(self._layout[1], told, strict=True))
+        columns = zip(*[row for row, _ in groupby(rows)], strict=True)
+        return dict(zip(self._layout[1], columns, strict=True))
 
     def _rows(self, text: bytes) -> list[tuple[bytes, ...]]:
         return self._layout[0].findall(text) if self._layout else []

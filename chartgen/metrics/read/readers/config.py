@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from chartgen.metrics.read.events import Event, Setting, Start
-from chartgen.metrics.read.prefix import Prefix, written
+from chartgen.metrics.read.prefix import Prefix, line_time
 from chartgen.metrics.read.readers import STARTS, Reader
 
 # Native names of facts; chartgen/metrics/figures/settings.py maps them.
@@ -48,10 +48,10 @@ _CELL = b'"cell_type"'
 
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    return Reader(read)
+    return Reader(read_setting)
 
 
-def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
+def read_setting(line: bytes, prefix: Prefix) -> Sequence[Event]:
     """Return the setting of a line."""
     if _DEEPSPEED in line:
         match = _BATCH.search(line)
@@ -64,5 +64,5 @@ def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
     if match := (_NEOX if marked else _LINE).search(text, prefix.size):
         return (Setting(match[1].decode(), match[2].decode(errors="replace").strip("'\"")),)
     if any(start in line for start in STARTS):
-        return (Start(written(prefix, line), fresh=_CELL in line),)
+        return (Start(line_time(prefix, line), fresh=_CELL in line),)
     return ()

@@ -26,7 +26,7 @@ _ROUNDED = 1e-6
 _SHORTEST, _LONGEST = 0.5, 100.0
 
 
-class Rule(NamedTuple):
+class CountRule(NamedTuple):
     """A rule that converts a count to a step.
 
     Args:
@@ -46,7 +46,7 @@ class Rule(NamedTuple):
         return int((count + self.offset) / self.divisor + _ROUNDED)
 
 
-class Place(NamedTuple):
+class StepPlace(NamedTuple):
     """The position of a line.
 
     Args:
@@ -75,7 +75,7 @@ class Counter:
         # Time at which training last continued, and time of the last line.
         self._since = self._last = NEVER
         self._names: tuple[str, ...] = ()
-        self._rule: Rule | None = None
+        self._rule: CountRule | None = None
 
     def learn(self, key: str, value: Any) -> None:
         """Store a setting of the run."""
@@ -100,12 +100,14 @@ class Counter:
         """Record the last of many steps."""
         self.reached, self._since, self._last = number, when, when
 
-    def tells(self, names: tuple[str, ...]) -> bool:
+    def has_all(self, names: tuple[str, ...]) -> bool:
         """Report whether lines with these values report the steps: only lines like the first of the run do."""
         self._names = self._names or names
         return names == self._names
 
-    def place(self, counts: Mapping[str, int], seconds: float | None, speed: float | None, when: float) -> Place | None:
+    def place(
+        self, counts: Mapping[str, int], seconds: float | None, speed: float | None, when: float
+    ) -> StepPlace | None:
         """Return the position of a line, and learn its rule; None when no rule agrees with the clock.
 
         Raises:
@@ -116,21 +118,21 @@ class Counter:
         if not self.batch:
             raise ZeroDivisionError
         elapsed = when - self._since
-        found = self._known(counts, times[self.amount], when) if self.amount in times else None
-        if found is None:
-            found = self._recognized(counts, times, elapsed)
-        if found is not None:
-            self.advance(found.number, when)
-        return found
+        place = self._known(counts, times[self.amount], when) if self.amount in times else None
+        if place is None:
+            place = self._recognized(counts, times, elapsed)
+        if place is not None:
+            self.advance(place.number, when)
+        return place
 
-    def _known(self, counts: Mapping[str, int], seconds: float, when: float) -> Place | None:
+    def _known(self, counts: Mapping[str, int], seconds: float, when: float) -> StepPlace | None:
         if self._rule is None or self._rule.name not in counts:
             return None
         span = self._span(self._rule, counts, (when - self._since) / seconds if seconds > 0 else 0)
         fits = span > 0 and _fits(when - self._last, span * seconds)
-        return Place(self.reached + span, float(span), seconds) if fits else None
+        return StepPlace(self.reached + span, float(span), seconds) if fits else None
 
-    def _recognized(self, counts: Mapping[str, int], times: Mapping[float, float], elapsed: float) -> Place | None:
+    def _recognized(self, counts: Mapping[str, int], times: Mapping[float, float], elapsed: float) -> StepPlace | None:
         best, chosen = _FAR, None
         for amount, seconds in times.items():
             if not 0 < seconds < inf:
@@ -146,28 +148,32 @@ class Counter:
                 far = 0.0 if isnan(elapsed) else abs(log(elapsed / seconds / span)) if elapsed > 0 else inf
                 far += _GUESS * (rule.kind == "start")
                 if far < best - 1e-3:
-                    best, chosen = far, (rule, amount, Place(self.reached + span, float(span), seconds))
+                    best, chosen = far, (rule, amount, StepPlace(self.reached + span, float(span), seconds))
         if chosen is None:
             return None
         self._rule, self.amount, place = chosen
         return place
 
-    def _rules(self, counts: Mapping[str, int], amount: float, *, known: bool) -> Iterator[Rule]:
+    def _rules(self, counts: Mapping[str, int], amount: float, *, known: bool) -> Iterator[CountRule]:
         # a block with a start only needs an estimate of its size, and so a known time
         kinds = ("end", "size", "start") if known else ("end", "size")
         for name in counts:
             # some submitters log the number of batches as that of samples
             if self.epoch >= 2 * self.batch == 2 * amount and name == "step":
                 epoch = self.batch / self.epoch
-                yield from (Rule(name, epoch, 1, "end"), Rule(name, epoch, 0, "end"), Rule(name, epoch, 0, "start"))
+                yield from (
+                    CountRule(name, epoch, 1, "end"),
+                    CountRule(name, epoch, 0, "end"),
+                    CountRule(name, epoch, 0, "start"),
+                )
             for kind in kinds:
-                yield Rule(name, self.batch, 0, kind)
+                yield CountRule(name, self.batch, 0, kind)
                 if self.sequence:
-                    yield Rule(name, self.batch * self.sequence, 0, kind)
-                yield Rule(name, 1, 0, kind)
-            yield Rule(name, 1, 1, "end")
+                    yield CountRule(name, self.batch * self.sequence, 0, kind)
+                yield CountRule(name, 1, 0, kind)
+            yield CountRule(name, 1, 1, "end")
 
-    def _span(self, rule: Rule, counts: Mapping[str, int], estimate: float) -> int:
+    def _span(self, rule: CountRule, counts: Mapping[str, int], estimate: float) -> int:
         """Return the number of steps that a line covers by a rule; 0 when the rule does not match."""
         count = rule.steps(counts[rule.name])
         if rule.kind == "start":

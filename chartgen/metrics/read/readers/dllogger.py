@@ -17,7 +17,7 @@ from chartgen.metrics.read.prefix import Lines, Prefix
 from chartgen.metrics.read.readers import Reader
 from chartgen.metrics.read.readers.columns import Layout, Layouts
 from chartgen.metrics.read.readers.objects import INTEGER, NUMBER, learn
-from chartgen.metrics.read.readers.pairs import NAMES, Epochs, steps_of_pairs, values_of
+from chartgen.metrics.read.readers.pairs import NAMES, Epochs, steps_of_pairs, translate_values
 
 _CONFIG = "PARAMETER"
 # Text after the object, such as another rank's line, is ignored.
@@ -37,10 +37,10 @@ def open_reader() -> Reader:
         steps = steps_of_pairs(numbers, when, columns)
         return (steps,) if steps else ()
 
-    return Reader(lambda line, prefix: read(line, prefix, epochs), read_many)
+    return Reader(lambda line, prefix: read_dllogger(line, prefix, epochs), read_many)
 
 
-def read(line: bytes, prefix: Prefix, epochs: Epochs) -> Sequence[Event]:
+def read_dllogger(line: bytes, prefix: Prefix, epochs: Epochs) -> Sequence[Event]:
     """Return the step or the configuration of a line; nothing for a truncated line."""
     text = line.decode(errors="replace")
     try:
@@ -53,7 +53,7 @@ def read(line: bytes, prefix: Prefix, epochs: Epochs) -> Sequence[Event]:
         return (Start(when), *(Setting(name.removeprefix("cfg/"), _text(value)) for name, value in data.items()))
     if isinstance(step, list):
         step = epochs.number(*map(int, step)) if len(step) == 2 else None
-    values = values_of(data.items()) if isinstance(step, int) else {}
+    values = translate_values(data.items()) if isinstance(step, int) else {}
     return (Step(step, when, values),) if values else ()
 
 

@@ -74,8 +74,8 @@ class TrainerReader:
         return total == self._total
 
     def _values(self, pairs: Mapping[str, str], when: float) -> Sequence[Event]:
-        told = next((pairs[name] for name in _STEPS if name in pairs), "")
-        number, _, total = told.partition("/")
+        progress = next((pairs[name] for name in _STEPS if name in pairs), "")
+        number, _, total = progress.partition("/")
         if not number.isdecimal() or not ("epoch" in pairs or "iteration" in pairs):
             return ()
         if pairs.get("eval_loss", "null") != "null":

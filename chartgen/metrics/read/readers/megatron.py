@@ -18,7 +18,7 @@ from array import array
 from collections.abc import Sequence
 from math import isnan
 
-from chartgen.metrics.read.clock import minute_of, times_of
+from chartgen.metrics.read.clock import epoch_seconds, minute_of
 from chartgen.metrics.read.events import NEVER, Event, Mark, Step
 from chartgen.metrics.read.prefix import Lines, Prefix
 from chartgen.metrics.read.readers import Reader
@@ -104,9 +104,9 @@ def _learn(line: bytes) -> Layout | None:
     return (whole, ("minute", "second", "number", "planned", *names)) if {*_TIMES} & {*names} else None
 
 
-def _steps(columns: dict[str, Sequence[bytes]], told: Sequence[float] | None) -> Sequence[Event]:
+def _steps(columns: dict[str, Sequence[bytes]], logged: Sequence[float] | None) -> Sequence[Event]:
     minutes, seconds = columns.pop("minute"), columns.pop("second")
-    when = times_of(minutes, seconds) if told is None else told
+    when = epoch_seconds(minutes, seconds) if logged is None else logged
     numbers = array("q", map(int, columns.pop("number")))
     planned = next(filter(None, map(_planned, reversed(columns.pop("planned")))), 0)
     steps = steps_of(numbers, when, [*columns], [*columns.values()], planned)

@@ -70,9 +70,9 @@ class MlperfReader:
         except json.JSONDecodeError:
             return ()
         metadata = record.get("metadata") or {}
-        return self._told(record.get("key"), record.get("value"), metadata, float(record["time_ms"]) / 1000)
+        return self._events(record.get("key"), record.get("value"), metadata, float(record["time_ms"]) / 1000)
 
-    def _told(self, key: str, value: Any, metadata: Mapping[str, Any], when: float) -> Sequence[Event]:
+    def _events(self, key: str, value: Any, metadata: Mapping[str, Any], when: float) -> Sequence[Event]:
         if key in ("tracked_stats", "train_loss"):
             return self._stats(value if key == "tracked_stats" else {key: value}, metadata, when)
         if key in _SETTINGS:
@@ -115,16 +115,18 @@ class MlperfReader:
             extra["rate"] = float(metadata["lr"])
         if not counts or (seconds is None and not speed):
             return self._loss(counts, extra, when) if loss is not None and counts else ()
-        if not self._counter.tells(tuple(name for name in value if name in _VALUES)):
+        if not self._counter.has_all(tuple(name for name in value if name in _VALUES)):
             # a repeated report of steps that are known one by one: only its memory is new
             return (Step(self._counter.reached, NEVER, memory),) if memory and self._counter.reached else ()
-        found = self._counter.place(counts, seconds, speed and float(speed), when)
-        if found is None:
+        place = self._counter.place(counts, seconds, speed and float(speed), when)
+        if place is None:
             return (Remark(_UNKNOWN, against="seconds"),)
         # the loss and the speed of one step are in two lines
-        when = NEVER if found.number == self._counter.lost else when
-        told = {"samples": float(found.number * self._counter.batch), "batch": float(self._counter.batch)}
-        return (Step(found.number, when, {**told, "seconds": found.seconds, "span": found.span, **memory, **extra}),)
+        when = NEVER if place.number == self._counter.lost else when
+        batch_counts = {"samples": float(place.number * self._counter.batch), "batch": float(self._counter.batch)}
+        return (
+            Step(place.number, when, {**batch_counts, "seconds": place.seconds, "span": place.span, **memory, **extra}),
+        )
 
     def _loss(self, counts: Mapping[str, int], extra: dict[str, float], when: float) -> Sequence[Event]:
         number = self._counter.lost = self._counter.whole(counts)

@@ -63,16 +63,16 @@ class TableReader:
         for line in text.splitlines():
             if len(line) > _LONGEST:
                 continue
-            told = line[read_prefix(line).size :]
-            words = told.decode(errors="replace").split()
+            body = line[read_prefix(line).size :]
+            words = body.decode(errors="replace").split()
             if rows := self._row(words):
                 found += rows
-            elif TABLE in told:
+            elif TABLE in body:
                 self._test += 1
                 self._errors = words[-1:] == ["error"]
-            elif found and self._errors and (match := _OUT_OF_BOUNDS.search(told)):
+            elif found and self._errors and (match := _OUT_OF_BOUNDS.search(body)):
                 found[-1] = found[-1]._replace(wrong=int(match[1]))
-            elif name := _NAME.search(told):
+            elif name := _NAME.search(body):
                 self._operation = (name[1] or name[2]).decode()
         return found
 
@@ -82,15 +82,15 @@ class TableReader:
             return []
         try:
             size, halves = int(words[0]), (("out", words[-2 * _HALF : -_HALF]), ("in", words[-_HALF:]))
-            return [self._half(size, place, told) for place, told in halves if size and told[0] != "N/A"]
+            return [self._half(size, place, columns) for place, columns in halves if size and columns[0] != "N/A"]
         except (ValueError, OverflowError):
             return []
 
-    def _half(self, size: int, place: str, told: list[str]) -> Bandwidth:
-        wrong = 0 if self._errors else _count(told[3])
-        time, algbw, busbw = map(float, told[:3])
+    def _half(self, size: int, place: str, columns: list[str]) -> Bandwidth:
+        wrong = 0 if self._errors else _count(columns[3])
+        time, algbw, busbw = map(float, columns[:3])
         if not (isfinite(time) and isfinite(algbw) and isfinite(busbw)):
-            raise ValueError(told)
+            raise ValueError(columns)
         return Bandwidth(self._operation, place, size, time, algbw, busbw, wrong, max(self._test, 1))
 
 

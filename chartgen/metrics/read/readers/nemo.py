@@ -19,9 +19,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from chartgen.metrics.read.events import Event, Step, Timings
-from chartgen.metrics.read.prefix import Prefix, written
+from chartgen.metrics.read.prefix import Prefix, line_time
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.pairs import Epochs, values_of
+from chartgen.metrics.read.readers.pairs import Epochs, translate_values
 
 _LIST = b"train_step_timing in s: ["
 _LINE = re.compile(rb"Training epoch (\d{1,9}), iteration (\d+)/(\d+) \|")
@@ -30,10 +30,10 @@ _LINE = re.compile(rb"Training epoch (\d{1,9}), iteration (\d+)/(\d+) \|")
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
     epochs = Epochs()
-    return Reader(lambda line, prefix: read(line, prefix, epochs))
+    return Reader(lambda line, prefix: read_nemo(line, prefix, epochs))
 
 
-def read(line: bytes, prefix: Prefix, epochs: Epochs) -> Sequence[Event]:
+def read_nemo(line: bytes, prefix: Prefix, epochs: Epochs) -> Sequence[Event]:
     """Return the step of a line, or the step times of a whole run."""
     if b"global_step=" in line:
         return _bar(line, prefix)
@@ -42,7 +42,7 @@ def read(line: bytes, prefix: Prefix, epochs: Epochs) -> Sequence[Event]:
     begin, end = line.find(_LIST), line.rfind(b"]")
     if 0 <= begin < end:
         seconds = [float(item) for item in line[begin + len(_LIST) : end].split(b",") if item.strip()]
-        when = written(prefix, line)
+        when = line_time(prefix, line)
         return (Timings(seconds, when),)
     return ()
 
@@ -51,7 +51,7 @@ def _line(line: bytes, match: re.Match[bytes], when: float, epochs: Epochs) -> S
     epoch, iteration, last = map(int, match.groups())
     pairs = dict(_numbers(line[match.end() :].decode(errors="replace")))
     number = int(pairs["global_step"]) if "global_step" in pairs else epochs.number(epoch, iteration)
-    values = values_of(pairs.items())
+    values = translate_values(pairs.items())
     return (Step(number, when, values, last + 1),) if values.keys() & {"seconds", "loss"} else ()
 
 
@@ -63,7 +63,7 @@ def _bar(line: bytes, prefix: Prefix) -> Sequence[Event]:
     parts = line[start:end].decode(errors="replace").split(", ")
     pairs = {name.strip(): value for name, sign, value in (part.partition("=") for part in parts) if sign}
     number = pairs.pop("global_step", None)
-    return (Step(int(float(number)), prefix.when, values_of(pairs.items())),) if number else ()
+    return (Step(int(float(number)), prefix.when, translate_values(pairs.items())),) if number else ()
 
 
 def _numbers(text: str) -> Iterator[tuple[str, float]]:

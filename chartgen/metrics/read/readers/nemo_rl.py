@@ -45,11 +45,11 @@ class NemoRlReader:
             return self._value(value[1], float(value[2]), prefix.when)
         return ()
 
-    def _begin(self, what: bytes, number: int, of: int) -> None:
+    def _begin(self, what: bytes, number: int, total: int) -> None:
         if what == b"Epoch":
             self._epoch = number
             return
-        self._number, self._values = (self._epoch - 1) * of + number, {}
+        self._number, self._values = (self._epoch - 1) * total + number, {}
 
     def _value(self, name: bytes, value: float, when: float) -> Sequence[Event]:
         if name == b"Loss":

@@ -9,7 +9,7 @@ from typing import Any
 from chartgen.checks.line_patterns import LinePatterns, compile_lines
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.read.events import Event, Step
-from chartgen.metrics.read.prefix import Prefix, written
+from chartgen.metrics.read.prefix import Prefix, line_time
 from chartgen.metrics.read.readers import Reader
 
 _COLOUR = re.compile(rb"\x1b\[[\d;]{0,20}m")
@@ -39,16 +39,16 @@ def open_own(patterns: LinePatterns) -> Reader:
     def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
         plain = _COLOUR.sub(b"", line[:_LONGEST])
         text = plain.decode(errors="replace")
-        told: dict[str, str] = {}
-        for each in patterns.expressions:
-            match = each.search(text)
+        texts: dict[str, str] = {}
+        for expression in patterns.expressions:
+            match = expression.search(text)
             if match is None:
                 return ()
-            told |= {name: value for name, value in match.groupdict().items() if value}
-        numbers = {name: float(value.replace(",", "")) for name, value in told.items()}
+            texts |= {name: value for name, value in match.groupdict().items() if value}
+        numbers = {name: float(value.replace(",", "")) for name, value in texts.items()}
         step = int(numbers.pop("step"))
         if "milliseconds" in numbers:
             numbers["seconds"] = numbers.pop("milliseconds") / 1000
-        return (Step(step, written(prefix, plain), numbers),)
+        return (Step(step, line_time(prefix, plain), numbers),)
 
     return Reader(read)

@@ -67,14 +67,14 @@ class Epochs:
             step: The step as logged: of the run, or of the epoch, from 0 or 1.
         """
         if epoch not in self._before:
-            again = self._before and step <= self._last
-            self._before[epoch] = self._last + (step == 0) if again else 0
+            is_repeated = self._before and step <= self._last
+            self._before[epoch] = self._last + (step == 0) if is_repeated else 0
         number = self._before[epoch] + step
         self._last = max(self._last, number)
         return number
 
 
-def values_of(pairs: Iterable[tuple[str, Any]]) -> dict[str, float]:
+def translate_values(pairs: Iterable[tuple[str, Any]]) -> dict[str, float]:
     """Translate native names and values; omit unknown names.
 
     Raises:

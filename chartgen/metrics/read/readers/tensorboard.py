@@ -15,14 +15,14 @@ from typing import IO
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.metrics.read.events import Event, Start, Step
-from chartgen.metrics.read.readers.pairs import values_of
+from chartgen.metrics.read.readers.pairs import translate_values
 
 _LARGEST = 1 << 26
 _LARGEST_STEP = (1 << 62) - 1
 _HEADER = struct.Struct("<QI")
 
 
-def read(stream: IO[bytes], place: str) -> Iterator[Event]:
+def read_event_file(stream: IO[bytes], place: str) -> Iterator[Event]:
     """Yield the steps of an event file: adjacent values with the same step form one.
 
     Raises:
@@ -37,7 +37,7 @@ def read(stream: IO[bytes], place: str) -> Iterator[Event]:
         if not when:
             when = time
             yield Start(time)
-        values = values_of(pairs)
+        values = translate_values(pairs)
         if not values:
             continue
         if step != number and found:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 
 from chartgen.metrics.read.events import Event, Mark, Step
-from chartgen.metrics.read.prefix import Prefix, written
+from chartgen.metrics.read.prefix import Prefix, line_time
 from chartgen.metrics.read.readers import Reader
 
 _COLOUR = re.compile(rb"\x1b\[[\d;]{0,20}m")
@@ -35,18 +35,18 @@ _GIB = 1024**3 / 1e9
 
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    return Reader(read)
+    return Reader(read_torchtitan)
 
 
-def read(line: bytes, prefix: Prefix) -> Sequence[Event]:
+def read_torchtitan(line: bytes, prefix: Prefix) -> Sequence[Event]:
     """Return the step, or the evaluation, of a line."""
     text = _COLOUR.sub(b"", line)
     match = _STEP.search(text)
     if match is None:
         return ()
-    told = _FIELD.findall(text, match.end())
-    values = {_NAMES[name]: float(value.replace(b",", b"")) for name, value in told if name in _NAMES}
-    when = written(prefix, text, match.start())
+    fields = _FIELD.findall(text, match.end())
+    values = {_NAMES[name]: float(value.replace(b",", b"")) for name, value in fields if name in _NAMES}
+    when = line_time(prefix, text, match.start())
     if values.get("loss", 0) < 0:
         del values["loss"]
     if match[1]:

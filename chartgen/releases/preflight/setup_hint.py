@@ -17,7 +17,7 @@ from chartgen.releases.preflight.context import read_if_allowed
 if TYPE_CHECKING:
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Layer, Values
-    from chartgen.releases.history import Record
+    from chartgen.releases.history import RevisionRecord
     from chartgen.releases.preflight.context import PreflightContext
 
 RELEASE = "setup"
@@ -54,8 +54,8 @@ def setup_step(context: PreflightContext, *, has_cluster_half: bool = False) -> 
 def other_queues(context: PreflightContext) -> list[str]:
     """Return the queues of the existing setup release; an upgrade with another queue would delete them."""
     records = _records(context)
-    held = records[-1].objects if records else []
-    return sorted({item["metadata"]["name"] for item in held if item["kind"] in _QUEUES})
+    objects = records[-1].objects if records else []
+    return sorted({item["metadata"]["name"] for item in objects if item["kind"] in _QUEUES})
 
 
 def _verb(context: PreflightContext) -> list[str]:
@@ -64,7 +64,7 @@ def _verb(context: PreflightContext) -> list[str]:
     return ["install", RELEASE]
 
 
-def _records(context: PreflightContext) -> list[Record]:
+def _records(context: PreflightContext) -> list[RevisionRecord]:
     """Return the revisions of the setup release; empty without the permission to read them."""
     return read_if_allowed(lambda: read_records(context.cluster, RELEASE, context.namespace)) or []
 
