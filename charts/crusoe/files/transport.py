@@ -79,25 +79,25 @@ def fault(contract: dict[str, Any], lines: list[str]) -> tuple[str, bool]:
         lines: NCCL's log, without the prefix of each message.
     """
     promise = contract["promise"]
-    missing = [each for each in contract["reports"] if not any(re.search(each, line) for line in lines)]
+    missing = [report for report in contract["reports"] if not any(re.search(report, line) for line in lines)]
     if missing and proven(contract, lines):
         return f"promised {promise}, NCCL uses {network(lines)}: {why(contract['why'], lines)}", True
     if missing:
-        told = f"its log names {network(lines)}, and no line matches {missing[0]!r}" if lines else "its log is empty"
-        return f"cannot determine whether NCCL uses {promise}: {told}", False
+        reason = f"its log names {network(lines)}, and no line matches {missing[0]!r}" if lines else "its log is empty"
+        return f"cannot determine whether NCCL uses {promise}: {reason}", False
     found, unread = devices(contract, lines)
     if found >= contract["devices"] or not (contract["links"] or contract["device"]):
         return "", False
     if unread:
-        told = f"{found} can be read in its log, {unread!r} cannot"
-        return f"cannot determine whether NCCL uses {promise} with {contract['devices']} adapters: {told}", False
+        reason = f"{found} can be read in its log, {unread!r} cannot"
+        return f"cannot determine whether NCCL uses {promise} with {contract['devices']} adapters: {reason}", False
     return f"promised {promise} with {contract['devices']} adapters, NCCL found {found} of them", True
 
 
 def proven(contract: dict[str, Any], lines: list[str]) -> bool:
     """Check whether the log proves that NCCL uses another network: it names one that is known, or found none."""
     named = [match for match in map(_NETWORK.search, lines) if match]
-    other = bool(named) and not any(re.search(each, named[-1][0]) for each in contract["reports"])
+    other = bool(named) and not any(re.search(report, named[-1][0]) for report in contract["reports"])
     if other and _KNOWN.fullmatch(named[-1][1].strip()):
         return True
     refuted = contract["refutedBy"]
@@ -129,7 +129,7 @@ def listed(links: list[str], lines: list[str]) -> tuple[int, str]:
     unread = [] if lists else ["the list of them"]
     for text, end, _ in lists:
         unread += _AROUND.sub(" ", _ADAPTER.sub(" ", text)).split() + ([] if end else ["its end"])
-    return len({(each["name"], each["port"]) for each in adapters}), next(iter(unread), "")
+    return len({(adapter["name"], adapter["port"]) for adapter in adapters}), next(iter(unread), "")
 
 
 def network(lines: list[str]) -> str:
@@ -144,16 +144,16 @@ def network(lines: list[str]) -> str:
 
 def why(pattern: str, lines: list[str]) -> str:
     """Return the line that explains it: of the promised network, else of NCCL's plugin, else NCCL's last warning."""
-    told = [line for line in lines if pattern and re.search(pattern, line)]
-    if told:
-        return told[-1]
+    matching = [line for line in lines if pattern and re.search(pattern, line)]
+    if matching:
+        return matching[-1]
     missing = [match[1] for match in map(_NO_PLUGIN.search, lines) if match]
     if missing:
         return f"NET/Plugin not found: {missing[-1]}"
     return "its log gives no reason"
 
 
-def compare(log: Path, code: int) -> int:
+def check_transport(log: Path, code: int) -> int:
     """Compare NCCL's log with the promise, print one line about it, and return the exit code.
 
     Args:
@@ -180,4 +180,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "meet":
         meet(sys.argv[2])
     else:
-        sys.exit(compare(Path(sys.argv[2]), int(sys.argv[3])))
+        sys.exit(check_transport(Path(sys.argv[2]), int(sys.argv[3])))

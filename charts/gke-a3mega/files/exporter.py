@@ -42,7 +42,7 @@ METRICS = {
 }
 
 
-class Steps:
+class LastSteps:
     """The last step of each rank.
 
     Args:
@@ -68,20 +68,20 @@ class Steps:
         if not all(found):
             return
         found += [each.search(text) for each in self._also]
-        told = {name: value for match in found if match for name, value in match.groupdict().items() if value}
-        numbers = {name: float(value.replace(",", "")) for name, value in told.items()}
+        texts = {name: value for match in found if match for name, value in match.groupdict().items() if value}
+        numbers = {name: float(value.replace(",", "")) for name, value in texts.items()}
         if rank in self._ranks or len(self._ranks) < MOST_RANKS:
             self._keep(self._ranks.setdefault(rank, {}), numbers, now)
 
     def _keep(self, kept: dict[str, float], numbers: dict[str, float], now: float) -> None:
-        again = kept.get("chartgen_step") == numbers["step"]  # a bar is drawn more than once
+        is_repeated = kept.get("chartgen_step") == numbers["step"]  # a bar is drawn more than once
         kept["chartgen_step"] = numbers["step"]
         kept["chartgen_last_step_timestamp_seconds"] = now
         if "loss" in numbers:
             kept["chartgen_loss"] = numbers["loss"]
         seconds, speed = self._speeds(numbers)
         if seconds is not None:
-            if not again and math.isfinite(seconds):
+            if not is_repeated and math.isfinite(seconds):
                 kept["chartgen_step_seconds_sum"] = kept.get("chartgen_step_seconds_sum", 0.0) + seconds
                 kept["chartgen_step_seconds_count"] = kept.get("chartgen_step_seconds_count", 0.0) + 1
             kept["chartgen_last_step_seconds"] = seconds
@@ -130,7 +130,7 @@ class Inbox(asyncio.DatagramProtocol):
         steps: Where they go.
     """
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: LastSteps) -> None:
         self._steps = steps
 
     def datagram_received(self, data: bytes, addr: object) -> None:  # noqa: ARG002 - asyncio's signature
@@ -142,14 +142,14 @@ class Inbox(asyncio.DatagramProtocol):
             return  # no number where one was expected
 
 
-class Server:
+class MetricsServer:
     """Answers GET /metrics, and nothing else.
 
     Args:
         steps: What is served.
     """
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: LastSteps) -> None:
         self._steps = steps
         self._readers: dict[asyncio.StreamWriter, str] = {}  # with their addresses, the oldest first
 
@@ -169,7 +169,7 @@ class Server:
         """Drop the oldest reader of the address with the most: one that opens many does not keep the others out."""
         if len(self._readers) >= MOST_READERS:
             ((address, _),) = Counter(self._readers.values()).most_common(1)
-            oldest = next(writer for writer, each in self._readers.items() if each == address)
+            oldest = next(writer for writer, reader in self._readers.items() if reader == address)
             del self._readers[oldest]
             oldest.transport.abort()
 
@@ -197,12 +197,12 @@ async def serve(address: str) -> None:
     """
     parent = os.getppid()
     settings = json.loads(Path(__file__).with_name("exporter.json").read_text("utf-8"))
-    steps = Steps(settings)
+    steps = LastSteps(settings)
     inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     inbox.bind(address)
     inbox.setblocking(False)  # noqa: FBT003 - its only form
     await asyncio.get_running_loop().create_datagram_endpoint(lambda: Inbox(steps), sock=inbox)
-    async with await asyncio.start_server(Server(steps).answer, port=settings["port"], limit=REQUEST):
+    async with await asyncio.start_server(MetricsServer(steps).answer, port=settings["port"], limit=REQUEST):
         while os.getppid() == parent:
             await asyncio.sleep(1)
 

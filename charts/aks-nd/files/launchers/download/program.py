@@ -28,8 +28,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote, urljoin, urlsplit
 
-from places import PART, clashes, fault, unpacked
-from web import FetchError, ask, follows, public, same_host
+from places import PART, clashes, name_fault, unpacked
+from web import FetchError, follows, open_address, public, same_host
 
 ATTEMPTS = 6
 CHUNK = 1 << 20
@@ -49,7 +49,7 @@ HINTS = {401: "set secretEnv.HF_TOKEN, or renew the token", 403: "ask for access
 
 
 @dataclass(frozen=True)
-class Item:
+class DownloadItem:
     """One file: its address, its path below its directory, and its size if a listing contains it."""
 
     url: str
@@ -59,7 +59,7 @@ class Item:
     needed: bool = True
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     """Write a line to the pod's log. Servers have a hand in it, so what moves a terminal's cursor is spelled out."""
     shown = "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
     print(f"chartgen: {shown}", flush=True)  # noqa: T201  the log is what the program prints
@@ -67,7 +67,7 @@ def say(text: str) -> None:
 
 def listing(source: str, url: str, headers: dict[str, str]) -> tuple[Any, Any]:
     """Read one page of a listing, and the headers that came with it."""
-    with ask(url, headers) as answer:
+    with open_address(url, headers) as answer:
         text = answer.read(PAGE_BYTES + 1)
         if len(text) > PAGE_BYTES:
             raise FetchError(f"{source}: a page of its listing is larger than {PAGE_BYTES >> 20} MiB")
@@ -82,7 +82,7 @@ def hub_access() -> tuple[str, dict[str, str]]:
     return endpoint, headers
 
 
-def hub(source: str) -> Iterator[Item]:
+def hub(source: str) -> Iterator[DownloadItem]:
     """List what a Hugging Face address names."""
     match = re.fullmatch(r"hf://(datasets/)?([^/@]+/[^/@]+)(?:@([^/]+))?(?:/(.*))?", source)
     if not match:
@@ -91,7 +91,7 @@ def hub(source: str) -> Iterator[Item]:
     endpoint, headers = hub_access()
     files = f"{endpoint}/{kind}{name}/resolve/{revision}/"
     if path and not path.endswith("/"):
-        yield Item(files + quote(path), Path(path).name, None, headers)
+        yield DownloadItem(files + quote(path), Path(path).name, None, headers)
         return
     page = f"{endpoint}/api/{kind or 'models/'}{name}/tree/{revision}/{quote(path)}".rstrip("/") + "?recursive=true"
     seen: set[str] = set()
@@ -100,7 +100,7 @@ def hub(source: str) -> Iterator[Item]:
         found, answered = listing(source, page, headers if same_host(page, endpoint) else {})
         for entry in found:
             if entry["type"] == "file":
-                yield Item(files + quote(entry["path"]), entry["path"][len(path) :], size(entry), headers)
+                yield DownloadItem(files + quote(entry["path"]), entry["path"][len(path) :], size(entry), headers)
         link = re.search(r'<([^<>]+)>; *rel="next"', answered.get("Link", ""))
         if not link:
             return
@@ -109,19 +109,21 @@ def hub(source: str) -> Iterator[Item]:
     raise FetchError(f"{source}: the pages of its listing form a circle")
 
 
-def bucket(source: str) -> Iterator[Item]:
+def bucket(source: str) -> Iterator[DownloadItem]:
     """List what a Cloud Storage address names, with the token of the pod's account; public buckets need none."""
     name, _, path = source.removeprefix("gs://").partition("/")
     endpoint = os.environ.get("STORAGE_EMULATOR_HOST", "https://storage.googleapis.com").rstrip("/")
     objects = f"{endpoint if '://' in endpoint else 'http://' + endpoint}/storage/v1/b/{name}/o"
     account = f"http://{os.environ.get('GCE_METADATA_HOST', 'metadata.google.internal')}/computeMetadata/v1/instance"
     try:
-        with ask(f"{account}/service-accounts/default/token", {"Metadata-flavor": "Google"}, timeout=3) as answer:
+        with open_address(
+            f"{account}/service-accounts/default/token", {"Metadata-flavor": "Google"}, timeout=3
+        ) as answer:
             headers = {"Authorization": f"Bearer {json.load(answer)['access_token']}"}
     except (OSError, ValueError, KeyError):
         headers = {}
     if path and not path.endswith("/"):
-        yield Item(f"{objects}/{quote(path, safe='')}?alt=media", Path(path).name, None, headers)
+        yield DownloadItem(f"{objects}/{quote(path, safe='')}?alt=media", Path(path).name, None, headers)
         return
     page, token = f"{objects}?prefix={quote(path, safe='')}", ""
     seen: set[str] = set()
@@ -130,7 +132,7 @@ def bucket(source: str) -> Iterator[Item]:
         found, _ = listing(source, page + token, headers)
         for entry in (entry for entry in found.get("items", []) if not entry["name"].endswith("/")):
             url = f"{objects}/{quote(entry['name'], safe='')}?alt=media"
-            yield Item(url, entry["name"][len(path) :], size(entry), headers)
+            yield DownloadItem(url, entry["name"][len(path) :], size(entry), headers)
         if "nextPageToken" not in found:
             return
         token = f"&pageToken={quote(found['nextPageToken'])}"
@@ -144,7 +146,7 @@ def size(entry: dict[str, Any]) -> int:
     return stated
 
 
-def listed(source: str) -> list[Item]:
+def list_address(source: str) -> list[DownloadItem]:
     """List what an address names.
 
     Raises:
@@ -155,22 +157,22 @@ def listed(source: str) -> list[Item]:
             return list((hub if source.startswith("hf://") else bucket)(source))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError, HTTPException) as error:
             raise FetchError(f"{source}: the answer of the server is not a listing ({error!r:.100})") from None
-    return [Item(source, Path(urlsplit(source).path).name)]
+    return [DownloadItem(source, Path(urlsplit(source).path).name)]
 
 
-def tokenizer(source: str, kind: str) -> list[Item]:
+def tokenizer(source: str, kind: str) -> list[DownloadItem]:
     """List the files of a tokenizer, under their standard names."""
     wanted = TOKENIZERS[kind].items()
     if source.startswith("http") and source.endswith("/"):
-        return [Item(source + name, name, needed=needed) for name, (_, needed) in wanted]
-    found = {item.path: item for item in listed(source)}
+        return [DownloadItem(source + name, name, needed=needed) for name, (_, needed) in wanted]
+    found = {item.path: item for item in list_address(source)}
     items = {name: found.get(name) or found.get(other) for name, (other, _) in wanted}
     if lacking := [name for name, (_, needed) in wanted if needed and not items[name]]:
         raise FetchError(f"{source}: has no {' and no '.join(lacking)}; is tokenizer.kind right?")
     return [replace(item, path=name) for name, item in items.items() if item]
 
 
-def described(name: str, cache: Path) -> tuple[list[Item], Path, str]:
+def described(name: str, cache: Path) -> tuple[list[DownloadItem], Path, str]:
     """List what describes a model of the hub: all of its files but the weights.
 
     Returns:
@@ -184,17 +186,17 @@ def described(name: str, cache: Path) -> tuple[list[Item], Path, str]:
     if not isinstance(commit, str) or not re.fullmatch(r"[0-9a-f]{40}", commit):
         raise FetchError(f"{name}: the answer of the server names no commit")
     folder = cache / "hub" / f"models--{name.replace('/', '--')}"
-    found = [item for item in listed(f"hf://{name}@{commit}") if not item.path.endswith(WEIGHTS)]
+    found = [item for item in list_address(f"hf://{name}@{commit}") if not item.path.endswith(WEIGHTS)]
     return found, folder, commit
 
 
-def planned(work: list[tuple[Item, Path]]) -> list[tuple[Item, Path]]:
+def planned(work: list[tuple[DownloadItem, Path]]) -> list[tuple[DownloadItem, Path]]:
     """Return what is fetched to which path, each once.
 
     Raises:
         FetchError: A name that is not taken; nothing is fetched then, for the source is not what it should be.
     """
-    problems = [f"{public(item.url)}: {why}" for item, folder in work if (why := fault(item.path, folder))]
+    problems = [f"{public(item.url)}: {why}" for item, folder in work if (why := name_fault(item.path, folder))]
     found = [(item, folder / item.path) for item, folder in work]
     plan = {(item.url, target): (item, target) for item, target in found}
     problems = problems or list(clashes(target for _, target in plan.values()))
@@ -204,11 +206,11 @@ def planned(work: list[tuple[Item, Path]]) -> list[tuple[Item, Path]]:
     return list(plan.values())
 
 
-def fetch(item: Item, target: Path) -> None:
+def fetch(item: DownloadItem, target: Path) -> None:
     """Fetch one file and unpack it, unless that is done; `.part` files are what is not complete."""
     result = unpacked(target)
     if result.is_file() and (result != target or item.size in (None, result.stat().st_size)):
-        return say(f"{result} already exists")
+        return log(f"{result} already exists")
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(target.name + PART)
     if result == target or not target.is_file():
@@ -221,10 +223,10 @@ def fetch(item: Item, target: Path) -> None:
         part.replace(target)
     if result != target:
         unpack(target, result)
-    return say(f"{result} has {result.stat().st_size} bytes")
+    return log(f"{result} has {result.stat().st_size} bytes")
 
 
-def attempts(item: Item, part: Path) -> None:
+def attempts(item: DownloadItem, part: Path) -> None:
     """Receive one file, in as many attempts as it takes."""
     for attempt in range(ATTEMPTS):
         try:
@@ -237,15 +239,15 @@ def attempts(item: Item, part: Path) -> None:
             reason: object = error
         except (OSError, HTTPException) as error:
             reason = error
-        say(f"{public(item.url)}: attempt {attempt + 1} of {ATTEMPTS}: {reason}")
+        log(f"{public(item.url)}: attempt {attempt + 1} of {ATTEMPTS}: {reason}")
         time.sleep(2**attempt)
     raise FetchError(f"{public(item.url)}: {ATTEMPTS} attempts failed")
 
 
-def receive(item: Item, part: Path) -> None:
+def receive(item: DownloadItem, part: Path) -> None:
     """Fetch what is missing of one file, and check its size."""
     have = part.stat().st_size if part.is_file() else 0
-    with ask(item.url, {**item.headers, **({"Range": f"bytes={have}-"} if have else {})}) as answer:
+    with open_address(item.url, {**item.headers, **({"Range": f"bytes={have}-"} if have else {})}) as answer:
         have = continued(answer, part, have)
         length = answer.length  # None where the server states none that is a number
         total = item.size if length is None else have + length
@@ -258,7 +260,7 @@ def receive(item: Item, part: Path) -> None:
                     part.unlink()
                     raise FetchError(f"{public(item.url)}: sends more than the {total} bytes in its listing")
                 if file.tell() >> 30 < (file.tell() + file.write(data)) >> 30:
-                    say(f"{part}: {file.tell() >> 20} of {(total or 0) >> 20} MiB")
+                    log(f"{part}: {file.tell() >> 20} of {(total or 0) >> 20} MiB")
     if total not in (None, part.stat().st_size):
         raise ConnectionError(f"broke off after {part.stat().st_size} of {total} bytes")
 
@@ -297,7 +299,7 @@ def unpack(archive: Path, result: Path) -> None:
     archive.unlink()
 
 
-def told(problem: BaseException) -> str:
+def message_of(problem: BaseException) -> str:
     """Return what went wrong and what to do, without the signatures in addresses of stores."""
     if isinstance(problem, HTTPError):
         hint = HINTS.get(problem.code, "check the address")
@@ -317,7 +319,9 @@ def main() -> None:
     given = parser.parse_args()
     problems: list[BaseException] = []
     try:
-        work = [(item, Path(pair[1])) for pair in (given.data, given.checkpoint) if pair for item in listed(pair[0])]
+        work = [
+            (item, Path(pair[1])) for pair in (given.data, given.checkpoint) if pair for item in list_address(pair[0])
+        ]
         if given.tokenizer:
             work += [(item, Path(given.tokenizer[1])) for item in tokenizer(given.tokenizer[0], given.tokenizer[2])]
         models = [described(name, given.cache) for name in given.model]
@@ -332,7 +336,7 @@ def main() -> None:
     except (FetchError, OSError) as error:
         problems = [error]
     for problem in problems:
-        say(told(problem))
+        log(message_of(problem))
     sys.exit(bool(problems))
 
 

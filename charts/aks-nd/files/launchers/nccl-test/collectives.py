@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from table import Row
+from table import BandwidthRow
 
 # What is sent repeats after this many numbers: a prime, so that no block of a message looks like its neighbour.
 PERIOD = 251
@@ -56,7 +56,7 @@ COLLECTIVES = {
 
 
 @dataclass(frozen=True)
-class Group:
+class RankGroup:
     """Ranks that measure together, this process's place among them, and PyTorch's handle; None = all ranks."""
 
     size: int
@@ -68,8 +68,8 @@ def numbers(rank: int, ranks: int, limit: int) -> list[int]:
     """Return what a rank sends, over and over: so small that sums of several ranks are exact, however they are made."""
     apart = -(-4 * ranks // limit)
     most = min(limit // -(-ranks // apart), 63)
-    told = (1 + (place * (2 * rank + 1) + rank) % most for place in range(PERIOD))
-    return [number if (place + rank) % apart == 0 else 0 for place, number in enumerate(told)]
+    series = (1 + (place * (2 * rank + 1) + rank) % most for place in range(PERIOD))
+    return [number if (place + rank) % apart == 0 else 0 for place, number in enumerate(series)]
 
 
 class Bench:
@@ -82,17 +82,17 @@ class Bench:
         self.width = torch.zeros((), dtype=self.dtype).element_size()
         self.buffers: list[Any] = []
 
-    def hold(self, size: int) -> None:
+    def allocate(self, size: int) -> None:
         """Make two buffers of this many bytes."""
         self.buffers = [self.torch.zeros(size // self.width, dtype=self.dtype, device=self.device) for _ in "io"]
 
-    def total(self, values: list[float], group: Group) -> list[float]:
+    def total(self, values: list[float], group: RankGroup) -> list[float]:
         """Add values of the ranks up, which also makes the ranks wait for each other."""
         tensor = self.torch.tensor(values, dtype=self.torch.float64, device=self.device)
         self.dist.all_reduce(tensor, group=group.handle)
         return list(tensor.tolist())
 
-    def measure(self, operation: str, size: int, group: Group) -> list[Row]:
+    def measure(self, operation: str, size: int, group: RankGroup) -> list[BandwidthRow]:
         """Measure one size in each place where the result can go; none when it is too small for a share each.
 
         Raises:
@@ -109,17 +109,17 @@ class Bench:
             what = f"{operation} of {self.given.type} with {self.given.backend} of PyTorch {self.torch.__version__}"
             raise UnsupportedError(f"{what} cannot be measured: {error}") from error
 
-    def _measure(self, operation: str, place: str, share: int, whole: int, group: Group) -> Row:
+    def _measure(self, operation: str, place: str, share: int, whole: int, group: RankGroup) -> BandwidthRow:
         kind = COLLECTIVES[operation]
         sent, received = self.buffers[0][:whole], self.buffers[place == "out"][:whole]
         own = slice(share * group.rank, share * (group.rank + 1))
         send = sent[own] if kind.sends_share else sent
         receive = received[own] if kind.receives_share else received
-        call, told = self._call(operation, send, receive, group), numbers(group.rank, group.size, self.limit)
-        self._fill(send, told)
+        call, numbers_sent = self._call(operation, send, receive, group), numbers(group.rank, group.size, self.limit)
+        self._fill(send, numbers_sent)
         spent = self._timed(call, group)
         # in place, the result of one call is what the next one sends
-        self._fill(send, told)
+        self._fill(send, numbers_sent)
         call()
         bad = sum(self._wrong(*part) for part in self._expected(operation, receive, share, group))
         spent, wrong = self.total([spent, bad], group)
@@ -127,9 +127,9 @@ class Bench:
         algbw = size / seconds / 1e9
         busbw = algbw * kind.trips * (group.size - 1) / group.size
         left = (operation, size, share, self.given.type, kind.redop, place)
-        return Row(*left, seconds * 1e6, algbw, busbw, int(wrong))
+        return BandwidthRow(*left, seconds * 1e6, algbw, busbw, int(wrong))
 
-    def _call(self, operation: str, send: Any, receive: Any, group: Group) -> Callable[[], object]:
+    def _call(self, operation: str, send: Any, receive: Any, group: RankGroup) -> Callable[[], object]:
         dist, handle = self.dist, group.handle
         calls: dict[str, Callable[[], object]] = {
             "all_reduce": lambda: dist.all_reduce(receive, group=handle),
@@ -139,7 +139,7 @@ class Bench:
         }
         return calls[operation]
 
-    def _timed(self, call: Callable[[], object], group: Group) -> float:
+    def _timed(self, call: Callable[[], object], group: RankGroup) -> float:
         """Return the seconds of one call in a sequence of many."""
         for _ in range(self.given.warmup):
             call()
@@ -151,14 +151,16 @@ class Bench:
             self.torch.cuda.synchronize()
         return (time.perf_counter() - start) / int(self.given.iterations)
 
-    def _expected(self, operation: str, receive: Any, share: int, group: Group) -> Iterator[tuple[Any, list[int], int]]:
+    def _expected(
+        self, operation: str, receive: Any, share: int, group: RankGroup
+    ) -> Iterator[tuple[Any, list[int], int]]:
         """Give the parts of what arrived, with the numbers that repeat in each and the place where they begin."""
-        told = [numbers(rank, group.size, self.limit) for rank in range(group.size)]
+        by_rank = [numbers(rank, group.size, self.limit) for rank in range(group.size)]
         begin = share * group.rank if operation in ("reduce_scatter", "alltoall") else 0
         if COLLECTIVES[operation].redop == "sum":
-            yield receive, [sum(each) for each in zip(*told, strict=True)], begin
+            yield receive, [sum(each) for each in zip(*by_rank, strict=True)], begin
         else:
-            yield from ((receive[share * rank : share * (rank + 1)], each, begin) for rank, each in enumerate(told))
+            yield from ((receive[share * rank : share * (rank + 1)], each, begin) for rank, each in enumerate(by_rank))
 
     def _tensor(self, repeated: list[int], begin: int) -> Any:
         at = begin % PERIOD

@@ -18,9 +18,9 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from collectives import COLLECTIVES, EXACT, Bench, Group, UnsupportedError
+from collectives import COLLECTIVES, EXACT, Bench, RankGroup, UnsupportedError
 from pairwise import Pair, levels, report, rounds
-from table import HEADER, Row, bytes_of, read, size_of, written
+from table import HEADER, BandwidthRow, bytes_of, format_rows, read_rows, size_of
 
 # Two buffers, and a tenth for what NCCL and the comparison need.
 SHARE_OF_MEMORY = 0.45
@@ -38,7 +38,7 @@ class Floor(NamedTuple):
     source: str
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     """Write a line to the pod's log."""
     print(text, flush=True)  # noqa: T201  the log is what the program prints
 
@@ -72,11 +72,11 @@ def sizes(given: argparse.Namespace) -> Iterator[int]:
         size *= given.factor
 
 
-class Record:
+class MeasurementFile:
     """What rank 0 keeps: the rows, in memory and as lines of JSON in the run's directory."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[BandwidthRow] = []
         self._path = Path(os.environ["RUN_DIRECTORY"]) / "nccl-test.jsonl"
         self._path.write_text("", encoding="utf-8")
 
@@ -85,13 +85,13 @@ class Record:
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(facts) + "\n")
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[BandwidthRow]) -> None:
         """Keep rows."""
         for row in rows:
             self.rows.append(row)
             self.note(asdict(row))
 
-    def judged(self, floor: Floor) -> list[Row]:
+    def judged(self, floor: Floor) -> list[BandwidthRow]:
         """Return the rows that a floor is for."""
         return [row for row in self.rows if row.operation == floor.operation and row.bytes >= floor.bytes]
 
@@ -105,38 +105,38 @@ class Record:
         for floor in floors:
             best = max(self.judged(floor), key=lambda row: row.busbw, default=None)
             if best and best.busbw < floor.busbw:
-                told = f"{floor.operation} reaches {best.busbw:.2f} GB/s at {size_of(best.bytes)}"
+                reached = f"{floor.operation} reaches {best.busbw:.2f} GB/s at {size_of(best.bytes)}"
                 missing = f"{1 - best.busbw / floor.busbw:.1%} below the floor of {floor.busbw:g} GB/s"
-                yield f"{told}, {missing} ({floor.source})"
+                yield f"{reached}, {missing} ({floor.source})"
 
 
-def verdict(record: Record, floors: list[Floor]) -> list[str]:
+def verdict(record: MeasurementFile, floors: list[Floor]) -> list[str]:
     """Return all problems; a floor for larger messages than were measured is only mentioned."""
     for floor in floors:
         if not record.judged(floor):
-            told = f"the floor of {floor.busbw:g} GB/s is for messages of {size_of(floor.bytes)} and more"
-            say(f"# {floor.operation}: {told}, which were not measured")
-    return [f"{PREFIX}{each}" for each in record.problems(floors)]
+            limits = f"the floor of {floor.busbw:g} GB/s is for messages of {size_of(floor.bytes)} and more"
+            log(f"# {floor.operation}: {limits}, which were not measured")
+    return [f"{PREFIX}{problem}" for problem in record.problems(floors)]
 
 
-def sweep(bench: Bench, given: argparse.Namespace, world: Group, record: Record | None) -> list[str]:
+def sweep(bench: Bench, given: argparse.Namespace, world: RankGroup, record: MeasurementFile | None) -> list[str]:
     """Measure all sizes of all collectives on all GPUs; give what rank 0 has to complain about."""
     missing = []
     for operation in given.operations:
         if record:
-            say(f"# {operation}\n{HEADER}")
+            log(f"# {operation}\n{HEADER}")
         try:
             for size in sizes(given):
                 rows = bench.measure(operation, size, world)
                 if record and rows:
-                    say(written(rows))
+                    log(format_rows(rows))
                     record.add(rows)
         except UnsupportedError as error:
             missing.append(f"{PREFIX}{error}")
     return missing + verdict(record, given.floor) if record else []
 
 
-def pairs(bench: Bench, given: argparse.Namespace, world: Group, record: Record | None) -> list[str]:
+def pairs(bench: Bench, given: argparse.Namespace, world: RankGroup, record: MeasurementFile | None) -> list[str]:
     """Measure each pair of machines, as many at a time as there are; give the machines that are slow."""
     local = int(os.environ["LOCAL_WORLD_SIZE"])
     machines, own = world.size // local, world.rank // local
@@ -150,7 +150,7 @@ def pairs(bench: Bench, given: argparse.Namespace, world: Group, record: Record 
             ranks = [machine * local + each for machine in mine for each in range(local)]
             # only the two machines make it, so that rounds of many pairs do not wait for each other
             handle = bench.dist.new_group(ranks, use_local_synchronization=True)
-            group = Group(len(ranks), ranks.index(world.rank), handle)
+            group = RankGroup(len(ranks), ranks.index(world.rank), handle)
             row = bench.measure(given.operations[0], given.sizes[1], group)[0]
             bench.dist.destroy_process_group(handle)
             # all its ranks tell the same; what arrives wrong has reached nothing
@@ -162,7 +162,7 @@ def pairs(bench: Bench, given: argparse.Namespace, world: Group, record: Record 
     for (one, other), busbw in reached.items():
         record.note({"pair": [names[one * local], names[other * local]], "busbw": busbw})
     table, slow = report(names[::local], found, given.slow_below)
-    say("\n".join(table))
+    log("\n".join(table))
     return slow
 
 
@@ -177,15 +177,15 @@ def measured(given: argparse.Namespace, rank: int) -> list[str]:
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
     dist.init_process_group(given.backend)
-    world, bench = Group(dist.get_world_size(), rank), Bench(torch, given, device)
-    record = None if rank else Record()
+    world, bench = RankGroup(dist.get_world_size(), rank), Bench(torch, given, device)
+    record = None if rank else MeasurementFile()
     bench.total([0], world)  # makes the communicator, which takes memory too
     if given.backend == "nccl":
         afford(bench, given)
     if record:
-        record.note(told := facts(torch, given, world))
-        say("# " + ", ".join(f"{name} {value}" for name, value in told.items()))
-    bench.hold(given.sizes[1])
+        record.note(world_facts := run_facts(torch, given, world))
+        log("# " + ", ".join(f"{name} {value}" for name, value in world_facts.items()))
+    bench.allocate(given.sizes[1])
     problems = (pairs if given.mode == "pairs" else sweep)(bench, given, world, record)
     dist.destroy_process_group()
     return problems
@@ -200,7 +200,7 @@ def afford(bench: Bench, given: argparse.Namespace) -> None:
         given.sizes[1] = max(size for size in sizes(given) if size <= most)
 
 
-def facts(torch: Any, given: argparse.Namespace, world: Group) -> dict[str, Any]:
+def run_facts(torch: Any, given: argparse.Namespace, world: RankGroup) -> dict[str, Any]:
     """Return the facts that the measurements depend on."""
     found: dict[str, Any] = {"ranks": world.size, "machines": world.size // int(os.environ["LOCAL_WORLD_SIZE"])}
     found |= {"backend": given.backend, "torch": torch.__version__}
@@ -216,12 +216,12 @@ def classic(given: argparse.Namespace, rank: int) -> list[str]:
     argv = [given.binary, *(str(word) for pair in flags.items() for word in pair), "-g", "1", "-c", "1"]
     if rank:
         os.execv(given.binary, argv)  # noqa: S606  what the values name, without a shell
-    record = Record()
+    record = MeasurementFile()
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         for line in process.stdout or ():
-            say(line.rstrip("\n"))
-            record.add(read(line, given.operations[0]))
+            log(line.rstrip("\n"))
+            record.add(read_rows(line, given.operations[0]))
     if process.returncode:
         sys.exit(f"{PREFIX}{given.binary} ended with exit code {process.returncode}")
     return verdict(record, given.floor)
@@ -230,7 +230,7 @@ def classic(given: argparse.Namespace, rank: int) -> list[str]:
 def conclude(problems: list[str]) -> None:
     """Print what is slow or wrong as the last lines, and end; the rank that prints it ends with exit code 1."""
     if problems:
-        say("\n".join(problems))
+        log("\n".join(problems))
     if problems and LAST_WORDS.exists():
         LAST_WORDS.write_text("\n".join(problems), encoding="utf-8")
     sys.exit(bool(problems))

@@ -38,15 +38,15 @@ def report(names: list[str], found: list[float], percent: int) -> tuple[list[str
         percent: A machine is slow below so much of what most machines reach.
     """
     usual, width = statistics.median(found), max(map(len, names))
-    table, told, slow = [f"# {'machine':<{width}}  {'busbw':>7}   share"], [], []
+    table, slow_machines, slow = [f"# {'machine':<{width}}  {'busbw':>7}   share"], [], []
     for name, figure in zip(names, found, strict=True):
         share = figure / usual
         table.append(f"  {name:<{width}}  {figure:>7.2f}  {share:>6.1%}")
         if share < percent / 100:
             slow.append(name)
             reached = f"{figure:.2f} GB/s with its partners, {share:.0%} of the {usual:.2f} GB/s of most machines"
-            told.append(f"chartgen: nccl-test: {name} is slow: {reached}")
-    return table, [*told, *avoidance(slow)] if slow else []
+            slow_machines.append(f"chartgen: nccl-test: {name} is slow: {reached}")
+    return table, [*slow_machines, *avoidance(slow)] if slow else []
 
 
 def avoidance(names: list[str]) -> list[str]:

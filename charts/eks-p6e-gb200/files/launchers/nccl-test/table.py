@@ -13,7 +13,7 @@ UNITS = {"": 0, "Ki": 10, "Mi": 20, "Gi": 30}
 
 
 @dataclass(frozen=True)
-class Row:
+class BandwidthRow:
     """One measurement.
 
     Args:
@@ -41,42 +41,42 @@ class Row:
     wrong: int
 
 
-def written(rows: list[Row]) -> str:
+def format_rows(rows: list[BandwidthRow]) -> str:
     """Write what was measured of one size as one line; no collective here has a root."""
     row, places = rows[0], {row.place: row for row in rows}
     left = f"{row.bytes:>12}  {row.count:>12}  {row.type:>8}  {row.redop:>6}  {-1:>6}"
     return left + _half(places.get("out")) + _half(places.get("in"))
 
 
-def _half(row: Row | None) -> str:
+def _half(row: BandwidthRow | None) -> str:
     if row is None:
         return f"  {'N/A':>7}  {'N/A':>6}  {'N/A':>6}  {'N/A':>5}"
     digits = 0 if row.time >= 10000 else 1 if row.time >= 100 else 2
     return f"  {row.time:>7.{digits}f}  {row.algbw:>6.2f}  {row.busbw:>6.2f}  {row.wrong:>5}"
 
 
-def read(line: str, operation: str) -> list[Row]:
+def read_rows(line: str, operation: str) -> list[BandwidthRow]:
     """Return the rows in a line of nccl-tests; empty for any other line."""
     words = line.split()
     if len(words) != 13 or not words[0].isdigit():
         return []
     halves = {"out": words[5:9], "in": words[9:]}
     return [
-        Row(
+        BandwidthRow(
             operation=operation,
             bytes=int(words[0]),
             count=int(words[1]),
             type=words[2],
             redop=words[3],
             place=place,
-            time=float(told[0]),
-            algbw=float(told[1]),
-            busbw=float(told[2]),
+            time=float(columns[0]),
+            algbw=float(columns[1]),
+            busbw=float(columns[2]),
             # nccl-tests writes N/A where it does not check
-            wrong=0 if told[3] == "N/A" else int(float(told[3])),
+            wrong=0 if columns[3] == "N/A" else int(float(columns[3])),
         )
-        for place, told in halves.items()
-        if told[0] != "N/A"
+        for place, columns in halves.items()
+        if columns[0] != "N/A"
     ]
 
 

@@ -16,12 +16,12 @@ def unpacked(target: Path) -> Path:
     return target.with_suffix("") if target.suffix in PACKED else target
 
 
-def written(target: Path) -> list[Path]:
+def written_paths(target: Path) -> list[Path]:
     """Return every path that is written for one file: itself, its unpacked form, and its incomplete part."""
     return [path.with_name(path.name + end) for path in dict.fromkeys((target, unpacked(target))) for end in ("", PART)]
 
 
-def fault(name: str, directory: Path) -> str:
+def name_fault(name: str, directory: Path) -> str:
     """Return why a name is not taken, or nothing. Names come from listings that strangers write.
 
     Args:
@@ -49,7 +49,7 @@ def clashes(targets: Iterable[Path]) -> Iterator[str]:
     owners: dict[str, Path] = {}
     folders: dict[str, Path] = {}
     for target in targets:
-        for path in written(target):
+        for path in written_paths(target):
             key = str(path).casefold()
             other = owners.setdefault(key, target)
             if other != target:
@@ -74,7 +74,7 @@ def _on_disk(target: Path, directory: Path) -> str:
     """Return what an earlier program left at a place that makes it another place."""
     try:
         root = directory.resolve()
-        for path in written(target):
+        for path in written_paths(target):
             if not path.resolve().is_relative_to(root):
                 return f"a link leads from {path} out of {directory}"
             if path.exists() and not path.is_file():

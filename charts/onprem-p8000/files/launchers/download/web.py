@@ -59,7 +59,7 @@ def public(url: str) -> str:
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}" if rest else scheme
 
 
-def ask(url: str, headers: dict[str, str], timeout: float = 60) -> Any:
+def open_address(url: str, headers: dict[str, str], timeout: float = 60) -> Any:
     """Open an address; the headers stay on its scheme and host.
 
     Raises:
