@@ -206,9 +206,9 @@ def _row(finding: Finding) -> FindingRow:
 def counts(findings: Sequence[Finding]) -> str:
     """Return the number of errors, warnings and checks that could not run."""
     numbers = Counter(finding.severity for finding in findings)
-    counts = [f"{number} {name}{'s' if number > 1 else ''}" for name in _PROBLEMS if (number := numbers[name])]
-    counts += [f"{numbers['unchecked']} unchecked"] if numbers["unchecked"] else []
-    return ", ".join(counts) or "no findings"
+    parts = [f"{number} {name}{'s' if number > 1 else ''}" for name in _PROBLEMS if (number := numbers[name])]
+    parts += [f"{numbers['unchecked']} unchecked"] if numbers["unchecked"] else []
+    return ", ".join(parts) or "no findings"
 
 
 def _fails(findings: Iterable[Finding]) -> bool:
