@@ -38,7 +38,7 @@ _GET = re.compile(r'\.Files\.Get "files/([^"]+)"')
 _ACCESSORS = "templates/_accessors.tpl"
 _NOT_IN_EVERY_CHART = {_ACCESSORS, *(f"templates/_{name}.tpl" for name in ("hydra", "rendezvous", "tokenizers"))}
 _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its object's spec
-_COMMON_IN_SETUP = ("_helpers.tpl", "_settings.tpl")
+_COMMON_IN_SETUP = ("templates/_helpers.tpl", "templates/_settings.tpl")
 # A definition with the comment above it; the composer's marks may end each line.
 _DEFINITION = re.compile(
     r'^(?:\{\{-?\s*/\*(?:(?!\*/).)*\*/[^\n]*\n)?\{\{-?\s*define\s+"([^"]+)"', re.MULTILINE | re.DOTALL
@@ -143,11 +143,7 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        paths = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
-        for_users = not all(map(self.target.library.is_builtin, paths))
-        files = _with_used_definitions(
-            self._beginning(files, "resolve"), self.sources, {_ACCESSORS} if for_users else set()
-        )
+        files = _with_used_definitions(self._beginning(files, "resolve"), self.sources, self._for_users)
         return files | self._read_files(files) | self._launchers("launcher.yaml", "files/launchers/{}/launcher.yaml")
 
     def setup_chart(self) -> Chart:
@@ -161,7 +157,7 @@ class _Composer:
         """Compose the templates of the chart of what is installed once."""
         own = sorted((SETUP / "templates").iterdir())
         files = {f"templates/{file.name}": self.tags.render(read_text(file), file) for file in own}
-        files |= {f"templates/{name}": self.tags.common(f"templates/{name}") for name in _COMMON_IN_SETUP}
+        files |= {name: self.tags.common(name) for name in (*_COMMON_IN_SETUP, *self._for_users)}
         for fragment in self.target.fragments:
             for name, text in fragment.setup.items():
                 files |= self._template(name, text, fragment.path / "setup" / name)
@@ -169,6 +165,12 @@ class _Composer:
         self._add_helpers(files)
         files = _with_used_definitions(files, self.sources, set())
         return files | self._read_files(files)
+
+    @property
+    def _for_users(self) -> set[str]:
+        """The templates with helpers that only a user's fragments and launchers may name."""
+        paths = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
+        return set() if all(map(self.target.library.is_builtin, paths)) else {_ACCESSORS}
 
     def _beginning(self, files: Mapping[str, str], name: str) -> dict[str, str]:
         """Begin the files of objects with what makes .Run: Helm renders files in an order of its own."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +84,21 @@ class Tags:
         if launcher:
             context["launcher"] = self._facts["launchers"][self.target.launchers.index(launcher)]
         if gpus is not None:
-            context |= {"slot": partial(self.slot, gpus=gpus), "filled": partial(self._filled, gpus=gpus)}
+            context |= self._functions_of(gpus=gpus)
         if trusted:
             text = _FACT.sub(lambda fact: _fact(fact, context), text)
         return fill(text, path, context, trusted=trusted) if "<%" in text else text
+
+    def _functions_of(self, *, gpus: bool) -> dict[str, Callable[..., str]]:
+        """Return the functions that differ in texts for runs with GPUs alone, or without."""
+
+        def slot(*arguments: Any, **options: Any) -> str:
+            return self.slot(*arguments, gpus=gpus, **options)
+
+        def filled(*arguments: Any, **options: Any) -> str:
+            return self._filled(*arguments, gpus=gpus, **options)
+
+        return {"slot": slot, "filled": filled}
 
     def common(self, name: str, **more: Any) -> str:
         """Fill in a file that all charts share."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from fractions import Fraction
 from typing import Any
 
-from chartgen.kube import NAMESPACE, Object
+from chartgen.errors import ChartgenError
+from chartgen.kube import NAMESPACE, Object, wait_for
 from chartgen.kube.quantities import Quantities, add, amount_text, read_quantity
 from chartgen.kube.scheduling import is_matched, is_selected, why_unusable
 from chartgen.releases.preflight.context import PreflightContext, condition, read_if_allowed
@@ -14,6 +16,7 @@ from chartgen.releases.preflight.kueue import cluster_queue, flavors_of, kueue_k
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
 from chartgen.releases.preflight.setup_hint import RELEASE, other_queues, setup_step
 
+_SEEN = 5.0  # seconds
 _PODSET = "kueue.x-k8s.io/podset-"
 # Requests for a level of the topology, and the request without a level (Kueue, pkg/controller/constants).
 _LEVELS = tuple(f"{_PODSET}{mode}-topology" for mode in ("required", "preferred", "slice-required"))
@@ -48,13 +51,29 @@ def queue(context: PreflightContext) -> Iterator[Diagnosis]:
         change = '--type merge --patch \'{"spec": {"stopPolicy": "None"}}\''
         place = f"--namespace {context.namespace} " if item is local else ""
         yield failed(text, f"kubectl {place}patch {kind} {item['metadata']['name']} {change}")
-    active = condition(owner, "Active")
+    active = condition(owner if stopped else _settled(context, owner), "Active")
     if active.get("status") == "True" and not stopped:
         waiting = owner["status"].get("pendingWorkloads", 0)
         yield passed(f"queue {context.queue} is active, {waiting} runs wait in ClusterQueue {name}")
     elif not stopped:
         reason = active.get("message") or "Kueue has not processed it"
         yield failed(f"ClusterQueue {name} is not active: {reason}", f"kubectl describe clusterqueue {name}")
+
+
+def _settled(context: PreflightContext, owner: Object) -> Object:
+    """Return the ClusterQueue, once Kueue has seen flavors that were made after it, as Helm makes them."""
+    names = [flavor["name"] for group in resource_groups(context) for flavor in group["flavors"]]
+    kind = kueue_kind(context, "ResourceFlavor")
+    if condition(owner, "Active").get("status") == "True" or not all(context.get(kind, name) for name in names):
+        return owner
+
+    def active() -> Object | None:
+        now = context.cluster.get(kueue_kind(context, "ClusterQueue"), owner["metadata"]["name"]) or owner
+        return now if condition(now, "Active").get("status") == "True" else None
+
+    with suppress(ChartgenError):
+        return wait_for(active, what="that Kueue sees the flavors", timeout=_SEEN)
+    return owner
 
 
 def queue_quota(context: PreflightContext) -> Iterator[Diagnosis]:
