@@ -69,7 +69,7 @@ def samples(text: str) -> dict[str, float]:
 
 def figures(path: Path, settings: dict[str, Any]) -> dict[int, dict[str, float]]:
     """Step -> its last figures, of a log whose lines a process prints."""
-    steps = exporter_module().Steps({"port": 1, "also": [], **settings})
+    steps = exporter_module().LastSteps({"port": 1, "also": [], **settings})
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     found = {}
     for line in re.split(rb"[\r\n]", text):
@@ -160,7 +160,7 @@ def test_every_program_that_trains_describes_its_line_or_is_refused() -> None:
 
 
 def test_a_sum_counts_each_step_once_and_no_nan() -> None:
-    steps = exporter_module().Steps({"find": FSDP, "also": [], "gpus": 8})
+    steps = exporter_module().LastSteps({"find": FSDP, "also": [], "gpus": 8})
     for number, seconds in ((1, "2"), (1, "2"), (2, "3")):
         steps.take("7", f"step: {number} loss: 1 seconds: {seconds} tokens: 5", 1.0)
     text = steps.exposition()
@@ -169,7 +169,7 @@ def test_a_sum_counts_each_step_once_and_no_nan() -> None:
 
 
 def test_memory_is_bounded() -> None:
-    steps = exporter_module().Steps({"find": FSDP, "also": [], "gpus": 8})
+    steps = exporter_module().LastSteps({"find": FSDP, "also": [], "gpus": 8})
     for rank in range(500):
         steps.take(str(rank), "step: 1 loss: 1 seconds: 1 tokens: 5", 1.0)
     assert steps.exposition().count("chartgen_step{") == 64

@@ -724,7 +724,7 @@ def test_presets_are_portable(preset: str) -> None:
     values = require_map(load(text, preset), "a preset")
     assert "image:" not in text
     assert {"storage", "queue", "machineType", "nodes", "network", "nodeSelector"}.isdisjoint(values)
-    assert text.startswith("# yaml-language-server: $schema=../charts/")
+    assert text.startswith("# yaml-language-server: $schema=../schemas/")
     assert "# Source" in text
 
 

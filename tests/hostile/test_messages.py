@@ -14,7 +14,7 @@ LENGTH = 1 << 18
 # Seconds of processor time: the longest of these takes about one, a search that goes back and forth takes hours.
 _TIME = 30
 READERS = {
-    "refused": "from chartgen.releases.status.messages import refused; refused(text)",
+    "refused": "from chartgen.releases.status.messages import why_rejected; why_rejected(text)",
     "unplaced": "from chartgen.releases.status.placement import unplaced; unplaced(text, 3)",
     "queued": "from chartgen.releases.status.queue_reasons import _not_reserved; _not_reserved(text, None, {})",
     "evicted": "from chartgen.releases.status.queue_reasons import _evicted;"
@@ -23,7 +23,7 @@ READERS = {
     "failed": "from chartgen.releases.status.failure import _root_cause; _root_cause(text)",
     "quoted": "from chartgen.releases.status.failure import telling; telling([text], 3)",
     "an image": "from chartgen.releases.preflight.controllers import _IMAGE; _IMAGE.fullmatch(text)",
-    "a quantity": "from chartgen.kube.quantities import read; read(text)",
+    "a quantity": "from chartgen.kube.quantities import read_quantity; read_quantity(text)",
     "a machine's": "from chartgen.checks.machine import quantity; quantity(text)",
 }
 TEXTS = {

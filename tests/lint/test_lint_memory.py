@@ -65,7 +65,7 @@ def test_the_cache_keeps_what_is_asked_for(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_cache_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHARTGEN_CACHE", str(tmp_path))
-    monkeypatch.setattr(cache, "_LARGEST", 10_000)
+    monkeypatch.setattr("chartgen.cached._LARGEST", 10_000)
     now = time.time()
     for number in range(30):
         cache.remember(f"{number:02}", [Finding("names-fit", Problem("x" * 1000))])

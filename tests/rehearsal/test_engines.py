@@ -18,8 +18,8 @@ from chartgen.rehearsal import engine_build, engines
 
 BUILD = """
 import sys
-from chartgen.rehearsal.engine_build import build
-build(sys.argv[1:], progress=lambda line: print(line, flush=True))
+from chartgen.rehearsal.engine_build import build_engines
+build_engines(sys.argv[1:], progress=lambda line: print(line, flush=True))
 """
 
 
