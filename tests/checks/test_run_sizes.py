@@ -19,7 +19,8 @@ DRAWN = 100
 NAMES = ("worldSize", "dataParallel", "globalBatch")
 EVERY = """sizes:
 {{- range .Values.cases }}
-{{- $with := dict "Values" . "Release" $.Release "Chart" $.Chart }}
+{{- $with := dict "Values" . "Release" $.Release "Chart" $.Chart "Files" $.Files }}
+{{- include "CHART.figures" $with }}
 - [NAMES]
 {{- end }}
 """
@@ -44,8 +45,15 @@ def test_templates_and_python_calculate_alike(target: str) -> None:
     chart, rng = compose(load_target(target, open_library())), random.Random(18)  # noqa: S311 - the same for every run
     layers = [drawn(rng) for _ in range(DRAWN)]
     calls = ", ".join(f'{{{{ include "{chart.name}.{name}" $with }}}}' for name in NAMES)
-    files = {path: text for path, text in chart.files.items() if path.startswith("templates/_")}
-    files |= {"Chart.yaml": chart.files["Chart.yaml"], "templates/every.yaml": EVERY.replace("NAMES", calls)}
+    files = {
+        path: text
+        for path, text in chart.files.items()
+        if path.startswith(("templates/_", "templates/launchers/", "files/"))
+    }
+    files |= {
+        "Chart.yaml": chart.files["Chart.yaml"],
+        "templates/every.yaml": EVERY.replace("NAMES", calls).replace("CHART", chart.name),
+    }
     cases = {"cases": [effective_values(chart, each) for each in layers]}
     (made,) = objects(render(Chart(chart.name, files), "my-run", "ml", cases))  # type: ignore[arg-type]
     jobs = [job_of(chart, each) for each in layers]
