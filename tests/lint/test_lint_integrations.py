@@ -15,8 +15,6 @@ from xml.etree import ElementTree as ET
 import pytest
 from lint_seeds import SEEDS, plant
 
-from chartgen.composer.assembly import compose, compose_setup
-from chartgen.composer.target import load_target
 from chartgen.helm.program import find_helm
 from chartgen.helm.yaml import load, load_file
 
@@ -222,11 +220,11 @@ def test_lint_hook(repository: Path, environment: dict[str, str]) -> None:
 def test_build_hook(tmp_path: Path, environment: dict[str, str]) -> None:
     published: Any = load_file(ROOT / ".pre-commit-hooks.yaml").data
     entry = next(hook for hook in published if hook["id"] == "chartgen-build-check")
-    target = load_target("onprem-p8000")
-    for chart in (compose(target), compose_setup(target)):
-        assert chart
-        chart.write(tmp_path / "charts" / chart.name)
-    words = [*entry["entry"].split(), target.name]
+    assert (
+        subprocess.run(["chartgen", "build", "onprem-p8000"], cwd=tmp_path, env=environment, check=False).returncode
+        == 0
+    )
+    words = [*entry["entry"].split(), "onprem-p8000"]
     assert subprocess.run(words, cwd=tmp_path, env=environment, check=False).returncode == 0
-    (tmp_path / "charts" / target.name / "values.yaml").write_text("nodes: 1\n")
+    (tmp_path / "charts" / "onprem-p8000" / "values.yaml").write_text("nodes: 1\n")
     assert subprocess.run(words, cwd=tmp_path, env=environment, check=False, capture_output=True).returncode == 1
