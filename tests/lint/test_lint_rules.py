@@ -116,7 +116,7 @@ STEPS = {
     "helm-lint": "_Work.linted",
     "helm-lint-strict": "_Work.linted",
     "dependencies-are-there": "about_missing",
-    "chart-is-rendered": "refused_defaults",
+    "chart-is-rendered": "unrendered_findings",
     "several-machines-are-rendered": "several_machines",
     "machine-types-are-rendered": "each_machine_type",
     "pods-tolerate-their-machines": "tolerated",
