@@ -160,7 +160,7 @@ class Range:
     def judge(self, made: Input, kind: str, *, trace: bool = False) -> Verdict:
         """Try an input."""
         tmp, trace = str(self.folder / "tmp"), trace and kind == "lint" and self.tracer.exists()
-        variables = {"TMPDIR": tmp, "KUBECONFIG": "/nonexistent"}
+        variables = {"TMPDIR": tmp, "KUBECONFIG": "/nonexistent", "CHARTGEN_CACHE": f"{tmp}/cache"}
         variables["CHARTGEN_HELM"] = str(self.tracer) if trace else self.helm
         with patch.dict(os.environ, variables), patch.object(tempfile, "tempdir", tmp):
             return self._judge(made, kind, trace=trace)
