@@ -141,7 +141,7 @@ def test_a_gang_larger_than_all_machines_is_named(machines: ControlPlane) -> Non
 
 
 def test_one_cause_that_keeps_a_gang_waiting_is_said_once(machines: ControlPlane) -> None:
-    verdict = verdict_on(machines, manifests.volcano_job("odd", 2, gpus=9, pool="plain"), settle=2)
+    verdict = verdict_on(machines, manifests.volcano_job("odd", 2, gpus=9, pool="plain"), settle=6)
     assert (verdict.admitted, verdict.pods, verdict.running) == (True, 3, 0)
     (reason,) = verdict.reasons
     assert reason.startswith("3 pods cannot be placed: ")
