@@ -6,9 +6,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from chartgen.kube import JOBSET, Object
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controlplane import ControlPlane
+
+_POD = {"restartPolicy": "Never", "containers": [{"name": "probe", "image": "registry.invalid/probe"}]}
+_JOB = {"name": "probe", "template": {"spec": {"template": {"spec": _POD}}}}
+_PROBE: Object = {"metadata": {"name": "probe", "namespace": "default"}, "spec": {"replicatedJobs": [_JOB]}}
 
 
 def start(plane: ControlPlane) -> None:
@@ -36,7 +41,11 @@ def start(plane: ControlPlane) -> None:
             f"--health-probe-bind-address=127.0.0.1:{ports[1]}",
         ]
 
-    plane.processes.start("jobset", command, ports=2, ready=webhooks.is_ready)
+    def ready(ports: Sequence[int]) -> bool:
+        # it reports ready before its webhooks have their paths
+        return webhooks.is_ready(ports) and webhooks.accepts(plane, JOBSET, _PROBE)
+
+    plane.processes.start("jobset", command, ports=2, ready=ready)
 
 
 def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
