@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from chartgen.kube import JOBSET, Object
@@ -41,11 +42,7 @@ def start(plane: ControlPlane) -> None:
             f"--health-probe-bind-address=127.0.0.1:{ports[1]}",
         ]
 
-    def ready(ports: Sequence[int]) -> bool:
-        # it reports ready before its webhooks have their paths
-        return webhooks.is_ready(ports) and webhooks.accepts(plane, JOBSET, _PROBE)
-
-    plane.processes.start("jobset", command, ports=2, ready=ready)
+    plane.processes.start("jobset", command, ports=2, ready=partial(webhooks.serves, plane, JOBSET, _PROBE))
 
 
 def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:

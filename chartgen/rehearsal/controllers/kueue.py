@@ -57,8 +57,7 @@ def start(plane: ControlPlane) -> None:
 
     def ready(ports: Sequence[int]) -> bool:
         probe = {"metadata": {"name": "probe"}}
-        certified = _has_certificate(plane, folder)
-        return certified and webhooks.is_ready(ports) and webhooks.accepts(plane, _FLAVOR, probe)
+        return _has_certificate(plane, folder) and webhooks.serves(plane, _FLAVOR, probe, ports)
 
     plane.processes.start("kueue", command, ports=2, ready=ready)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from chartgen.kube import TRAINING_RUNTIME
@@ -31,10 +32,7 @@ def start(plane: ControlPlane) -> None:
             f"--config={config}",
         ]
 
-    def ready(ports: Sequence[int]) -> bool:
-        return webhooks.is_ready(ports) and webhooks.accepts(plane, TRAINING_RUNTIME, _PROBE)
-
-    plane.processes.start("trainer", command, ports=2, ready=ready)
+    plane.processes.start("trainer", command, ports=2, ready=partial(webhooks.serves, plane, TRAINING_RUNTIME, _PROBE))
 
 
 _PROBE = {"metadata": {"name": "probe"}, "spec": {"mlPolicy": {"numNodes": 1}}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from chartgen.kube import PYTORCHJOB
@@ -38,10 +39,9 @@ def start(plane: ControlPlane) -> None:
             "--kube-api-burst=500",
         ]
 
-    def ready(ports: Sequence[int]) -> bool:
-        return webhooks.is_ready(ports) and webhooks.accepts(plane, PYTORCHJOB, _PROBE)
-
-    plane.processes.start("training-operator", command, ports=2, ready=ready)
+    plane.processes.start(
+        "training-operator", command, ports=2, ready=partial(webhooks.serves, plane, PYTORCHJOB, _PROBE)
+    )
 
 
 _PROBE = {

@@ -53,6 +53,11 @@ def is_ready(ports: Sequence[int]) -> bool:
     return answers(f"http://127.0.0.1:{ports[1]}/readyz")
 
 
+def serves(plane: ControlPlane, kind: Kind, probe: Object, ports: Sequence[int]) -> bool:
+    """Report whether a controller is ready and its webhooks answer: it may report ready before they have paths."""
+    return is_ready(ports) and accepts(plane, kind, probe)
+
+
 def accepts(plane: ControlPlane, kind: Kind, item: Object) -> bool:
     """Report whether the API server reaches the webhooks of a kind, TLS included, with a valid object."""
     try:
