@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from functools import cache
 from hashlib import sha256
 from importlib import import_module
 from importlib.util import find_spec
@@ -30,24 +31,20 @@ _UNKNOWN = 2**63  # a change time that no chart is cached with
 
 @overload
 def composed_chart(
-    function: Literal["compose", "compose_interface"], target: Target, workload: str | None = None, **options: Any
+    function: Literal["compose", "compose_interface"], target: Target, workload: str | None = None
 ) -> Chart: ...
 @overload
-def composed_chart(
-    function: Literal["compose_setup"], target: Target, workload: str | None = None, **options: Any
-) -> Chart | None: ...
-def composed_chart(function: str, target: Target, workload: str | None = None, **options: Any) -> Chart | None:
-    """Return what a function of `assembly` composes, with `options` as its other arguments.
+def composed_chart(function: Literal["compose_setup"], target: Target, workload: str | None = None) -> Chart | None: ...
+def composed_chart(function: str, target: Target, workload: str | None = None) -> Chart | None:
+    """Return what a function of `assembly` composes.
 
     Raises:
         ChartgenError: As that function.
     """
-    key = _key(target, [function, workload, options])
+    key = _key(target, function, workload)
     row = read_cached("charts", key) if key else None
     if row is None:
-        chart: Chart | None = getattr(import_module("chartgen.composer.assembly"), function)(
-            target, workload, **options
-        )
+        chart: Chart | None = getattr(import_module("chartgen.composer.assembly"), function)(target, workload)
         if key:
             write_cached("charts", key, _row(chart))
         return chart
@@ -69,7 +66,7 @@ def _chart(row: dict[str, Any], target: Target) -> Chart:
     return Chart(row["name"], row["files"], Composed(target, **row["origin"]))
 
 
-def _key(target: Target, call: list[Any]) -> str:
+def _key(target: Target, function: str, workload: str | None) -> str:
     """Return a digest of all that a chart depends on; empty where a file may have changed since it was read."""
     roots = target.library.roots
     paths = [
@@ -79,9 +76,8 @@ def _key(target: Target, call: list[Any]) -> str:
     ]
     if not all(any(path.is_relative_to(root) for root in roots) for path in paths):
         return ""  # of an installed package
-    folders = [Path(chartgen.__file__).parent, *(root / kind for root in roots[1:] for kind in KINDS.values())]
-    stamps = [stamp for folder in folders for stamp in _stamps(folder)]
-    stamps += [_stamp(spec.origin) for name in ("jinja2", "ruamel.yaml") if (spec := find_spec(name)) and spec.origin]
+    folders = [root / kind for root in roots[1:] for kind in KINDS.values()]
+    stamps = [*_own_stamps(), *(stamp for folder in folders for stamp in _stamps(folder))]
     if max(changed for _, changed, *_ in stamps) > (_LOADED - _STEP) * 1e9:
         return ""
     parts = [
@@ -91,10 +87,18 @@ def _key(target: Target, call: list[Any]) -> str:
         target.chosen,
         target.values,
         list(map(str, roots)),
-        call,
+        function,
+        workload,
         stamps,
     ]
     return sha256(json.dumps(parts).encode("utf-8", "surrogateescape")).hexdigest()
+
+
+@cache
+def _own_stamps() -> list[tuple[str, int, int, int]]:
+    """Return the stamps of chartgen and of what joins its texts; once, since a change time never comes back."""
+    specs = map(find_spec, ("jinja2", "ruamel.yaml"))
+    return [*_stamps(Path(chartgen.__file__).parent), *(_stamp(spec.origin) for spec in specs if spec and spec.origin)]
 
 
 def _stamps(root: Path) -> list[tuple[str, int, int, int]]:

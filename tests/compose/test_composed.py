@@ -14,6 +14,7 @@ from chartgen.composer import composed
 from chartgen.composer.assembly import compose, compose_interface, compose_setup
 from chartgen.composer.composed import composed_chart
 from chartgen.composer.library import open_library
+from chartgen.composer.programs import for_values
 from chartgen.composer.target import load_target
 
 COLOURS = {"mine/labels.yaml": "colour: red\n"}
@@ -51,9 +52,9 @@ def test_an_earlier_chart_for_values_has_their_launchers(cache: Path) -> None:
     target, values = load_target("gke-a3mega"), {"launcher": "nemo-1"}
     expected = compose(target, values=values)
     for _ in range(2):
-        chart = composed_chart("compose", target, values=values)
+        chart = composed_chart("compose", for_values(target, values))
         assert (chart, chart.origin) == (expected, expected.origin)
-    assert composed_chart("compose", target, values={"launcher": "torchrun"}) != expected
+    assert composed_chart("compose", for_values(target, {"launcher": "torchrun"})) != expected
     assert len(list(cache.iterdir())) == 2
 
 
