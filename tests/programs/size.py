@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import os
 import re
 import subprocess
 import sys
@@ -19,22 +18,13 @@ from pathlib import Path
 
 from chart_shape import include_depth
 from ruamel.yaml import YAML
+from work import measure
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "gke-a3mega"
 LIMITS = ROOT / "tests" / "data" / "size.yaml"
 # Parts of names for "something is wrong"; Problem and Finding are to be the only ones.
 WRONG = re.compile(r"(Problem|Finding|Complaint|Claim|Fault|Diagnosis|Notice|Refusal|Failure)s?$")
-# What loads the modules that a command loads; the command itself ends with SystemExit.
-LOADED = """
-import sys
-from chartgen.cli import main
-try:
-    main({arguments!r})
-except SystemExit:
-    pass
-print(sum(name.split(".")[0] == "chartgen" for name in sys.modules))
-"""
 
 
 def files(folder: Path) -> list[Path]:
@@ -69,16 +59,6 @@ def classes() -> Iterator[str]:
                 yield node.name
 
 
-def loaded(*arguments: str) -> int:
-    """Return how many modules of chartgen a command loads."""
-    program = LOADED.format(arguments=list(arguments))
-    with tempfile.TemporaryDirectory() as cache:
-        variables = {**os.environ, "CHARTGEN_CACHE": cache}  # a chart of the user's own cache needs fewer
-        run = [sys.executable, "-c", program]
-        text = subprocess.run(run, cwd=ROOT, env=variables, capture_output=True, text=True, check=True).stdout
-    return int(text.splitlines()[-1])
-
-
 def figures() -> dict[str, int]:
     """Return each figure by its name."""
     names = Counter(classes())
@@ -87,7 +67,6 @@ def figures() -> dict[str, int]:
         built = ["build", "gke-a3mega", "--launchers", "megatron-lm", "-d", folder]
         subprocess.run([sys.executable, "-m", "chartgen", *built], cwd=ROOT, capture_output=True, check=True)
         program = lines(one)
-        modules = loaded("build", "gke-a3mega", "-d", folder)
     python = [path for path in files(ROOT / "chartgen") if path.suffix == ".py"]
     return {
         "lines of charts/gke-a3mega": lines(CHART),
@@ -100,8 +79,8 @@ def figures() -> dict[str, int]:
         "lines of Python in tests/": sum(path.read_text().count("\n") for path in (ROOT / "tests").rglob("*.py")),
         "classes that mean something is wrong": len({name for name in names if WRONG.search(name)}),
         "names that several classes have": sum(number > 1 for number in names.values()),
-        "modules of chartgen that build loads": modules,
-        "modules of chartgen that check loads": loaded("check", "gke-a3mega", "--preset", "gpt3-175b"),
+        "modules of chartgen that build loads": measure("build gke-a3mega -d FOLDER")["modules"],
+        "modules of chartgen that check loads": measure("check gke-a3mega --preset gpt3-175b")["modules"],
     }
 
 
