@@ -16,9 +16,8 @@ from pathlib import Path
 from stat import S_ISLNK
 from typing import Any, Literal, overload
 
-import chartgen
 from chartgen.cached import read_cached, write_cached
-from chartgen.composer.library import KINDS
+from chartgen.composer.library import BUILTIN, KINDS
 from chartgen.composer.origin import Composed
 from chartgen.composer.target import Target, of_kind, with_launchers
 from chartgen.helm.chart import Chart
@@ -98,7 +97,7 @@ def _key(target: Target, function: str, workload: str | None) -> str:
 def _own_stamps() -> list[tuple[str, int, int, int]]:
     """Return the stamps of chartgen and of what joins its texts; once, since a change time never comes back."""
     specs = map(find_spec, ("jinja2", "ruamel.yaml"))
-    return [*_stamps(Path(chartgen.__file__).parent), *(_stamp(spec.origin) for spec in specs if spec and spec.origin)]
+    return [*_stamps(BUILTIN.parent), *(_stamp(spec.origin) for spec in specs if spec and spec.origin)]
 
 
 def _stamps(root: Path) -> list[tuple[str, int, int, int]]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import chartgen
 from chartgen.cached import read_cached, write_cached
+from chartgen.composer.library import BUILTIN
 from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.helm.program import find_helm
@@ -45,7 +45,7 @@ def key_of(subject: Subject, digest: str, folders: Iterable[Path]) -> str:
         MissingToolError: No suitable Helm is found.
     """
     parts = [digest, str(subject.folder), str(Path.cwd()), str(subject.bare), *subject.versions, *_values(subject)]
-    parts += _stamps([Path(chartgen.__file__).parent, *folders])
+    parts += _stamps([BUILTIN.parent, *folders])
     parts += _stamps(path for path in (find_helm().executable, find_tool("shellcheck")) if path)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
