@@ -23,12 +23,13 @@ from chartgen.cli.status import show_all
 if TYPE_CHECKING:
     from chartgen.composer.library import Library
 
-_BLOCKS = ("targets", "fragments", "launchers", "workloads", "presets")
+_BLOCKS = ("targets", "machines", "fragments", "launchers", "workloads", "presets")
 _WORDS = ("slots", "helpers", "facts")
 
 
 @click.command("list")
 @click.argument("kind", type=click.Choice([*_BLOCKS, *_WORDS, "releases"]))
+@click.option("--gpu", default="", help="Targets or machines with this GPU, machine type or cloud: h100, gke.")
 @namespace_option
 @click.option("-A", "--all-namespaces", is_flag=True, help="Releases of all namespaces.")
 @context_option
@@ -36,7 +37,9 @@ _WORDS = ("slots", "helpers", "facts")
 @output_option
 @path_option
 def list_command(
+    *,
     kind: str,
+    gpu: str,
     namespace: str,
     all_namespaces: bool,
     context: str | None,
@@ -51,7 +54,7 @@ def list_command(
 
     \b
     Examples:
-      chartgen list targets
+      chartgen list targets --gpu h100
       chartgen list presets
       chartgen list slots
       chartgen list releases -A
@@ -62,8 +65,13 @@ def list_command(
         return
     if namespace or all_namespaces or context or price is not None:
         raise click.UsageError("a namespace, --context and --price are for `chartgen list releases`")
+    if gpu and kind not in ("targets", "machines"):
+        raise click.UsageError("--gpu is for `chartgen list targets` and `chartgen list machines`")
     found = library(path)
-    rows = _blocks(found, kind) if kind in _BLOCKS else _words(found, kind)
+    if gpu or kind == "machines":
+        rows = _machines(found, kind, gpu)
+    else:
+        rows = _blocks(found, kind) if kind in _BLOCKS else _words(found, kind)
     if output == "json":
         show_answer("list/v1", {"kind": kind, "items": rows})
         return
@@ -86,6 +94,15 @@ class ListRow(NamedTuple):
     type: str = ""
     fragment: str = ""
     example: str = ""
+
+
+def _machines(found: Library, kind: str, gpu: str) -> list[ListRow]:
+    from chartgen.composer.machine_types import machine_types
+
+    known = [each for each in machine_types(found) if not gpu or each.answers_to(gpu)]
+    if kind == "targets":
+        return [row for row in _blocks(found, kind) if row.name in {each.target for each in known}]
+    return [ListRow(each.name, f"{each.count} x {each.gpu}, target {each.target}") for each in known]
 
 
 def _blocks(found: Library, kind: str) -> list[ListRow]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from chartgen.composer.library import Library
+    from chartgen.composer.target import Target
     from chartgen.findings import Finding
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
@@ -211,16 +212,29 @@ def find_chart(
     from chartgen.composer.composed import composed_chart
     from chartgen.composer.origin import identified
     from chartgen.composer.programs import for_values
-    from chartgen.composer.target import load_target
 
     if chart := _read_chart(name):
         return identified(chart, library(path))
-    target = load_target(name, library(path))
+    target = _load_target(name, library(path))
     if values_only:
         return composed_chart("compose_interface", target, workload)
     if values:  # which launchers, not which values: that chart is the same for many
         target = for_values(target, values.data, workload)
     return composed_chart("compose", target, workload)
+
+
+def _load_target(name: str, found: Library) -> Target:
+    """Load a target; if only the release's name is one, the two are swapped, as Helm takes them."""
+    from chartgen.composer.target import load_target
+    from chartgen.errors import Problem, UsageError
+
+    try:
+        return load_target(name, found)
+    except UsageError as error:
+        second = click.get_current_context().params.get("release")
+        if second not in found.names("target"):
+            raise
+        raise UsageError(Problem(error.problems[0].message, hint=f"write the target first: {second} {name}")) from None
 
 
 def _read_chart(name: str) -> Chart | None:

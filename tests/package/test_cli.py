@@ -309,6 +309,42 @@ def test_a_command_that_does_not_exist_is_answered_with_the_one_that_was_meant()
     assert "Traceback" not in chartgen("frobnicate").stderr
 
 
+def test_names_of_machines_and_habits_of_other_tools_lead_to_the_command() -> None:
+    hints = {
+        "check a3-ultragpu-8g": "gke-a3ultra",
+        "check h200-141gb": "gke-a3ultra",
+        "check gke": "gke-a3high, gke-a3mega",
+        "install my-run gke-a4": "gke-a4 my-run",
+        "check gke-a4 --nodes 4": "--set nodes=",
+        "check gke-a4 --tensor 4": "--set parallelism.tensor=",
+        "check gke-a4 --gpus-per-node=4": "--set gpusPerNode=",
+        "check gke-a4 --rendr": "--render",
+    }
+    for words, hint in hints.items():
+        refused = chartgen(*words.split())
+        assert (refused.exit_code, hint in refused.stderr) == (2, True), words
+    assert chartgen("help", "check").stdout == chartgen("check", "--help").stdout
+
+
+def test_targets_and_machines_are_found_by_gpu_machine_or_cloud() -> None:
+    found = answer(chartgen("list", "machines", "--gpu", "GB300", "--output", "json").stdout)["items"]
+    assert {each["name"] for each in found} >= {"a4x-maxgpu-4g-metal"}
+    found = answer(chartgen("list", "targets", "--gpu", "a3-megagpu-8g", "--output", "json").stdout)["items"]
+    assert [each["name"] for each in found] == ["gke-a3mega"]
+    assert chartgen("list", "presets", "--gpu", "h100").exit_code == 2
+
+
+def test_what_a_command_line_lacks_is_a_usage_error(tmp_path: Path) -> None:
+    for words in (("--set", "nodes"), ("--set-json", "a={"), ("-f", tmp_path), ("-f", tmp_path / "absent.yaml")):
+        assert chartgen("check", "gke-a4", *words).exit_code == 2, words
+    assert chartgen("metrics", tmp_path / "absent.log").exit_code == 2
+
+
+def test_an_unknown_key_hides_no_other_problem() -> None:
+    ran = chartgen("check", "gke-a3mega", "--set", "node=4,parallelism.tensor=3", "--output", "json")
+    assert {each["rule"] for each in findings(ran.stdout)} == {"values-schema", "world-size"}
+
+
 def test_values_come_from_the_standard_input_and_not_from_the_network(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "chartgen", "check", "gke-a3mega", "--preset", "gpt3-175b", "-f", "-"]
     done = subprocess.run(
