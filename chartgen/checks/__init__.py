@@ -21,6 +21,7 @@ from chartgen.checks.pod_parts import PODS
 from chartgen.checks.program_settings import SETTINGS
 from chartgen.checks.rules import check_users_rules, judge
 from chartgen.checks.secrets import SECRETS
+from chartgen.checks.site_file import foreign_sites
 from chartgen.checks.training import TRAINING
 from chartgen.checks.values import check_values, effective_values, place
 from chartgen.checks.yaml_pitfalls import PITFALLS, pitfalls
@@ -65,6 +66,8 @@ def check(chart: Chart, values: Values) -> list[Finding]:
         reports that the job was not checked, because chartgen does not know the chart's target or did not make it.
     """
     caught = [found for layer in values.layers if layer.document for found in pitfalls(layer.document)]
+    origin = origin_of(chart)
+    caught += foreign_sites(origin, values) if isinstance(origin, Composed) else []
     places = {(finding.problem.path, finding.problem.line, finding.problem.column) for finding in caught}
     if misfits := check_values(chart, values):
         # what YAML made of a word says more than that the schema wants another type

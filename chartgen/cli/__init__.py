@@ -97,7 +97,8 @@ def _with_key(error: click.NoSuchOption) -> click.NoSuchOption:
 
     takes_values = error.ctx and any(param.name == "set_values" for param in error.ctx.command.params)
     if takes_values and (key := key_of_option(error.option_name)):
-        return click.NoSuchOption(error.option_name, None, [f"--set {key}=VALUE"], error.ctx)
+        message = f"no such option {error.option_name}; use --set {key}=VALUE"
+        return click.NoSuchOption(error.option_name, message, ctx=error.ctx)
     return error
 
 

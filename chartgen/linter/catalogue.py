@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from chartgen.checks import CHECKS, SCHEMA
+from chartgen.checks.site_file import SITE
 from chartgen.checks.yaml_pitfalls import PITFALLS
 from chartgen.composer import fragment, launcher, rules, target, workload
 from chartgen.composer.definition import definition_schema
@@ -57,9 +58,10 @@ _VALUES = (
     Rule(
         SCHEMA,
         "The values do not fit the chart's schema: an unknown key, a wrong type, or a value out of range.",
-        "write the value as the finding asks, or the key that it names; while one is left, nothing else is checked",
+        "write the value as the finding asks, or the key that it names; only unknown keys leave the rest checked",
         "values.schema.json of the chart",
     ),
+    SITE,
 )
 _JOBS = (
     Rule(

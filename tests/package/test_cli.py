@@ -345,6 +345,23 @@ def test_an_unknown_key_hides_no_other_problem() -> None:
     assert {each["rule"] for each in findings(ran.stdout)} == {"values-schema", "world-size"}
 
 
+def test_a_site_file_of_another_target_is_refused_and_a_missing_one_is_named(tmp_path: Path) -> None:
+    site = tmp_path / "site.yaml"
+    chartgen("init", "gke-a3ultra", "--no-ask", "--to", site)
+    preset = ("--preset", "llama3-8b")
+    assert chartgen("check", "gke-a3ultra", *preset, "-f", site).exit_code == 0
+    for kind in ((), ("--workload", "job")):
+        found = findings(chartgen("check", "gke-a3mega", *preset, *kind, "-f", site, "--output", "json").stdout)
+        assert [(each["rule"], each["line"]) for each in found if each["rule"] == "site-of-target"] == [
+            ("site-of-target", 1)
+        ]
+    assert "site.yaml:1:1" in chartgen("render", "gke-a3mega", "run", *preset, "-f", site).stderr
+    setup = chartgen("check", Path("charts/gke-a3mega-setup").absolute(), "-f", site)
+    assert setup.exit_code == 1
+    lacking = chartgen("check", "gke-a3ultra", *preset)
+    assert (lacking.exit_code, "chartgen init gke-a3ultra" in lacking.stderr) == (1, True)
+
+
 def test_values_come_from_the_standard_input_and_not_from_the_network(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "chartgen", "check", "gke-a3mega", "--preset", "gpt3-175b", "-f", "-"]
     done = subprocess.run(
