@@ -370,7 +370,7 @@ class Translator:
             return f"(toJson {term.text})" if term.null else term.number
         if term.kind == "text" and term.null:
             return f'(ternary "null" {term.text} (kindIs "invalid" {term.text}))'
-        if term.kind == "any" or term.kind == "map":
+        if term.kind in ("any", "map"):
             raise ExpressionError(f"{ast.unparse(node)} is {_KINDS[term.kind]}, not a value to print", 1)
         shown = {
             "decimal": f'(printf "%.6g" {term.decimal})',
