@@ -131,6 +131,7 @@ class Tags:
             "job": self._job,
             "arguments": self._arguments,
             "other_job": self.has_other_job,
+            "without_gpus": self.has_data_programs,
             "devices": self._devices,
             "workload_validate": self._workload_validate,
             "rules": self._rules,
@@ -165,7 +166,7 @@ class Tags:
         if name not in SLOTS:
             raise ValueError(f"unknown slot {name!r}; {did_you_mean(name, SLOTS)}")
         chunks, guard_open = [], False
-        asks = gpus is None and not self.setup
+        asks = gpus is None and self.has_data_programs
         for text, segments in self._resolved(name, provides, bare=bare):
             if text.gpu_only and (without_gpus or gpus is False):
                 continue
@@ -206,9 +207,14 @@ class Tags:
     # -- kinds
 
     @property
+    def has_data_programs(self) -> bool:
+        """Whether pods of the chart may be without GPUs; objects of a setup chart are for runs with them."""
+        return not self.setup and any(launcher.task == "data" for launcher in self.target.launchers)
+
+    @property
     def has_other_job(self) -> bool:
         """Whether data programs run as a Job instead: it needs neither gang nor queue, and every cluster has it."""
-        return self.workload.api != "batch/v1" and any(launcher.task == "data" for launcher in self.target.launchers)
+        return self.workload.api != "batch/v1" and self.has_data_programs
 
     @cached_property
     def defined_by_kind(self) -> set[str]:

@@ -64,10 +64,10 @@ def _guard(rule: ValuesRule, launchers: Mapping[str, str]) -> str:
     if rule.launcher:
         whose = f"eq $v.launcher {go_string(rule.launcher)}"
     elif not set(rule.tasks) >= set(launchers.values()):
-        whose = f"eq $fact.launcher.task {' '.join(map(go_string, (task for task in TASKS if task in rule.tasks)))}"
+        whose = f"eq $f.launcher.task {' '.join(map(go_string, (task for task in TASKS if task in rule.tasks)))}"
     if not rule.about:
         return whose
-    return f"and ({whose}) $fact.describesModel" if whose else "$fact.describesModel"
+    return f"and ({whose}) $f.describesModel" if whose else "$f.describesModel"
 
 
 def _translated(

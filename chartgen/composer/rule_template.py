@@ -191,9 +191,9 @@ class Translator:
         if name == "each" and self.each:
             return self.each
         if name == "own":
-            return Term("$fact.own", "map", self.own)
+            return Term("$f.own", "map", self.own)
         if name in FACTS:
-            return replace(self._value(f"$fact.{name}", FACTS[name].schema), raw=False)
+            return replace(self._value(f"$f.{name}", FACTS[name].schema), raw=False)
         if isinstance(node, ast.Name):
             return self._item(Term("$v", "map", self.schema), node.id, node)
         above = f"{dotted_name(node.value)}."

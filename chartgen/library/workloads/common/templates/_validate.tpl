@@ -4,7 +4,7 @@ of Megatron's own start-up checks.
 */}}
 {{- define "<%= chart %>.rules" }}
 {{- $v := (index . 0).Values }}
-{{- $fact := index . 1 }}
+{{- $f := index . 1 }}
 {{- $p := dict }}
 {{- range $name, $size := $v.parallelism }}{{ $_ := set $p $name (int64 $size) }}{{ end }}
 <%= rules() %>
