@@ -142,6 +142,8 @@ class _Composer:
         # a kind's own file replaces the common one of its name
         for folder in (COMMON, *self.workload.folders):
             self.sources |= {_template_name(file): file for file in sorted((folder / "templates").iterdir())}
+        if not self._for_users:
+            del self.sources[_ACCESSORS]
         files = {name: self.tags.render(read_text(file), file) for name, file in self.sources.items()}
         files = self._objects(files) | self._launchers("launcher.tpl", "templates/launchers/_{}.tpl")
         for fragment in self.target.fragments:

@@ -6,6 +6,7 @@ The sources are Helm text; jinja2 with `<% %>` only joins them, so that their Go
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
 from pathlib import Path
@@ -17,6 +18,7 @@ from chartgen.composer.launcher import INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import patterns
 from chartgen.composer.provenance import LineMarks
+from chartgen.composer.rule_facts import FACTS, OPTIONAL
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.slots import Segment, SlotText, resolve
 from chartgen.composer.tag_facts import kind_facts, target_facts
@@ -30,6 +32,7 @@ from chartgen.helm.yaml import read_text
 COMMON = BUILTIN / "workloads" / "common"
 # What a text defines as a template of Helm's.
 DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
+_FACT_OF_RULE = re.compile(r"\$f\.(\w+)")
 # A fact of the target or the launcher and nothing else, as most files that do have a tag.
 _FACT = re.compile(r"<%= (target|launcher)\.([a-z_.]+) %>")
 
@@ -134,9 +137,24 @@ class Tags:
             "without_gpus": self.has_data_programs,
             "devices": self._devices,
             "workload_validate": self._workload_validate,
-            "rules": self._rules,
+            "rules": lambda: self._rule_text,
+            "made": lambda *facts: not self._facts_of_rules.isdisjoint(facts),
+            "optional": textwrap.fill(" ".join(f'"{key}"' for key in OPTIONAL), 140, subsequent_indent="  "),
             "folders": patterns(),
         }
+
+    @cached_property
+    def _rule_text(self) -> str:
+        return self._rules()
+
+    @cached_property
+    def _facts_of_rules(self) -> set[str]:
+        """Return the facts that the chart makes: those that its rules name, and all where a user's templates may."""
+        is_builtin = self.target.library.is_builtin
+        parts = (*self.target.fragments, *self.target.launchers, self.workload)
+        if not all(is_builtin(part.path) for part in parts):
+            return {name.partition(".")[0] for name in FACTS}
+        return set(_FACT_OF_RULE.findall(self._rule_text))
 
     def _launcher(self, facts: Mapping[str, str]) -> Launcher:
         """Return the launcher whose facts a tag hands in."""

@@ -52,14 +52,16 @@ def rule_lines(
         found = list(_translated(chart, list(group), schema, next(iter(launchers)), problems))
         if found and guard:
             found = [found[0]._replace(text=f"{{{{ if {guard} }}}}"), *found, found[-1]._replace(text="{{ end }}")]
-        lines += found
+        lines += [] if guard is None else found
     if problems:
         raise ChartgenError(problems)
     return lines
 
 
-def _guard(rule: ValuesRule, launchers: Mapping[str, str]) -> str:
-    """Return the condition that a rule's place, tasks and subject make."""
+def _guard(rule: ValuesRule, launchers: Mapping[str, str]) -> str | None:
+    """Return the condition that a rule's place, tasks and subject make; None where it counts for no launcher."""
+    if {*rule.tasks}.isdisjoint(launchers.values()):
+        return None
     whose = ""
     if rule.launcher:
         whose = f"eq $v.launcher {go_string(rule.launcher)}"

@@ -10,8 +10,8 @@ from pod_runner import LORA, LORA_IMAGE, megatron, run
 from rendered import VALUES, chart, env, overrides
 
 from chartgen.checks import check, job_of
-from chartgen.checks.facts import OPTIONAL
 from chartgen.composer.launcher import load_launcher
+from chartgen.composer.rule_facts import OPTIONAL
 from chartgen.composer.library import open_library
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
