@@ -76,7 +76,20 @@ target_argument = click.argument("target", shell_complete=complete_target)
 price_option = click.option(
     "--price", type=click.FloatRange(min=0), help="Price of one machine for an hour: adds the cost so far."
 )
-release_argument = click.argument("release", shell_complete=complete_release)
+
+
+def _checked(_ctx: click.Context, _param: click.Parameter, release: str | None) -> str | None:
+    """Reject a name that Helm does not accept, before anything else is done."""
+    from chartgen.releases.helm_release import check_name
+
+    if release is not None:
+        check_name(release)
+    return release
+
+
+release_argument = click.argument("release", shell_complete=complete_release, callback=_checked)
+any_release_argument = click.argument("release", required=False, shell_complete=complete_release, callback=_checked)
+new_release_argument = click.argument("release", default="my-run", callback=_checked)
 path_option = click.option(
     "--path",
     multiple=True,
@@ -88,6 +101,13 @@ output_option = click.option(
 )
 namespace_option = click.option("-n", "--namespace", default="", help="Namespace; default: the context's.")
 context_option = click.option("--context", default=None, help="Kubeconfig context; default: the current one.")
+
+
+def place_options(command: F) -> F:
+    """Add `--namespace` and `--context`."""
+    return namespace_option(context_option(command))
+
+
 workload_option = click.option(
     "--workload",
     shell_complete=complete_workload,
