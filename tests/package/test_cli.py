@@ -192,7 +192,7 @@ def test_check_shows_what_is_stale_as_a_unified_diff(tmp_path: Path) -> None:
     chartgen("build", "gke-a3mega", "-d", tmp_path)
     values = tmp_path / "gke-a3mega" / "values.yaml"
     built = values.read_text()
-    stale = built.replace("nodes: 1\n", "nodes: 7\n", 1)
+    stale = built.replace("nodes: 1", "nodes: 7", 1)
     values.write_text(stale)
     result = chartgen("build", "gke-a3mega", "--check", "-d", tmp_path)
     names = (str(values), f"{values} (built)")
