@@ -362,6 +362,25 @@ def test_a_site_file_of_another_target_is_refused_and_a_missing_one_is_named(tmp
     assert (lacking.exit_code, "chartgen init gke-a3ultra" in lacking.stderr) == (1, True)
 
 
+@pytest.mark.helm
+def test_a_program_of_ones_own_goes_with_the_run(tmp_path: Path) -> None:
+    program = tmp_path / "my.train.py"
+    program.write_text("print()\n")
+    ran = chartgen(
+        "render",
+        "gke-a3ultra",
+        "run",
+        "-f",
+        Path("values/site.gke-a3ultra.example.yaml").absolute(),
+        "--program-file",
+        program,
+    )
+    assert ran.exit_code == 0, ran.stderr
+    assert '"/etc/chartgen/my.train.py"' in ran.stdout
+    assert 'my.train.py: "print()' in ran.stdout
+    assert chartgen("check", "gke-a4", "--program-file", tmp_path / "absent.py").exit_code == 2
+
+
 def test_values_come_from_the_standard_input_and_not_from_the_network(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "chartgen", "check", "gke-a3mega", "--preset", "gpt3-175b", "-f", "-"]
     done = subprocess.run(
