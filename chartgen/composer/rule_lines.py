@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,8 +44,10 @@ def rule_lines(
     """
     problems: list[Problem] = []
     lines: list[RuleLine] = []
+    first = next(iter(launchers))
+    translators = {name: Translator(chart, schema, name or first) for name in ("", *launchers)}
     for guard, group in groupby(rules, key=lambda rule: _guard(rule, launchers)):
-        found = list(_translated(chart, list(group), schema, next(iter(launchers)), problems))
+        found = list(_translated(group, translators, problems))
         if found and guard:
             found = [found[0]._replace(text=f"{{{{- if {guard} }}}}"), *found, found[-1]._replace(text="{{- end }}")]
         lines += found
@@ -67,10 +69,11 @@ def _guard(rule: ValuesRule, launchers: Mapping[str, str]) -> str:
 
 
 def _translated(
-    chart: str, rules: Sequence[ValuesRule], schema: Mapping[str, Any], launcher: str, problems: list[Problem]
+    rules: Iterable[ValuesRule], translators: Mapping[str, Translator], problems: list[Problem]
 ) -> Iterator[RuleLine]:
     for rule in rules:
-        translator = Translator(chart, schema, rule.launcher or launcher)
+        translator = translators[rule.launcher]
+        translator.each = None
         make = {"each": translator.loop, "when": translator.condition, "require": translator.negation}
         parts = dict.fromkeys(make, "")
         for at, text in [*(((field,), getattr(rule, field)) for field in make), *rule.texts()]:

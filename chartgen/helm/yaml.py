@@ -171,6 +171,14 @@ def require_map(document: Document, what: str) -> dict[str, Plain]:
     return document.data
 
 
+def dotted(keys: Sequence[str | int]) -> str:
+    """Format a key path for `--set`: `a.b[0].c`, with dots inside a key escaped."""
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else "." * bool(text) + key.replace(".", r"\.")
+    return text
+
+
 def type_name(value: object) -> str:
     """Return the name of a value's type in YAML."""
     names = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
