@@ -211,7 +211,9 @@ def _key_text(node: Node) -> str:
 
 def _tag(node: Node) -> str:
     """Return the tag of a scalar, if it has one; a parser in Python gives one to each."""
-    return str(node.tag or "").removeprefix(_TAGS)
+    if node.ctag is None or (node.ctag.handle is None and node.ctag.suffix is None):
+        return ""  # most have none, and text of a tag is made from several parts
+    return str(node.ctag).removeprefix(_TAGS)
 
 
 def _decoded(text: str) -> str:
