@@ -26,7 +26,6 @@ def create_machines(
     cluster: Cluster,
     pools: Iterable[NodePool],
     *,
-    ready: bool = True,
     timeout: float = 60.0,
     progress: Progress | None = None,
 ) -> list[str]:
@@ -35,7 +34,6 @@ def create_machines(
     Args:
         cluster: A cluster with kwok.
         pools: The machines.
-        ready: Create them Ready; on a cluster that is not chartgen's own, kwok makes them so if it runs at all.
         timeout: Seconds to wait while none becomes Ready.
         progress: Receives one line.
 
@@ -51,8 +49,7 @@ def create_machines(
     if progress:
         progress(f"creating {count_machines(pools)} simulated machines")
     for node in nodes:
-        if ready:
-            node["status"]["conditions"] = [_READY]
+        node["status"]["conditions"] = [_READY]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
         list(threads.map(partial(_put, cluster), nodes))
     _wait_ready(cluster, set(names), timeout)
@@ -60,7 +57,7 @@ def create_machines(
 
 
 def delete_machines(cluster: Cluster, names: Iterable[str]) -> None:
-    """Delete simulated machines from a persistent cluster."""
+    """Delete simulated machines from a sandbox."""
     for name in names:
         cluster.delete(NODE, name)
 
