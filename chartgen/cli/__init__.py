@@ -60,7 +60,7 @@ class _Group(click.Group):
         return next(each for each in found if isinstance(each, click.Command) and each.name == name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what each command does, as its file says: importing all of them takes five times as long."""
+        """Write what each command does, read from its file: importing all of them takes five times as long."""
         rows = [click.Command(name, help=_summary(name)) for name in _COMMANDS]
         click.Group(commands=rows).format_commands(ctx, formatter)
 
