@@ -279,15 +279,16 @@ def _load_target(name: str, found: Library) -> Target:
 
 def _read_chart(name: str) -> Chart | None:
     """Read the chart of a folder, an archive or an address; None for a target."""
-    import tempfile
-
-    from chartgen.helm.chart import Chart
-    from chartgen.helm.packages import fetched, is_archive, is_remote, unpack_chart
+    from chartgen.helm.chart import Chart, is_archive, is_remote
 
     if (Path(name) / "Chart.yaml").is_file():
         return Chart.read(Path(name))
     if not is_remote(name) and not is_archive(Path(name)):
         return None
+    import tempfile
+
+    from chartgen.helm.packages import fetched, unpack_chart
+
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "fetched")
         place.mkdir()

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chartgen.errors import ChartgenError, Problem, did_you_mean
-from chartgen.helm.set_flags import dotted
-from chartgen.helm.yaml import Document, Keys, Plain, load_file, require_map, type_name
+from chartgen.helm.yaml import Document, Keys, Plain, dotted, load_file, require_map, type_name
 
 _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "number": ((int, float), "a number"),

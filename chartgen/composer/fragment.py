@@ -11,7 +11,6 @@ from typing import Any
 
 from chartgen.composer.definition import Field, read_definition
 from chartgen.composer.expressions import ExpressionError, parse_expression
-from chartgen.composer.host_volumes import faults_of_volumes
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import PRIVILEGES, read_privileges
 from chartgen.composer.slot_kinds import SLOTS
@@ -175,6 +174,8 @@ def load_fragment(path: Path) -> Fragment:
     )
     # chartgen's tests check its own texts, which are read when a chart uses them: a check of values does not.
     if not path.is_relative_to(BUILTIN):
+        from chartgen.composer.host_volumes import faults_of_volumes
+
         _ = (fragment.slots, fragment.manifests, fragment.setup)
         if faults := list(faults_of_volumes(path, fragment.privileges)):
             raise ChartgenError(faults)

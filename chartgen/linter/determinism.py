@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.composed import composed_chart
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.errors import Problem
 from chartgen.findings import Finding
@@ -43,7 +43,10 @@ def builds_differ(chart: Chart) -> Iterator[Finding]:
     origin = origin_of(chart)
     if not isinstance(origin, Composed):
         return
-    second = compose_setup(origin.target, origin.workload) if origin.setup else compose(origin.target, origin.workload)
+    if origin.setup:
+        second = composed_chart("compose_setup", origin.target, origin.workload)
+    else:
+        second = composed_chart("compose", origin.target, origin.workload)
     files = second.files if second else {}
     for path in sorted(files.keys() | chart.files.keys()):
         was, now = chart.files.get(path), files.get(path)

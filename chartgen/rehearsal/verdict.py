@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from chartgen.kube import Cluster
+from chartgen.errors import MissingToolError
+from chartgen.kube import INSTANCE_LABEL, POD, Cluster, ClusterError
 from chartgen.programs import Progress
 from chartgen.releases.status.pending import NotYet
 from chartgen.releases.status.readout import Readout, read_readout
@@ -97,8 +100,10 @@ def wait_for_verdict(
     report = progress or (lambda _: None)
     started = changed = progressed = time.monotonic()
     last, furthest = _verdict_of(Readout(release, namespace, "absent")), 0
-    readouts = watch(cluster, release, namespace, progress=report, patience=timeout, interval=_INTERVAL, brief=True)
-    for readout in readouts:
+    pause = partial(pause_until_started, cluster, release, namespace)
+    for readout in watch(
+        cluster, release, namespace, progress=report, patience=timeout, interval=_INTERVAL, brief=True, pause=pause
+    ):
         verdict, now = _verdict_of(readout), time.monotonic()
         if verdict != last:
             last, changed = verdict, now
@@ -112,6 +117,23 @@ def wait_for_verdict(
             last = replace(last, reasons=[*last.reasons, late])
             break
     return replace(last, seconds=time.monotonic() - started)
+
+
+def pause_until_started(cluster: Cluster, release: str, namespace: str, seconds: float) -> None:
+    """Wait some seconds, or until a release has pods and none is pending: thousands take seconds to list."""
+    end, step = time.monotonic() + seconds, max(1.0, seconds / 5)
+    while (left := end - time.monotonic()) > step:
+        time.sleep(step)
+        with suppress(ClusterError, MissingToolError):  # the next readout reports it
+            if _has_pods(cluster, release, namespace, "!=") and not _has_pods(cluster, release, namespace, "="):
+                return
+    time.sleep(max(left, 0))
+
+
+def _has_pods(cluster: Cluster, release: str, namespace: str, pending: str) -> bool:
+    labels, fields = {INSTANCE_LABEL: release}, f"status.phase{pending}Pending"
+    found = cluster.each(POD, namespace=namespace, labels=labels, fields=fields, metadata_only=True, page=1)
+    return next(found, None) is not None
 
 
 def _verdict_of(readout: Readout) -> Verdict:

@@ -17,7 +17,7 @@ from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values, load_values
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.releases import helm_release
-from chartgen.releases.history import RevisionRecord, read_records, restore_chart
+from chartgen.releases.history import RevisionRecord, read_last_record, read_records, restore_chart, storage_kind
 from chartgen.releases.status.training_log import progress_of
 
 FILES = [VALUES / name for name in ("gpt3-5b.yaml", "gke-a3mega/gpt3-5b.yaml", "site.gke-a3mega.example.yaml")]
@@ -53,6 +53,19 @@ def test_record_says_what_helm_says(here: Site, record: RevisionRecord, values: 
     assert record.values == values.data
     assert objects(record.manifest) == objects(render(chart(), RELEASE, here.namespace, values.data))
     assert record.server_side is ("helm3" not in str(here.helm))
+
+
+@pytest.mark.engines
+def test_last_record_is_read_without_the_earlier_ones(here: Site, record: RevisionRecord) -> None:
+    """Each has a whole chart: ten of them are megabytes."""
+    last = here.cluster.get(storage_kind(), record.stored, here.namespace)
+    assert last
+    labels = {**last["metadata"]["labels"], "version": "0"}
+    metadata = {"name": record.stored.replace(".v1", ".v0"), "namespace": here.namespace, "labels": labels}
+    here.cluster.create(storage_kind(), {**last, "metadata": metadata, "data": {"release": "bm9uZQ=="}})
+    assert read_last_record(here.cluster, RELEASE, here.namespace) == record
+    with pytest.raises(ChartgenError):
+        here.records()
 
 
 @pytest.mark.engines
