@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Sequence
 
 from chartgen.metrics.read.events import Event
+from chartgen.metrics.read.prefix import Prefixes
 from chartgen.metrics.read.readers import Reader
 from chartgen.metrics.read.readers.columns import ColumnReader, Columns, Field, LineTable, steps_of
 
@@ -38,10 +39,10 @@ class BridgeReader(ColumnReader):
         time = Field(0, line[: match.end(1)], match[2], "seconds")
         return LineTable(_BETWEEN, 2, (time, Field(1, match[3], line[match.start(4) :], "tflops")))
 
-    def steps(self, columns: Columns, when: Sequence[float] | None, rank: bytes) -> Sequence[Event]:
+    def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
         """Return the steps of some lines."""
-        first = self._seen.get(rank, 0) + 1
+        first = self._seen.get(prefixes.rank, 0) + 1
         after = first + len(columns["seconds"])
-        steps = steps_of(array("q", range(first, after)), when, columns)
-        self._seen[rank] = after - 1
+        steps = steps_of(array("q", range(first, after)), prefixes.when, columns)
+        self._seen[prefixes.rank] = after - 1
         return (steps,) if steps else ()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Mapping, Sequence
+from math import isnan
 from operator import lt
 from typing import NamedTuple, TypeAlias
 
 from chartgen.metrics.read.events import NEVER, Event, Steps
-from chartgen.metrics.read.prefix import Prefix, read_prefix, read_prefixes
+from chartgen.metrics.read.prefix import Prefix, Prefixes, read_prefix, read_prefixes
 from chartgen.metrics.read.readers import Reader
 
 #: A number in the format of all programs; float() rejects invalid ones.
@@ -96,17 +97,11 @@ class ColumnReader:
         """Return the form of a line without its prefix; None when it contains no step of the usual form."""
         raise NotImplementedError
 
-    def steps(self, columns: Columns, when: Sequence[float] | None, rank: bytes) -> Sequence[Event]:
-        """Return the events of some lines of one form; nothing when they do not rise.
-
-        Args:
-            columns: The values.
-            when: Time of each line; None = the lines have no prefix with a time.
-            rank: The process that wrote them.
-        """
+    def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
+        """Return the events of some lines of one form; nothing when they do not rise."""
         raise NotImplementedError
 
-    def other(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
+    def other(self, line: bytes, prefix: Prefix) -> Sequence[Event]:  # noqa: ARG002  a reader of more lines uses them
         """Return the events of a line of any other form."""
         return ()
 
@@ -114,9 +109,9 @@ class ColumnReader:
         """Return the events of one line."""
         text = line[prefix.size :]
         if table := self.learn(text):
-            when = None if prefix.when != prefix.when else [prefix.when]
+            when = None if isnan(prefix.when) else [prefix.when]
             columns = table.columns(text.split(table.separator))
-            return self.steps(columns, when, prefix.rank) if columns else ()
+            return self.steps(columns, Prefixes((), when, prefix.rank)) if columns else ()
         return self.other(line, prefix)
 
     def read_many(self, text: bytes, count: int) -> tuple[bytes, Sequence[Event]] | None:
@@ -132,29 +127,21 @@ class ColumnReader:
         found = self._columns(text, count)
         if found is None:
             line, _, _ = text.partition(b"\n")
-            table = self.learn(line[read_prefix(line).size :])
-            if table is None or table == self._table:
-                return None
-            self._table = table
-            found = self._columns(text, count)
-        if found is None:
-            return None
-        columns, when, rank = found
-        events = self.steps(columns, when, rank)
-        return (rank, events) if events else None
+            self._table, before = self.learn(line[read_prefix(line).size :]), self._table
+            found = self._columns(text, count) if self._table != before else None
+        events = self.steps(*found) if found else ()
+        return (found[1].rank, events) if found and events else None
 
-    def _columns(self, text: bytes, count: int) -> tuple[Columns, Sequence[float] | None, bytes] | None:
+    def _columns(self, text: bytes, count: int) -> tuple[Columns, Prefixes] | None:
         if (table := self._table) is None:
             return None
         pieces = text.replace(b"\n", table.separator).split(table.separator)
-        if len(pieces) != count * table.width:
-            return None
-        prefixes = read_prefixes(pieces[:: table.width])
+        prefixes = read_prefixes(pieces[:: table.width]) if len(pieces) == count * table.width else None
         if prefixes is None:
             return None
         pieces[:: table.width] = prefixes.rest
         columns = table.columns(pieces)
-        return (columns, prefixes.when, prefixes.rank) if columns else None
+        return (columns, prefixes) if columns else None
 
 
 def is_constant(column: Sequence[object]) -> bool:

@@ -2,8 +2,7 @@
 
 `step` counts samples, tokens, steps or epochs, `samples_count` samples: from the start of the run, in the block that
 ends (its size), or up to the block's start. The clock decides: only one interpretation of the first lines matches the
-elapsed time. Each rule is needed by results of mlcommons/training_results_v3.1 to v5.1, where a throughput is always one
-of samples.
+elapsed time. Each rule is needed by results of mlcommons/training_results_v3.1 to v5.1. A throughput is one of samples.
 """
 
 from __future__ import annotations

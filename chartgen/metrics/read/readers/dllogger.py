@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import isnan
 
 from chartgen.metrics.read.events import NEVER, Event, Setting, Start, Step
-from chartgen.metrics.read.prefix import Prefix
+from chartgen.metrics.read.prefix import Prefix, Prefixes
 from chartgen.metrics.read.readers import Reader
 from chartgen.metrics.read.readers.columns import ColumnReader, Columns, LineTable, steps_of, table_of_json
 from chartgen.metrics.read.readers.pairs import NAMES, Epochs, in_units, translate_values
@@ -44,10 +44,10 @@ class DlloggerReader(ColumnReader):
         usual = "step" in names and {*names} - {"step", "timestamp"} and len({*names}) == len(names)
         return table if usual else None
 
-    def steps(self, columns: Columns, when: Sequence[float] | None, rank: bytes) -> Sequence[Event]:
+    def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
         """Return the steps of some lines."""
         numbers, own = columns.pop("step"), columns.pop("timestamp", None)
-        when = [*map(float, own)] if own and when is None else when
+        when = [*map(float, own)] if own and prefixes.when is None else prefixes.when
         steps = steps_of(array("q", map(int, numbers)), when, columns)
         return (steps._replace(columns=in_units(steps.columns)),) if steps else ()
 

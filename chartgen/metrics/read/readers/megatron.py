@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from chartgen.metrics.read.clock import epoch_seconds
 from chartgen.metrics.read.events import Event, Mark, Step
-from chartgen.metrics.read.prefix import Prefix
+from chartgen.metrics.read.prefix import Prefix, Prefixes
 from chartgen.metrics.read.readers import Reader
 from chartgen.metrics.read.readers.columns import (
     NUMBER,
@@ -89,7 +89,7 @@ class MegatronReader(ColumnReader):
         timed = any(field.name in _TIMES for field in fields)
         return LineTable(b"|", len(pieces), tuple(fields)) if timed else None
 
-    def steps(self, columns: Columns, when: Sequence[float] | None, rank: bytes) -> Sequence[Event]:
+    def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
         """Return the steps of some lines."""
         heads = columns.pop("head")
         rows = (_ALONE if len(heads) > 1 else _BEHIND).findall(b"\n".join(heads))
@@ -98,7 +98,7 @@ class MegatronReader(ColumnReader):
         minutes, seconds, numbers, planned = zip(*rows, strict=True)
         most = next((int(steps) for steps in reversed(planned) if steps != b"infinity" and int(steps)), 0)
         values = {name: _plain(column) for name, column in columns.items()}
-        steps = steps_of(array("q", map(int, numbers)), when or epoch_seconds(minutes, seconds), values, most)
+        steps = steps_of(array("q", map(int, numbers)), prefixes.when or epoch_seconds(minutes, seconds), values, most)
         if steps and "milliseconds" in steps.columns:
             steps.columns["seconds"] = array("d", [value / 1000 for value in steps.columns.pop("milliseconds")])
         return (steps,) if steps else ()

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chartgen.metrics.read.events import NEVER, Event, Mark, Remark, Setting, Start, Step
-from chartgen.metrics.read.prefix import Prefix
+from chartgen.metrics.read.prefix import Prefix, Prefixes
 from chartgen.metrics.read.readers import Reader
 from chartgen.metrics.read.readers.columns import CONSTANT, ColumnReader, Columns, LineTable, steps_of, table_of_json
 from chartgen.metrics.read.readers.counted import Counter
@@ -116,12 +116,12 @@ class MlperfReader(ColumnReader):
         pairs = [(name, value[name]) for name in value if name in _VALUES]
         pairs += [(name, metadata[name]) for name in _COUNTS if name in metadata]
         pairs += [("lr", metadata["lr"])] if isinstance(metadata.get("lr"), int | float) else []
-        return self.steps({name: [str(text).encode()] for name, text in pairs}, [when], rank)
+        return self.steps({name: [str(text).encode()] for name, text in pairs}, Prefixes((), [when], rank))
 
-    def steps(self, columns: Columns, when: Sequence[float] | None, rank: bytes) -> Sequence[Event]:
+    def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
         """Return the steps of some lines; of several, only when their counting rule is known from earlier lines."""
-        counter = self._counter = self._of(rank)
-        times = [float(time) / 1000 for time in columns["time_ms"]] if "time_ms" in columns else [*(when or ())]
+        counter = self._counter = self._of(prefixes.rank)
+        times = [float(time) / 1000 for time in columns["time_ms"]] if "time_ms" in columns else prefixes.when or ()
         names = tuple(name for name in columns if name in _VALUES)
         values = {name: [*map(float, columns[name])] for name in (*names, "lr") if name in columns}
         counts = {name: _counts(columns[name]) for name in _COUNTS if name in columns}
