@@ -25,8 +25,10 @@ _SHARPNESS = 4
 _OPTIMIZER = 40
 # A gradient in 32 bits is summed up, a weight in 16 bits is sent back.
 _REDUCED = 6
+# Months from 25.09 within which the trend of experts' software continues.
+_OLDEST, _NEWEST = -6, 14
 # Container 26.06 is the first in which recipes fuse experts.
-FUSED_SINCE = 9
+_FUSED_SINCE = 9
 
 
 @dataclass(frozen=True)
@@ -35,20 +37,20 @@ class Step:
 
     Args:
         compute: Matrix products, attention, and what else moves through the GPU's memory.
-        communication: What no other work hides of transfers between GPUs.
+        exposed_communication: What no other work hides of transfers between GPUs.
         bubble: Waiting of a pipeline's stages for the first and the last micro-batch.
         other: Launches that the GPU waits for, the optimizer, and the rest.
     """
 
     compute: float
-    communication: float
+    exposed_communication: float
     bubble: float
     other: float
 
     @property
     def seconds(self) -> float:
         """Return the time of the whole step."""
-        return self.compute + self.communication + self.bubble + self.other
+        return self.compute + self.exposed_communication + self.bubble + self.other
 
 
 def step_of(run: Run, constants: Mapping[str, float]) -> Step:
@@ -79,7 +81,7 @@ class _Formulas:
         whole = (busy**_SHARPNESS + self.launches() ** _SHARPNESS) ** (1 / _SHARPNESS)
         return Step(
             compute=compute * run.micro_batches,
-            communication=communication * run.micro_batches + self.reduction(),
+            exposed_communication=communication * run.micro_batches + self.reduction(),
             bubble=whole * (run.pipeline - 1) / run.virtual,
             other=(whole - busy) * run.micro_batches + self.optimizer() + self.of["fixed"],
         )
@@ -106,13 +108,14 @@ class _Formulas:
     def fused(self) -> float:
         """Return the factor of what fusing of experts saves."""
         run = self.run
-        recent = run.software >= FUSED_SINCE and run.precision == "mxfp8"
+        recent = run.software >= _FUSED_SINCE and run.precision == "mxfp8"
         return self.of["fused"] if recent and self.model.fused and self.hardware.fused else 1.0
 
     @cached_property
     def aged(self) -> float:
         """Return the factor of the work around experts by the age of the software."""
-        return math.exp(-self.of["age"] * self.run.software) * self.fused
+        months = min(max(self.run.software, _OLDEST), _NEWEST)
+        return math.exp(-self.of["age"] * months) * self.fused
 
     def memory(self, moved: float) -> float:
         """Return the seconds that bytes take through the GPU's memory."""
