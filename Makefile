@@ -86,6 +86,12 @@ format: $(DEV) ## format the Python files and apply the safe fixes
 charts: $(CHARTGEN) ## build every chart into charts/, and schemas/
 	$(BIN)/chartgen build --all --prune --schemas schemas --reference docs/reference
 
+MEASURED ?= ../shared/corpus/measured-speed.json
+.PHONY: calibrate-model
+calibrate-model: $(CHARTGEN) ## fit the constants of `chartgen estimate` to the measured runs MEASURED, and print their errors
+	$(PROGRAM)/fit_speed.py $(MEASURED) --write
+	$(PROGRAM)/judge_speed.py $(MEASURED) | tail -n 7
+
 .PHONY: threats
 threats: $(RUNTIME) ## write the tests with the mark `threat` into the table of SECURITY.md
 	$(PROGRAM)/threats.py

@@ -34,8 +34,8 @@ Completion: eval "$(_CHARTGEN_COMPLETE=bash_source chartgen)", or zsh_source, fi
 
 # Each command has a module of its name, so that a command does not import the others.
 _COMMANDS = (
-    *("build", "check", "diff", "doctor", "engines", "exec", "fit", "history", "init", "install", "lint"),
-    *("list", "logs", "metrics", "new", "preset", "rehearse", "render", "rollback", "sandbox", "shell", "show"),
+    *("build", "check", "diff", "doctor", "engines", "estimate", "exec", "fit", "history", "init", "install"),
+    *("lint", "list", "logs", "metrics", "new", "preset", "rehearse", "render", "rollback", "sandbox", "shell", "show"),
     *("stacks", "status", "top", "uninstall", "upgrade", "wait"),
 )
 # The first line of the docstring of a module's command.
