@@ -13,7 +13,7 @@ from chartgen.composer.node_pools import PODS_OF_A_NODE, node_pool
 from chartgen.composer.origin import Composed
 from chartgen.composer.target import Target
 from chartgen.data.compatibility import lock
-from chartgen.errors import ChartgenError
+from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.program_errors import HelmError
@@ -27,6 +27,7 @@ from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import crds_of, start_controllers
 from chartgen.rehearsal.controllers.cloud import KINDS
 from chartgen.rehearsal.controllers.devices import claimed_classes
+from chartgen.rehearsal.controllers.webhooks import namespace_object
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.engine_get import get
 from chartgen.rehearsal.foreign_kinds import foreign_kinds, register
@@ -88,6 +89,7 @@ class RehearsalStage:
         substitutes: Replacements for claims, classes, drivers and kinds of the cluster: kind and name -> manifests;
             none for what simulated pods start without.
         device_classes: Classes of the devices that the run claims.
+        namespaces: The namespaces of the run and of the queues that the setup chart makes.
     """
 
     pools: tuple[NodePool, ...]
@@ -96,6 +98,7 @@ class RehearsalStage:
     values: Values
     substitutes: dict[str, list[Object]]
     device_classes: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
     @property
     def simulated(self) -> tuple[str, ...]:
@@ -108,6 +111,7 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     values: Values,
     *,
     release: str = "rehearsal",
+    namespace: str = "default",
     workload: str | None = None,
     machines: int | None = None,
     context: str | None = None,
@@ -121,6 +125,7 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
         target: The target.
         values: The user's layers.
         release: The release's name.
+        namespace: Its namespace on a new control plane; on a cluster of `context` it has one of its own.
         workload: The workload kind; default the target's.
         machines: Number of simulated machines; default the number that the run requests.
         context: A kubeconfig context of a disposable cluster with kwok and the controllers; default a new control plane
@@ -134,9 +139,11 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
         MissingToolError: Helm, an engine or the cluster is missing.
     """
     helm_release.check_name(release)
+    if context is not None and namespace != "default":
+        raise UsageError(Problem("a rehearsal on a cluster of yours has a namespace of its own", hint="leave it out"))
     get(["helm"], progress=progress)
     chart = compose(target, workload)
-    place = helm_release.Place("default" if context is None else f"rehearsal-{secrets.token_hex(4)}", context=context)
+    place = helm_release.Place(namespace if context is None else f"rehearsal-{secrets.token_hex(4)}", context=context)
     planned = plan_release(chart, values, release, place.namespace)
     if on_plan:
         on_plan(planned)
@@ -226,7 +233,10 @@ def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, m
     machine = target.machines[planned.machine]
     offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
     pools = (node_pool(offered, machines), others)
-    return RehearsalStage(pools, controllers, setup if made else None, values, substitutes, claimed_classes(every))
+    found = (item["metadata"].get("namespace") for item in made)
+    namespaces = tuple(dict.fromkeys([planned.namespace, *filter(None, found)]))
+    own_setup = setup if made else None
+    return RehearsalStage(pools, controllers, own_setup, values, substitutes, claimed_classes(every), namespaces)
 
 
 def assumptions(target: Target, planned: Plan) -> Iterator[str]:
@@ -266,8 +276,8 @@ def _own(stage: RehearsalStage, report: Progress) -> Iterator[tuple[Cluster, hel
         start_controllers(plane, stage.controllers, progress=report)
         create_machines(plane.cluster, stage.pools, progress=report)
         _create_substitutes(plane.cluster, stage, report)
-        place = helm_release.Place(kubeconfig=plane.kubeconfig)
-        install_setup(stage, place, report)
+        place = helm_release.Place(stage.namespaces[0], kubeconfig=plane.kubeconfig)
+        install_setup(stage, helm_release.Place(kubeconfig=plane.kubeconfig), report)
         yield plane.cluster, place
 
 
@@ -275,6 +285,7 @@ def _create_substitutes(cluster: Cluster, stage: RehearsalStage, progress: Progr
     """Make replacements for objects of a real cluster; an existing cluster has its own."""
     if progress and stage.simulated:
         progress(f"simulating {', '.join(stage.simulated)}")
+    cluster.apply(map(namespace_object, stage.namespaces))
     every = list(chain.from_iterable(stage.substitutes.values()))
     register(cluster, [each for each in every if each["kind"] == CRD.name])
     cluster.apply(each for each in every if each["kind"] != CRD.name)
@@ -285,7 +296,7 @@ def _borrowed(
     stage: RehearsalStage, place: helm_release.Place, report: Progress
 ) -> Iterator[tuple[Cluster, helm_release.Place]]:
     """Make a namespace and simulated machines on an existing cluster, and remove both at the end."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}}
+    namespace = namespace_object(place.namespace)
     # machine names contain the namespace, so that they differ from the cluster's own machines
     pools = [replace(pool, name=f"{place.namespace}-{pool.name}") for pool in stage.pools]
     with connect(context=place.context) as cluster, ExitStack() as cleanup:
