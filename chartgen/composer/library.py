@@ -62,6 +62,13 @@ class Library:
         own = "one of your own folder needs --path FOLDER, or CHARTGEN_PATH"
         return f"{near} {own}" if near.endswith("?") else "; ".join(filter(None, (near, own)))
 
+    def similar_targets(self, name: str, known: Collection[str]) -> str:
+        """Return a hint for an unknown target: those with the machine, GPU or cloud of that name, else similar ones."""
+        from chartgen.composer.machine_types import machine_types
+
+        found = sorted({each.target for each in machine_types(self) if each.answers_to(name)})
+        return f"targets with it: {', '.join(found)}" if found else self.similar(name, known)
+
     def names(self, kind: str) -> list[str]:
         """List the names of all definitions of a kind, sorted."""
         folders = [root / KINDS[kind] for root in _installed(self.roots).roots]
@@ -94,7 +101,7 @@ class Library:
                 return ChartgenError(Problem(f"{kind} {name!r} has no {kind}.yaml", folder, hint="add that file"))
             if (file := folder.with_name(f"{name}.yml")).is_file():
                 return ChartgenError(Problem("is not read", file, hint=f"rename it to {name}.yaml"))
-        similar = self.similar if kind == "target" else did_you_mean
+        similar = self.similar_targets if kind == "target" else did_you_mean
         hint = similar(name, self.names(kind)) or f"`chartgen list {kind}s` lists them, yours from {KINDS[kind]}/"
         return UsageError(Problem(f"unknown {kind} {name!r}", hint=hint))
 
