@@ -11,8 +11,8 @@ from rendered import VALUES, chart, env, overrides
 
 from chartgen.checks import check, job_of
 from chartgen.composer.launcher import load_launcher
-from chartgen.composer.rule_facts import OPTIONAL
 from chartgen.composer.library import open_library
+from chartgen.composer.rule_facts import OPTIONAL
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import load_values
