@@ -48,7 +48,7 @@ class RunEnd:
 
     Args:
         finished: Conditions, or patterns of phases, of a good end.
-        failed: Those of a failure, if it is no good end.
+        failed: Those of a failure, where none of `finished` is true.
         phase: Paths to the parts of its phase, which a / joins; empty = it has conditions.
         reason: Paths to the parts of the reason of a failure; the phase, if the first is missing.
         ended: Path to the time of its end; empty = that of the condition.

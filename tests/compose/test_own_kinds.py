@@ -12,8 +12,8 @@ from userlib import chartgen, composed
 from chartgen.errors import ChartgenError
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
-from chartgen.kube.run_kinds import run_kind
-from chartgen.kube.workloads import expected_pods, find_workers, is_suspended, outcome, queue_of
+from chartgen.kube.run_kinds import queue_of, run_kind
+from chartgen.kube.workloads import expected_pods, find_workers, is_suspended, outcome
 from chartgen.linter import lint
 from chartgen.releases.plan import plan_release
 
