@@ -19,6 +19,7 @@ _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "string": (str, "text"),
     "integer": (int, "a whole number"),
     "object": (dict, "a map"),
+    "boolean": (bool, "true or false"),
     "array": (list, "a list"),
 }
 
@@ -153,4 +154,4 @@ def _mismatch(document: Document, value: Plain, field: Field, at: Keys) -> Probl
 
 
 def _is(value: Plain, name: str) -> bool:
-    return isinstance(value, _TYPES[name][0]) and not isinstance(value, bool)
+    return isinstance(value, _TYPES[name][0]) and isinstance(value, bool) == (name == "boolean")

@@ -137,6 +137,10 @@ class Fragment:
         """Return the text of each slot file, by file name."""
         return _read_slots(self.path, gpu_only=self.gpu_only)
 
+    def fits(self, workload: str, queues: Sequence[str]) -> bool:
+        """Report whether it works with a workload kind, which may name it as its queue."""
+        return not self.workloads or workload in self.workloads or self.name in queues
+
     @cached_property
     def manifests(self) -> dict[str, str]:
         """Return the templates of the run chart, by file name."""
@@ -183,7 +187,11 @@ def load_fragment(path: Path) -> Fragment:
 
 
 def check_combination(
-    fragments: Sequence[Fragment], target: Document, workload: str, requires: Sequence[str] = ()
+    fragments: Sequence[Fragment],
+    target: Document,
+    workload: str,
+    requires: Sequence[str] = (),
+    queues: Sequence[str] = (),
 ) -> None:
     """Check that the fragments of a target can be combined.
 
@@ -192,6 +200,7 @@ def check_combination(
         target: The target's file, for messages.
         workload: The workload kind.
         requires: Requirements of the workload kind itself.
+        queues: Fragments of queues that it names itself.
 
     Raises:
         ChartgenError: A missing requirement, a conflict, or a workload kind that a fragment does not support.
@@ -215,7 +224,7 @@ def check_combination(
             if rival in offered:
                 message = f"{where} conflicts with {offered[rival]!r}"
                 problems.append(target.problem(message, place, "list only one of the two"))
-        if fragment.workloads and workload not in fragment.workloads:
+        if not fragment.fits(workload, queues):
             supported = "it works with " + ", ".join(fragment.workloads)
             problems.append(target.problem(f"{where} does not work with workload kind {workload!r}", place, supported))
     promising = [index for index, fragment in enumerate(fragments) if fragment.contract]

@@ -24,7 +24,7 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.kube import CONFIG_MAP, SECRET, TRAINING_RUNTIME, Cluster, Kind, Object
-from chartgen.kube.run_kinds import RUN_NAMES
+from chartgen.kube.run_kinds import run_names
 
 # Labels of Helm's stored records (pkg/storage/driver/secrets.go).
 _OWNER = {"owner": "helm"}
@@ -47,7 +47,7 @@ _NOT_A_RECORD = (
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 # In any style of YAML: third-party charts may render JSON.
-_RUN = re.compile(rf"""\bkind["']?:\s*["']?(?:{"|".join((*RUN_NAMES, TRAINING_RUNTIME.name))})\b""")
+_KIND = re.compile(r"""\bkind["']?:\s*["']?(\w+)""")
 _TARGET = "chartgen/target"
 _SETUP = "chartgen/setup"
 # Annotations of each object that Helm makes (pkg/action/validate.go).
@@ -105,7 +105,10 @@ class RevisionRecord:
         Raises:
             ChartgenError: They are larger than any run.
         """
-        text = "\n---\n".join(part for part in _SEPARATOR.split(self.manifest) if _RUN.search(part))
+        known = {*run_names(), TRAINING_RUNTIME.name}
+        text = "\n---\n".join(
+            part for part in _SEPARATOR.split(self.manifest) if not known.isdisjoint(_KIND.findall(part))
+        )
         if sum(map(text.count, (",", "[", "{", "\n"))) > _MOST_OF_RUN:
             raise ChartgenError(f"the runs of release {self.name} in namespace {self.namespace} are too large to read")
         return objects(text)

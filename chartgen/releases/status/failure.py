@@ -111,7 +111,7 @@ def reactions(runs: Iterable[Object]) -> list[str]:
 
 def restarts(run: Object) -> int:
     """Return how often the controller has restarted a whole run."""
-    return kind_of(run).status.restarts(run)
+    return kind_of(run).status.count_restarts(run)
 
 
 def _restarted(run: Object) -> str:
