@@ -65,9 +65,7 @@ class ListRow(NamedTuple):
 
 
 def _machines(found: Library, kind: str, gpu: str) -> list[ListRow]:
-    from chartgen.composer.machine_types import machine_types
-
-    known = [each for each in machine_types(found) if not gpu or each.answers_to(gpu)]
+    known = [each for each in found.machine_types() if not gpu or each.answers_to(gpu)]
     if kind == "targets":
         return [row for row in _blocks(found, kind) if row.name in {each.target for each in known}]
     return [ListRow(each.name, f"{each.count} x {each.gpu}, target {each.target}") for each in known]

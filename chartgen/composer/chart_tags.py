@@ -151,8 +151,8 @@ class Tags:
     def _facts_of_rules(self) -> set[str]:
         """Return the facts that the chart makes: those that its rules name, and all where a user's templates may."""
         is_builtin = self.target.library.is_builtin
-        parts = (*self.target.fragments, *self.target.launchers, self.workload)
-        if not all(is_builtin(part.path) for part in parts):
+        parts = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
+        if not all(map(is_builtin, [*parts, self.workload.path])):
             return {name.partition(".")[0] for name in FACTS}
         return set(_FACT_OF_RULE.findall(self._rule_text))
 

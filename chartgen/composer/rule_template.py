@@ -334,6 +334,8 @@ class Translator:
             word = "hasPrefix" if name == "startswith" else "hasSuffix"
             tests = [f"({word} {each.string} {term.string})" for each in others]
             return _flag(tests[0] if len(tests) == 1 else f"(or {' '.join(tests)})")
+        if name == "basename":
+            return Term(f"(base {self._of(node.args[0], 'text').string})", "text", {})
         if name in ("whole", "bytes"):
             helper = {"whole": "wholeNumber", "bytes": "bytes"}[name]
             text = f'(include "{self.chart}.{helper}" {self.term(node.args[0]).text} | int64)'
