@@ -80,12 +80,7 @@ def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> It
 
 
 def needs_missing(message: str, missing: Sequence[str]) -> bool:
-    """Report whether Helm failed because a missing dependency defines the templates or `.Subcharts.NAME` in use.
-
-    Args:
-        message: Helm's message.
-        missing: Names of dependencies.
-    """
+    """Report whether Helm failed because a missing dependency defines the templates or `.Subcharts.NAME` in use."""
     place = message.partition(" at <")[2]
     asks = any(f'"{name}"' in place or f".{name}" in place for name in missing)
     return bool(missing) and (asks or bool(_UNDEFINED.search(message)))

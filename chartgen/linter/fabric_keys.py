@@ -19,11 +19,7 @@ _KEY = re.compile(r"/\*.*|\"[^\"]*\"|`[^`]*`|\.fabric\.(?P<key>\w+)(?P<default>[
 
 
 def unknown_keys(origin: Composed) -> Iterator[Finding]:
-    """Yield each unknown key of `fabric` where a template of a user's fragment reads it.
-
-    Args:
-        origin: The target.
-    """
+    """Yield each unknown key of `fabric` where a template of a user's fragment reads it."""
     known = {key for machine in origin.target.machines.values() for key in machine.fabric}
     for file in fragment_texts(fragment.path for fragment in origin.target.fragments if is_users(fragment.path)):
         for action in gotemplate.actions(read_text(file)):

@@ -68,13 +68,7 @@ def old_run(cluster: Cluster, state: State, workers: Workers | None) -> OldRun:
 
 
 def effect(before: Side, after: Side, old: OldRun) -> str:
-    """Report the effect of an upgrade on the run; empty when neither side has a run.
-
-    Args:
-        before: The release before.
-        after: The release after.
-        old: State of the run before.
-    """
+    """Report the effect of an upgrade on the run; empty when neither side has a run."""
     was, will = before.workers, after.workers
     if was is None or will is None:
         return _one_sided(was, will, old)

@@ -40,13 +40,7 @@ class LostWork:
 
 
 def lost_work(cluster: Cluster, state: State, runs: Iterable[Object]) -> list[LostWork]:
-    """Return the work that is lost when live runs end; runs that have ended or never started lose nothing.
-
-    Args:
-        cluster: The cluster of the runs.
-        state: State of their release.
-        runs: The runs to be removed.
-    """
+    """Return the work that is lost when live runs end; runs that have ended or never started lose nothing."""
     going = [run for run in runs if not outcome(run) and "deletionTimestamp" not in run["metadata"]]
     return [loss for run in going if (loss := _loss(cluster, state, run))]
 
