@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chartgen.data.api_schemas import kubernetes_groups, kubernetes_versions
-from chartgen.errors import did_you_mean
+from chartgen.errors import did_you_mean, is_slip
 from chartgen.findings import PartProblem
 from chartgen.kube.controllers import group_of
 from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE, Object, is_template, metadata, pods, texts
@@ -23,6 +23,9 @@ class Wired(NamedTuple):
 
     number: int
     complaint: PartProblem
+
+
+_SHORTEST = 6  # letters of the shorter name
 
 
 def names_are_in_the_release(things: Sequence[Object]) -> Iterator[Wired]:
@@ -68,21 +71,7 @@ class _Texts:
         if (spoken and name != LINT_RELEASE) or name.startswith(self.operated):
             return False
         ours = bool(names) and re.match(rf"{LINT_RELEASE}(-|\Z)", name)
-        return bool(ours) or any(_is_slip(name, each) for each in names)
-
-
-def _is_slip(name: str, other: str) -> bool:
-    """Report whether a name is another one with one letter more, less or changed, or two swapped, no digit."""
-    begin = _shared(name, other)
-    left, right = name[begin:], other[begin:]
-    end = _shared(left[::-1], right[::-1])
-    left, right = left[: len(left) - end], right[: len(right) - end]
-    differs_once = max(len(left), len(right)) == 1 or (len(left) == 2 and left == right[::-1])
-    return len(name) >= 6 and differs_once and not re.search("[0-9]", left + right)
-
-
-def _shared(name: str, other: str) -> int:
-    return next((at for at, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), min(len(name), len(other)))
+        return bool(ours) or any(is_slip(name, each, _SHORTEST) for each in names)
 
 
 def _lacking(reference: Reference, found: Object) -> Iterator[PartProblem]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from chartgen.composer.origin import Foreign, origin_of
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, is_slip
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
@@ -79,22 +79,10 @@ def _misspelled(values: object, read: Read) -> tuple[tuple[str, ...], str]:
         if not isinstance(node, dict):
             break
         if key not in node:
-            others = [each for each in node if isinstance(each, str) and _is_almost(key, each)]
+            others = [each for each in node if is_slip(key.lower(), str(each).lower(), _SHORTEST)]
             return (read.keys[:depth], others[0]) if others else ((), "")
         node = node[key]
     return (), ""
-
-
-def _is_almost(one: str, other: str) -> bool:
-    """Report whether two names differ in upper case, or in one letter, or in the order of two."""
-    short, long = sorted((one.lower(), other.lower()), key=len)
-    if len(short) < _SHORTEST or re.findall(r"\d", short) != re.findall(r"\d", long):
-        return False
-    if len(short) < len(long):
-        return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
-    differing = [at for at, (a, b) in enumerate(zip(short, long, strict=True)) if a != b]
-    swapped = len(differing) == 2 and differing[1] - differing[0] == 1 and sorted(short) == sorted(long)
-    return len(differing) < 2 or swapped
 
 
 def _schema(chart: Chart) -> Schema:
