@@ -103,7 +103,7 @@ def _forget(cluster: Cluster, state: State, place: Place) -> None:
     for record in state.stuck if left else []:
         cluster.delete(storage_kind(), record.stored, state.namespace)
     if state.records:
-        helm_release.remove(state.release, place)
+        helm_release.uninstall(state.release, place)
 
 
 def _kept(cluster: Cluster, state: State) -> list[str]:
