@@ -41,8 +41,7 @@ from chartgen.linter.placement import fitting, labelled, placed_pods, tolerated,
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import NAMES, Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
 from chartgen.linter.rules import level_of
-from chartgen.linter.schema_references import RULE as FOREIGN
-from chartgen.linter.schema_references import foreign_references
+from chartgen.linter.schema_references import FOREIGN, foreign_references
 from chartgen.linter.size import release_fits
 from chartgen.linter.sources import Sources, ignored_there, placed
 from chartgen.linter.tokens import rendered_tokens
@@ -153,7 +152,7 @@ def run_steps(subject: Subject, limit: float | None = None) -> Examination:
 def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> None:
     chart, subject = done.subject.chart, done.subject
     done.add("schema references", lambda: foreign_references(_schemas(subject)))
-    renderer = replace(renderer, schemas=not any(finding.rule == FOREIGN for finding in done.findings))
+    renderer = replace(renderer, schemas=not any(finding.rule == FOREIGN.id for finding in done.findings))
     renderer = replace(renderer, names=drawn_names(chart))
     versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
     work = _Work(chart, renderer, versions, missing)

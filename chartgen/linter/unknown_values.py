@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chartgen.composer.origin import Foreign, origin_of
 from chartgen.errors import ChartgenError, Problem, is_slip
-from chartgen.findings import Finding
+from chartgen.findings import Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.schema_keys import excludes
@@ -20,8 +20,14 @@ from chartgen.linter.value_reads import Read, value_reads
 if TYPE_CHECKING:
     from chartgen.helm.schema import Schema
 
-RULE = "values-are-known"
-HINT = "correct the name of the value, or describe it in values.yaml and its schema"
+UNKNOWN_VALUES = Rule(
+    "values-are-known",
+    "A template reads a value that values.schema.json excludes, or whose name is one letter off one in "
+    "values.yaml. Such a value is null, and functions such as `quote` print nothing for it. It is a warning if a "
+    "template asks for the value, such as with `if`, or if values.yaml alone lacks it.",
+    "correct the name of the value, or describe it in values.yaml and its schema",
+    "json-schema.org, additionalProperties",
+)
 # Methods of Helm's type of values, which templates call like keys (helm.sh/helm/v4, pkg/chart/common, Values).
 _METHODS = frozenset(("AsMap", "Encode", "PathValue", "Table", "YAML"))
 # Shorter names differ in one letter by chance.
@@ -59,11 +65,11 @@ def unknown_values(chart: Chart) -> Iterator[Finding]:
             message = f"values.yaml has no value {'.'.join(keys)}"
         else:
             continue
-        hint = f"write {near}" if near else HINT
+        hint = f"write {near}" if near else UNKNOWN_VALUES.remedy
         if (read.path, keys) not in reported:
             reported.add((read.path, keys))
             problem = Problem(message, read.path, read.line, hint=hint)
-            yield Finding(RULE, problem, "error" if excluded and not is_optional else "warning")
+            yield Finding(UNKNOWN_VALUES.id, problem, "error" if excluded and not is_optional else "warning")
 
 
 def _excluded(schema: Schema, read: Read) -> tuple[str, ...]:
