@@ -74,11 +74,6 @@ def opened(path: Path) -> Iterator[tarfile.TarFile]:
 def unpack_chart(archive: Path, name: str, folder: Path) -> Path:
     """Unpack an archive as Helm does: the first folder of each path is dropped.
 
-    Args:
-        archive: The file.
-        name: Its name in messages.
-        folder: An empty folder.
-
     Returns:
         The chart's folder.
 

@@ -144,10 +144,6 @@ def coalesce(defaults: dict[str, Plain], values: dict[str, Plain]) -> dict[str, 
 
     A null in the values deletes the default; a null among the defaults counts as absent (Helm 4, and the source of
     pkg/chart/common/util/coalesce.go at v4.3.1).
-
-    Args:
-        defaults: The content of the chart's values.yaml.
-        values: The merged values of the user.
     """
     merged = {key: value for key, value in values.items() if value is not None or key not in defaults}
     for key, default in defaults.items():

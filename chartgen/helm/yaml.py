@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, Union
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.helm.yaml_nodes import MAX_DEPTH, Node, compose_nodes, too_deep
-from chartgen.helm.yaml_scalars import resolve_scalar
+from chartgen.helm.yaml_nodes import MAX_DEPTH, Node, compose_nodes, resolve_scalar, too_deep
 
 Plain: TypeAlias = Union[bool, int, float, str, "list[Plain]", "dict[str, Plain]", None]
 Keys: TypeAlias = tuple[str | int, ...]

@@ -15,9 +15,8 @@ from denials import denied
 
 from chartgen.kube import JOB, LEASE
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.judging import judge_release, patience
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.rehearsal.verdict import Verdict, look, pause_until_started
+from chartgen.rehearsal.verdict import Verdict, judge_release, look, patience, pause_until_started
 
 pytestmark = pytest.mark.engines
 

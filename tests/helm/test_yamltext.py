@@ -12,7 +12,7 @@ import pytest
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.yaml import load, load_file, read_text, require_map
-from chartgen.helm.yaml_scalars import resolve_scalar
+from chartgen.helm.yaml_nodes import resolve_scalar
 
 
 @pytest.mark.parametrize(
