@@ -33,7 +33,7 @@ Completion: eval "$(_CHARTGEN_COMPLETE=bash_source chartgen)", or zsh_source, fi
 _COMMANDS = (
     *("build", "check", "diff", "doctor", "engines", "exec", "fit", "history", "init", "install", "lint"),
     *("list", "logs", "metrics", "new", "preset", "rehearse", "render", "rollback", "sandbox", "shell", "show"),
-    *("stacks", "status", "top", "uninstall", "upgrade", "wait"),
+    *("stacks", "status", "top", "uninstall", "upgrade", "wait", "why"),
 )
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
