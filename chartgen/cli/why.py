@@ -36,7 +36,7 @@ def why(places: tuple[str, ...], *, namespace: str, context: str | None, output:
     paths = [Path(place) for place in places]
     if len(paths) == 1 and not paths[0].exists() and "/" not in places[0] and "." not in places[0]:
         from chartgen.releases.helm_release import check_name
-        from chartgen.releases.why.release import explain_release
+        from chartgen.releases.status.explained import explain_release
 
         check_name(places[0])
         with open_place(context, namespace) as (cluster, place):

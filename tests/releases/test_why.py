@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import answer
+from userlib import chartgen
 
 from chartgen.helm.yaml import load_file
 from chartgen.releases.why.causes import cause_table
@@ -87,3 +89,17 @@ def test_an_unknown_end_lists_what_was_read(tmp_path: Path) -> None:
 def test_the_machine_that_only_ran_a_bad_program_is_not_blamed(tmp_path: Path) -> None:
     found = explained(tmp_path, {"run.log": "gpu-1:7:7 [0] NCCL INFO x\n[rank3]: ValueError: no\n"})
     assert (found.machine, found.restart) == ("gpu-1", "none")
+
+
+def test_a_folder_of_logs_is_explained_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "run-0.log").write_text("[rank2]: PermissionError: [Errno 13] Permission denied: '/outputs/x'\n")
+    found = answer(chartgen("why", str(tmp_path), "--output", "json").stdout)
+    assert {key: found[key] for key in ("cause", "rank", "restart")} == {
+        "cause": "no-permission",
+        "rank": 2,
+        "restart": "none",
+    }
+    assert found["evidence"][0]["place"] == "run-0.log:1"
+    assert "rank 2" in chartgen("why", str(tmp_path)).output
+    (tmp_path / "run-0.log").write_text("")
+    assert chartgen("why", str(tmp_path)).exit_code == 1

@@ -12,9 +12,9 @@ successPolicy:
   operator: All
 failurePolicy:
   maxRestarts: {{ .Values.run.maxRestarts | int64 }}
-  {{- if and .Values.run.maxRestarts (include "<%= chart %>.transportFails" .) }}
+  {{- if .Values.run.maxRestarts }}
   rules:
-    - name: transport
+    - name: final
       action: FailJobSet
       onJobFailureReasons: [PodFailurePolicy]
   {{- end }}
