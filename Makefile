@@ -100,7 +100,7 @@ packages: $(CHARTGEN) ## package every chart into dist/charts, for a release or 
 
 .PHONY: engines
 engines: $(CHARTGEN) ## build the engines of the rehearsal into your cache (Helm, control plane, controllers)
-	$(BIN)/chartgen engines build
+	CHARTGEN_ENGINES_MIRROR=off $(BIN)/chartgen engines get
 
 .PHONY: size
 size: $(CHARTGEN) $(DEV) ## count lines, include chains, names and modules, against tests/data/size.yaml; part of `make lint`
@@ -132,7 +132,7 @@ lint-report: $(CHARTGEN) ## lint every chart below COPY, a folder of OWNER+NAME@
 
 .PHONY: fuzz-hostile
 fuzz-hostile: $(CHARTGEN) $(DEV) ## try 20,000 mutations of charts, logs and answers of clusters: no hang, no crash, no file outside (FUZZ="--charts FOLDER --count 500")
-	$(BIN)/chartgen engines build helm
+	CHARTGEN_ENGINES_MIRROR=off $(BIN)/chartgen engines get helm
 	$(PROGRAM)/fuzz_hostile.py $(FUZZ)
 
 .PHONY: schemas

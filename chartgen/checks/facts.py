@@ -14,14 +14,8 @@ from typing import Any
 from chartgen.checks.images import release_in
 from chartgen.checks.job import Job
 from chartgen.composer.expressions import LARGEST
+from chartgen.composer.rule_facts import OPTIONAL
 
-# Keys that mean the launcher's default, or nothing, where they are null.
-OPTIONAL = (
-    *(f"optimizer.{name}" for name in ("learningRate", "minLearningRate", "warmupSteps")),
-    *(f"optimizer.{name}" for name in ("decay", "weightDecay", "clipGradient")),
-    *(f"model.{name}" for name in ("rotaryBase", "initStandardDeviation", "tiedEmbeddings")),
-    *("wandb.project", "mlflow.experiment"),
-)
 # Keys that do not reach a recipe with a model of its own, where the same program also takes the model of the values.
 _OF_THE_MODEL = ("model", "precision", "sequenceLength", "recompute")
 _SAMPLES = re.compile(r"train-samples|lr-(?:decay|warmup)-samples")

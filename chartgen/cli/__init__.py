@@ -5,6 +5,7 @@ Commands import library modules only when they run, so that `--help` and complet
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -36,6 +37,8 @@ _COMMANDS = (
     *("stacks", "status", "top", "uninstall", "upgrade", "wait", "why"),
 )
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
+# https://no-color.org; None is click's own choice, colours on a terminal only.
+_COLOR = False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
 
 
 class _Group(click.Group):
@@ -56,6 +59,8 @@ class _Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; suggest the nearest ones for a name that is none."""
+        if args[0] == "help":
+            args = [*args[1:2], "--help"]
         if args[0] not in _COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"unknown command {args[0]!r}; {did_you_mean(args[0], _COMMANDS) or 'see chartgen --help'}")
         return super().resolve_command(ctx, args)
@@ -69,6 +74,8 @@ class _Group(click.Group):
         """Run the command; end it without a traceback on an error of chartgen."""
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            raise _with_key(error) from None
         except ChartgenError as error:
             found = error
         except KeyboardInterrupt:
@@ -84,6 +91,17 @@ class _Group(click.Group):
         sys.exit(found.exit_code)
 
 
+def _with_key(error: click.NoSuchOption) -> click.NoSuchOption:
+    """Suggest --set for an option that is called as a key of values."""
+    from chartgen.cli.completion import key_of_option
+
+    takes_values = error.ctx and any(param.name == "set_values" for param in error.ctx.command.params)
+    if takes_values and (key := key_of_option(error.option_name)):
+        message = f"no such option {error.option_name}; use --set {key}=VALUE"
+        return click.NoSuchOption(error.option_name, message, ctx=error.ctx)
+    return error
+
+
 def _reader_has_gone() -> bool:
     """Report whether the reader of stdout or stderr has gone; any other broken pipe is a failure."""
     import select
@@ -94,7 +112,7 @@ def _reader_has_gone() -> bool:
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
 
 
-@click.group(cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "color": _COLOR})
 @click.version_option(__version__, prog_name="chartgen")
 def main() -> None:
     """Composes, checks and runs Helm charts for NeMo and Megatron training on GPU machines."""

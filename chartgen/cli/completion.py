@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Names of files of others are completions too, and a shell runs what it inserts: $(command).
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:+-]*")
+_ANY_TARGET = "gke-a3mega"  # of portable keys
 _PATIENCE = 2.0  # seconds for a cluster; a shell waits for its completions
 Completer: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[str]]"
 
@@ -95,6 +96,14 @@ def complete_key(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     except (ChartgenError, OSError):
         return []
     return [f"{done}{comma}{key}=" for key in keys if key.startswith(begun) and _PLAIN.fullmatch(key)]
+
+
+def key_of_option(option: str) -> str:
+    """Return the key of values that an unknown option of a command may mean (--nodes: nodes); empty for none."""
+    word = option.lstrip("-").replace("-", "").casefold()
+    known = {key.casefold(): key for key in _keys_of(_ANY_TARGET, ())}
+    found = [key for lower, key in known.items() if lower.rpartition(".")[2] == word]
+    return known.get(word) or (found[0] if len(found) == 1 else "")
 
 
 def _keys_of(target: str, path: tuple[Path, ...]) -> Iterator[str]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from chartgen.composer.library import Library
+    from chartgen.composer.target import Target
     from chartgen.findings import Finding
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
@@ -75,7 +76,20 @@ target_argument = click.argument("target", shell_complete=complete_target)
 price_option = click.option(
     "--price", type=click.FloatRange(min=0), help="Price of one machine for an hour: adds the cost so far."
 )
-release_argument = click.argument("release", shell_complete=complete_release)
+
+
+def _checked(_ctx: click.Context, _param: click.Parameter, release: str | None) -> str | None:
+    """Reject a name that Helm does not accept, before anything else is done."""
+    from chartgen.releases.helm_release import check_name
+
+    if release is not None:
+        check_name(release)
+    return release
+
+
+release_argument = click.argument("release", shell_complete=complete_release, callback=_checked)
+any_release_argument = click.argument("release", required=False, shell_complete=complete_release, callback=_checked)
+new_release_argument = click.argument("release", default="my-run", callback=_checked)
 path_option = click.option(
     "--path",
     multiple=True,
@@ -87,6 +101,13 @@ output_option = click.option(
 )
 namespace_option = click.option("-n", "--namespace", default="", help="Namespace; default: the context's.")
 context_option = click.option("--context", default=None, help="Kubeconfig context; default: the current one.")
+
+
+def place_options(command: F) -> F:
+    """Add `--namespace` and `--context`."""
+    return namespace_option(context_option(command))
+
+
 workload_option = click.option(
     "--workload",
     shell_complete=complete_workload,
@@ -211,16 +232,29 @@ def find_chart(
     from chartgen.composer.composed import composed_chart
     from chartgen.composer.origin import identified
     from chartgen.composer.programs import for_values
-    from chartgen.composer.target import load_target
 
     if chart := _read_chart(name):
         return identified(chart, library(path))
-    target = load_target(name, library(path))
+    target = _load_target(name, library(path))
     if values_only:
         return composed_chart("compose_interface", target, workload)
     if values:  # which launchers, not which values: that chart is the same for many
         target = for_values(target, values.data, workload)
     return composed_chart("compose", target, workload)
+
+
+def _load_target(name: str, found: Library) -> Target:
+    """Load a target; if only the release's name is one, the two are swapped, as Helm takes them."""
+    from chartgen.composer.target import load_target
+    from chartgen.errors import Problem, UsageError
+
+    try:
+        return load_target(name, found)
+    except UsageError as error:
+        second = click.get_current_context().params.get("release")
+        if second not in found.names("target"):
+            raise
+        raise UsageError(Problem(error.problems[0].message, hint=f"write the target first: {second} {name}")) from None
 
 
 def _read_chart(name: str) -> Chart | None:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 @click.option(
     "--machines", type=click.IntRange(min=0), help="Simulated machines; default: as many as the run asks for."
 )
-@click.option("--context", help="Use this disposable cluster (with kwok and the controllers) instead of a new one.")
 @click.option(
     "--timeout",
     type=Duration(least=1, bare=True),

@@ -24,6 +24,15 @@ _TEXT_MAP = {"type": "object", "additionalProperties": _TEXT}
 _DECIMAL = {"type": ["number", "null"]}
 
 
+# Keys that mean the launcher's default, or nothing, where they are null.
+OPTIONAL = (
+    *(f"optimizer.{name}" for name in ("learningRate", "minLearningRate", "warmupSteps")),
+    *(f"optimizer.{name}" for name in ("decay", "weightDecay", "clipGradient")),
+    *(f"model.{name}" for name in ("rotaryBase", "initStandardDeviation", "tiedEmbeddings")),
+    *("wandb.project", "mlflow.experiment"),
+)
+
+
 def _rows(*names: str) -> dict[str, Any]:
     return {"type": "array", "items": {"type": "object", "properties": dict.fromkeys(names, _TEXT)}}
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.target import Target
-from chartgen.composer.value_docs import ENCODE, ValueRow, describe_values
+from chartgen.composer.value_docs import ENCODE
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm.schema import SCHEMA_FILE, check_sound, closed, merge_schemas
 from chartgen.helm.yaml import load_file, read_text, type_name
@@ -22,13 +22,12 @@ _ALL = "By launcher; the values of those that this chart lacks have no effect"
 _REFERENCE = re.compile(r'"#/definitions/([^"/]+)"')
 
 
-def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[ValueRow]) -> dict[str, Any]:
-    """Merge the schema of a target's charts.
+def chart_schema(target: Target, folders: Iterable[Path]) -> dict[str, Any]:
+    """Merge the schema of a target's charts; values.yaml beside it has the meaning of each key.
 
     Args:
         target: The target; only its launchers and machine types are allowed.
         folders: The folders that may contain a schema, the common one first.
-        table: The chart's values, whose meanings become descriptions.
 
     Raises:
         ChartgenError: An invalid schema, or two that contradict each other about one value.
@@ -54,29 +53,40 @@ def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[ValueR
     parts.append((str(target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
     schema = closed(merge_schemas(parts))
     schema |= {} if "if" in schema else _way_to_others(target)
-    describe_values(schema, table)
     return with_used_definitions(schema)
 
 
-def setup_schema(schema: dict[str, Any], keys: Collection[str], launchers: Sequence[str]) -> dict[str, Any]:
+def setup_schema(
+    schema: dict[str, Any], read: Mapping[str, Collection[str]], launchers: Sequence[str]
+) -> dict[str, Any]:
     """Return the schema of a setup chart: of the values that its templates read; it accepts the others of its runs.
 
     Args:
         schema: The schema of its chart of runs.
-        keys: The top-level values that the setup chart has.
+        read: The top-level values that the setup chart has, with the keys below; an empty key is all of them.
         launchers: The launchers of all runs; only their `resources` count here.
     """
     counted = {"resources": {"$ref": "#/definitions/launcherResources"}}
     own = {"type": "object", "properties": counted, "additionalProperties": True}
     by_name = {name: {"$ref": "#/definitions/launcher"} for name in launchers}
     properties = {
-        **{key: value if key in (*keys, "global") else {} for key, value in schema["properties"].items()},
+        **{key: _read_part(value, read.get(key, ())) for key, value in schema["properties"].items() if key != "global"},
+        "global": schema["properties"]["global"],
         "launcher": {**schema["properties"]["launcher"], "enum": list(launchers)},
         "launchers": {"type": "object", "properties": by_name, "additionalProperties": False, "description": OF_RUNS},
     }
     found = {key: value for key, value in schema.items() if key not in ("if", "then")}
     definitions = {**schema["definitions"], "launcher": own}
     return with_used_definitions({**found, "definitions": definitions, "properties": properties})
+
+
+def _read_part(schema: dict[str, Any], below: Collection[str]) -> dict[str, Any]:
+    if "" in below or not below or "properties" not in schema:
+        return schema if below else {}
+    return {
+        **schema,
+        "properties": {key: value if key in below else {} for key, value in schema["properties"].items()},
+    }
 
 
 def with_used_definitions(schema: dict[str, Any]) -> dict[str, Any]:
@@ -147,9 +157,23 @@ def schema_text(node: Any, indent: int = 0, column: int = 0) -> str:
     opening, closing = "{}" if isinstance(node, dict) else "[]"
     pad = "\n" + " " * (indent + 2)
     if all(isinstance(part, dict) for _, part in parts):
-        lines = [pad + key + schema_text(part, indent + 2, indent + 2 + len(key)) for key, part in parts]
-        return opening + ",".join(lines) + pad[:-2] + closing
+        return opening + pad + _rows(parts, indent + 2) + pad[:-2] + closing
     return opening + _filled(parts, indent, column + 1) + closing
+
+
+def _rows(parts: Iterable[tuple[str, Any]], indent: int) -> str:
+    """Join maps in lines, as many as fit; one that needs more than a line begins one, and ends its last one."""
+    rows: list[str] = []
+    room = 0
+    for key, part in parts:
+        text = key + schema_text(part, indent, indent + len(key))
+        room -= len(text) + 2
+        if room >= 0:
+            rows[-1] += f", {text}"
+        else:
+            rows.append(text)
+            room = 0 if "\n" in text else _WIDTH - indent - len(text)
+    return f",\n{' ' * indent}".join(rows)
 
 
 def _filled(parts: Iterable[tuple[str, Any]], indent: int, column: int) -> str:

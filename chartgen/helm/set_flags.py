@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import Problem, UsageError
 from chartgen.helm.yaml import Keys, Plain, type_name
 from chartgen.masking import masked
 
@@ -57,7 +57,7 @@ def parse_flag(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[A
         read_file: Returns the text of a file that `--set-file` names.
 
     Raises:
-        ChartgenError: The argument is malformed or unfinished; the problem's path is the flag itself.
+        UsageError: The argument is malformed or unfinished; the problem's path is the flag itself.
     """
     convert: Callable[[str], Plain] = {"--set": typed, "--set-file": read_file}.get(flag, str)
     parser = _Parser(text, convert, is_json=flag == "--set-json")
@@ -65,9 +65,9 @@ def parse_flag(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[A
         text.encode()
         return list(parser.assignments())
     except UnicodeEncodeError:
-        raise ChartgenError(Problem("is not UTF-8 text", label(flag, text).encode(errors="replace").decode())) from None
+        raise UsageError(Problem("is not UTF-8 text", label(flag, text).encode(errors="replace").decode())) from None
     except MalformedError as error:
-        raise ChartgenError(Problem(str(error), label(flag, text))) from None
+        raise UsageError(Problem(str(error), label(flag, text))) from None
 
 
 def label(flag: Flag, text: str) -> str:

@@ -203,7 +203,7 @@ def _apply_flag(data: dict[str, Plain], flag: set_flags.Flag, text: str) -> tupl
         for assignment in assignments:
             data = set_flags.assign(data, assignment)
     except set_flags.MalformedError as error:
-        raise ChartgenError(Problem(str(error), source)) from None
+        raise UsageError(Problem(str(error), source)) from None
     return data, Layer(source, assigned=tuple(assignment.keys for assignment in assignments))
 
 

@@ -138,7 +138,7 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         raise UsageError(Problem("no such file", path, hint="check the path")) from None
     except IsADirectoryError:
-        raise ChartgenError(Problem("is a folder, not a file", path)) from None
+        raise UsageError(Problem("is a folder, not a file", path)) from None
     except UnicodeDecodeError as error:
         raise ChartgenError(Problem(f"is not UTF-8 text (byte {error.start})", path, hint="save it as UTF-8")) from None
     except OSError as error:

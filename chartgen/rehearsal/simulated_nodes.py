@@ -23,7 +23,6 @@ def create_machines(
     cluster: Cluster,
     pools: Iterable[NodePool],
     *,
-    ready: bool = True,
     timeout: float = 60.0,
     progress: Progress | None = None,
 ) -> list[str]:
@@ -32,7 +31,6 @@ def create_machines(
     Args:
         cluster: A cluster with kwok.
         pools: The machines.
-        ready: Create them Ready; on a cluster that is not chartgen's own, kwok makes them so if it runs at all.
         timeout: Seconds to wait while none becomes Ready.
         progress: Receives one line.
 
@@ -48,15 +46,14 @@ def create_machines(
     if progress:
         progress(f"creating {count_machines(pools)} simulated machines")
     for node in nodes:
-        if ready:
-            node["status"]["conditions"] = [_READY]
+        node["status"]["conditions"] = [_READY]
         _put(cluster, node)
     _wait_ready(cluster, set(names), timeout)
     return names
 
 
 def delete_machines(cluster: Cluster, names: Iterable[str]) -> None:
-    """Delete simulated machines from a persistent cluster."""
+    """Delete simulated machines from a sandbox."""
     for name in names:
         cluster.delete(NODE, name)
 
