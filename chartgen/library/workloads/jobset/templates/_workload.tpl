@@ -3,6 +3,11 @@
 {{- printf "%s-<%= container %>-0-0.%s" .Run.name .Run.name }}
 {{- end }}
 
+{{/* Whether restarts without a new checkpoint end the run: "true" or nothing. */}}
+{{- define "<%= chart %>.mustProgress" -}}
+{{- if and .Run.gpu .Values.checkpoint.enabled (gt (int64 .Values.run.maxRestarts) 3) }}true{{ end }}
+{{- end }}
+
 {{/* What the run is. `suspend` is Kueue's to set, and a TTL here would let an unchanged upgrade start the run again. */}}
 {{- define "<%= chart %>.kindSpec" -}}
 network:
