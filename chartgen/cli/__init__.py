@@ -36,7 +36,7 @@ Completion: eval "$(_CHARTGEN_COMPLETE=bash_source chartgen)", or zsh_source, fi
 _COMMANDS = (
     *("build", "check", "diff", "doctor", "engines", "estimate", "exec", "fit", "history", "init", "install"),
     *("lint", "list", "logs", "metrics", "new", "preset", "rehearse", "render", "rollback", "sandbox", "shell", "show"),
-    *("stacks", "status", "top", "uninstall", "upgrade", "wait"),
+    *("stacks", "status", "top", "uninstall", "upgrade", "wait", "why"),
 )
 # The first line of the docstring of a module's command.
 _SUMMARY = r'(?ms)^@click\.(?:command|group)\(.*?^    """(.+?)$'

@@ -92,6 +92,7 @@ def _of_releases() -> dict[str, Shape]:
     from chartgen.releases.status.stacks import StackGroup
     from chartgen.releases.survival import Survival
     from chartgen.releases.uninstall import Removal
+    from chartgen.releases.why.explanation import Explanation
 
     effect = {"changes": [Change], "effect": str, "survival": Survival | None, "losses": [LostWork]}
     revision = {
@@ -105,6 +106,7 @@ def _of_releases() -> dict[str, Shape]:
     return {
         "diagnoses/v1": {"diagnoses": [Diagnosis]},
         "diff/v1": effect,
+        "explanation/v1": Explanation,
         "history/v1": {"revisions": [revision]},
         "releases/v1": {"at": datetime, "releases": [Glance]},
         "removal/v1": Removal,
