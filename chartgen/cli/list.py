@@ -23,7 +23,7 @@ from chartgen.cli.status import show_all
 if TYPE_CHECKING:
     from chartgen.composer.library import Library
 
-_BLOCKS = ("targets", "fragments", "launchers", "workloads", "presets")
+_BLOCKS = ("targets", "fragments", "launchers", "workloads", "policies", "presets")
 _WORDS = ("slots", "helpers", "facts")
 
 
@@ -89,16 +89,17 @@ class ListRow(NamedTuple):
 
 
 def _blocks(found: Library, kind: str) -> list[ListRow]:
+    from chartgen.composer.library import KINDS
     from chartgen.composer.presets import preset_summary, presets
     from chartgen.helm.yaml import load_file, require_map
 
     if kind == "presets":
         return [ListRow(name, preset_summary(file)) for name, file in presets(found).items()]
-    singular = kind.removesuffix("s")
+    singular = next(name for name, folder in KINDS.items() if folder == kind)
     rows = []
     for name in found.names(singular):
         file = found.find(singular, name)
-        document = load_file(file if singular == "target" else file / f"{singular}.yaml")
+        document = load_file(file if file.is_file() else file / f"{singular}.yaml")
         rows.append(ListRow(name, str(require_map(document, kind).get("description", ""))))
     return rows
 

@@ -135,6 +135,7 @@ class Tags:
             "workload_validate": self._workload_validate,
             "rules": self._rules,
             "folders": patterns(),
+            "policies": [policy.name for policy in self.target.policies],
         }
 
     def _launcher(self, facts: Mapping[str, str]) -> Launcher:

@@ -13,6 +13,7 @@ from chartgen.composer.definition import Field, read_definition
 from chartgen.composer.fragment import Fragment, load_fragment
 from chartgen.composer.launcher import Launcher, load_launcher
 from chartgen.composer.library import Library, open_library
+from chartgen.composer.policies import Policy, load_policies
 from chartgen.composer.workload import load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.helm.yaml import Document
@@ -170,6 +171,7 @@ class Target:
         document: Its file.
         library: Where its definitions come from.
         kubernetes: The first version of Kubernetes that its charts install on.
+        policies: What the library wants of all targets.
         chosen: The names of the launchers of its charts, the default first; empty for all.
     """
 
@@ -186,6 +188,7 @@ class Target:
     document: Document
     library: Library
     kubernetes: str
+    policies: tuple[Policy, ...] = ()
     chosen: tuple[str, ...] = ()
 
     @cached_property
@@ -291,6 +294,7 @@ def load_target(name: str, library: Library | None = None) -> Target:
         document=document,
         library=library,
         kubernetes=meta.get("kubernetes", _NATIVE_SIDECARS),
+        policies=load_policies(library),
     )
 
 
