@@ -28,7 +28,7 @@ _IN_ALL = {"volumeMounts": "mounts of every container", "securityContext": "secu
 PODS = {
     name: Field(
         "object" if SLOTS[f"{name}.yaml"].shape == "map" else "array",
-        _IN_ALL.get(name) or SLOTS[f"{name}.yaml"].meaning.partition(";")[0],
+        _IN_ALL.get(name) or re.split("; |, and ", SLOTS[f"{name}.yaml"].meaning)[0],
     )
     for name in _SLOTS
 }
