@@ -24,7 +24,7 @@ A launcher: a folder with this file and any of {", ".join(f"`{part}`" for part i
 `values.yaml`, `values.schema.json` and `rules.yaml`."""
 _TARGET = "A target: the machines of a cloud, and what a chart for them consists of."
 _POLICY = """\
-A policy: what holds in every pod and object of all targets ([policies](../how-to/policies.md)). Texts of labels,
+A policy: what every pod and object of all targets has ([policies](../how-to/policies.md)). Texts of labels,
 annotations, variables and pods may contain `{{ expressions }}` of Helm."""
 _DEFINITIONS: dict[str, tuple[str, dict[str, Field]]] = {
     "`targets/NAME.yaml`": (_TARGET, target.FIELDS),

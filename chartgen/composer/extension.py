@@ -16,7 +16,7 @@ _LISTS = ("fragments", "launchers")
 
 
 def lineage(name: str, library: Library) -> list[str]:
-    """Return the name of a target, then of the one that it extends, and so on; chartgen's own extend none.
+    """Return the name of a target, then of its parent, and so on; chartgen's own extend none.
 
     Raises:
         UsageError: One of them is unknown.
@@ -43,7 +43,7 @@ def extended(parent: dict[str, Any], own: dict[str, Any], document: Document) ->
     """Return what a target's file makes of its parent's: maps are merged, its own machines first; lists are replaced.
 
     Args:
-        parent: The content of the parent's file, with all that it extends.
+        parent: The content of the parent's file, with those of its own parents.
         own: The content of its own.
         document: Its own file.
 

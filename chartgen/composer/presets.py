@@ -63,7 +63,7 @@ def overlays(name: str, library: Library) -> list[str]:
 
 
 def site_example(target: str, library: Library) -> Path | None:
-    """Return the example of a target's site file, or of the one that it extends, if a folder contains one."""
+    """Return the example of a target's site file, or of its parent, if a folder contains one."""
     names = [f"{_SITE}{name}.example.yaml" for name in lineage(target, library)]
     examples = (folder / name for name in names for folder in reversed(_folders(library)))
     return next((example for example in examples if example.is_file()), None)

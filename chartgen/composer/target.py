@@ -189,7 +189,7 @@ class Target:
         sources: Where its values come from.
         document: Its file.
         library: Where its definitions come from.
-        parents: The target that it extends, then the one that this extends, and so on.
+        parents: The target that it extends, then the parent of this one, and so on.
         kubernetes: The first version of Kubernetes that its charts install on.
         policies: What the library wants of all targets.
         chosen: The names of the launchers of its charts, the default first; empty for all.

@@ -1,4 +1,4 @@
-"""A target that extends another one: its own name and what it changes; presets, overlays and the site file come along."""
+"""A target that extends another one: its own name and changes; presets, overlays and the site file come along."""
 
 from __future__ import annotations
 
