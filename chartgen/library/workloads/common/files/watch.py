@@ -159,7 +159,7 @@ class Watch:
 
 
 def leave_box(code: int, tail: bytes) -> None:
-    """Write what remains of a failed process; a disk that is full or gone is no reason to fail otherwise."""
+    """Write what remains of a failed process; a full disk does not change its exit code."""
     try:
         BOX.mkdir(parents=True, exist_ok=True)
         used = shutil.disk_usage(BOX)
