@@ -123,6 +123,12 @@ _PRESET = click.option(
     shell_complete=complete_preset,
     help="Preset with its overlay for the target, below each -f; see `chartgen list presets`.",
 )
+_PROGRAM = click.option(
+    "--program-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Program of your own that torchrun starts on every machine; it goes with the run.",
+)
 _LAYERS = (
     click.option(
         "-f",
@@ -160,7 +166,7 @@ _LAYERS = (
         help="One value from a file.",
     ),
 )
-_NAMES = ("preset_names", "files", "set_values", "set_strings", "set_json", "set_files")
+_NAMES = ("preset_names", "program_file", "files", "set_values", "set_strings", "set_json", "set_files")
 
 
 def layer_options(command: F) -> F:
@@ -171,8 +177,8 @@ def layer_options(command: F) -> F:
 
 
 def values_options(command: F) -> F:
-    """Add `--preset`, `-f` and the `--set` options to a command with a target."""
-    return _PRESET(layer_options(command))
+    """Add `--preset`, `--program-file`, `-f` and the `--set` options to a command with a target."""
+    return _PRESET(_PROGRAM(layer_options(command)))
 
 
 def read_values(options: dict[str, Any], target: str = "") -> Values:
@@ -185,7 +191,21 @@ def read_values(options: dict[str, Any], target: str = "") -> Values:
     from chartgen.helm.values import load_values
 
     given = {name: options.pop(name, ()) for name in _NAMES}
+    if program := given.pop("program_file"):
+        given = _with_program(program, given)
     return load_values([*_preset_layers(given.pop("preset_names"), target), *given.pop("files")], **given)
+
+
+def _with_program(program: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """Return values options with a program's file, below all flags."""
+    key = program.name.replace("\\", "\\\\").replace(".", "\\.").replace(",", "\\,").replace("=", "\\=")
+    place = ("launcher=torchrun", f"launchers.torchrun.program=/etc/chartgen/{program.name}")
+    file = f"launchers.torchrun.files.{key}={program}"
+    return {
+        **given,
+        "set_values": (*place, *given.get("set_values", ())),
+        "set_files": (file, *given.get("set_files", ())),
+    }
 
 
 def _preset_layers(names: tuple[str, ...], target: str) -> list[Path]:
@@ -259,15 +279,16 @@ def _load_target(name: str, found: Library) -> Target:
 
 def _read_chart(name: str) -> Chart | None:
     """Read the chart of a folder, an archive or an address; None for a target."""
-    import tempfile
-
-    from chartgen.helm.chart import Chart
-    from chartgen.helm.packages import fetched, is_archive, is_remote, unpack_chart
+    from chartgen.helm.chart import Chart, is_archive, is_remote
 
     if (Path(name) / "Chart.yaml").is_file():
         return Chart.read(Path(name))
     if not is_remote(name) and not is_archive(Path(name)):
         return None
+    import tempfile
+
+    from chartgen.helm.packages import fetched, unpack_chart
+
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "fetched")
         place.mkdir()

@@ -107,7 +107,7 @@ class _Composer:
     ) -> None:
         target = of_kind(target, workload.name)
         self.target, self.workload, self.marks, self.setup = target, workload, marks, setup
-        check_combination(target.fragments, target.document, workload.name, workload.requires)
+        check_combination(target.fragments, target.document, workload.name, workload.requires, workload.queues)
         kind = "" if workload.name == target.workload else f"-{workload.name}"
         self.chart = f"{target.name}{kind}{'-setup' if setup else ''}"
         self.tags = Tags(target, workload, self.chart, setup=setup, marks=marks, rules=self._rules)

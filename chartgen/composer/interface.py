@@ -19,7 +19,7 @@ from chartgen.composer.values import Part, check_parts, default_place, join_part
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.schema import SCHEMA_FILE, validate_schema
 from chartgen.helm.yaml import load, read_text, require_map
-from chartgen.helm.yaml_scalars import text_scalar
+from chartgen.helm.yaml_nodes import text_scalar
 
 # What a template reads of the values, as .Values.key, .Values.key.below or index .Values "key".
 _READ = re.compile(r'\.Values(?:\.| +")(\w+)(?:\.(\w+))?')

@@ -159,7 +159,12 @@ def open_library(paths: Sequence[Path] = ()) -> Library:
             problems.append(Problem("is not a chartgen library", root, hint=hint))
     if problems:
         raise UsageError(problems)
-    return Library(tuple(dict.fromkeys((BUILTIN, *(root.resolve() for root in roots)))))
+    own = [root.resolve() for root in roots]
+    if own:
+        from chartgen.kube.run_kinds import know_kinds
+
+        know_kinds(own)
+    return Library(tuple(dict.fromkeys((BUILTIN, *own))))
 
 
 def _refuse_links_out(path: Path, root: Path) -> None:

@@ -107,8 +107,8 @@ def test_every_value_is_described() -> None:
                     break
                 assert key in node["properties"], row.key
                 node = node["properties"][key]
-                shared = "$ref" in node
-                node = schema["definitions"][node["$ref"].rpartition("/")[2]] if shared else node
+                shared = shared or "$ref" in node
+                node = schema["definitions"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
             # what several values share has a meaning for each of them, which only values.yaml can tell
             assert shared or row.keys[0] == "storage" or node["description"] == brief(row.meaning)
 

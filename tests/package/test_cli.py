@@ -79,6 +79,14 @@ def test_examples_are_understood(words: tuple[str, ...]) -> None:
         assert command.make_context("command", names, parent=context).params
 
 
+def test_the_list_of_commands_has_the_help_of_each() -> None:
+    """It is read from their files; click would import them all."""
+    context, own, imported = click.Context(main), click.HelpFormatter(), click.HelpFormatter()
+    main.format_commands(context, own)
+    click.Group.format_commands(main, context, imported)
+    assert own.getvalue() == imported.getvalue() != ""
+
+
 def test_every_option_is_explained() -> None:
     for words, command in COMMANDS.items():
         for parameter in command.params:
@@ -192,7 +200,7 @@ def test_check_shows_what_is_stale_as_a_unified_diff(tmp_path: Path) -> None:
     chartgen("build", "gke-a3mega", "-d", tmp_path)
     values = tmp_path / "gke-a3mega" / "values.yaml"
     built = values.read_text()
-    stale = built.replace("nodes: 1\n", "nodes: 7\n", 1)
+    stale = built.replace("nodes: 1", "nodes: 7", 1)
     values.write_text(stale)
     result = chartgen("build", "gke-a3mega", "--check", "-d", tmp_path)
     names = (str(values), f"{values} (built)")
@@ -360,6 +368,25 @@ def test_a_site_file_of_another_target_is_refused_and_a_missing_one_is_named(tmp
     assert setup.exit_code == 1
     lacking = chartgen("check", "gke-a3ultra", *preset)
     assert (lacking.exit_code, "chartgen init gke-a3ultra" in lacking.stderr) == (1, True)
+
+
+@pytest.mark.helm
+def test_a_program_of_ones_own_goes_with_the_run(tmp_path: Path) -> None:
+    program = tmp_path / "my.train.py"
+    program.write_text("print()\n")
+    ran = chartgen(
+        "render",
+        "gke-a3ultra",
+        "run",
+        "-f",
+        Path("values/site.gke-a3ultra.example.yaml").absolute(),
+        "--program-file",
+        program,
+    )
+    assert ran.exit_code == 0, ran.stderr
+    assert '"/etc/chartgen/my.train.py"' in ran.stdout
+    assert 'my.train.py: "print()' in ran.stdout
+    assert chartgen("check", "gke-a4", "--program-file", tmp_path / "absent.py").exit_code == 2
 
 
 def test_values_come_from_the_standard_input_and_not_from_the_network(tmp_path: Path) -> None:

@@ -72,15 +72,7 @@ class FirstFailure:
 def find_failure(
     cluster: Cluster, runs: Sequence[Object], failed: Sequence[Member], release: str, namespace: str
 ) -> FirstFailure:
-    """Return the first failure of a run.
-
-    Args:
-        cluster: The cluster of the run.
-        runs: The release's runs.
-        failed: Its pods that failed.
-        release: The release's name.
-        namespace: Its namespace.
-    """
+    """Return the first failure of a run."""
     then = tuple(reactions(runs))
     if failed:
         return _of_pod(cluster, first_of(failed), len(failed), then, release, namespace)
@@ -114,7 +106,7 @@ def reactions(runs: Iterable[Object]) -> list[str]:
 
 def restarts(run: Object) -> int:
     """Return how often the controller has restarted a whole run."""
-    return kind_of(run).status.restarts(run)
+    return kind_of(run).status.count_restarts(run)
 
 
 def _restarted(run: Object) -> str:
@@ -190,10 +182,6 @@ def _how(end: End, exit_code: int | None) -> str:
 
 def telling(log: Sequence[str], count: int) -> list[str]:
     """Return the lines that show why a program failed.
-
-    Args:
-        log: The end of its log.
-        count: Maximum number of lines.
 
     Returns:
         Consecutive lines that end with the cause; the last lines when the cause is unknown.

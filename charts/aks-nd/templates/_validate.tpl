@@ -225,6 +225,12 @@ optimizer.decay: launcher {{ $v.launcher }} has no {{ ternary "null" $v.optimize
 {{ if eq $v.launcher "torchrun" }}
 {{ if not $f.own.program }}
 launchers.torchrun.program: empty; give its path in the image, /etc/chartgen/NAME for one of launchers.torchrun.files, or -m MODULE{{ end }}
+{{ if and (hasPrefix "/etc/chartgen/" (default "" $f.own.program)) (not (hasKey $f.own.files (base (default "" $f.own.program)))) }}
+launchers.torchrun.program: {{ default "" $f.own.program }} is none of launchers.torchrun.files; add it: --program-file {{ base (default "" $f.own.program) }},
+  or the text there{{ end }}
+{{ range $each := $f.own.args }}
+{{ if and (hasPrefix "/etc/chartgen/" $each) (not (hasKey $f.own.files (base $each))) }}
+launchers.torchrun.args: {{ $each }} is none of launchers.torchrun.files; give it there{{ end }}{{ end }}
 {{ range $each := $f.unknownNames }}
 launchers.torchrun.args: {{ $each }} is not a name that the chart fills in; use one of {{ join ", " $f.knownNames }}, or write ${{ $each }} for the text
   itself{{ end }}
