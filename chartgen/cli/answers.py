@@ -75,6 +75,8 @@ def _of_charts() -> dict[str, Shape]:
             "name": str,
             "description": str,
             "workload": str,
+            "extends": [str],
+            "own": dict[str, list[str]],
             "machines": [machine],
             "launchers": [str],
             "slots": dict[str, list[str]],

@@ -226,10 +226,16 @@ def _preset_layers(names: tuple[str, ...], target: str) -> list[Path]:
 
 
 def library(path: tuple[Path, ...]) -> Library:
-    """Open the library with the folders of `--path`."""
+    """Open the library with the folders of `--path`; note once in a command what replaces another definition."""
     from chartgen.composer.library import open_library
 
-    return open_library(path)
+    opened = open_library(path)
+    noted = click.get_current_context().meta.setdefault("chartgen.replacements", set())
+    for each in set(opened.replacements()) - noted:
+        kind, name, own, other = each
+        note(f"{kind} {name} of {own} replaces {'chartgen' if opened.is_builtin(other) else other}'s own")
+        noted.add(each)
+    return opened
 
 
 def find_chart(

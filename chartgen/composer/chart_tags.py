@@ -141,6 +141,7 @@ class Tags:
             "made": lambda *facts: not self._facts_of_rules.isdisjoint(facts),
             "optional": textwrap.fill(" ".join(f'"{key}"' for key in OPTIONAL), 140, subsequent_indent="  "),
             "folders": patterns(),
+            "policies": [policy.name for policy in self.target.policies],
         }
 
     @cached_property

@@ -92,7 +92,7 @@ def _translated(
                 problems.append(rule.problem(at, error))
         if rule.severity == "error" and not problems:
             message = translator.message(f"{rule.key}: {rule.message}; {rule.hint}")
-            place = Path(rule.document.path), rule.document.position((rule.index,))[0]
+            place = Path(rule.document.path), rule.document.position(rule.at)[0]
             yield from (RuleLine(text, *place) for text in _refusal(message, **{field: parts[field] for field in make}))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.library import BUILTIN
+from chartgen.composer.policies import values_of
 from chartgen.composer.target import Target
 from chartgen.composer.value_docs import ENCODE
 from chartgen.errors import ChartgenError, Problem, did_you_mean
@@ -34,6 +35,7 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> dict[str, Any]:
     """
     paths = [folder / SCHEMA_FILE for folder in folders]
     parts = [(str(path), _sound(path, target)) for path in paths if path.is_file()]
+    parts += [(str(policy.path), values_of(policy)[1]) for policy in target.policies]
     _check_schemes(parts)
     _check_sub_paths(target, parts)
     common = read_schema(BUILTIN / "launchers" / SCHEMA_FILE)
