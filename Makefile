@@ -118,11 +118,9 @@ work: $(CHARTGEN) $(DEV) ## count the calls, modules and programs of the usual c
 
 .PHONY: bench
 bench: $(CHARTGEN) ## measure speed and memory against the budgets (BENCH=--install adds the size)
-	$(BIN)/python benchmarks/bench.py $(BENCH)
-	$(BIN)/python benchmarks/metrics.py
-	$(BIN)/python benchmarks/install.py
-	$(BIN)/python benchmarks/status.py
-	$(BIN)/python benchmarks/lint.py
+	@over=0; for each in "bench $(BENCH)" metrics install status lint; do \
+	  set -- $$each; name=$$1; shift; $(BIN)/python "benchmarks/$$name.py" "$$@" || over=1; \
+	done; exit $$over
 
 .PHONY: chaos
 chaos: $(CHARTGEN) $(DEV) ## run 500 random operations on ten releases, disturb most of them, check that all are consistent (CHAOS="50 --seed 7")
@@ -173,7 +171,7 @@ sums: $(CHARTGEN) ## rewrite the checksums and CRDs of the engines' Go modules, 
 requirements: $(DEV) ## update the pins in requirements/*.txt (UPGRADE=--upgrade takes newer versions)
 	$(COMPILE) requirements/build.in -o requirements/build.txt
 	$(COMPILE) pyproject.toml --extra cluster -o requirements/runtime.txt
-	$(COMPILE) pyproject.toml --extra cluster --extra plots requirements/dev.in \
+	$(COMPILE) pyproject.toml --extra cluster requirements/dev.in \
 		-c requirements/build.txt -c requirements/runtime.txt -o requirements/dev.txt
 	$(COMPILE) requirements/docs.in -c requirements/build.txt -c requirements/runtime.txt -c requirements/dev.txt \
 		-o requirements/docs.txt

@@ -76,6 +76,8 @@ def _of_charts() -> dict[str, Shape]:
             "name": str,
             "description": str,
             "workload": str,
+            "extends": [str],
+            "own": dict[str, list[str]],
             "machines": [machine],
             "launchers": [str],
             "slots": dict[str, list[str]],
@@ -86,13 +88,14 @@ def _of_charts() -> dict[str, Shape]:
 def _of_releases() -> dict[str, Shape]:
     from chartgen.releases.diff import Change
     from chartgen.releases.helm_release import Release
-    from chartgen.releases.loss import LostWork
     from chartgen.releases.preflight.result import Diagnosis
+    from chartgen.releases.preview import LostWork
     from chartgen.releases.status.overview import Glance
     from chartgen.releases.status.readout import Readout
     from chartgen.releases.status.stacks import StackGroup
     from chartgen.releases.survival import Survival
     from chartgen.releases.uninstall import Removal
+    from chartgen.releases.why.explanation import Explanation
 
     effect = {"changes": [Change], "effect": str, "survival": Survival | None, "losses": [LostWork]}
     revision = {
@@ -106,6 +109,7 @@ def _of_releases() -> dict[str, Shape]:
     return {
         "diagnoses/v1": {"diagnoses": [Diagnosis]},
         "diff/v1": effect,
+        "explanation/v1": Explanation,
         "history/v1": {"revisions": [revision]},
         "releases/v1": {"at": datetime, "releases": [Glance]},
         "removal/v1": Removal,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 @target_argument
 @values_options
 @click.option("--release", default="rehearsal", show_default=True, help="Release name.")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace, such as a team's.")
 @click.option(
     "--machines", type=click.IntRange(min=0), help="Simulated machines; default: as many as the run asks for."
 )

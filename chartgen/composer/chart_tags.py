@@ -124,6 +124,7 @@ class Tags:
             "compat": self._compat,
             "queue_needs": self._queue_needs(),
             "slot": self.slot,
+            "program_of": lambda name: next(each.program for each in self.target.every_launcher if each.name == name),
             "parts": lambda launcher: list(self._launcher(launcher).parts),
             "launcher_parts": lambda launcher: self._launcher_parts(self._launcher(launcher)),
             "part": lambda launcher, name: self._part(self._launcher(launcher), name),
@@ -141,6 +142,7 @@ class Tags:
             "made": lambda *facts: not self._facts_of_rules.isdisjoint(facts),
             "optional": textwrap.fill(" ".join(f'"{key}"' for key in OPTIONAL), 140, subsequent_indent="  "),
             "folders": patterns(),
+            "policies": [policy.name for policy in self.target.policies],
         }
 
     @cached_property
@@ -241,8 +243,8 @@ class Tags:
         names = [name for file in files for name in DEFINE.findall(read_text(file))]
         return {name.partition("%>.")[2] for name in names}
 
-    def _job(self, indent: int) -> str:
-        return indented(self.common("job.yaml", indent=indent), indent).rstrip("\n")
+    def _job(self, indent: int, *, gpus: bool = True) -> str:
+        return indented(self.common("job.yaml", indent=indent, with_gpus=gpus), indent).rstrip("\n")
 
     def _arguments(self, indent: int) -> str:
         return indented(self.common("args.yaml"), indent).rstrip("\n")

@@ -12,23 +12,17 @@ from typing import Any
 from chartgen.data.api_schemas import custom_kinds, kind_schema, whole_groups
 from chartgen.findings import PartProblem
 from chartgen.helm.yaml import type_name
-from chartgen.kube.limits import full_name
 from chartgen.kube.manifest_walk import Object, is_template, metadata, pods
 from chartgen.kube.object_rules import object_faults
 from chartgen.kube.run_kinds import run_kind
-from chartgen.kube.validation import spelled
+from chartgen.kube.validation import full_name, spelled
 
 _METADATA = {"$ref": full_name("pkg.apis.meta.v1.ObjectMeta")}
 _POD = {"$ref": full_name("core.v1.PodSpec")}
 
 
 def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[PartProblem]:
-    """An object matches the schema of its kind: the API server drops or rejects fields that it does not know.
-
-    Args:
-        thing: A rendered object.
-        kubernetes: One of `kubernetes_versions`.
-    """
+    """An object matches the schema of its kind: the API server drops or rejects fields that it does not know."""
     for key in ("apiVersion", "kind"):
         if not isinstance(thing.get(key), str):
             yield PartProblem(f"{key} must be text, not {type_name(thing.get(key))}", f"write its {key}", (key,))

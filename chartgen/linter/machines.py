@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from chartgen.checks import check, effective_values, place
 from chartgen.composer.origin import Composed, origin_of
-from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.findings import NOT_RENDERED, Finding
+from chartgen.errors import ChartgenError, MissingToolError, Problem, did_you_mean
+from chartgen.findings import NOT_RENDERED, Finding, Rule
+from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values, load_values
-from chartgen.helm.yaml import Plain
-from chartgen.linter.sources import is_users
+from chartgen.helm.yaml import Plain, read_text
+from chartgen.linter.sources import fragment_texts, is_users
 
-RULE = "several-machines-are-rendered"
-HINT = "give values for several machines, with -f or as presets; or a target whose defaults allow them"
+ONE_MACHINE = Rule(
+    "several-machines-are-rendered",
+    "A target without presets has defaults that allow one machine only, and one machine uses no network.",
+    "give values for several machines, with -f or as presets; or a target whose defaults allow them",
+    severity="unchecked",
+)
 SEVERAL = "nodes=2"
-EACH_TYPE = "machine-types-are-rendered"
-EACH_TYPE_HINT = "keep values for it as a preset that sets machineType, or pass them with -f"
+EACH_TYPE = Rule(
+    "machine-types-are-rendered",
+    "Lint renders each machine type of a target, for two machines or one; the defaults refuse this type.",
+    "keep values for it as a preset that sets machineType, or pass them with -f",
+    severity="unchecked",
+)
 
 
 def refused_defaults(chart: Chart) -> Finding | None:
@@ -50,7 +60,12 @@ def several_machines(chart: Chart, site: Path | None = None) -> Values | Finding
     if not error:
         return values
     message = f"lint renders one machine only, because the defaults refuse two: {error.problem.message}"
-    return Finding(RULE, Problem(message, *place(chart, load_values(), ("nodes",)), HINT), "unchecked", "nodes")
+    return Finding(
+        ONE_MACHINE.id,
+        Problem(message, *place(chart, load_values(), ("nodes",)), ONE_MACHINE.remedy),
+        "unchecked",
+        "nodes",
+    )
 
 
 def each_machine_type(
@@ -88,8 +103,8 @@ def _machine_type(
             return None
         refused.append(error)
     message = f"lint does not render machine type {name}, because its values refuse it: {refused[0].problem.message}"
-    problem = Problem(message, *row(chart, name), EACH_TYPE_HINT)
-    return Finding(EACH_TYPE, problem, "unchecked", "machineType")
+    problem = Problem(message, *row(chart, name), EACH_TYPE.remedy)
+    return Finding(EACH_TYPE.id, problem, "unchecked", "machineType")
 
 
 def row(chart: Chart, name: str, *keys: str | int) -> tuple[Path | str | None, int, int]:
@@ -128,3 +143,30 @@ def is_run_chart(chart: Chart) -> bool:
     """Report whether a chart is the run chart of a known target."""
     origin = origin_of(chart)
     return isinstance(origin, Composed) and not origin.setup
+
+
+FABRIC = Rule(
+    "fabric-is-known",
+    "A template of a user's fragment reads a key of `fabric` that no machine type of the target has: it prints "
+    "nothing there, and Helm reports nothing.",
+    "correct the key, or add it to the machine types that need it",
+)
+# A comment and a text in quotes contain no key; what has a default may be absent on purpose, in a fragment for several
+# targets.
+_KEY = re.compile(r"/\*.*|\"[^\"]*\"|`[^`]*`|\.fabric\.(?P<key>\w+)(?P<default>[\s)]*\|\s*default\b)?", re.DOTALL)
+
+
+def unknown_keys(origin: Composed) -> Iterator[Finding]:
+    """Yield each unknown key of `fabric` where a template of a user's fragment reads it."""
+    known = {key for machine in origin.target.machines.values() for key in machine.fabric}
+    for file in fragment_texts(fragment.path for fragment in origin.target.fragments if is_users(fragment.path)):
+        for action in gotemplate.actions(read_text(file)):
+            for found in _KEY.finditer(action.text):
+                key = found["key"]
+                if not key or key in known or found["default"]:
+                    continue
+                hint = did_you_mean(key, known)
+                # `if` and `with` may ask for a key that only machine types of another target have
+                if action.word not in ("if", "with", "else") or hint.startswith("did"):
+                    problem = Problem(f"no machine type has 'fabric.{key}'", file, action.line, action.column, hint)
+                    yield Finding(FABRIC.id, problem, key=key)

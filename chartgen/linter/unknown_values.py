@@ -4,24 +4,32 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from chartgen.composer.origin import Foreign, origin_of
-from chartgen.errors import ChartgenError, Problem
-from chartgen.findings import Finding
+from chartgen.errors import ChartgenError, Problem, is_slip
+from chartgen.findings import Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.schema_keys import excludes
 from chartgen.helm.yaml import load
 from chartgen.linter.dependencies import subchart_keys
 from chartgen.linter.value_reads import Read, value_reads
 
 if TYPE_CHECKING:
     from chartgen.helm.schema import Schema
+    from chartgen.helm.schema_messages import Json
 
-RULE = "values-are-known"
-HINT = "correct the name of the value, or describe it in values.yaml and its schema"
+UNKNOWN_VALUES = Rule(
+    "values-are-known",
+    "A template reads a value that values.schema.json excludes, or whose name is one letter off one in "
+    "values.yaml. Such a value is null, and functions such as `quote` print nothing for it. It is a warning if a "
+    "template asks for the value, such as with `if`, or if values.yaml alone lacks it.",
+    "correct the name of the value, or describe it in values.yaml and its schema",
+    "json-schema.org, additionalProperties",
+)
 # Methods of Helm's type of values, which templates call like keys (helm.sh/helm/v4, pkg/chart/common, Values).
 _METHODS = frozenset(("AsMap", "Encode", "PathValue", "Table", "YAML"))
 # Shorter names differ in one letter by chance.
@@ -59,11 +67,11 @@ def unknown_values(chart: Chart) -> Iterator[Finding]:
             message = f"values.yaml has no value {'.'.join(keys)}"
         else:
             continue
-        hint = f"write {near}" if near else HINT
+        hint = f"write {near}" if near else UNKNOWN_VALUES.remedy
         if (read.path, keys) not in reported:
             reported.add((read.path, keys))
             problem = Problem(message, read.path, read.line, hint=hint)
-            yield Finding(RULE, problem, "error" if excluded and not is_optional else "warning")
+            yield Finding(UNKNOWN_VALUES.id, problem, "error" if excluded and not is_optional else "warning")
 
 
 def _excluded(schema: Schema, read: Read) -> tuple[str, ...]:
@@ -79,22 +87,10 @@ def _misspelled(values: object, read: Read) -> tuple[tuple[str, ...], str]:
         if not isinstance(node, dict):
             break
         if key not in node:
-            others = [each for each in node if isinstance(each, str) and _is_almost(key, each)]
+            others = [each for each in node if is_slip(key.lower(), str(each).lower(), _SHORTEST)]
             return (read.keys[:depth], others[0]) if others else ((), "")
         node = node[key]
     return (), ""
-
-
-def _is_almost(one: str, other: str) -> bool:
-    """Report whether two names differ in upper case, or in one letter, or in the order of two."""
-    short, long = sorted((one.lower(), other.lower()), key=len)
-    if len(short) < _SHORTEST or re.findall(r"\d", short) != re.findall(r"\d", long):
-        return False
-    if len(short) < len(long):
-        return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
-    differing = [at for at, (a, b) in enumerate(zip(short, long, strict=True)) if a != b]
-    swapped = len(differing) == 2 and differing[1] - differing[0] == 1 and sorted(short) == sorted(long)
-    return len(differing) < 2 or swapped
 
 
 def _schema(chart: Chart) -> Schema:
@@ -110,3 +106,83 @@ def _values(chart: Chart) -> object:
         return load(chart.files.get("values.yaml", ""), "values.yaml", allow_duplicates=True).data
     except ChartgenError:
         return None  # Helm reports it
+
+
+_DEEPEST = 50  # a schema may refer to itself
+
+
+def excludes(root: Schema, keys: Sequence[str]) -> bool:
+    """Report whether no valid values have something at a path of keys.
+
+    A keyword that this function does not know, a reference to another document and a broken part exclude nothing.
+
+    Args:
+        root: The schema, of any draft.
+        keys: The path, from the root.
+    """
+    return _Part(root, {}).excludes(root, tuple(keys), _DEEPEST)
+
+
+@dataclass
+class _Part:
+    """The parts of a schema, each asked once for each rest of the path: they may refer to each other in any way."""
+
+    root: Schema
+    known: dict[tuple[int, int], bool]
+
+    def excludes(self, schema: Json, keys: tuple[str, ...], depth: int) -> bool:
+        if not isinstance(schema, dict) or not depth:
+            return schema is False
+        place = (id(schema), len(keys))
+        if place not in self.known:
+            self.known[place] = False  # for a part that refers to itself
+            self.known[place] = self._required(schema, keys, depth - 1)
+        return self.known[place]
+
+    def _required(self, schema: Schema, keys: tuple[str, ...], depth: int) -> bool:
+        if "$ref" in schema:  # up to draft-07, its siblings have no effect
+            return self.excludes(_referred(schema["$ref"], self.root), keys, depth)
+        every, *either = (
+            [self.excludes(branch, keys, depth) for branch in _branches(schema, word)]
+            for word in ("allOf", "anyOf", "oneOf")
+        )
+        if any(every) or any(found and all(found) for found in either):
+            return True
+        if not keys:
+            return False
+        types = schema.get("type", "object")
+        is_object = "object" in (types if isinstance(types, list) else [types])
+        return not is_object or any(self.excludes(each, keys[1:], depth) for each in _of_key(schema, keys[0]))
+
+
+def _branches(schema: Schema, word: str) -> list[Json]:
+    found = schema.get(word)
+    return found if isinstance(found, list) else []
+
+
+def _of_key(schema: Schema, key: str) -> Iterator[Json]:
+    """Yield the schemas of the value of a key."""
+    named, patterns = (schema.get(word) for word in ("properties", "patternProperties"))
+    found = [named[key]] if isinstance(named, dict) and key in named else []
+    found += [each for name, each in (patterns.items() if isinstance(patterns, dict) else ()) if _fits(name, key)]
+    yield from found or [schema.get("additionalProperties", True)]
+
+
+def _fits(pattern: str, key: str) -> bool:
+    try:
+        return re.search(pattern, key) is not None
+    except re.error:  # of Go alone
+        return True
+
+
+def _referred(reference: Json, root: Schema) -> Json:
+    """Return the part of the schema that a reference such as `#/definitions/port` names; True for any other."""
+    if not isinstance(reference, str) or not re.match(r"#(?:/|$)", reference):
+        return True
+    node: Json = root
+    for part in unquote(reference[1:]).split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(node, dict) or name not in node:
+            return True
+        node = node[name]
+    return node

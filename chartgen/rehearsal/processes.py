@@ -7,10 +7,13 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 _PORT_TAKEN = "address already in use"
 _TRIES = 4
+_PATIENCE = 15.0  # seconds for processes to end
 
 
 class Processes:
@@ -95,9 +99,9 @@ class Processes:
             self._log(name).unlink()
         raise AssertionError("unreachable")
 
-    def spawn(self, name: str, argv: Sequence[str | Path], *, env: dict[str, str] | None = None) -> None:
+    def spawn(self, name: str, argv: Sequence[str | Path]) -> None:
         """Start a process without waiting for it."""
-        self._spawn(name, [str(part) for part in argv], env or {})
+        self._spawn(name, [str(part) for part in argv], {})
 
     def stop(self, name: str) -> None:
         """Kill one process, for example to start it again."""
@@ -156,7 +160,7 @@ class Processes:
             return
         self._close_pipes()
         try:
-            self._supervisor.wait(timeout=15)
+            self._supervisor.wait(timeout=_PATIENCE)
         except subprocess.TimeoutExpired:
             self._supervisor.kill()
             self._supervisor.wait()
@@ -223,9 +227,9 @@ def _how(code: int) -> str:
     return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
-def end_detached(folder: Path, pid: int, *, timeout: float = 15.0) -> None:
+def end_detached(folder: Path, pid: int) -> None:
     """End processes that `Processes.detach` left running; harmless when they have ended."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + _PATIENCE
     while is_alive(folder):
         os.kill(pid, signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
         time.sleep(0.05)
@@ -254,3 +258,27 @@ def _start_supervisor(folder: LockedFolder) -> subprocess.Popen[bytes]:
             pass_fds=[folder.lock.fileno()],
             start_new_session=True,  # out of reach of the Ctrl-C that ends its owner
         )
+
+
+def listens(port: int) -> bool:
+    """Report whether a port of this machine accepts connections."""
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=2).close()
+    except OSError:
+        return False
+    return True
+
+
+def answers(address: str, authority: Path | None = None, token: str = "") -> bool:
+    """Report whether a GET returns 200; loopback only, so without a proxy."""
+    handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+    try:
+        if authority:
+            handlers.append(urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=str(authority))))
+        request = urllib.request.Request(address)  # noqa: S310 - built above from http(s)://127.0.0.1
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        with urllib.request.build_opener(*handlers).open(request, timeout=2) as reply:
+            return bool(reply.status == 200)
+    except (OSError, ssl.SSLError, urllib.error.URLError):
+        return False

@@ -24,10 +24,10 @@ from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import crds_of, start_controllers
 from chartgen.rehearsal.controllers.cloud import KINDS
 from chartgen.rehearsal.controllers.devices import claimed_classes
+from chartgen.rehearsal.controllers.webhooks import namespace_object
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.engine_get import get
 from chartgen.rehearsal.foreign_kinds import foreign_kinds, register
-from chartgen.rehearsal.judging import judge_release, patience
 from chartgen.rehearsal.references import (
     foreign_claims,
     foreign_classes,
@@ -39,7 +39,7 @@ from chartgen.rehearsal.references import (
 )
 from chartgen.rehearsal.sandbox import Sandbox, up
 from chartgen.rehearsal.simulated_nodes import create_machines
-from chartgen.rehearsal.verdict import Verdict
+from chartgen.rehearsal.verdict import Verdict, judge_release, patience
 from chartgen.releases import helm_release
 from chartgen.releases.plan import Plan, plan_release
 
@@ -87,6 +87,7 @@ class RehearsalStage:
         substitutes: Replacements for claims, classes, drivers and kinds of the cluster: kind and name -> manifests;
             none for what simulated pods start without.
         device_classes: Classes of the devices that the run claims.
+        namespaces: The namespaces of the run and of the queues that the setup chart makes.
     """
 
     pools: tuple[NodePool, ...]
@@ -95,6 +96,7 @@ class RehearsalStage:
     values: Values
     substitutes: dict[str, list[Object]]
     device_classes: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
     @property
     def simulated(self) -> tuple[str, ...]:
@@ -107,6 +109,7 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     values: Values,
     *,
     release: str = "rehearsal",
+    namespace: str = "default",
     workload: str | None = None,
     machines: int | None = None,
     timeout: float | None = None,
@@ -119,6 +122,7 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
         target: The target.
         values: The user's layers.
         release: The release's name.
+        namespace: Its namespace, which is created.
         workload: The workload kind; default the target's.
         machines: Number of simulated machines; default the number that the run requests.
         timeout: Seconds without progress until the rehearsal gives up; by default more for more machines.
@@ -132,7 +136,7 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     helm_release.check_name(release)
     get(["helm"], progress=progress)
     chart = compose(target, workload)
-    planned = plan_release(chart, values, release, "default")
+    planned = plan_release(chart, values, release, namespace)
     if on_plan:
         on_plan(planned)
     count = planned.nodes if machines is None else machines
@@ -142,9 +146,9 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
         report(f"assuming that {assumption}")
     with _stage_plane(stage, report) as plane:
         report(f"installing release {release}")
-        helm_release.install(chart, release, values.data, helm_release.Place(kubeconfig=plane.kubeconfig))
+        helm_release.install(chart, release, values.data, helm_release.Place(namespace, kubeconfig=plane.kubeconfig))
         limit = patience(count) if timeout is None else timeout
-        verdict = judge_release(plane.cluster, release, namespace="default", timeout=limit, progress=progress)
+        verdict = judge_release(plane.cluster, release, namespace=namespace, timeout=limit, progress=progress)
     return Rehearsal(planned, count, verdict, stage.simulated)
 
 
@@ -217,7 +221,10 @@ def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, m
     machine = target.machines[planned.machine]
     offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
     pools = (node_pool(offered, machines), others)
-    return RehearsalStage(pools, controllers, setup if made else None, values, substitutes, claimed_classes(every))
+    found = (item["metadata"].get("namespace") for item in made)
+    namespaces = tuple(dict.fromkeys([planned.namespace, *filter(None, found)]))
+    own_setup = setup if made else None
+    return RehearsalStage(pools, controllers, own_setup, values, substitutes, claimed_classes(every), namespaces)
 
 
 def assumptions(target: Target, planned: Plan) -> Iterator[str]:
@@ -265,6 +272,7 @@ def _create_substitutes(cluster: Cluster, stage: RehearsalStage, progress: Progr
     """Make replacements for objects of a real cluster."""
     if progress and stage.simulated:
         progress(f"simulating {', '.join(stage.simulated)}")
+    cluster.apply(map(namespace_object, stage.namespaces))
     every = list(chain.from_iterable(stage.substitutes.values()))
     register(cluster, [each for each in every if each["kind"] == CRD.name])
     cluster.apply(each for each in every if each["kind"] != CRD.name)

@@ -13,7 +13,11 @@ time between SIGTERM and the end of the pod.
 METRICS_SOCKET is the socket of this machine's exporter, which gets each line that can be a step's. Nothing waits for
 it: a line that it cannot take is lost.
 
-Exit codes: the program's own; 75 it was ended.
+A process that fails leaves a black box, RUN_DIRECTORY/blackbox/rank-N.log: exit code, memory, disk, versions and last
+output, with stacks. PyTorch's Flight Recorder dumps beside it. `chartgen why` reads the folder.
+
+Exit codes: the program's own; 75 it was ended. The first failure of this machine leaves its code in FOLDER.code, since
+torchrun reports 1 for each.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ import os
 import re
 import resource
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -31,14 +36,25 @@ import time
 from pathlib import Path
 
 HUNG = 75  # EX_TEMPFAIL of sysexits.h: another try may succeed
+ENDED = 143  # 128 + SIGTERM: what the others get after the first failure
 SPARE = 5  # seconds of the grace period in which stacks are printed
 DYING = 20  # seconds after which SIGKILL follows SIGABRT
 LONGEST = 4096  # bytes of a line
+KEPT = 1 << 15  # bytes of output in a black box; a run of 16,384 ranks leaves 512 MiB
+# What NVIDIA's images contain (docs.nvidia.com, PyTorch containers); never the whole environment, which has secrets.
+VERSIONS = ("CUDA_VERSION", "NCCL_VERSION", "PYTORCH_VERSION", "NVIDIA_PYTORCH_VERSION", "NEMO_VERSION")
+# Flight Recorder of torch 2.4 and newer; newer names (TORCH_FR_...) include these.
+RECORDER = {"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1"}
+MEMORY = "/sys/fs/cgroup/memory."
+FACTS = (f"{MEMORY}max", f"{MEMORY}peak", f"{MEMORY}events", "/proc/driver/nvidia/version")
 # Megatron-LM, Megatron-Bridge, NeMo 2: "iteration 5/ 100"; torchtitan, Automodel: "step: 5"; bars of NeMo 1 and Hugging
 # Face: "5/100 [00:07<".
 # "saving checkpoint at iteration 1000" and "loaded at step 5" are no steps: ranks print them that never print a step.
 OTHER = rb"checkpoint|\bsav(e|ed|ing)\b|\bload(ed|ing)?\b|\bresum"
 STEP = rb"(?i)^(?!.*(%s)).*(\b(iteration|(global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d)" % OTHER
+
+
+BOX = Path(os.environ.get("RUN_DIRECTORY", "."), "blackbox")
 
 
 class Watch:
@@ -57,7 +73,7 @@ class Watch:
         self._due: float | None = None
         self._dead: float | None = None
         self._stopped = False
-        self._line = b""
+        self._line = self._tail = b""
 
     def run(self, command: list[str], grace: int) -> int:
         """Run the program to its end and return its exit code."""
@@ -66,6 +82,7 @@ class Watch:
             # A core of each rank would fill the disk.
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
             environment["PYTHONFAULTHANDLER"] = "1"
+            environment = {**RECORDER, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{BOX}/nccl_trace_rank_", **environment}
         self._program = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, bufsize=0
         )
@@ -74,9 +91,19 @@ class Watch:
         signal.signal(signal.SIGUSR1, lambda *_: self._abort())
         self._pass_on()
         code = self._program.wait()
-        if self._dead is not None:
-            return HUNG
-        return code if code >= 0 else 128 - code
+        code = HUNG if self._dead is not None else code if code >= 0 else 128 - code
+        if code not in {0, ENDED}:
+            self._leave(code)
+            leave_box(code, self._tail)
+        return code
+
+    def _leave(self, code: int) -> None:
+        """Leave the exit code of the machine's first failure: the others fail because of it."""
+        try:
+            with Path(f"{self._folder}.code").open("x") as file:
+                file.write(str(code))
+        except OSError:
+            return  # another process was first, or the disk is full
 
     def _pass_on(self) -> None:
         """Pass the output on until the program has ended; what its children still print is lost."""
@@ -89,6 +116,7 @@ class Watch:
                     return
                 sys.stdout.buffer.write(block)
                 sys.stdout.buffer.flush()
+                self._tail = (self._tail + block)[-KEPT:]
                 self._look(block)
             elif self._program.poll() is not None:
                 return
@@ -113,7 +141,6 @@ class Watch:
         minutes = f"{self._seconds / 60:g} min" if self._seconds else ""
         sys.stdout.write(f"chartgen: no step for {minutes}: the run hangs, its processes print their stacks and end\n")
         sys.stdout.flush()
-        Path(f"{self._folder}.hung").touch()
         for file in self._folder.iterdir():
             os.kill(int(file.read_text().split()[0]), signal.SIGUSR1)
         self._abort()
@@ -129,6 +156,21 @@ class Watch:
         if self._dead is None:
             self._dead = time.monotonic() + DYING
             self._program.send_signal(signal.SIGABRT)
+
+
+def leave_box(code: int, tail: bytes) -> None:
+    """Write what remains of a failed process; a full disk does not change its exit code."""
+    try:
+        BOX.mkdir(parents=True, exist_ok=True)
+        used = shutil.disk_usage(BOX)
+        found = [f"disk {used.used} of {used.total} bytes", *(f"{name} {os.environ.get(name)}" for name in VERSIONS)]
+        found += [f"{each.name} {each.read_text()}" for each in map(Path, FACTS) if os.access(each, os.R_OK)]
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        rank, pod = os.environ.get("RANK", "0"), os.environ.get("HOSTNAME", "")
+        head = f"blackbox: {when} rank {rank} ended with exit code {code} in pod {pod}; {'; '.join(found)}"
+        (BOX / f"rank-{rank}.log").write_bytes(tail + f"\n{' '.join(head.split())}\n".encode())
+    except OSError as error:
+        sys.stderr.write(f"chartgen: no black box: {error}\n")
 
 
 class Report:
