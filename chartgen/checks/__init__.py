@@ -18,6 +18,7 @@ from chartgen.checks.machine import MACHINE
 from chartgen.checks.memory_fit import CAPACITY
 from chartgen.checks.parallelism import PARALLELISM
 from chartgen.checks.pod_parts import PODS
+from chartgen.checks.policies import POLICY, unknown_policies
 from chartgen.checks.program_settings import SETTINGS
 from chartgen.checks.rules import check_users_rules, judge
 from chartgen.checks.secrets import SECRETS
@@ -48,7 +49,7 @@ __all__ = [
 # What a rule of rules.yaml cannot say: the memory of a GPU, versions of images, quantities, parts of pods.
 CHECKS: tuple[Rule, ...] = (
     *(*PARALLELISM, *CAPACITY, *COMPAT, *MACHINE, *SETTINGS, *KNOWN, *TRAINING, *INPUTS),
-    *(*SECRETS, *PODS, *KUEUE),
+    *(*SECRETS, *PODS, *KUEUE, *POLICY),
 )
 SCHEMA = "values-schema"
 
@@ -78,7 +79,8 @@ def check(chart: Chart, values: Values) -> list[Finding]:
     job = job_of(chart, values)
     if not job:
         return in_order([*caught, *unanswered(chart)])
-    return in_order([*caught, *(_misfits_of_target(job, chart, values) or _claims(job, chart, values))])
+    unchecked = unknown_policies(job, chart) or _misfits_of_target(job, chart, values)
+    return in_order([*caught, *(unchecked or _claims(job, chart, values))])
 
 
 def validate(chart: Chart, values: Values) -> None:

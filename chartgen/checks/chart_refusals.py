@@ -42,7 +42,8 @@ def unchecked_refusals(chart: Chart) -> list[Path]:
     target = origin.target
     folders = [fragment.path for fragment in target.fragments] + [launcher.path for launcher in target.launchers]
     files = (folder / "validate.tpl" for folder in folders)
-    return [path for path in files if path.is_file() and not target.library.is_builtin(path)]
+    images = [policy.path for policy in target.policies if "registries" in policy.data]
+    return images + [path for path in files if path.is_file() and not target.library.is_builtin(path)]
 
 
 def _placed(problem: Problem, chart: Chart, values: Values) -> Problem:

@@ -32,23 +32,18 @@ def judge(job: Job) -> Iterator[tuple[ValuesRule, KeyProblem]]:
 def check_users_rules(job: Job, chart: Chart, taken: Collection[str]) -> None:
     """Check the names and types in rules of users; chartgen's own are checked when its charts are built.
 
-    Args:
-        job: The job.
-        chart: Its chart.
-        taken: Ids of other checks.
-
     Raises:
         ChartgenError: All of them at once.
     """
     is_builtin, workload = job.target.library.is_builtin, _folders(job.target.library, job.kind)
     parts = [*(launcher.path for launcher in job.target.launchers), *(each.path for each in job.target.fragments)]
-    if all(map(is_builtin, (*workload, *parts))):
+    if not job.target.policies and all(map(is_builtin, (*workload, *parts))):
         return
     from chartgen.composer.rule_lines import rule_lines
 
     foreign = [rule for rule in rules_of(job.target, workload) if not is_builtin(Path(rule.document.path))]
     if clashes := [
-        rule.document.problem(f"{rule.id} is the id of another check", (rule.index, "id"), "choose another id")
+        rule.document.problem(f"{rule.id} is the id of another check", (*rule.at, "id"), "choose another id")
         for rule in foreign
         if rule.id in taken
     ]:

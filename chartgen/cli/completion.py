@@ -107,12 +107,12 @@ def key_of_option(option: str) -> str:
 
 
 def _keys_of(target: str, path: tuple[Path, ...]) -> Iterator[str]:
-    from chartgen.composer.assembly import compose_interface
+    from chartgen.composer.composed import composed_chart
     from chartgen.composer.library import open_library
     from chartgen.composer.target import load_target
     from chartgen.helm.yaml import load, require_map
 
-    text = compose_interface(load_target(target, open_library(path)), None).files["values.yaml"]
+    text = composed_chart("compose_interface", load_target(target, open_library(path))).files["values.yaml"]
     return _dotted(require_map(load(text, "values.yaml"), "values.yaml"))
 
 

@@ -66,6 +66,7 @@ def init(
         raise UsageError(Problem("already exists", to, hint="choose another file with --to"))
     # the examples lie one folder below what `chartgen build` writes
     text = example.read_text(encoding="utf-8").replace("$schema=../charts/", "$schema=charts/")
+    text = text.replace(f"$schema=charts/{example.name.split('.')[1]}/", f"$schema=charts/{name}/")
     if from_cluster:
         from chartgen.releases.site_survey import site_file, survey_site
 

@@ -13,7 +13,7 @@ from chartgen.cli.output import show_answer
 if TYPE_CHECKING:
     from chartgen.composer.library import Library
 
-_BLOCKS = ("targets", "machines", "fragments", "launchers", "workloads", "presets")
+_BLOCKS = ("targets", "machines", "fragments", "launchers", "workloads", "policies", "presets")
 _WORDS = ("slots", "helpers", "facts")
 
 
@@ -72,16 +72,17 @@ def _machines(found: Library, kind: str, gpu: str) -> list[ListRow]:
 
 
 def _blocks(found: Library, kind: str) -> list[ListRow]:
+    from chartgen.composer.library import KINDS
     from chartgen.composer.presets import preset_summary, presets
     from chartgen.helm.yaml import load_file, require_map
 
     if kind == "presets":
         return [ListRow(name, preset_summary(file)) for name, file in presets(found).items()]
-    singular = kind.removesuffix("s")
+    singular = next(name for name, folder in KINDS.items() if folder == kind)
     rows = []
     for name in found.names(singular):
         file = found.find(singular, name)
-        document = load_file(file if singular == "target" else file / f"{singular}.yaml")
+        document = load_file(file if file.is_file() else file / f"{singular}.yaml")
         rows.append(ListRow(name, str(require_map(document, kind).get("description", ""))))
     return rows
 

@@ -226,10 +226,16 @@ def _preset_layers(names: tuple[str, ...], target: str) -> list[Path]:
 
 
 def library(path: tuple[Path, ...]) -> Library:
-    """Open the library with the folders of `--path`."""
+    """Open the library with the folders of `--path`; note once in a command what replaces another definition."""
     from chartgen.composer.library import open_library
 
-    return open_library(path)
+    opened = open_library(path)
+    noted = click.get_current_context().meta.setdefault("chartgen.replacements", set())
+    for each in set(opened.replacements()) - noted:
+        kind, name, own, other = each
+        note(f"{kind} {name} of {own} replaces {'chartgen' if opened.is_builtin(other) else other}'s own")
+        noted.add(each)
+    return opened
 
 
 def find_chart(
@@ -279,15 +285,16 @@ def _load_target(name: str, found: Library) -> Target:
 
 def _read_chart(name: str) -> Chart | None:
     """Read the chart of a folder, an archive or an address; None for a target."""
-    import tempfile
-
-    from chartgen.helm.chart import Chart
-    from chartgen.helm.packages import fetched, is_archive, is_remote, unpack_chart
+    from chartgen.helm.chart import Chart, is_archive, is_remote
 
     if (Path(name) / "Chart.yaml").is_file():
         return Chart.read(Path(name))
     if not is_remote(name) and not is_archive(Path(name)):
         return None
+    import tempfile
+
+    from chartgen.helm.packages import fetched, unpack_chart
+
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "fetched")
         place.mkdir()

@@ -45,7 +45,7 @@ def render(
     try:
         text = render_chart(chart, release, namespace, values.data)
     except HelmError as error:
-        from chartgen.linter.placing import in_source
+        from chartgen.linter.sources import in_source
 
         raise in_source(error, chart) from None
     emit(text, nl=False)

@@ -100,6 +100,7 @@ def _values(values: Sequence[ValueFacts]) -> list[tuple[str, str]]:
 
 
 def _show_target(target: str, output: str, library: Library) -> None:
+    from chartgen.composer.extension import own_parts
     from chartgen.composer.target import load_target
 
     found = load_target(target, library)
@@ -116,6 +117,8 @@ def _show_target(target: str, output: str, library: Library) -> None:
             "name": target,
             "description": found.description,
             "workload": found.workload,
+            "extends": [*found.parents],
+            "own": own_parts(found.document) if found.parents else {},
             "machines": [{"name": one.name, "gpus": one.gpus, "gpu": one.gpu} for one in found.machines.values()],
             "launchers": [launcher.name for launcher in found.launchers],
             "slots": slots,
@@ -125,6 +128,11 @@ def _show_target(target: str, output: str, library: Library) -> None:
     click.echo(f"{target}: {found.description}\n")
     machines = [("machine", f"{machine.name}: {machine.gpus} x {machine.gpu}") for machine in found.machines.values()]
     launchers = ", ".join(launcher.name for launcher in found.launchers)
-    show_table([*machines, ("workload", found.workload), ("launchers", launchers)])
+    policies = [("policy", f"{policy.name}: {policy.data['description']}") for policy in found.policies]
+    show_table([*machines, ("workload", found.workload), ("launchers", launchers), *policies])
+    if found.parents:
+        click.echo()
+        own = [(key, ", ".join(names)) for key, names in own_parts(found.document).items()]
+        show_table([("extends", ", ".join(found.parents)), *own])
     click.echo()
     show_table([(slot, ", ".join(fragments)) for slot, fragments in sorted(slots.items())])

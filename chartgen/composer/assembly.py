@@ -19,6 +19,7 @@ from chartgen.composer.kube_linter import FILE as KUBE_LINTER
 from chartgen.composer.kube_linter import WITHOUT_TTL, kube_linter_config
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.origin import Composed
+from chartgen.composer.policies import policy_text
 from chartgen.composer.programs import for_values
 from chartgen.composer.provenance import FragmentLine, LineMarks
 from chartgen.composer.rule_lines import rule_lines
@@ -28,6 +29,7 @@ from chartgen.composer.value_docs import ValueRow
 from chartgen.composer.workload import Workload, load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.chart import Chart
+from chartgen.helm.gotemplate import split_definitions
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import read_text
 
@@ -37,6 +39,7 @@ _QUOTED = re.compile(r'"([^"\n]+)"')
 _GET = re.compile(r'\.Files\.Get "files/([^"]+)"')
 _ACCESSORS = "templates/_accessors.tpl"
 _NOT_IN_EVERY_CHART = {_ACCESSORS, *(f"templates/_{name}.tpl" for name in ("hydra", "rendezvous", "tokenizers"))}
+_POLICIES = "templates/_policies.tpl"
 _SPEC = "templates/_workload.tpl"  # of a workload kind: the definition of its object's spec
 _COMMON_IN_SETUP = ("templates/_helpers.tpl", "templates/_settings.tpl")
 # A definition with the comment above it; the composer's marks may end each line.
@@ -151,7 +154,8 @@ class _Composer:
                 files |= self._template(name, text, fragment.path / "manifests" / name)
             files |= self._helpers(fragment)
         _check_defined_once(files, self.sources)
-        files = _with_used_definitions(self._beginning(files, "resolve"), self.sources, self._for_users)
+        files = self._obeying(self._beginning(files, "resolve"))
+        files = _with_used_definitions(files, self.sources, self._for_users)
         return files | self._read_files(files) | self._launchers("launcher.yaml", "files/launchers/{}/launcher.yaml")
 
     def setup_chart(self) -> Chart:
@@ -169,7 +173,7 @@ class _Composer:
         for fragment in self.target.fragments:
             for name, text in fragment.setup.items():
                 files |= self._template(name, text, fragment.path / "setup" / name)
-        files = self._beginning(files, "figures")
+        files = self._obeying(self._beginning(files, "figures"))
         self._add_helpers(files)
         files = _with_used_definitions(files, self.sources, set())
         return files | self._read_files(files)
@@ -184,6 +188,23 @@ class _Composer:
         """Begin the files of objects with what makes .Run: Helm renders files in an order of its own."""
         first = f'{{{{- include "{self.chart}.{name}" . -}}}}\n'
         return {path: text if "/_" in path else first + text for path, text in files.items()}
+
+    def _obeying(self, files: dict[str, str]) -> dict[str, str]:
+        """Pass the objects of all files through the template of the policies."""
+        if not self.target.policies:
+            return files
+        text = self.tags.common("policies.tpl", policy=policy_text(self.target.policies))
+        self.sources[_POLICIES] = COMMON / "policies.tpl"
+        objects = [path for path in files if "/_" not in path and path.endswith(".yaml")]
+        return files | {_POLICIES: text} | {path: self._obedient(Path(path).stem, files[path]) for path in objects}
+
+    def _obedient(self, name: str, text: str) -> str:
+        body, definitions = split_definitions(text)
+        own = f"{self.chart}.bare.{name}"
+        return (
+            f'{{{{- define "{own}" -}}}}\n{body.strip()}\n{{{{- end }}}}\n\n{definitions.strip()}\n\n'
+            f'{{{{- include "{self.chart}.obeying" (list . "{own}") }}}}\n'
+        )
 
     def _read_files(self, files: Mapping[str, str]) -> dict[str, str]:
         """Return the scripts, programs and tables that templates read, path in the chart -> text."""

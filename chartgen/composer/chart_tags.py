@@ -141,6 +141,7 @@ class Tags:
             "made": lambda *facts: not self._facts_of_rules.isdisjoint(facts),
             "optional": textwrap.fill(" ".join(f'"{key}"' for key in OPTIONAL), 140, subsequent_indent="  "),
             "folders": patterns(),
+            "policies": [policy.name for policy in self.target.policies],
         }
 
     @cached_property
@@ -241,8 +242,8 @@ class Tags:
         names = [name for file in files for name in DEFINE.findall(read_text(file))]
         return {name.partition("%>.")[2] for name in names}
 
-    def _job(self, indent: int) -> str:
-        return indented(self.common("job.yaml", indent=indent), indent).rstrip("\n")
+    def _job(self, indent: int, *, gpus: bool = True) -> str:
+        return indented(self.common("job.yaml", indent=indent, with_gpus=gpus), indent).rstrip("\n")
 
     def _arguments(self, indent: int) -> str:
         return indented(self.common("args.yaml"), indent).rstrip("\n")

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chartgen.errors import ChartgenError, Problem, did_you_mean
-from chartgen.helm.set_flags import dotted
-from chartgen.helm.yaml import Document, Keys, Plain, load_file, require_map, type_name
+from chartgen.helm.yaml import Document, Keys, Plain, dotted, load_file, require_map, type_name
 
 _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "number": ((int, float), "a number"),
@@ -33,6 +32,7 @@ class Field:
         type: A JSON Schema type name.
         description: Its purpose, shown by editors.
         required: Whether the file must have it; a required list or map must not be empty.
+        unless: Another key of the file, with which it is not required.
         enum: The allowed words, if they are few.
         pattern: A regular expression that a text must match as a whole, and what it allows; with `item` for each text.
         positive: Whether a number must be more than 0; with `item` each number.
@@ -46,6 +46,7 @@ class Field:
     type: str
     description: str
     required: bool = False
+    unless: str = ""
     enum: tuple[str, ...] = ()
     pattern: tuple[str, str] | None = None
     positive: bool = False
@@ -84,8 +85,10 @@ def definition_schema(title: str, fields: Mapping[str, Field]) -> dict[str, obje
 
 def _object_schema(fields: Mapping[str, Field]) -> dict[str, object]:
     properties = {name: _field_schema(field) for name, field in fields.items()}
-    required = [name for name, field in fields.items() if field.required]
+    required = [name for name, field in fields.items() if field.required and not field.unless]
     schema: dict[str, object] = {"type": "object", "properties": properties, "additionalProperties": False}
+    if others := [name for name, field in fields.items() if field.unless]:
+        schema["anyOf"] = [{"required": [fields[others[0]].unless]}, {"required": others}]
     return {**schema, "required": required} if required else schema
 
 
@@ -120,7 +123,7 @@ def check_fields(
         else:
             yield document.problem(f"unknown key {key!r}", (*at, key), did_you_mean(key, fields))
     for key, field in fields.items():
-        if field.required and key not in data:
+        if field.required and key not in data and field.unless not in data:
             words = f"{field.description}: {', '.join(field.enum)}" if field.enum else field.description
             yield document.problem(f"the key {key!r} is missing", at, f"add it: {words}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from chartgen.composer import fragment, launcher, target, workload
+from chartgen.composer import fragment, launcher, policies, target, workload
 from chartgen.composer.definition import Field
 from chartgen.composer.library import BUILTIN, Library
 from chartgen.composer.vocabulary import Word, facts, helpers, keys, slots
@@ -23,11 +23,15 @@ _LAUNCHER = f"""\
 A launcher: a folder with this file and any of {", ".join(f"`{part}`" for part in launcher.PARTS)},
 `values.yaml`, `values.schema.json` and `rules.yaml`."""
 _TARGET = "A target: the machines of a cloud, and what a chart for them consists of."
+_POLICY = """\
+A policy: what every pod and object of all targets has ([policies](../how-to/policies.md)). Texts of labels,
+annotations, variables and pods may contain `{{ expressions }}` of Helm."""
 _DEFINITIONS: dict[str, tuple[str, dict[str, Field]]] = {
     "`targets/NAME.yaml`": (_TARGET, target.FIELDS),
     "`fragments/NAME/fragment.yaml`": (_FRAGMENT, fragment.FIELDS),
     "`launchers/NAME/launcher.yaml`": (_LAUNCHER, launcher.FIELDS),
     "`workloads/NAME/workload.yaml`": ("A workload kind: the object around the pods of a run.", workload.FIELDS),
+    "`policies/NAME.yaml`": (_POLICY, policies.FIELDS),
 }
 _SLOTS = """\
 Each slot is a file of that name in a fragment's folder. A `list` contains items, identified by the key behind `by`;

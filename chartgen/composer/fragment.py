@@ -11,7 +11,7 @@ from typing import Any
 
 from chartgen.composer.definition import Field, read_definition
 from chartgen.composer.expressions import ExpressionError, parse_expression
-from chartgen.composer.host_volumes import faults_of_volumes
+from chartgen.composer.extension import place_of
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import PRIVILEGES, read_privileges
 from chartgen.composer.slot_kinds import SLOTS
@@ -179,6 +179,8 @@ def load_fragment(path: Path) -> Fragment:
     )
     # chartgen's tests check its own texts, which are read when a chart uses them: a check of values does not.
     if not path.is_relative_to(BUILTIN):
+        from chartgen.composer.host_volumes import faults_of_volumes
+
         _ = (fragment.slots, fragment.manifests, fragment.setup)
         if faults := list(faults_of_volumes(path, fragment.privileges)):
             raise ChartgenError(faults)
@@ -211,10 +213,8 @@ def check_combination(
         for need in requires
         if need not in provided
     ]
-    meta: Any = target.data
-    listed: list[str] = meta["fragments"]  # with those for other workload kinds
     for fragment in fragments:
-        place = ("fragments", listed.index(fragment.name))
+        place = place_of(target, "fragments", fragment.name)
         offered = {name: other.name for other in fragments if other is not fragment for name in other.provides}
         where = f"fragment {fragment.name!r}"
         lacking = [need for need in fragment.requires if need not in offered]
@@ -229,7 +229,7 @@ def check_combination(
     promising = [index for index, fragment in enumerate(fragments) if fragment.contract]
     for index in promising[1:]:
         message = f"fragment {fragments[index].name!r} and {fragments[promising[0]].name!r} both promise a transport"
-        place = ("fragments", listed.index(fragments[index].name))
+        place = place_of(target, "fragments", fragments[index].name)
         problems.append(target.problem(message, place, "list only one of the two"))
     if problems:
         raise ChartgenError(problems)

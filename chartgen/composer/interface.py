@@ -12,6 +12,7 @@ from typing import Any
 from chartgen.composer.chart_tags import COMMON, Tags, indented
 from chartgen.composer.launcher import Launcher
 from chartgen.composer.library import BUILTIN
+from chartgen.composer.policies import values_of
 from chartgen.composer.schema import OF_RUNS, chart_schema, schema_text, setup_schema
 from chartgen.composer.target import Target
 from chartgen.composer.value_docs import ENCODE, ValueRow, beside
@@ -19,7 +20,7 @@ from chartgen.composer.values import Part, check_parts, default_place, join_part
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.schema import SCHEMA_FILE, validate_schema
 from chartgen.helm.yaml import load, read_text, require_map
-from chartgen.helm.yaml_scalars import text_scalar
+from chartgen.helm.yaml_nodes import text_scalar
 
 # What a template reads of the values, as .Values.key, .Values.key.below or index .Values "key".
 _READ = re.compile(r'\.Values(?:\.| +")(\w+)(?:\.(\w+))?')
@@ -80,6 +81,9 @@ def _joined(tags: Tags) -> tuple[str, list[ValueRow], dict[str, Any], list[Part]
     target = tags.target
     folders = [COMMON, *tags.workload.folders, *(fragment.path for fragment in target.fragments)]
     parts = [_part(tags, folder / "values.yaml") for folder in folders if (folder / "values.yaml").is_file()]
+    parts += [
+        Part(policy.path, text, text, schema) for policy in target.policies for text, schema in [values_of(policy)]
+    ]
     check_parts(parts)
     text = join_parts(parts) + "\nlaunchers:\n"
     for launcher in target.launchers:

@@ -11,7 +11,15 @@ from pathlib import Path
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 
 BUILTIN = Path(__file__).parent.parent / "library"
-KINDS = {"target": "targets", "fragment": "fragments", "workload": "workloads", "launcher": "launchers"}
+KINDS = {
+    "target": "targets",
+    "fragment": "fragments",
+    "workload": "workloads",
+    "launcher": "launchers",
+    "policy": "policies",
+}
+_ONE_FILE = ("target", "policy")  # the others are folders
+SETTINGS = "chartgen.yaml"
 ENTRY_POINT_GROUP = "chartgen.library"
 # Names become parts of file names, template names and Kubernetes names.
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
@@ -43,10 +51,10 @@ class MachineType:
 
 @dataclass(frozen=True)
 class Library:
-    """An ordered set of folders with any of the sub-folders `targets`, `fragments`, `workloads`, `launchers`.
+    """An ordered set of folders with any of the sub-folders of `KINDS`.
 
     Args:
-        roots: The folders; chartgen's own comes first.
+        roots: The folders; chartgen's own comes first. Of two definitions with one name, the later folder's counts.
     """
 
     roots: tuple[Path, ...]
@@ -55,26 +63,27 @@ class Library:
         """Find one definition by name.
 
         Args:
-            kind: `target`, `fragment`, `workload` or `launcher`.
-            name: Its name: the file name of a target without `.yaml`, the folder name of the others.
+            kind: A key of `KINDS`.
+            name: Its name: the file name of a target or policy without `.yaml`, the folder name of the others.
 
         Raises:
             UsageError: The folders do not contain it; the hint lists similar names.
-            ChartgenError: Its name is invalid, its own file is missing, or two folders contain it, so the choice is
-                ambiguous.
+            ChartgenError: Its name is invalid, its own file is missing, or it has links out of its folder.
         """
         found = self.search(kind, name) or _installed(self.roots).search(kind, name)
         if not found:
             raise self._unknown(kind, name)
         if not NAME.fullmatch(name):
             hint = "use at most 53 lower-case letters, digits and '-'"
-            raise ChartgenError(Problem(f"{name!r} cannot be the name of a {kind}", found[0], hint=hint))
-        if len(found) > 1:
-            hint = "rename yours and list it under the new name"
-            raise ChartgenError(Problem(f"there is already a {kind} {name!r} in {found[0]}", found[1], hint=hint))
-        if not self.is_builtin(found[0]):
-            _refuse_links_out(found[0], found[0].parent.parent)
-        return found[0]
+            raise ChartgenError(Problem(f"{name!r} cannot be the name of a {kind}", found[-1], hint=hint))
+        if not self.is_builtin(found[-1]):
+            _refuse_links_out(found[-1], found[-1].parent.parent)
+        return found[-1]
+
+    def replacements(self) -> list[tuple[str, str, Path, Path]]:
+        """Return each definition that replaces one of an earlier folder: kind, name, its path, the other's path."""
+        found = ((kind, name, self.search(kind, name)) for kind in KINDS for name in self.own_names(kind))
+        return [(kind, name, paths[-1], paths[-2]) for kind, name, paths in found if len(paths) > 1]
 
     def similar(self, name: str, known: Collection[str]) -> str:
         """Return a hint for an unknown name: similar ones, and the flag for a folder where none was given."""
@@ -107,11 +116,11 @@ class Library:
 
     def names(self, kind: str) -> list[str]:
         """List the names of all definitions of a kind, sorted."""
-        folders = [root / KINDS[kind] for root in _installed(self.roots).roots]
-        marker = "*.yaml" if kind == "target" else f"*/{kind}.yaml"
-        paths = [path for folder in folders for path in folder.glob(marker) if path.is_file()]
-        names = {path.stem if kind == "target" else path.parent.name for path in paths}
-        return sorted(name for name in names if not name.startswith("."))
+        return _names(_installed(self.roots).roots, kind)
+
+    def own_names(self, kind: str) -> list[str]:
+        """List the names of a kind in the folders beside chartgen's own, excluding installed packages."""
+        return _names(self.roots[1:], kind)
 
     def folders(self) -> tuple[Path, ...]:
         """Return every folder with definitions other than chartgen's own, including installed packages."""
@@ -125,15 +134,15 @@ class Library:
         """List every definition of a name in the folders, excluding installed packages."""
         if "/" in name or "\0" in name or name.startswith(".") or not name:
             return []
-        paths = [root / KINDS[kind] / (f"{name}.yaml" if kind == "target" else name) for root in self.roots]
-        return [path for path in paths if (path if kind == "target" else path / f"{kind}.yaml").is_file()]
+        paths = [root / KINDS[kind] / (f"{name}.yaml" if kind in _ONE_FILE else name) for root in self.roots]
+        return [path for path in paths if (path if kind in _ONE_FILE else path / f"{kind}.yaml").is_file()]
 
     def _unknown(self, kind: str, name: str) -> ChartgenError:
         if "/" in name.strip("/.") and kind == "target":
             message = f"unknown target {name!r}, and the folder contains no chart"
             return UsageError(Problem(message, hint="build the chart first"))
         for folder in (root / KINDS[kind] / name for root in self.roots[1:] if re.fullmatch(r"[^./\0][^/\0]*", name)):
-            if folder.is_dir() and kind != "target":
+            if folder.is_dir() and kind not in _ONE_FILE:
                 return ChartgenError(Problem(f"{kind} {name!r} has no {kind}.yaml", folder, hint="add that file"))
             if (file := folder.with_name(f"{name}.yml")).is_file():
                 return ChartgenError(Problem("is not read", file, hint=f"rename it to {name}.yaml"))
@@ -143,13 +152,13 @@ class Library:
 
 
 def open_library(paths: Sequence[Path] = ()) -> Library:
-    """Open chartgen's own definitions, those of `CHARTGEN_PATH` and those in the given folders.
+    """Open chartgen's own definitions, those that `chartgen.yaml` here names, of `CHARTGEN_PATH`, and in given folders.
 
     Raises:
-        UsageError: A folder does not exist or has none of the four sub-folders.
+        UsageError: A folder does not exist or has none of the sub-folders.
     """
     from_environment = [Path(part) for part in os.environ.get("CHARTGEN_PATH", "").split(os.pathsep) if part]
-    roots = [*from_environment, *paths]
+    roots = [*_of_settings(), *from_environment, *paths]
     problems = []
     for root in roots:
         if not root.is_dir():
@@ -165,6 +174,24 @@ def open_library(paths: Sequence[Path] = ()) -> Library:
 
         know_kinds(own)
     return Library(tuple(dict.fromkeys((BUILTIN, *own))))
+
+
+def _of_settings() -> list[Path]:
+    """Return the folders that the settings of the working directory name."""
+    if not os.path.isfile(SETTINGS):  # noqa: PTH113  the fastest, in every command
+        return []
+    from chartgen.composer.definition import Field, read_definition
+
+    field = Field("array", "folders with definitions and policies, as --path", required=True, item="string")
+    _, data = read_definition(Path(SETTINGS), {"path": field})
+    return [Path(str(folder)) for folder in data["path"]]  # type: ignore[union-attr]
+
+
+def _names(roots: Sequence[Path], kind: str) -> list[str]:
+    marker = "*.yaml" if kind in _ONE_FILE else f"*/{kind}.yaml"
+    paths = [path for root in roots for path in (root / KINDS[kind]).glob(marker) if path.is_file()]
+    names = {path.stem if kind in _ONE_FILE else path.parent.name for path in paths}
+    return sorted(name for name in names if not name.startswith("."))
 
 
 def _refuse_links_out(path: Path, root: Path) -> None:

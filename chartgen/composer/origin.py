@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from chartgen.helm.chart import Chart
 
 # Annotations of Chart.yaml: the target's name, the workload kind of a run chart, the mark of a setup chart,
-# the launchers of a chart that excludes others, and the mark of a chart that Helm 4 must not apply server-side.
+# the launchers of a chart that excludes others, the policies that it obeys, and the mark of a chart that Helm 4 must
+# not apply server-side.
 TARGET = "chartgen/target"
 WORKLOAD = "chartgen/workload"
 SETUP = "chartgen/setup"
 LAUNCHERS = "chartgen/launchers"
+POLICIES = "chartgen/policies"
 APPLY, CLIENT_SIDE = "chartgen/apply", "client-side"
 
 

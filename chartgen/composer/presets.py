@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from chartgen.composer.extension import lineage
 from chartgen.composer.library import BUILTIN, Library
 from chartgen.errors import Problem, UsageError
 
@@ -20,7 +21,9 @@ def presets(library: Library) -> dict[str, Path]:
 
 
 def preset_layers(name: str, target: str, library: Library) -> list[Path]:
-    """Return the values files of a preset on a target, lowest first: the preset, then its overlay, if any.
+    """Return the values files of a preset on a target, lowest first: the preset, then its overlays, if any.
+
+    A target's own overlay is above that of the target that it extends.
 
     Args:
         name: The preset.
@@ -35,8 +38,11 @@ def preset_layers(name: str, target: str, library: Library) -> list[Path]:
     if name not in known:
         raise UsageError(Problem(f"unknown preset {name!r}", hint=library.similar(name, known)))
     _refuse_misspelled(name, target, library)
-    overlays = [folder / target / f"{name}.yaml" for folder in _folders(library)]
-    return [known[name], *[overlay for overlay in overlays if overlay.is_file()][-1:]]
+    layers = [known[name]]
+    for each in reversed(lineage(target, library) if library.search("target", target) else [target]):
+        overlays = [folder / each / f"{name}.yaml" for folder in _folders(library)]
+        layers += [overlay for overlay in overlays if overlay.is_file()][-1:]
+    return layers
 
 
 def _refuse_misspelled(name: str, target: str, library: Library) -> None:
@@ -57,9 +63,10 @@ def overlays(name: str, library: Library) -> list[str]:
 
 
 def site_example(target: str, library: Library) -> Path | None:
-    """Return the example of a target's site file, if a folder contains one."""
-    examples = [folder / f"{_SITE}{target}.example.yaml" for folder in _folders(library)]
-    return next((example for example in reversed(examples) if example.is_file()), None)
+    """Return the example of a target's site file, or of its parent, if a folder contains one."""
+    names = [f"{_SITE}{name}.example.yaml" for name in lineage(target, library)]
+    examples = (folder / name for name in names for folder in reversed(_folders(library)))
+    return next((example for example in examples if example.is_file()), None)
 
 
 def preset_summary(preset: Path) -> str:

@@ -46,7 +46,8 @@ def for_presets(target: Target, workload: str | None = None) -> Target:
     found = of_kind(target, workload or target.workload)
     if target.document.span(("launchers",)):
         return found
-    names = [name for name in presets(target.library) if target.name in overlays(name, target.library)]
+    own = {target.name, *target.parents}
+    names = [name for name in presets(target.library) if own & {*overlays(name, target.library)}]
     files = [preset_layers(name, target.name, target.library) for name in names]
     used = {*_ALWAYS, *(load_values(layers).data.get("launcher") for layers in files)}
     wanted = [launcher.name for launcher in found.fitting if launcher.name in used]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,12 +44,14 @@ def rule_lines(
     """
     problems: list[Problem] = []
     lines: list[RuleLine] = []
+    first = next(iter(launchers))
+    translators = {name: Translator(chart, schema, name or first) for name in {rule.launcher for rule in rules}}
     guards = {id(rule): _guard(rule, launchers) for rule in rules}
     order = list(dict.fromkeys(guards.values()))
     for guard, group in groupby(
         sorted(rules, key=lambda rule: order.index(guards[id(rule)])), lambda rule: guards[id(rule)]
     ):
-        found = list(_translated(chart, list(group), schema, next(iter(launchers)), problems))
+        found = list(_translated(group, translators, problems))
         if found and guard:
             found = [found[0]._replace(text=f"{{{{ if {guard} }}}}"), *found, found[-1]._replace(text="{{ end }}")]
         lines += [] if guard is None else found
@@ -73,10 +75,11 @@ def _guard(rule: ValuesRule, launchers: Mapping[str, str]) -> str | None:
 
 
 def _translated(
-    chart: str, rules: Sequence[ValuesRule], schema: Mapping[str, Any], launcher: str, problems: list[Problem]
+    rules: Iterable[ValuesRule], translators: Mapping[str, Translator], problems: list[Problem]
 ) -> Iterator[RuleLine]:
     for rule in rules:
-        translator = Translator(chart, schema, rule.launcher or launcher)
+        translator = translators[rule.launcher]
+        translator.each = None
         make = {"each": translator.loop, "when": translator.condition, "require": translator.negation}
         parts = dict.fromkeys(make, "")
         for at, text in [*(((field,), getattr(rule, field)) for field in make), *rule.texts()]:
@@ -89,7 +92,7 @@ def _translated(
                 problems.append(rule.problem(at, error))
         if rule.severity == "error" and not problems:
             message = translator.message(f"{rule.key}: {rule.message}; {rule.hint}")
-            place = Path(rule.document.path), rule.document.position((rule.index,))[0]
+            place = Path(rule.document.path), rule.document.position(rule.at)[0]
             yield from (RuleLine(text, *place) for text in _refusal(message, **{field: parts[field] for field in make}))
 
 

@@ -31,6 +31,7 @@ _JSON = {
     "array": "list",
     "object": "map",
 }
+_PARENTS = {fact.rpartition(".")[0] for fact in FACTS}
 _ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "div", ast.Mod: "mod"}
 _ORDER = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 _OPPOSITE = {
@@ -111,6 +112,7 @@ class Translator:
         self.chart, self.schema = chart, schema
         self.own = self._below(self._below(schema, "launchers"), launcher)
         self.each: Term | None = None
+        self._names: dict[str, Term] = {}  # rules repeat a hundred names thousands of times
 
     def condition(self, text: str) -> str:
         """Translate an expression that is true or false."""
@@ -188,6 +190,13 @@ class Translator:
 
     def _name(self, node: ast.Name | ast.Attribute) -> Term:
         name = dotted_name(node)
+        if name is None or name.partition(".")[0] == "each":  # of one rule alone
+            return self._named(node, name)
+        if name not in self._names:
+            self._names[name] = self._named(node, name)
+        return self._names[name]
+
+    def _named(self, node: ast.Name | ast.Attribute, name: str | None) -> Term:
         if name == "each" and self.each:
             return self.each
         if name == "own":
@@ -196,8 +205,8 @@ class Translator:
             return replace(self._value(f"$f.{name}", FACTS[name].schema), raw=False)
         if isinstance(node, ast.Name):
             return self._item(Term("$v", "map", self.schema), node.id, node)
-        above = f"{dotted_name(node.value)}."
-        if known := [fact for fact in FACTS if fact.startswith(above)]:
+        if (above := dotted_name(node.value)) in _PARENTS:
+            known = [fact for fact in FACTS if fact.startswith(f"{above}.")]
             raise ExpressionError(f"unknown name {name}", node.col_offset + 1, did_you_mean(str(name), known))
         return self._item(self._of(node.value, "map"), node.attr, node)
 

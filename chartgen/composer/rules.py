@@ -12,6 +12,7 @@ from typing import Any
 from chartgen.composer.definition import Field, check_fields
 from chartgen.composer.expressions import ExpressionError, fields, parse_expression
 from chartgen.composer.library import BUILTIN, Library
+from chartgen.composer.policies import Policy, rule_rows
 from chartgen.composer.target import Target
 from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Severity
@@ -57,7 +58,7 @@ class ValuesRule:
 
     Args:
         document: The file that it is from.
-        index: Its place in that file.
+        at: Its place in that file.
         launcher: The launcher that it belongs to; empty for all.
     """
 
@@ -75,7 +76,7 @@ class ValuesRule:
     message: str
     hint: str
     document: Document
-    index: int
+    at: Keys
     launcher: str = ""
 
     def texts(self) -> Iterator[tuple[Keys, str]]:
@@ -85,12 +86,12 @@ class ValuesRule:
 
     def problem(self, at: Keys, error: ExpressionError) -> Problem:
         """Return what is wrong with an expression of the rule, at the place of its text."""
-        place = self.document.text_position((self.index, *at), error.column - 1)
+        place = self.document.text_position((*self.at, *at), error.column - 1)
         return Problem(f"{at[0]} of rule {self.id}: {error.message}", self.document.path, *place, error.hint)
 
 
 def rules_of(target: Target, workload: Iterable[Path], launcher: str = "") -> list[ValuesRule]:
-    """Return the rules of a target's charts: common ones, the launchers', the workload kind's, the fragments'.
+    """Return the rules of a target's charts: common ones, the launchers', the kind's, the fragments', the policies'.
 
     Args:
         target: The target.
@@ -107,6 +108,8 @@ def rules_of(target: Target, workload: Iterable[Path], launcher: str = "") -> li
         found += read_rules(folder / FILE)
     for fragment in target.fragments:
         found += read_rules(fragment.path / FILE, tasks=("train", "test") if fragment.gpu_only else TASKS)
+    for policy in target.policies:
+        found += policy_rules(policy)
     if problems := list(_clashes(found, target.library)):
         raise ChartgenError(problems)
     return found
@@ -121,7 +124,7 @@ def _clashes(rules: Iterable[ValuesRule], library: Library) -> Iterator[Problem]
             continue
         if not library.is_builtin(Path(rule.document.path)):
             yield rule.document.problem(
-                f"there is already a rule {rule.id} in {known.document.path}", (rule.index, "id"), "choose another id"
+                f"there is already a rule {rule.id} in {known.document.path}", (*rule.at, "id"), "choose another id"
             )
 
 
@@ -156,46 +159,69 @@ def _read(path: Path, launcher: str, tasks: tuple[str, ...], _state: tuple[int, 
     document = load_file(path)
     if not isinstance(document.data, list):
         raise ChartgenError(Problem(f"must be a list of rules, not {type_name(document.data)}", path, 1, 1))
-    if problems := list(_misfits(document, document.data)):
+    return _rules(document, [((index,), row) for index, row in enumerate(document.data)], launcher, tasks)
+
+
+@lru_cache(maxsize=64)
+def policy_rules(policy: Policy) -> tuple[ValuesRule, ...]:
+    """Return the rules of a policy, each of which names it.
+
+    Raises:
+        ChartgenError: As `read_rules`.
+    """
+    rows = [(at, _named(row, policy.name)) for at, row in rule_rows(policy)]
+    return _rules(policy.document, rows, "", TASKS)
+
+
+def _named(row: Any, policy: str) -> Any:
+    """Return a row of a policy: what it refuses is the policy's."""
+    if not isinstance(row, dict) or not isinstance(message := row.get("message"), str):
+        return row
+    return {"source": f"policy {policy}", **row, "message": f"{message} [policy {policy}]"}
+
+
+def _rules(
+    document: Document, rows: list[tuple[Keys, Any]], launcher: str, tasks: tuple[str, ...]
+) -> tuple[ValuesRule, ...]:
+    if problems := list(_misfits(document, rows)):
         raise ChartgenError(problems)
-    rows: Any = document.data
     first: dict[str, dict[str, Any]] = {}
     rules = []
-    for index, row in enumerate(rows):
+    for at, row in rows:
         shared = first.setdefault(row["id"], {key: row[key] for key in _SHARED if key in row})
-        rules.append(_rule(document, index, {**shared, **row}, launcher, tasks))
-    if not path.is_relative_to(BUILTIN) and (problems := list(_faults(rules))):
+        rules.append(_rule(document, at, {**shared, **row}, launcher, tasks))
+    if not Path(document.path).is_relative_to(BUILTIN) and (problems := list(_faults(rules))):
         raise ChartgenError(problems)
     return tuple(rules)
 
 
-def _misfits(document: Document, rows: list[Any]) -> Iterator[Problem]:
+def _misfits(document: Document, rows: list[tuple[Keys, Any]]) -> Iterator[Problem]:
     explained = set()
-    for index, row in enumerate(rows):
+    for at, row in rows:
         if not isinstance(row, dict):
-            yield document.problem(f"a rule must be a map, not {type_name(row)}", (index,))
+            yield document.problem(f"a rule must be a map, not {type_name(row)}", at)
             continue
-        yield from check_fields(document, row, FIELDS, (index,))
+        yield from check_fields(document, row, FIELDS, at)
         if isinstance(name := row.get("id"), str) and name and not _ID.fullmatch(name):
             hint = "use small letters, digits and dashes"
-            yield document.problem(f"{name[:40]!r} is not an id", (index, "id"), hint)
+            yield document.problem(f"{name[:40]!r} is not an id", (*at, "id"), hint)
         for key in ("meaning", "source"):
             if row.get("id") not in explained and key not in row:
-                yield document.problem(f"the key {key!r} is missing", (index,), f"add it: {FIELDS[key].description}")
+                yield document.problem(f"the key {key!r} is missing", at, f"add it: {FIELDS[key].description}")
         explained.add(row.get("id"))
         tasks = row.get("tasks")
         for task in tasks if isinstance(tasks, list) else ():
             if task not in TASKS:
-                yield document.problem(f"unknown task {task!r}", (index, "tasks"), f"known: {', '.join(TASKS)}")
+                yield document.problem(f"unknown task {task!r}", (*at, "tasks"), f"known: {', '.join(TASKS)}")
 
 
-def _rule(document: Document, index: int, row: dict[str, Any], launcher: str, tasks: tuple[str, ...]) -> ValuesRule:
+def _rule(document: Document, at: Keys, row: dict[str, Any], launcher: str, tasks: tuple[str, ...]) -> ValuesRule:
     texts: dict[str, Any] = {
         key: " ".join(row.get(key, "").split()) for key in ("id", "meaning", "source", "about", *EXPRESSIONS, *_TEXTS)
     }
     own = tuple(task for task in row.get("tasks", tasks) if task in tasks)
     more: dict[str, Any] = {"severity": row.get("severity", "error"), "tasks": own, "also": tuple(row.get("also", ()))}
-    return ValuesRule(**texts, **more, document=document, index=index, launcher=launcher)
+    return ValuesRule(**texts, **more, document=document, at=at, launcher=launcher)
 
 
 def _faults(rules: Iterable[ValuesRule]) -> Iterator[Problem]:

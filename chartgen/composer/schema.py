@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from chartgen.composer.library import BUILTIN
+from chartgen.composer.policies import values_of
 from chartgen.composer.target import Target
 from chartgen.composer.value_docs import ENCODE
 from chartgen.errors import ChartgenError, Problem, did_you_mean
@@ -34,6 +35,7 @@ def chart_schema(target: Target, folders: Iterable[Path]) -> dict[str, Any]:
     """
     paths = [folder / SCHEMA_FILE for folder in folders]
     parts = [(str(path), _sound(path, target)) for path in paths if path.is_file()]
+    parts += [(str(policy.path), values_of(policy)[1]) for policy in target.policies]
     _check_schemes(parts)
     _check_sub_paths(target, parts)
     common = read_schema(BUILTIN / "launchers" / SCHEMA_FILE)
@@ -142,57 +144,71 @@ def _check_sub_paths(target: Target, parts: Iterable[tuple[str, dict[str, Any]]]
                 raise ChartgenError(place.problem(message, ("subPaths", index), did_you_mean(scheme, known)))
 
 
-def schema_text(node: Any, indent: int = 0, column: int = 0) -> str:
-    """Return a schema as text for people: each part on a line if it fits, with what it contains below it if not.
-
-    Args:
-        node: A part of the schema.
-        indent: The column of its line.
-        column: Where it begins on this line.
-    """
-    if not isinstance(node, (dict, list)) or column + len(ENCODE(node)) <= _WIDTH:
-        return ENCODE(node)
-    keys = [f"{ENCODE(key)}: " for key in node] if isinstance(node, dict) else [""] * len(node)
-    parts = list(zip(keys, node.values() if isinstance(node, dict) else node, strict=True))
-    opening, closing = "{}" if isinstance(node, dict) else "[]"
-    pad = "\n" + " " * (indent + 2)
-    if all(isinstance(part, dict) for _, part in parts):
-        return opening + pad + _rows(parts, indent + 2) + pad[:-2] + closing
-    return opening + _filled(parts, indent, column + 1) + closing
+def schema_text(schema: dict[str, Any]) -> str:
+    """Return a schema as text for people: each part on a line if it fits, with what it contains below it if not."""
+    return _SchemaLayout().text(schema, 0, 0)
 
 
-def _rows(parts: Iterable[tuple[str, Any]], indent: int) -> str:
-    """Join maps in lines, as many as fit; one that needs more than a line begins one, and ends its last one."""
-    rows: list[str] = []
-    room = 0
-    for key, part in parts:
-        text = key + schema_text(part, indent, indent + len(key))
-        room -= len(text) + 2
-        if room >= 0:
-            rows[-1] += f", {text}"
-        else:
-            rows.append(text)
-            room = 0 if "\n" in text else _WIDTH - indent - len(text)
-    return f",\n{' ' * indent}".join(rows)
+class _SchemaLayout:
+    """Lays out a schema; each part is encoded once, and not again for all that contain it."""
 
+    def __init__(self) -> None:
+        self._encoded: dict[int, str] = {}
 
-def _filled(parts: Iterable[tuple[str, Any]], indent: int, column: int) -> str:
-    """Join parts in lines that are as long as they may be; those that need lines of their own come last."""
-    text = ""
-    for key, part in sorted(parts, key=lambda each: each[0] != "" and _is_long(each[0], each[1], indent)):
-        begin = f", {key}" if text else key
-        needed = 1 if _is_long(key, part, indent) else len(ENCODE(part))
-        if text and column + len(begin) + needed > _WIDTH:
-            begin, column = f",\n{' ' * (indent + 2)}{key}", 0
-        added = begin + schema_text(part, indent, column + len(begin))
-        text += added
-        column = len(added.rpartition("\n")[2]) + (0 if "\n" in added else column)
-    return text
+    def text(self, node: Any, indent: int, column: int) -> str:
+        """Return a part that begins at a column of a line with an indent."""
+        if not isinstance(node, (dict, list)) or column + len(self.encode(node)) <= _WIDTH:
+            return self.encode(node)
+        keys = [f"{ENCODE(key)}: " for key in node] if isinstance(node, dict) else [""] * len(node)
+        parts = list(zip(keys, node.values() if isinstance(node, dict) else node, strict=True))
+        opening, closing = "{}" if isinstance(node, dict) else "[]"
+        pad = "\n" + " " * (indent + 2)
+        if all(isinstance(part, dict) for _, part in parts):
+            return opening + pad + self._rows(parts, indent + 2) + pad[:-2] + closing
+        return opening + self._filled(parts, indent, column + 1) + closing
 
+    def encode(self, node: Any) -> str:
+        """Return a part on one line."""
+        if not isinstance(node, (dict, list)):
+            return ENCODE(node)
+        if (text := self._encoded.get(id(node))) is None:
+            if isinstance(node, dict):
+                text = "{" + ", ".join(f"{ENCODE(key)}: {self.encode(part)}" for key, part in node.items()) + "}"
+            else:
+                text = "[" + ", ".join(map(self.encode, node)) + "]"
+            self._encoded[id(node)] = text
+        return text
 
-def _is_long(key: str, part: Any, indent: int) -> bool:
-    """Report whether a map or list needs more than a line."""
-    return isinstance(part, (dict, list)) and indent + 2 + len(key + ENCODE(part)) > _WIDTH
+    def _rows(self, parts: Iterable[tuple[str, Any]], indent: int) -> str:
+        """Join maps in lines, as many as fit; one that needs more than a line begins one, and ends its last one."""
+        rows: list[str] = []
+        room = 0
+        for key, part in parts:
+            text = key + self.text(part, indent, indent + len(key))
+            room -= len(text) + 2
+            if room >= 0:
+                rows[-1] += f", {text}"
+            else:
+                rows.append(text)
+                room = 0 if "\n" in text else _WIDTH - indent - len(text)
+        return f",\n{' ' * indent}".join(rows)
+
+    def _filled(self, parts: Iterable[tuple[str, Any]], indent: int, column: int) -> str:
+        """Join parts in lines that are as long as they may be; those that need lines of their own come last."""
+        text = ""
+        for key, part in sorted(parts, key=lambda each: each[0] != "" and self._is_long(each[0], each[1], indent)):
+            begin = f", {key}" if text else key
+            needed = 1 if self._is_long(key, part, indent) else len(self.encode(part))
+            if text and column + len(begin) + needed > _WIDTH:
+                begin, column = f",\n{' ' * (indent + 2)}{key}", 0
+            added = begin + self.text(part, indent, column + len(begin))
+            text += added
+            column = len(added.rpartition("\n")[2]) + (0 if "\n" in added else column)
+        return text
+
+    def _is_long(self, key: str, part: Any, indent: int) -> bool:
+        """Report whether a map or list needs more than a line."""
+        return isinstance(part, (dict, list)) and indent + 2 + len(key) + len(self.encode(part)) > _WIDTH
 
 
 def read_schema(path: Path) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chartgen.composer.definition import Field, read_definition
+from chartgen.composer.definition import Field, check_fields, read_definition
+from chartgen.composer.extension import extended, lineage, place_of
 from chartgen.composer.fragment import Fragment, load_fragment
 from chartgen.composer.launcher import Launcher, load_launcher
 from chartgen.composer.library import Library, open_library
+from chartgen.composer.policies import Policy, load_policies
 from chartgen.composer.workload import load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.helm.yaml import Document
@@ -89,18 +91,32 @@ GPU_FIELDS = {
 }
 FIELDS = {
     "description": Field("string", "one sentence: which machines of which cloud", required=True),
+    "extends": Field(
+        "string",
+        "another target: its file, presets and example of a site file count too; maps of this file are merged with its"
+        " maps, other keys replace them",
+    ),
     "platform": Field(
         "string",
         "the cloud, such as gke, aks or onprem: a keyword of the chart",
         required=True,
+        unless="extends",
         pattern=("[a-z0-9]([a-z0-9-]*[a-z0-9])?", "one lower-case word, such as aks"),
     ),
-    "workload": Field("string", "the default workload kind", required=True),
+    "workload": Field("string", "the default workload kind", required=True, unless="extends"),
     "machines": Field(
-        "object", "machine type -> what it offers; the first is the default", required=True, items=MACHINE_FIELDS
+        "object",
+        "machine type -> what it offers; the first is the default",
+        required=True,
+        unless="extends",
+        items=MACHINE_FIELDS,
     ),
     "gpus": Field("object", "GPU models that chartgen does not know, by the names in `machines`", items=GPU_FIELDS),
-    "fragments": Field("array", "fragments in the order in which they fill a slot", required=True, item="string"),
+    "fragments": Field(
+        "array", "fragments in the order in which they fill a slot", required=True, unless="extends", item="string"
+    ),
+    "add": Field("array", "with `extends`: fragments behind those of the other target", item="string"),
+    "leaveOut": Field("array", "with `extends`: names of its fragments, launchers and machines", item="string"),
     "launchers": Field(
         "array",
         "launchers that a chart may have, the first as default; without it all of chartgen's, of which `build` takes "
@@ -114,9 +130,13 @@ FIELDS = {
         "the vendor documents that its values come from; Chart.yaml lists those that begin with an address, or with "
         "'owner/name @ commit' of GitHub",
         required=True,
+        unless="extends",
         item="string",
     ),
 }
+# What an extending target states of a machine is merged with what its parent does.
+_PARTS = {key: replace(field, required=False) for key, field in MACHINE_FIELDS.items()}
+_EXTENDING = {**FIELDS, "machines": replace(FIELDS["machines"], items=_PARTS)}
 _LINK = re.compile(r"(?P<link>https://[^\s,]+)|(?P<repository>[\w-]+/[\w.-]+) @ (?P<commit>[0-9a-f]{7,40})\b")
 # The launchers of a target that names none.
 LAUNCHERS = (
@@ -169,7 +189,9 @@ class Target:
         sources: Where its values come from.
         document: Its file.
         library: Where its definitions come from.
+        parents: The target that it extends, then the parent of this one, and so on.
         kubernetes: The first version of Kubernetes that its charts install on.
+        policies: What the library wants of all targets.
         chosen: The names of the launchers of its charts, the default first; empty for all.
     """
 
@@ -186,6 +208,8 @@ class Target:
     document: Document
     library: Library
     kubernetes: str
+    parents: tuple[str, ...] = ()
+    policies: tuple[Policy, ...] = ()
     chosen: tuple[str, ...] = ()
 
     @cached_property
@@ -269,15 +293,16 @@ def load_target(name: str, library: Library | None = None) -> Target:
         ChartgenError: Problems of their files.
     """
     library = library or open_library()
-    path = library.find("target", name)
-    document, data = read_definition(path, FIELDS)
-    meta: dict[str, Any] = data
-    offered = meta.get("launchers", LAUNCHERS)
+    _, *parents = names = lineage(name, library)
+    document, meta = _whole([library.find("target", each) for each in names])
+    offered = meta["launchers"]
     if not offered:
         raise ChartgenError(document.problem("launchers must not be empty", ("launchers",)))
     launchers = tuple(map(load_launcher, _find_all(document, library, "launcher", offered)))
     _check_same_as(document, launchers)
-    own = "gpus" in meta or not library.is_builtin(path)  # models of chartgen's targets are checked by its tests
+    own = "gpus" in meta or not library.is_builtin(
+        Path(document.path)
+    )  # models of chartgen's targets are checked by its tests
     gpus = _own_gpus(document, meta) if own else {}
     return Target(
         name=name,
@@ -293,7 +318,24 @@ def load_target(name: str, library: Library | None = None) -> Target:
         document=document,
         library=library,
         kubernetes=meta.get("kubernetes", _NATIVE_SIDECARS),
+        parents=tuple(parents),
+        policies=load_policies(library),
     )
+
+
+def _whole(paths: Sequence[Path]) -> tuple[Document, dict[str, Any]]:
+    """Return a target's file, and its content with that of the files that it extends."""
+    *extending, last = paths
+    document, found = read_definition(last, FIELDS)
+    meta: dict[str, Any] = {"launchers": LAUNCHERS, **found}
+    for path in reversed(extending):
+        document, own = read_definition(path, _EXTENDING)
+        meta = extended(meta, own, document)
+        machines: Any = own.get("machines", {})
+        for name in meta["machines"].keys() & machines:
+            if problems := list(check_fields(document, meta["machines"][name], MACHINE_FIELDS, ("machines", name))):
+                raise ChartgenError(problems)
+    return document, meta
 
 
 def of_kind(target: Target, kind: str) -> Target:
@@ -357,7 +399,7 @@ def with_launchers(target: Target, names: Sequence[str]) -> Target:
 def _find_all(document: Document, library: Library, kind: str, names: list[str]) -> list[Path]:
     paths = []
     for index, name in enumerate(names):
-        place = (f"{kind}s", index)
+        place = (f"{kind}s", index) if document.span((f"{kind}s", index)) else place_of(document, f"{kind}s", name)
         if name in names[:index]:
             raise ChartgenError(document.problem(f"{kind} {name!r} is listed twice", place, "remove one of the two"))
         try:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from chartgen.composer.schema import read_schema
 from chartgen.composer.value_docs import ENCODE, ValueRow, value_rows
@@ -26,11 +27,13 @@ class Part:
         path: The file.
         source: Its text as written, for line numbers in messages.
         text: Its text with the composer's tags filled in.
+        schema: Its schema; None for that of the file beside it.
     """
 
     path: Path
     source: str
     text: str
+    schema: dict[str, Any] | None = None
 
     @property
     def document(self) -> Document:
@@ -71,7 +74,8 @@ def check_parts(parts: Sequence[Part]) -> None:
     problems = []
     for part in parts:
         beside = part.path.with_name(SCHEMA_FILE)
-        known = read_schema(beside).get("properties", {}) if beside.is_file() else {}
+        schema = read_schema(beside) if part.schema is None and beside.is_file() else part.schema or {}
+        known = schema.get("properties", {})
         own: dict[Keys, Path] = {}
         for keys in _owned(require_map(part.document, "a values file")):
             owner = owners.get(keys) or owners.get(keys[:1])

@@ -184,3 +184,22 @@ def depths(text: str) -> list[int]:
         level += change
         result.append(level)
     return result
+
+
+def split_definitions(text: str) -> tuple[str, str]:
+    """Return a template's text outside of definitions, and its definitions with the comments above them."""
+    spans: list[tuple[int, int]] = []
+    opened, begin, comment = 0, None, None
+    for action in actions(text):
+        end = action.start + len(action.text)
+        if action.word == "define" and not opened:
+            begin = comment[0] if comment and not text[comment[1] : action.start].strip() else action.start
+        opened += (action.word in _OPENERS) - (action.word == "end")
+        if begin is not None and not opened:
+            spans.append((begin, end))
+            begin = None
+        comment = (action.start, end) if action.word == "comment" else None
+    starts = [0, *(end for _, end in spans)]
+    ends = [*(start for start, _ in spans), len(text)]
+    outside = "".join(text[start:end] for start, end in zip(starts, ends, strict=True))
+    return outside, "\n\n".join(text[start:end] for start, end in spans)

@@ -13,11 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
 from chartgen.errors import Problem, UsageError
-from chartgen.helm.yaml import Keys, Plain, type_name
+from chartgen.helm.yaml import Keys, Plain, dotted, type_name
 from chartgen.masking import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
 Flag = Literal["--set", "--set-string", "--set-json", "--set-file"]
 
@@ -106,14 +106,6 @@ def assign(data: dict[str, Plain], assignment: Assignment) -> dict[str, Plain]:
     if assignment.dangling and _makes_item(data, assignment.keys):
         raise MalformedError("ends without a value, and Helm would drop it; end it with a comma to set an empty text")
     return cast("dict[str, Plain]", _put(data, assignment.keys, assignment.value, ()))
-
-
-def dotted(keys: Sequence[str | int]) -> str:
-    """Format a key path for `--set`: `a.b[0].c`, with dots inside a key escaped."""
-    text = ""
-    for key in keys:
-        text += f"[{key}]" if isinstance(key, int) else "." * bool(text) + key.replace(".", r"\.")
-    return text
 
 
 class _Parser:

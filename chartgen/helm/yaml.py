@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, Union
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.helm.yaml_nodes import MAX_DEPTH, Node, compose_nodes, too_deep
-from chartgen.helm.yaml_scalars import resolve_scalar
+from chartgen.helm.yaml_nodes import MAX_DEPTH, Node, compose_nodes, resolve_scalar, too_deep
 
 Plain: TypeAlias = Union[bool, int, float, str, "list[Plain]", "dict[str, Plain]", None]
 Keys: TypeAlias = tuple[str | int, ...]
@@ -171,6 +170,14 @@ def require_map(document: Document, what: str) -> dict[str, Plain]:
     return document.data
 
 
+def dotted(keys: Sequence[str | int]) -> str:
+    """Format a key path for `--set`: `a.b[0].c`, with dots inside a key escaped."""
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else "." * bool(text) + key.replace(".", r"\.")
+    return text
+
+
 def type_name(value: object) -> str:
     """Return the name of a value's type in YAML."""
     names = {dict: "a map", list: "a list", str: "text", bool: "true or false", int: "a number", float: "a number"}
@@ -203,7 +210,9 @@ def _key_text(node: Node) -> str:
 
 def _tag(node: Node) -> str:
     """Return the tag of a scalar, if it has one; a parser in Python gives one to each."""
-    return str(node.tag or "").removeprefix(_TAGS)
+    if node.ctag is None or (node.ctag.handle is None and node.ctag.suffix is None):
+        return ""  # most have none, and text of a tag is made from several parts
+    return str(node.ctag).removeprefix(_TAGS)
 
 
 def _decoded(text: str) -> str:

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from chartgen.kube import CLAIM, CSI_DRIVER, STORAGE_CLASS, Object
-from chartgen.kube.manifest_walk import inputs, maps, pods
+from chartgen.kube.manifest_walk import maps, pods
+from chartgen.kube.references import OF_PODS, references
 
+_INPUTS = ("ConfigMap", "Secret")
 # Kubernetes makes a ConfigMap with the certificate of its API server in each namespace (publisher of root CAs).
 _OF_KUBERNETES = ("ConfigMap", "kube-root-ca.crt")
 # Name of the replacement for the cluster's default class; no claim names it.
@@ -85,8 +87,9 @@ def foreign_inputs(objects: Iterable[Object]) -> list[str]:
     """Return kind and name of each ConfigMap and Secret that pods need; simulated pods start without, real do not."""
     found = list(objects)
     own = {(item["kind"], item["metadata"]["name"]) for item in found}
-    named = {(kind, name) for item in found for pod in pods(item) for _, kind, name in inputs(pod.spec)}
-    return [f"{kind} {name}" for kind, name in sorted(named - own - {_OF_KUBERNETES})]
+    named = [each for item in found for pod in pods(item) for each in references(pod.spec, OF_PODS)]
+    needed = {(each.kind, each.name) for each in named if not each.optional and each.kind in _INPUTS}
+    return [f"{kind} {name}" for kind, name in sorted(needed - own - {_OF_KUBERNETES})]
 
 
 def simulated_driver() -> Object:

@@ -28,7 +28,6 @@ from chartgen.rehearsal.controllers.webhooks import namespace_object
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.engine_get import get
 from chartgen.rehearsal.foreign_kinds import foreign_kinds, register
-from chartgen.rehearsal.judging import judge_release, patience
 from chartgen.rehearsal.references import (
     foreign_claims,
     foreign_classes,
@@ -40,7 +39,7 @@ from chartgen.rehearsal.references import (
 )
 from chartgen.rehearsal.sandbox import Sandbox, up
 from chartgen.rehearsal.simulated_nodes import create_machines
-from chartgen.rehearsal.verdict import Verdict
+from chartgen.rehearsal.verdict import Verdict, judge_release, patience
 from chartgen.releases import helm_release
 from chartgen.releases.plan import Plan, plan_release
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from chartgen.errors import MissingToolError, Problem
 from chartgen.kube import NODE, Cluster, ClusterError, Object
@@ -11,6 +13,7 @@ from chartgen.kube.node_pool import OWNER, NodePool
 from chartgen.programs import Progress
 
 _READY = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated"}
+_AT_ONCE = 4  # requests, of which each waits for etcd's disk
 _LISTED_PER_SECOND = 1000  # longer intervals for more nodes, because repeated lists load the API server
 
 
@@ -47,7 +50,8 @@ def create_machines(
         progress(f"creating {count_machines(pools)} simulated machines")
     for node in nodes:
         node["status"]["conditions"] = [_READY]
-        _put(cluster, node)
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        list(threads.map(partial(_put, cluster), nodes))
     _wait_ready(cluster, set(names), timeout)
     return names
 

@@ -124,6 +124,17 @@ def read_records(cluster: Cluster, release: str, namespace: str) -> list[Revisio
     return sorted(map(read_record, found), key=lambda record: record.revision)
 
 
+def read_last_record(cluster: Cluster, release: str, namespace: str) -> RevisionRecord | None:
+    """Return the last revision of a release, of which each has a whole chart; None when the release does not exist.
+
+    Raises:
+        MissingToolError: HELM_DRIVER names a store outside the cluster.
+    """
+    names = [item["metadata"]["name"] for item in find_latest(cluster, namespace, release)]
+    found = cluster.get(storage_kind(), names[0], namespace) if names else None
+    return read_record(found) if found else None
+
+
 def each_deployed(cluster: Cluster, namespace: str) -> Iterator[Object]:
     """Yield the store object of the deployed revision of each release, for `read_record`.
 
@@ -134,15 +145,17 @@ def each_deployed(cluster: Cluster, namespace: str) -> Iterator[Object]:
     return cluster.each(storage_kind(), namespace=namespace, labels={**_OWNER, "status": "deployed"})
 
 
-def find_latest(cluster: Cluster, namespace: str) -> list[Object]:
+def find_latest(cluster: Cluster, namespace: str, release: str = "") -> list[Object]:
     """Return the metadata of the store object of the last revision of each release, by namespace and name.
 
     Args:
         cluster: The cluster.
         namespace: The namespace; empty = all.
+        release: The release; empty = all.
     """
+    labels = {**_OWNER, "name": release} if release else _OWNER
     latest: dict[tuple[str, str], Object] = {}
-    for item in cluster.each(storage_kind(), namespace=namespace, labels=_OWNER, metadata_only=True):
+    for item in cluster.each(storage_kind(), namespace=namespace, labels=labels, metadata_only=True):
         name = item["metadata"].get("namespace", ""), _label(item, "name")
         if name not in latest or _revision(latest[name]) < _revision(item):
             latest[name] = item

@@ -10,7 +10,7 @@ import pytest
 from answers import findings
 from userlib import chartgen, composed, library, write
 
-from chartgen.composer.library import BUILTIN, Library, open_library
+from chartgen.composer.library import BUILTIN, KINDS, Library, open_library
 from chartgen.composer.target import LAUNCHERS, load_target
 from chartgen.errors import ChartgenError, UsageError
 from chartgen.linter.values_coverage import documents
@@ -113,14 +113,18 @@ def test_names_are_not_paths(name: str, tmp_path: Path) -> None:
         open_library([library(tmp_path, {})]).find("target", name)
 
 
-def test_two_definitions_of_one_name(tmp_path: Path) -> None:
+def test_of_two_definitions_of_one_name_the_later_folder_s_counts(tmp_path: Path) -> None:
     first, second = library(tmp_path / "first", {}), library(tmp_path / "second", {})
-    with pytest.raises(ChartgenError) as caught:
-        open_library([first, second]).find("target", "box")
-    assert str(caught.value) == (
-        f"{second}/targets/box.yaml: there is already a target 'box' in {first}/targets/box.yaml; "
-        "rename yours and list it under the new name"
-    )
+    assert open_library([first, second]).find("target", "box") == second / "targets/box.yaml"
+
+
+def test_an_own_name_wins_over_chartgen_s_and_one_line_reports_it(tmp_path: Path) -> None:
+    folder = library(tmp_path, {"shared-memory/env.yaml": "- name: OURS\n  value: x\n"}, "shared-memory")
+    ran = chartgen("build", "box", "--path", folder, "-d", tmp_path / "charts", "--set", "launcher=nemo-1")
+    assert ran.exit_code == 0, ran.output
+    assert "OURS" in (tmp_path / "charts/box/templates/_env.tpl").read_text()
+    lines = [line for line in ran.stderr.splitlines() if str(folder / "fragments/shared-memory") in line]
+    assert len(lines) == 1
 
 
 def test_another_suffix_is_pointed_out(tmp_path: Path) -> None:
@@ -134,7 +138,7 @@ def test_folders_that_are_no_library(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         open_library([tmp_path / "empty", tmp_path / "gone"])
     assert [str(problem) for problem in caught.value.problems] == [
-        f"{tmp_path}/empty: is not a chartgen library; it must contain one of targets, fragments, workloads, launchers",
+        f"{tmp_path}/empty: is not a chartgen library; it must contain one of {', '.join(KINDS.values())}",
         f"{tmp_path}/gone: no such folder; --path and CHARTGEN_PATH name folders",
     ]
 

@@ -79,6 +79,14 @@ def test_examples_are_understood(words: tuple[str, ...]) -> None:
         assert command.make_context("command", names, parent=context).params
 
 
+def test_the_list_of_commands_has_the_help_of_each() -> None:
+    """It is read from their files; click would import them all."""
+    context, own, imported = click.Context(main), click.HelpFormatter(), click.HelpFormatter()
+    main.format_commands(context, own)
+    click.Group.format_commands(main, context, imported)
+    assert own.getvalue() == imported.getvalue() != ""
+
+
 def test_every_option_is_explained() -> None:
     for words, command in COMMANDS.items():
         for parameter in command.params:

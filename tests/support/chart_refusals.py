@@ -170,7 +170,7 @@ def _count(path: Path) -> int:
 
 def name_of(rule: ValuesRule) -> tuple[str, int]:
     """The file below the package, and the place in it, of a rule."""
-    return Path(rule.document.path).relative_to(BUILTIN).as_posix(), rule.index
+    return Path(rule.document.path).relative_to(BUILTIN).as_posix(), int(rule.at[-1])
 
 
 def values_with(pairs: dict[str, Any]) -> Values:

@@ -13,7 +13,7 @@ from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controllers.devices import CLASSES
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.probes import answers
+from chartgen.rehearsal.processes import answers
 
 _NAMESPACE, _SERVICE, _SECRET_NAME = "kueue-system", "kueue-webhook-service", "kueue-webhook-server-cert"
 # Kueue's own defaults without the integrations whose controllers no target of chartgen uses. Integrations that are off

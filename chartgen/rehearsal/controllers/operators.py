@@ -17,7 +17,7 @@ from chartgen.kube import JOBSET, PYTORCHJOB, TRAINING_RUNTIME, Kind, Object
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.probes import answers
+from chartgen.rehearsal.processes import answers
 
 _API = ("--kube-api-qps=300", "--kube-api-burst=500")
 _POD = {"restartPolicy": "Never", "containers": [{"name": "pytorch", "image": "registry.invalid/probe"}]}

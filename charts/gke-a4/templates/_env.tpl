@@ -36,6 +36,12 @@
   value: {{ .Run.directory | quote }}
 - name: CHECKPOINT_DIRECTORY
   value: {{ printf "%s/checkpoints" .Run.home | quote }}
+{{- if include "gke-a4.mustProgress" . }}
+- name: RESTART_ATTEMPT
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.labels['jobset.sigs.k8s.io/restart-attempt']
+{{- end }}
 {{- if .Run.watched }}
 - name: HANG_SECONDS
   value: {{ mul 60 .Values.run.hangMinutes | quote }}

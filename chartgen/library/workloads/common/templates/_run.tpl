@@ -18,6 +18,9 @@ changes nothing. The digest covers text that contains the name itself, so that t
 {{- $labels := <% if filled("labels") %>include "<%= chart %>.slot.labels" . | fromYaml<% else %>dict<% endif %> }}
 {{- /* Kueue takes another priority class for a running job, but no other of its labels. */}}
 {{- if $labels }}{{ $_ := set $labels "kueue.x-k8s.io/priority-class" (hasKey $labels "kueue.x-k8s.io/priority-class") }}{{ end }}
+<% if policies %>
+{{- $files = print $files (include "<%= chart %>.policy" .) }}
+<% endif %>
 {{- $digest := printf "%s%s%s%v" (fromYaml $spec | toJson) $files (toJson $labels) .Values.run.again | sha256sum | trunc 8 }}
 {{- include "<%= chart %>.named" (list . (printf "%s-%s" (include "<%= chart %>.fullname" .) $digest)) }}
 {{- end }}

@@ -1,0 +1,263 @@
+"""Policies: what a company wants in every pod and object of all targets, one YAML file each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from chartgen.composer.definition import Field, read_definition
+from chartgen.composer.slot_kinds import SLOTS
+from chartgen.errors import ChartgenError, Problem
+from chartgen.helm.yaml import values_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from chartgen.composer.library import Library
+    from chartgen.helm.yaml import Document, Keys, Plain
+
+# The slots that every pod has, those without a program too.
+_SLOTS = (
+    *("podSpec", "podLabels", "podAnnotations", "nodeSelector", "tolerations", "affinity", "volumes"),
+    *("initContainers", "containers", "volumeMounts", "securityContext"),
+)
+_IN_ALL = {"volumeMounts": "mounts of every container", "securityContext": "security context of every container"}
+PODS = {
+    name: Field(
+        "object" if SLOTS[f"{name}.yaml"].shape == "map" else "array",
+        _IN_ALL.get(name) or re.split("; |, and ", SLOTS[f"{name}.yaml"].meaning)[0],
+    )
+    for name in _SLOTS
+}
+LIMITS = {
+    "machines": Field("integer", "machines of a run", positive=True),
+    "hours": Field("number", "hours of a run, for which every run must state `run.deadlineSeconds`", positive=True),
+}
+FIELDS = {
+    "description": Field("string", "one sentence: whose rules, and what for", required=True),
+    "labels": Field("object", "labels of every object and pod", item="string"),
+    "annotations": Field("object", "annotations of every object and pod", item="string"),
+    "variables": Field("object", "variables of every container: a text, or a map such as `secretKeyRef`"),
+    "pods": Field("object", "parts of every pod, by the names of slots", keys=PODS),
+    "images": Field("object", "beginning of an image -> what replaces it: a registry -> its mirror", item="string"),
+    "registries": Field("array", "what an image must begin with, once `images` has replaced it", item="string"),
+    "limits": Field("object", "the most that a run may use", keys=LIMITS),
+    "values": Field(
+        "object", "values of its own: dotted key -> JSON Schema with `description` and `default`", item="object"
+    ),
+    "required": Field("array", "dotted keys of values that must not be empty", item="string"),
+    "rules": Field("array", "rules for values, as in rules.yaml"),
+}
+# What selects pods, or belongs to a controller: another value would break the run.
+_RESERVED = re.compile(r"(app\.kubernetes\.io|helm\.sh|kueue\.x-k8s\.io|([\w.-]*\.)?(kubernetes|k8s)\.io)/|run$")
+_ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """One policy after reading and checks.
+
+    Args:
+        name: Its file's name without `.yaml`.
+        document: Its file.
+        data: Its content, by the keys of `FIELDS`.
+    """
+
+    name: str
+    document: Document
+    data: dict[str, Any]
+
+    @property
+    def path(self) -> Path:
+        """Return its file."""
+        from pathlib import Path
+
+        return Path(self.document.path)
+
+
+def load_policies(library: Library) -> tuple[Policy, ...]:
+    """Read the policies of all folders of a library.
+
+    Raises:
+        ChartgenError: All problems of a file, or two policies that want one thing differently.
+    """
+    policies = tuple(_load(library.find("policy", name)) for name in library.own_names("policy"))
+    wanted(policies)
+    return policies
+
+
+def _load(path: Path) -> Policy:
+    document, data = read_definition(path, FIELDS)
+    policy = Policy(path.stem, document, data)
+    problems = [
+        document.problem(f"{key!r} belongs to Kubernetes, Helm or the chart", (field, key), "choose another name")
+        for field in ("labels", "annotations")
+        for key in policy.data.get(field, ())
+        if _RESERVED.match(key)
+    ]
+    if problems:
+        raise ChartgenError(problems)
+    return policy
+
+
+def wanted(policies: Sequence[Policy]) -> dict[str, Any]:
+    """Return what policies want together, by the keys of their files; lists of items by name become maps.
+
+    Raises:
+        ChartgenError: Two policies want one thing differently; both places are named.
+    """
+    fields = ("labels", "annotations", "variables", "images", "registries", "pods")
+    merged: dict[str, Any] = {}
+    owners: dict[Keys, Policy] = {}
+    problems: list[Problem] = []
+    for policy in policies:
+        for key in fields:
+            if key in policy.data:
+                problems += _add(merged, policy.data[key], (key,), policy, owners)
+    if problems:
+        raise ChartgenError(problems)
+    return merged
+
+
+def _add(into: Any, value: Plain, at: Keys, policy: Policy, owners: dict[Keys, Policy]) -> Iterator[Problem]:
+    """Add a value to what others want: keys to maps, other items to lists."""
+    key = at[-1]
+    if isinstance(value, dict):
+        below = into.setdefault(key, {})
+        for name, child in value.items():
+            yield from _add(below, child, (*at, name), policy, owners)
+    elif isinstance(value, list):
+        known = into.setdefault(key, [])
+        for index, item in enumerate(value):
+            place = (*at, name := _name(item))
+            if name and any(_name(other) == name and other != item for other in known):
+                yield _clash(policy, (*at, index), owners[place])
+            elif item not in known:
+                known.append(item)
+                owners[place] = policy
+    elif into.setdefault(key, value) != value:
+        yield _clash(policy, at, owners[at])
+    owners.setdefault(at, policy)
+
+
+def _name(item: Any) -> str:
+    return str(item.get("name", "")) if isinstance(item, dict) else ""
+
+
+def _clash(policy: Policy, at: Keys, owner: Policy) -> Problem:
+    return policy.document.problem(f"policy {owner.name} wants it differently ({owner.path})", at, "make both equal")
+
+
+def policy_text(policies: Sequence[Policy]) -> str:
+    """Return what policies want as Helm text that renders to YAML; texts may contain `{{ expressions }}`."""
+    found = wanted(policies)
+    mirrors = [{"from": key.rstrip("/"), "to": to.rstrip("/")} for key, to in found.get("images", {}).items()]
+    variables = [
+        {"name": name, **({"valueFrom": value} if isinstance(value, dict) else {"value": str(value)})}
+        for name, value in found.get("variables", {}).items()
+    ]
+    facts = {
+        **{key: found.get(key, {}) for key in ("labels", "annotations", "pods")},
+        "variables": variables,
+        # the longest beginning is the most exact one
+        "images": sorted(mirrors, key=lambda mirror: -len(mirror["from"])),
+        "registries": [each.rstrip("/") for each in found.get("registries", ())],
+    }
+    expressions: list[str] = []
+    text = values_text(_without_actions(facts, expressions))
+    return re.sub(r'"helm-expression-(\d+)"', lambda mark: expressions[int(mark[1])], text)
+
+
+def _without_actions(value: Any, expressions: list[str]) -> Any:
+    """Return data with a mark in place of each text with actions of Helm, whose expressions are collected."""
+    if isinstance(value, dict):
+        return {key: _without_actions(child, expressions) for key, child in value.items()}
+    if isinstance(value, list):
+        return [_without_actions(child, expressions) for child in value]
+    if not isinstance(value, str) or "{{" not in value:
+        return value
+    parts = _ACTION.split(value)  # texts and expressions in turn
+    words = (f"({part})" if index % 2 else _go_text(part) for index, part in enumerate(parts) if part)
+    expressions.append(f"{{{{ print {' '.join(words)} | toJson }}}}")
+    return f"helm-expression-{len(expressions) - 1}"
+
+
+def _go_text(text: str) -> str:
+    return "`" + text.replace("`", '` "`" `') + "`"
+
+
+def values_of(policy: Policy) -> tuple[str, dict[str, Any]]:
+    """Return the values of a policy as the text of a values file, and their schema."""
+    tree: dict[str, Any] = {}
+    schema: dict[str, Any] = {}
+    for key, described in policy.data.get("values", {}).items():
+        *above, last = key.split(".")
+        branch, node = tree, schema
+        for name in above:
+            branch = branch.setdefault(name, {})
+            node = node.setdefault("properties", {}).setdefault(name, {"type": "object"})
+        branch[last] = described.get("default", "")
+        own = {name: value for name, value in described.items() if name not in ("default", "description")}
+        node.setdefault("properties", {})[last] = own
+    return _described(tree, policy.data.get("values", {})), schema
+
+
+def _described(tree: dict[str, Any], values: dict[str, Any], at: str = "", indent: int = 0) -> str:
+    lines = []
+    for key, value in tree.items():
+        dotted, pad = f"{at}{key}", " " * indent
+        if dotted in values:
+            meaning = " ".join(str(values[dotted].get("description", "")).split())
+            lines.append(f"{pad}# -- {meaning}\n{values_text({key: value}, indent)}")
+        else:
+            lines.append(f"{pad}{key}:\n{_described(value, values, f'{dotted}.', indent + 2)}")
+    return "".join(lines)
+
+
+def rule_rows(policy: Policy) -> Iterator[tuple[Keys, dict[str, Any]]]:
+    """Yield the rules of a policy with their places: its own, and those that follow from its other keys."""
+    for index, row in enumerate(policy.data.get("rules", ())):
+        yield ("rules", index), row
+    shared = {"id": f"policy-{policy.name}", "meaning": policy.data["description"]}
+    for index, key in enumerate(policy.data.get("required", ())):
+        lacking = {"key": key, "require": key, "message": "must be set", "hint": "set it"}
+        yield ("required", index), shared | lacking
+    limits = policy.data.get("limits", {})
+    if most := limits.get("machines"):
+        message = f"{{nodes}} is more than {most} machines"
+        found = {"key": "nodes", "require": f"nodes <= {most}", "message": message, "hint": f"use {most} or fewer"}
+        yield ("limits", "machines"), shared | found
+    if hours := limits.get("hours"):
+        most, key = int(hours * 3600), "run.deadlineSeconds"
+        message = f"a run must end after {hours} hours"
+        require = f"{key} is not None and {key} <= {most}"
+        yield (
+            ("limits", "hours"),
+            shared | {"key": key, "require": require, "message": message, "hint": f"use {most}"},
+        )
+
+
+@lru_cache(maxsize=256)
+def mirrored(image: str, mirrors: tuple[tuple[str, str], ...]) -> str:
+    """Return where an image comes from: an image without a registry is of Docker Hub.
+
+    Args:
+        image: The image.
+        mirrors: Pairs of a beginning and what replaces it.
+    """
+    # distribution/reference v0.6.0, normalize.go
+    full = image
+    if not re.match(r"([^/]*[.:][^/]*|localhost)/", image):
+        full = f"docker.io/{'' if '/' in image else 'library/'}{image}"
+    for beginning, to in sorted(mirrors, key=lambda pair: -len(pair[0])):
+        if begins(full, beginning):
+            return to.rstrip("/") + full[len(beginning.rstrip("/")) :]
+    return image
+
+
+def begins(image: str, beginning: str) -> bool:
+    """Report whether an image begins with a registry, a folder of it, or a whole name."""
+    return re.match(rf"{re.escape(beginning.rstrip('/'))}([/:@]|$)", image) is not None

@@ -1,0 +1,221 @@
+"""A company's policy, one file, holds in every pod and object of all targets and kinds; plain Helm obeys it too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answers import findings
+from rendered import NAMESPACE, RELEASE, Objects, fit_schema, one
+from userlib import chartgen, write
+
+from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.library import open_library
+from chartgen.composer.policies import begins, mirrored
+from chartgen.composer.target import load_target
+from chartgen.errors import ChartgenError
+from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import load_values
+from chartgen.kube.manifest_walk import all_containers, maps, pods
+
+pytestmark = pytest.mark.helm
+
+ACME = """\
+description: What Acme wants of every training run
+labels:
+  acme.example/team: ml
+  acme.example/cost-centre: "{{ .Values.acme.costCentre }}"
+annotations: {acme.example/owner: ml-platform}
+variables: {HTTPS_PROXY: "http://proxy.acme.example:3128", NO_PROXY: ".svc,10.0.0.0/8"}
+images:
+  nvcr.io: mirror.acme.example/nvcr
+  us-docker.pkg.dev: mirror.acme.example/gcp
+  docker.io: mirror.acme.example/hub
+  registry.k8s.io: mirror.acme.example/k8s
+registries: [mirror.acme.example]
+pods:
+  podSpec: {priorityClassName: training}
+  initContainers:
+    - name: audit
+      image: mirror.acme.example/audit:1.4
+      restartPolicy: Always
+      resources: {requests: {cpu: 50m, memory: 64Mi}, limits: {memory: 64Mi}}
+      securityContext: {runAsNonRoot: true, runAsUser: 65532}
+  affinity:
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+          - matchExpressions:
+              - {key: acme.example/retired, operator: DoesNotExist}
+limits: {machines: 64, hours: 72}
+values:
+  acme.costCentre:
+    {type: string, pattern: "^([0-9]{6})?$", title: six digits, description: Who pays for the run, default: ""}
+required: [acme.costCentre]
+"""
+VALUES = Path(__file__).parents[2] / "values"
+PAID = ("run.deadlineSeconds=7200",)
+RAY = "launchers.nemo-rl.model=/data/llama"
+DATA = ("launcher=download", "data.source=https://example.com/a", "data.directory=/data/a")
+# A target and kind, and what its runs need.
+USUAL = [
+    ("gke-a3mega", "jobset", ()),
+    ("gke-a3mega", "trainjob", ()),
+    ("gke-a3mega", "jobset", DATA),
+    ("eks-p5", "pytorchjob", ("rendezvous.backend=etcd",)),
+    ("eks-p5", "mpijob", ()),
+    ("eks-p5", "rayjob", (RAY,)),
+    ("oke-h100", "volcano-job", ("network.mode=sriov",)),
+    ("onprem-p8000", "job", ("network.interface=infiniband",)),
+]
+OTHERS = [
+    *("aks-nd", "coreweave", "crusoe", "eks-p6e-gb200", "gke-a3high", "gke-a3ultra", "gke-a4", "gke-a4x", "nebius"),
+]
+
+
+@pytest.fixture
+def acme(tmp_path: Path) -> Path:
+    """A folder with the policy."""
+    write(tmp_path, {"policies/acme.yaml": ACME})
+    return tmp_path
+
+
+def objects_of(chart: Chart | None, *sets: str, site: str = "") -> Objects:
+    """The objects of a chart whose run is paid for."""
+    assert chart is not None
+    files = [VALUES / f"site.{site}.example.yaml"] if site else []
+    values = load_values(files, set_values=[*PAID, *sets], set_strings=["acme.costCentre=471100"])
+    fit_schema(chart, values)
+    return objects(render(chart, RELEASE, NAMESPACE, values.data))
+
+
+def assert_obedient(found: Objects) -> None:
+    """Each object has the labels and annotations, each pod all parts, and each image comes from the mirror."""
+    assert found
+    for thing in found:
+        templates = [node for _, node in maps(thing) if "containers" in (node.get("spec") or ())]
+        for each in (thing, *templates):
+            labels, annotations = each["metadata"]["labels"], each["metadata"]["annotations"]
+            assert (labels["acme.example/team"], labels["acme.example/cost-centre"]) == ("ml", "471100"), thing["kind"]
+            assert annotations["acme.example/owner"] == "ml-platform", thing["kind"]
+        assert len(templates) == len(list(pods(thing)))
+        for pod in pods(thing):
+            assert pod.spec["priorityClassName"] == "training"
+            assert [each["name"] for each in pod.spec["initContainers"]].count("audit") == 1
+            required = pod.spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            for term in required["nodeSelectorTerms"]:
+                assert {"key": "acme.example/retired", "operator": "DoesNotExist"} in term["matchExpressions"]
+        for container in all_containers(thing):
+            env = {each["name"]: each.get("value") for each in container.spec["env"]}
+            assert env["HTTPS_PROXY"] == "http://proxy.acme.example:3128", container.name
+            assert len(env) == len(container.spec["env"])
+            assert container.spec["image"].startswith("mirror.acme.example/"), container.name
+
+
+def test_the_example_is_one_short_file() -> None:
+    assert len(ACME.splitlines()) <= 40
+
+
+@pytest.mark.parametrize(("name", "kind", "sets"), USUAL)
+def test_a_policy_holds_in_every_pod_and_object(acme: Path, name: str, kind: str, sets: tuple[str, ...]) -> None:
+    chart = compose(load_target(name, open_library([acme])), kind)
+    assert_obedient(objects_of(chart, "nodes=2", *sets))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_policy_holds_on_the_other_targets(acme: Path, name: str) -> None:
+    target = load_target(name, open_library([acme]))
+    for kind in (target.workload, "job"):
+        assert_obedient(objects_of(compose(target, kind), "launchers.megatron-lm.image=nvcr.io/a:1", site=name))
+        assert_obedient(objects_of(compose(target, kind), *DATA, site=name))
+    assert_obedient(objects_of(compose_setup(target), site=name))
+
+
+@pytest.mark.parametrize("name", ["gke-a3mega", "oke-h100"])
+def test_a_policy_holds_in_what_is_installed_once(acme: Path, name: str) -> None:
+    assert_obedient(objects_of(compose_setup(load_target(name, open_library([acme]))), site=name))
+
+
+def test_check_names_the_policy_that_refused(acme: Path) -> None:
+    ran = chartgen("check", "gke-a3mega", "--path", acme, "--set", "nodes=65", "--output", "json")
+    found = [each for each in findings(ran.stdout) if each["rule"] == "policy-acme"]
+    assert {each["message"].partition(":")[0] for each in found} == {"nodes", "run.deadlineSeconds", "acme.costCentre"}
+    assert all("[policy acme]" in each["message"] for each in found)
+
+
+def test_plain_helm_refuses_what_the_policy_does(acme: Path) -> None:
+    chart = compose(load_target("gke-a3mega", open_library([acme])))
+    with pytest.raises(ChartgenError, match=r"nodes: 65 is more than 64 machines \[policy acme\]"):
+        objects_of(chart, "nodes=65")
+
+
+def test_an_image_of_another_registry_is_refused_by_check_and_helm(acme: Path) -> None:
+    image = ("launcher=nemo-1", "launchers.nemo-1.image=ghcr.io/acme/nemo:1")
+    ran = chartgen("check", "gke-a3mega", "--path", acme, "--set", ",".join(image), "--output", "json")
+    (found,) = (each for each in findings(ran.stdout) if each["rule"] == "allowed-registries")
+    assert found["message"].startswith("launchers.nemo-1.image: ")
+    with pytest.raises(ChartgenError, match=r"image ghcr\.io/acme/nemo:1 is of no registry"):
+        objects_of(compose(load_target("gke-a3mega", open_library([acme]))), *image)
+
+
+def test_a_mirror_replaces_whole_names_the_longest_first() -> None:
+    mirrors = {"nvcr.io": "m/nv", "nvcr.io/nvidia/nemo": "m/nemo", "docker.io": "m/hub"}
+    wanted = {
+        "nvcr.io/nvidia/pytorch:1": "m/nv/nvidia/pytorch:1",
+        "nvcr.io/nvidia/nemo:25.07": "m/nemo:25.07",
+        "nvcr.io/nvidia/nemo-rl:1": "m/nv/nvidia/nemo-rl:1",
+        "nvcr.io.evil.example/x": "nvcr.io.evil.example/x",
+        "busybox": "m/hub/library/busybox",
+        "org/tool@sha256:0": "m/hub/org/tool@sha256:0",
+        "localhost:5000/x": "localhost:5000/x",
+    }
+    assert {image: mirrored(image, tuple(mirrors.items())) for image in wanted} == wanted
+    assert not begins("mirror.acme.example.evil/x", "mirror.acme.example")
+
+
+def test_two_policies_that_want_one_thing_differently_are_named(acme: Path) -> None:
+    write(acme, {"policies/other.yaml": "description: d\nlabels: {acme.example/team: web}\n"})
+    with pytest.raises(ChartgenError) as caught:
+        load_target("gke-a3mega", open_library([acme]))
+    (problem,) = caught.value.problems
+    assert (str(problem.path), problem.line) == (str(acme / "policies/other.yaml"), 2)
+    assert str(acme / "policies/acme.yaml") in problem.message
+
+
+@pytest.mark.parametrize("label", ["app.kubernetes.io/name", "run", "kueue.x-k8s.io/queue-name", "kubernetes.io/os"])
+def test_a_policy_sets_no_label_that_selects_pods(tmp_path: Path, label: str) -> None:
+    write(tmp_path, {"policies/acme.yaml": f"description: d\nlabels: {{{label}: x}}\n"})
+    with pytest.raises(ChartgenError) as caught:
+        load_target("gke-a3mega", open_library([tmp_path]))
+    assert [problem.line for problem in caught.value.problems] == [2]
+
+
+def test_a_changed_policy_is_a_changed_run(acme: Path) -> None:
+    def name_of_run() -> Any:
+        return one("JobSet", objects_of(compose(load_target("gke-a3mega", open_library([acme])))))["metadata"]["name"]
+
+    before = name_of_run()
+    write(acme, {"policies/acme.yaml": ACME.replace("audit:1.4", "audit:1.5")})
+    assert name_of_run() != before
+
+
+def test_settings_beside_the_charts_name_the_folder(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(acme, {"work/chartgen.yaml": "path: [..]\n"})
+    monkeypatch.chdir(acme / "work")
+    assert [policy.name for policy in load_target("gke-a3mega").policies] == ["acme"]
+
+
+def test_a_chart_with_a_policy_that_is_not_known_here_was_not_checked_by_it(acme: Path) -> None:
+    compose(load_target("gke-a3mega", open_library([acme]))).write(acme / "chart")
+    ran = chartgen("check", acme / "chart", "--output", "json")
+    assert [each["rule"] for each in findings(ran.stdout) if each["severity"] == "unchecked"] == ["target-is-known"]
+    assert ran.exit_code == 3
+
+
+def test_a_chart_without_a_policy_of_its_reader_is_stale(acme: Path) -> None:
+    compose(load_target("gke-a3mega")).write(acme / "chart")
+    ran = chartgen("check", acme / "chart", "--path", acme, "--output", "json")
+    assert [each["rule"] for each in findings(ran.stdout)] == ["chart-is-of-chartgen"]
