@@ -42,6 +42,7 @@ def _of_charts() -> dict[str, Shape]:
         "microBatches": int,
         "memoryGigabytes": float,
         "memoryShare": float,
+        "stepSeconds": float | None,
         "own": bool,
     }
     speed = {
