@@ -5,6 +5,7 @@ The sources are Helm text; jinja2 with `<% %>` only joins them, so that their Go
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
@@ -17,6 +18,7 @@ from chartgen.composer.launcher import INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import patterns
 from chartgen.composer.provenance import LineMarks
+from chartgen.composer.rule_facts import PORTABLE
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.slots import Segment, SlotText, resolve
 from chartgen.composer.tag_facts import kind_facts, target_facts
@@ -135,6 +137,7 @@ class Tags:
             "workload_validate": self._workload_validate,
             "rules": self._rules,
             "folders": patterns(),
+            "portable": json.dumps(PORTABLE, sort_keys=True),
             "policies": [policy.name for policy in self.target.policies],
         }
 

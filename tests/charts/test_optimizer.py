@@ -10,9 +10,9 @@ from pod_runner import LORA, LORA_IMAGE, megatron, run
 from rendered import VALUES, chart, env, overrides
 
 from chartgen.checks import check, job_of
-from chartgen.checks.facts import OPTIONAL
 from chartgen.composer.launcher import load_launcher
 from chartgen.composer.library import open_library
+from chartgen.composer.rule_facts import PORTABLE
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import load_values
@@ -221,5 +221,5 @@ def test_what_null_means_is_in_the_readme(name: str) -> None:
     ]
     assert len(lines) == len(launcher.defaults) > 0
     # what has no default there is decided by the model's family, or has no option
-    without = set(OPTIONAL) & set(launcher.owns) - set(launcher.defaults)
+    without = {key for key, usual in PORTABLE.items() if usual is None} & set(launcher.owns) - set(launcher.defaults)
     assert without <= {"model.rotaryBase", "model.tiedEmbeddings", "wandb.project", "mlflow.experiment"}

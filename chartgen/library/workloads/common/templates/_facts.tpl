@@ -61,11 +61,15 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "evaluationShare" (not (regexMatch "^[^,]+,0*[.]?0*," $v.data.split)) }}
 {{- $_ := set $fact "stepPatterns" (include "<%= chart %>.stepPatterns" $root | fromJsonArray) }}
 {{- $_ := set $fact "given" list }}
-{{- range list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay"
-  "optimizer.weightDecay" "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation"
-  "model.tiedEmbeddings" "wandb.project" "mlflow.experiment" }}
-{{- $path := splitList "." . }}
-{{- if not (kindIs "invalid" (index $v (first $path) (last $path))) }}{{ $_ := set $fact "given" (append $fact.given .) }}{{ end }}
+{{- range $key, $usual := fromJson `<%= portable %>` }}
+{{- $path := splitList "." $key }}
+{{- $value := index $v (first $path) }}
+{{- if rest $path }}{{ $value = index $value (last $path) }}{{ end }}
+{{- if eq $key "recompute" }}{{ $value = $fact.recompute.granularity }}{{ end }}
+{{- /* A program that takes the batch of each process has that of all. */}}
+{{- $names := dict "batch.global" "globalBatch|microBatch" "batch.micro" "microBatch" | dig $key $key }}
+{{- $passed := regexMatch (printf "[$][(](%s)[)]" $names) (join " " $own.args) }}
+{{- if not (or $passed (eq (toJson $value) (toJson $usual))) }}{{ $_ := set $fact "given" (append $fact.given $key) }}{{ end }}
 {{- end }}
 {{- $paths := include "<%= chart %>.paths" (list $config "") | fromYamlArray }}
 {{- $owned := dict }}
