@@ -86,6 +86,12 @@ format: $(DEV) ## format the Python files and apply the safe fixes
 charts: $(CHARTGEN) ## build every chart into charts/, and schemas/
 	$(BIN)/chartgen build --all --prune --schemas schemas --reference docs/reference
 
+MEASURED ?= ../shared/corpus/measured-speed.json
+.PHONY: calibrate-model
+calibrate-model: $(CHARTGEN) ## fit the constants of `chartgen estimate` to the measured runs MEASURED, and print their errors
+	$(PROGRAM)/fit_speed.py $(MEASURED) --write
+	$(PROGRAM)/judge_speed.py $(MEASURED) | tail -n 7
+
 .PHONY: threats
 threats: $(RUNTIME) ## write the tests with the mark `threat` into the table of SECURITY.md
 	$(PROGRAM)/threats.py
@@ -100,7 +106,7 @@ packages: $(CHARTGEN) ## package every chart into dist/charts, for a release or 
 
 .PHONY: engines
 engines: $(CHARTGEN) ## build the engines of the rehearsal into your cache (Helm, control plane, controllers)
-	$(BIN)/chartgen engines build
+	CHARTGEN_ENGINES_MIRROR=off $(BIN)/chartgen engines get
 
 .PHONY: size
 size: $(CHARTGEN) $(DEV) ## count lines, include chains, names and modules, against tests/data/size.yaml; part of `make lint`
@@ -112,11 +118,9 @@ work: $(CHARTGEN) $(DEV) ## count the calls, modules and programs of the usual c
 
 .PHONY: bench
 bench: $(CHARTGEN) ## measure speed and memory against the budgets (BENCH=--install adds the size)
-	$(BIN)/python benchmarks/bench.py $(BENCH)
-	$(BIN)/python benchmarks/metrics.py
-	$(BIN)/python benchmarks/install.py
-	$(BIN)/python benchmarks/status.py
-	$(BIN)/python benchmarks/lint.py
+	@over=0; for each in "bench $(BENCH)" metrics install status lint; do \
+	  set -- $$each; name=$$1; shift; $(BIN)/python "benchmarks/$$name.py" "$$@" || over=1; \
+	done; exit $$over
 
 .PHONY: chaos
 chaos: $(CHARTGEN) $(DEV) ## run 500 random operations on ten releases, disturb most of them, check that all are consistent (CHAOS="50 --seed 7")
@@ -132,7 +136,7 @@ lint-report: $(CHARTGEN) ## lint every chart below COPY, a folder of OWNER+NAME@
 
 .PHONY: fuzz-hostile
 fuzz-hostile: $(CHARTGEN) $(DEV) ## try 20,000 mutations of charts, logs and answers of clusters: no hang, no crash, no file outside (FUZZ="--charts FOLDER --count 500")
-	$(BIN)/chartgen engines build helm
+	CHARTGEN_ENGINES_MIRROR=off $(BIN)/chartgen engines get helm
 	$(PROGRAM)/fuzz_hostile.py $(FUZZ)
 
 .PHONY: schemas

@@ -15,7 +15,7 @@ from bench import CHARTGEN, PRESET, ROOT, TARGET, Figure, interleave, run_once
 from chartgen.programs import find_tool
 
 # All steps of lint, for two Kubernetes versions, against one lint and one template.
-RATIO = 3.0
+RATIO = 2.0
 # Seconds on 2 cores, for every chart with every preset.
 REPOSITORY = 60.0
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from chartgen.checks import check, validate
+    from chartgen.checks.speed import estimate
     from chartgen.composer.assembly import compose, compose_setup
     from chartgen.composer.library import Library, open_library
     from chartgen.composer.target import Target, load_target
     from chartgen.errors import ChartgenError, MissingToolError, Problem, UsageError
+    from chartgen.estimator import Estimate
     from chartgen.findings import Finding
     from chartgen.helm.chart import Chart
     from chartgen.helm.manifests import render
@@ -34,6 +36,7 @@ __all__ = [
     "ChartgenError",
     "Cluster",
     "Diagnosis",
+    "Estimate",
     "Finding",
     "Library",
     "MissingToolError",
@@ -50,6 +53,7 @@ __all__ = [
     "compose",
     "compose_setup",
     "connect",
+    "estimate",
     "examine",
     "execute",
     "lint",
@@ -68,10 +72,12 @@ __all__ = [
 # Module of each name. Modules are nouns and functions verbs, so neither shadows the other.
 _MODULES = {
     "checks": ["check", "validate"],
+    "checks.speed": ["estimate"],
     "composer.assembly": ["compose", "compose_setup"],
     "composer.library": ["Library", "open_library"],
     "composer.target": ["Target", "load_target"],
     "errors": ["ChartgenError", "MissingToolError", "Problem", "UsageError"],
+    "estimator": ["Estimate"],
     "findings": ["Finding"],
     "helm.chart": ["Chart"],
     "helm.manifests": ["render"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -89,3 +90,18 @@ def did_you_mean(word: str, known: Iterable[str], *, path: str = "") -> str:
     if near:
         return "did you mean " + " or ".join(path + name for name in near) + "?"
     return "known: " + ", ".join(names) if 0 < len(names) <= 12 else ""
+
+
+def is_slip(word: str, other: str, shortest: int) -> bool:
+    """Report whether a word is another one with one letter more, less or changed, or two swapped; digits are equal.
+
+    Words below the shortest length differ in one letter by chance.
+    """
+    if min(len(word), len(other)) < shortest or re.findall(r"\d", word) != re.findall(r"\d", other):
+        return False
+    return any(
+        word[:at] + word[at + 1 :] in (other, other[:at] + other[at + 1 :])
+        or word == other[:at] + other[at + 1 :]
+        or other == word[:at] + word[at : at + 2][::-1] + word[at + 2 :]
+        for at in range(max(len(word), len(other)))
+    )

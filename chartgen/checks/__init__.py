@@ -22,6 +22,7 @@ from chartgen.checks.policies import POLICY, unknown_policies
 from chartgen.checks.program_settings import SETTINGS
 from chartgen.checks.rules import check_users_rules, judge
 from chartgen.checks.secrets import SECRETS
+from chartgen.checks.site_file import foreign_sites
 from chartgen.checks.training import TRAINING
 from chartgen.checks.values import check_values, effective_values, place
 from chartgen.checks.yaml_pitfalls import PITFALLS, pitfalls
@@ -62,15 +63,19 @@ def check(chart: Chart, values: Values) -> list[Finding]:
 
     Returns:
         Everything that was found, sorted by place. Values that do not fit the schema hide the rest: their meaning is
-        not known. One `unchecked` finding reports that the job could not be checked, because chartgen does not know the
-        chart's target or did not make the chart.
+        not known. Unknown keys do not: the others are judged as if these were not there. One `unchecked` finding
+        reports that the job was not checked, because chartgen does not know the chart's target or did not make it.
     """
     caught = [found for layer in values.layers if layer.document for found in pitfalls(layer.document)]
+    origin = origin_of(chart)
+    caught += foreign_sites(origin, values) if isinstance(origin, Composed) else []
     places = {(finding.problem.path, finding.problem.line, finding.problem.column) for finding in caught}
     if misfits := check_values(chart, values):
         # what YAML made of a word says more than that the schema wants another type
         misplaced = [problem for problem in misfits if (problem.path, problem.line, problem.column) not in places]
-        return in_order([*caught, *(Finding(SCHEMA, problem) for problem in misplaced), *unanswered(chart)])
+        caught += [Finding(SCHEMA, problem) for problem in misplaced]
+        if check_values(_opened(chart, chart.files[SCHEMA_FILE]), values):
+            return in_order([*caught, *unanswered(chart)])
     job = job_of(chart, values)
     if not job:
         return in_order([*caught, *unanswered(chart)])
@@ -134,10 +139,8 @@ def _misfits_of_target(job: Job, chart: Chart, values: Values) -> list[Finding]:
 
     interface = composed_chart("compose_interface", job.target, job.workload)
     own = interface.files[SCHEMA_FILE]
-    if chart.files.get(SCHEMA_FILE) != own:
-        changed = replace(chart, files={**chart.files, SCHEMA_FILE: json.dumps(_open(json.loads(own)))})
-        if misfits := check_values(changed, values):
-            return [Finding(SCHEMA, problem) for problem in misfits]
+    if chart.files.get(SCHEMA_FILE) != own and (misfits := check_values(_opened(chart, own), values)):
+        return [Finding(SCHEMA, problem) for problem in misfits]
     defaults = require_map(load(interface.files["values.yaml"], "values.yaml"), "values.yaml")
     lacking = next((key for key in defaults if defaults[key] is not None and key not in job.values), None)
     if lacking is None:
@@ -145,6 +148,11 @@ def _misfits_of_target(job: Job, chart: Chart, values: Values) -> list[Finding]:
     message = f"the chart lacks {lacking!r}, a value of target {job.target.name}, so its job was not checked"
     hint = f"build it again: chartgen build {job.target.name}"
     return [Finding(NOT_OURS, Problem(message, "values.yaml", hint=hint), "unchecked")]
+
+
+def _opened(chart: Chart, schema: str) -> Chart:
+    """Return a chart whose schema, given as JSON, accepts unknown keys."""
+    return replace(chart, files={**chart.files, SCHEMA_FILE: json.dumps(_open(json.loads(schema)))})
 
 
 def _open(schema: Any) -> Any:

@@ -223,5 +223,6 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "len": lambda items: len(items or ()),
     "keys": lambda items: sorted(items or ()),
     "startswith": lambda text, *starts: (text or "").startswith(tuple(start or "" for start in starts)),
+    "basename": lambda text: (text or "").rpartition("/")[2],
     "endswith": lambda text, *ends: (text or "").endswith(tuple(end or "" for end in ends)),
 }

@@ -16,7 +16,6 @@ from chartgen.checks.job import Job
 from chartgen.composer.expressions import LARGEST
 from chartgen.composer.rule_facts import PORTABLE
 
-# Keys that mean the launcher's default, or nothing, where they are null.
 # Keys that do not reach a recipe with a model of its own, where the same program also takes the model of the values.
 _OF_THE_MODEL = ("model", "precision", "sequenceLength", "recompute")
 _SAMPLES = re.compile(r"train-samples|lr-(?:decay|warmup)-samples")

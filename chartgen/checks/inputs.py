@@ -13,8 +13,7 @@ from chartgen.checks.job import Job
 from chartgen.composer.library import BUILTIN
 from chartgen.errors import did_you_mean
 from chartgen.findings import Rule
-from chartgen.helm.set_flags import dotted
-from chartgen.helm.yaml import read_text
+from chartgen.helm.yaml import dotted, read_text
 
 _COMMON = BUILTIN / "workloads" / "common"
 _ENDINGS = re.compile(r"(_text_document)?(\.bin|\.idx)?")

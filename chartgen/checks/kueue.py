@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from chartgen.checks.claim import KeyProblem
 from chartgen.checks.compatibility import fragments, uses
@@ -34,6 +35,27 @@ def kueue_device_classes(job: Job) -> Iterator[KeyProblem]:
             yield KeyProblem("queue.name", message, f"{step}; add the mapped resources to setup.quota.resources")
 
 
+def evicted_runs_save(job: Job) -> Iterator[KeyProblem]:
+    """A run that saves nothing loses all its steps when a waiting run of no higher priority evicts it."""
+    if _queued(job) and "checkpoint.enabled" in job.launcher.owns and not job.values["checkpoint"]["enabled"]:
+        for who, key in _evicting(job.values["setup"], job.values["queue"]["name"]):
+            message = f"false, and {who} may evict the run, which then starts from the first step"
+            yield KeyProblem("checkpoint.enabled", message, f"use true, or change {key}", ("queue.name",))
+
+
+def _evicting(setup: dict[str, Any], name: str) -> Iterator[tuple[str, str]]:
+    """Yield which runs of no higher priority evict those of a queue, each with the value that permits it.
+
+    A queue evicts runs that borrow, so one that borrows nothing has none of them.
+    """
+    queue = setup.get("queues", {}).get(name, {})
+    preemption = setup.get("preemption", {}) | queue.get("preemption", {})
+    if preemption.get("withinClusterQueue") == "LowerOrNewerEqualPriority":
+        yield "an older run of the same priority", "preemption.withinClusterQueue"
+    if queue.get("cohort") and queue.get("borrowing") != 0 and preemption.get("reclaimWithinCohort") == "Any":
+        yield f"cohort {queue['cohort']}, where the queue borrows,", "preemption.reclaimWithinCohort"
+
+
 def _counts_more(job: Job) -> bool:
     """Report whether the quota has more resources for the job's machine type; a map is that of another type."""
     resources = job.values["setup"]["quota"]["resources"]
@@ -63,5 +85,12 @@ KUEUE = (
         "warning",
         tasks=_RUNS,
         remedy="`queue.name`: …; add the mapped resources to setup.quota.resources",
+    ),
+    Rule.of(
+        evicted_runs_save,
+        "kubernetes-sigs/kueue v0.19.2, pkg/scheduler/preemption",
+        "warning",
+        tasks=("train",),
+        remedy="`checkpoint.enabled`: use true, or change preemption.…",
     ),
 )

@@ -58,7 +58,7 @@ class Memory:
         return f"{self.total / GB:.0f} GB ({parts}), at least {self.least / GB:.0f} GB,"
 
 
-def estimate(job: Job) -> Memory | None:
+def estimate_memory(job: Job) -> Memory | None:
     """Estimate the memory of a job's fullest GPU; None if the formulas do not apply."""
     if unestimated(job):
         return None

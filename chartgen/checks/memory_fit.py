@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from chartgen.checks.claim import KeyProblem
 from chartgen.checks.job import Job, Recompute
-from chartgen.checks.memory import GB, PROGRAMS, Memory, estimate, unestimated
+from chartgen.checks.memory import GB, PROGRAMS, Memory, estimate_memory, unestimated
 from chartgen.checks.parallelism import PARALLELISM
 from chartgen.checks.rules import miscounts
 from chartgen.findings import Rule
@@ -54,7 +54,7 @@ class Load:
 
 def load_of(job: Job) -> Load | None:
     """Estimate how full a job's GPUs are; None if the estimate or the GPU's memory is unknown."""
-    gpu, memory = job.machine.model, estimate(job)
+    gpu, memory = job.machine.model, estimate_memory(job)
     return Load(memory, gpu.memory * GB) if gpu and memory else None
 
 

@@ -15,8 +15,7 @@ from chartgen.composer.privileges import volume_fault
 from chartgen.composer.slots import Segment
 from chartgen.errors import did_you_mean
 from chartgen.findings import Rule
-from chartgen.helm.set_flags import dotted
-from chartgen.helm.yaml import Keys
+from chartgen.helm.yaml import Keys, dotted
 
 _START = "/etc/chartgen"
 _CONDITION = re.compile(r'\{\{- if (?:eq )?\.Values\.(?P<keys>[A-Za-z.]+)(?: "(?P<value>\w+)")? \}\}\n')

@@ -32,11 +32,6 @@ def judge(job: Job) -> Iterator[tuple[ValuesRule, KeyProblem]]:
 def check_users_rules(job: Job, chart: Chart, taken: Collection[str]) -> None:
     """Check the names and types in rules of users; chartgen's own are checked when its charts are built.
 
-    Args:
-        job: The job.
-        chart: Its chart.
-        taken: Ids of other checks.
-
     Raises:
         ChartgenError: All of them at once.
     """

@@ -13,10 +13,8 @@ from dataclasses import dataclass
 
 from chartgen.errors import Problem
 from chartgen.findings import Finding, PartProblem, Rule
-from chartgen.helm.set_flags import dotted
-from chartgen.helm.yaml import Document, Keys, Plain
-from chartgen.helm.yaml_nodes import Node
-from chartgen.helm.yaml_scalars import resolve_scalar
+from chartgen.helm.yaml import Document, Keys, Plain, dotted
+from chartgen.helm.yaml_nodes import Node, resolve_scalar
 from chartgen.masking import HIDDEN, masked_value
 
 # Maps of a values file whose values are texts in the charts' schemas and the Kubernetes API.

@@ -5,8 +5,11 @@ Commands import library modules only when they run, so that `--help` and complet
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -31,11 +34,15 @@ Completion: eval "$(_CHARTGEN_COMPLETE=bash_source chartgen)", or zsh_source, fi
 
 # Each command has a module of its name, so that a command does not import the others.
 _COMMANDS = (
-    *("build", "check", "diff", "doctor", "engines", "exec", "fit", "history", "init", "install", "lint"),
-    *("list", "logs", "metrics", "new", "preset", "rehearse", "render", "rollback", "sandbox", "shell", "show"),
-    *("stacks", "status", "top", "uninstall", "upgrade", "wait"),
+    *("build", "check", "diff", "doctor", "engines", "estimate", "exec", "fit", "history", "init", "install"),
+    *("lint", "list", "logs", "metrics", "new", "preset", "rehearse", "render", "rollback", "sandbox", "shell", "show"),
+    *("stacks", "status", "top", "uninstall", "upgrade", "wait", "why"),
 )
+# The first line of the docstring of a module's command.
+_SUMMARY = r'(?ms)^@click\.(?:command|group)\(.*?^    """(.+?)$'
 _INTERRUPTED = 130  # 128 + SIGINT, as shells count
+# https://no-color.org; None is click's own choice, colours on a terminal only.
+_COLOR = False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
 
 
 class _Group(click.Group):
@@ -52,10 +59,17 @@ class _Group(click.Group):
         found = vars(import_module(f"chartgen.cli.{name}")).values()
         return next(each for each in found if isinstance(each, click.Command) and each.name == name)
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does, read from its file: importing all of them takes five times as long."""
+        rows = [click.Command(name, help=_summary(name)) for name in _COMMANDS]
+        click.Group(commands=rows).format_commands(ctx, formatter)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command; suggest the nearest ones for a name that is none."""
+        if args[0] == "help":
+            args = [*args[1:2], "--help"]
         if args[0] not in _COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"unknown command {args[0]!r}; {did_you_mean(args[0], _COMMANDS) or 'see chartgen --help'}")
         return super().resolve_command(ctx, args)
@@ -69,6 +83,8 @@ class _Group(click.Group):
         """Run the command; end it without a traceback on an error of chartgen."""
         try:
             return super().invoke(ctx)
+        except click.NoSuchOption as error:
+            raise _with_key(error) from None
         except ChartgenError as error:
             found = error
         except KeyboardInterrupt:
@@ -84,6 +100,24 @@ class _Group(click.Group):
         sys.exit(found.exit_code)
 
 
+def _summary(command: str) -> str:
+    """Return what a command does, from its file."""
+    text = Path(__file__).with_name(f"{command}.py").read_text(encoding="utf-8")
+    found = re.search(_SUMMARY, text)
+    return found[1].removesuffix('"""') if found else ""
+
+
+def _with_key(error: click.NoSuchOption) -> click.NoSuchOption:
+    """Suggest --set for an option that is called as a key of values."""
+    from chartgen.cli.completion import key_of_option
+
+    takes_values = error.ctx and any(param.name == "set_values" for param in error.ctx.command.params)
+    if takes_values and (key := key_of_option(error.option_name)):
+        message = f"no such option {error.option_name}; use --set {key}=VALUE"
+        return click.NoSuchOption(error.option_name, message, ctx=error.ctx)
+    return error
+
+
 def _reader_has_gone() -> bool:
     """Report whether the reader of stdout or stderr has gone; any other broken pipe is a failure."""
     import select
@@ -94,7 +128,7 @@ def _reader_has_gone() -> bool:
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poller.poll(0))
 
 
-@click.group(cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Group, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "color": _COLOR})
 @click.version_option(__version__, prog_name="chartgen")
 def main() -> None:
     """Composes, checks and runs Helm charts for NeMo and Megatron training on GPU machines."""

@@ -22,8 +22,10 @@ def answer_schemas() -> dict[str, str]:
 
 
 def _of_charts() -> dict[str, Shape]:
+    from chartgen.checks.speed import Budget
     from chartgen.cli.list import ListRow
     from chartgen.composer.describe import FragmentFacts, LauncherFacts, PresetFacts
+    from chartgen.estimator import Range, Step
     from chartgen.findings import Level, Severity
     from chartgen.linter.selection import BASELINE
     from chartgen.reports import FINDINGS, FindingRow
@@ -42,10 +44,27 @@ def _of_charts() -> dict[str, Shape]:
         "memoryShare": float,
         "own": bool,
     }
+    speed = {
+        "target": str,
+        "machineType": str,
+        "gpu": str,
+        "gpus": int,
+        "tokensPerStep": int,
+        "stepSeconds": Range | None,
+        "tokensPerSecondPerGpu": Range | None,
+        "tflopsPerGpu": Range | None,
+        "mfu": Range | None,
+        "made": Step | None,
+        "unmeasured": [str],
+        "reason": str,
+        "budget": Budget | None,
+    }
     machine = {"name": str, "gpus": int, "gpu": str}
     return {
         FINDINGS: {"findings": [FindingRow]},
         BASELINE: {"findings": [{"rule": str, "path": str, "message": str, "count": int}]},
+        "estimate/v1": speed,
+        "estimates/v1": {"estimates": [speed]},
         "fragment/v1": FragmentFacts,
         "launcher/v1": LauncherFacts,
         "preset/v1": PresetFacts,
@@ -68,13 +87,14 @@ def _of_charts() -> dict[str, Shape]:
 def _of_releases() -> dict[str, Shape]:
     from chartgen.releases.diff import Change
     from chartgen.releases.helm_release import Release
-    from chartgen.releases.loss import LostWork
     from chartgen.releases.preflight.result import Diagnosis
+    from chartgen.releases.preview import LostWork
     from chartgen.releases.status.overview import Glance
     from chartgen.releases.status.readout import Readout
     from chartgen.releases.status.stacks import StackGroup
     from chartgen.releases.survival import Survival
     from chartgen.releases.uninstall import Removal
+    from chartgen.releases.why.explanation import Explanation
 
     effect = {"changes": [Change], "effect": str, "survival": Survival | None, "losses": [LostWork]}
     revision = {
@@ -88,6 +108,7 @@ def _of_releases() -> dict[str, Shape]:
     return {
         "diagnoses/v1": {"diagnoses": [Diagnosis]},
         "diff/v1": effect,
+        "explanation/v1": Explanation,
         "history/v1": {"revisions": [revision]},
         "releases/v1": {"at": datetime, "releases": [Glance]},
         "removal/v1": Removal,

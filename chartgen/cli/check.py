@@ -55,6 +55,7 @@ def check(
     from chartgen.findings import exit_code
     from chartgen.reports import format_findings
 
+    has_site = bool(options["files"] or not options["preset_names"])
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values, values_only=not render)
     findings = check_job(chart, values)
@@ -71,6 +72,8 @@ def check(
         click.echo(f"{lines}{end}{click.style(total, fg=colour)}")
     else:
         emit(text, nl=False)
+    if exit_code(findings) and not has_site:
+        note(f"no file with the names in your cluster was given with -f; chartgen init {target} writes one")
     if explain and all(finding.rule != SCHEMA for finding in findings):
         _explain(job_of(chart, values))
     sys.exit(exit_code(findings))

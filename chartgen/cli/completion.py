@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # Names of files of others are completions too, and a shell runs what it inserts: $(command).
 _PLAIN = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:+-]*")
+_ANY_TARGET = "gke-a3mega"  # of portable keys
 _PATIENCE = 2.0  # seconds for a cluster; a shell waits for its completions
 Completer: TypeAlias = "Callable[[click.Context, click.Parameter, str], list[str]]"
 
@@ -97,13 +98,21 @@ def complete_key(ctx: click.Context, _param: click.Parameter, incomplete: str) -
     return [f"{done}{comma}{key}=" for key in keys if key.startswith(begun) and _PLAIN.fullmatch(key)]
 
 
+def key_of_option(option: str) -> str:
+    """Return the key of values that an unknown option of a command may mean (--nodes: nodes); empty for none."""
+    word = option.lstrip("-").replace("-", "").casefold()
+    known = {key.casefold(): key for key in _keys_of(_ANY_TARGET, ())}
+    found = [key for lower, key in known.items() if lower.rpartition(".")[2] == word]
+    return known.get(word) or (found[0] if len(found) == 1 else "")
+
+
 def _keys_of(target: str, path: tuple[Path, ...]) -> Iterator[str]:
-    from chartgen.composer.assembly import compose_interface
+    from chartgen.composer.composed import composed_chart
     from chartgen.composer.library import open_library
     from chartgen.composer.target import load_target
     from chartgen.helm.yaml import load, require_map
 
-    text = compose_interface(load_target(target, open_library(path)), None).files["values.yaml"]
+    text = composed_chart("compose_interface", load_target(target, open_library(path))).files["values.yaml"]
     return _dotted(require_map(load(text, "values.yaml"), "values.yaml"))
 
 

@@ -9,12 +9,11 @@ import click
 
 from chartgen.cli.completion import complete_target
 from chartgen.cli.options import (
-    context_option,
     find_chart,
-    namespace_option,
     open_place,
     output_option,
     path_option,
+    place_options,
     read_values,
     release_argument,
     values_options,
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--revision", type=click.IntRange(min=1), help="Compare with this revision instead of the last one.")
 @workload_option
-@namespace_option
-@context_option
+@place_options
 @output_option
 @path_option
 def diff(release: str, target: str | None, revision: int | None, **options: Any) -> None:

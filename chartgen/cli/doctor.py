@@ -10,12 +10,12 @@ import click
 
 from chartgen.cli.completion import complete_target
 from chartgen.cli.options import (
-    context_option,
     find_chart,
-    namespace_option,
+    new_release_argument,
     open_place,
     output_option,
     path_option,
+    place_options,
     read_values,
     values_options,
     workload_option,
@@ -31,10 +31,9 @@ _COLOURS = {"pass": "green", "warn": "yellow", "fail": "red"}
 
 @click.command()
 @click.argument("target", required=False, shell_complete=complete_target)
-@click.argument("release", default="my-run")
+@new_release_argument
 @values_options
-@namespace_option
-@context_option
+@place_options
 @workload_option
 @output_option
 @path_option
@@ -71,10 +70,8 @@ def _release(
 ) -> list[Diagnosis]:
     from chartgen.checks import validate
     from chartgen.helm.manifests import objects, render
-    from chartgen.releases.helm_release import check_name
     from chartgen.releases.preflight import examine
 
-    check_name(release)
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values)
     validate(chart, values)

@@ -1,4 +1,4 @@
-"""`chartgen engines`: get, build and list the programs of a rehearsal."""
+"""`chartgen engines`: get and list the programs of a rehearsal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chartgen.cli.output import show_answer
 def engines() -> None:
     """Get or list the programs of a rehearsal: Helm, etcd, Kubernetes, kwok and the controllers.
 
-    They come into your cache once, at pinned versions; suitable programs on PATH are used instead.
+    They come into your cache once, at pinned versions; Helm and kubectl on PATH are used instead.
     """
 
 
@@ -31,22 +31,6 @@ def engines_get(names: tuple[str, ...]) -> None:
     from chartgen.rehearsal.engine_get import get
 
     for name, path in get(names or table.of_users(), progress=note).items():
-        click.echo(f"{name}: {path}")
-
-
-@engines.command("build")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
-def engines_build(names: tuple[str, ...]) -> None:
-    """Build the named engines, or all that users need, from the Go module proxy, unless they exist already.
-
-    \b
-    Example:
-      chartgen engines build helm
-    """
-    from chartgen.rehearsal import engines as table
-    from chartgen.rehearsal.engine_build import build_engines
-
-    for name, path in build_engines(names or table.of_users(), progress=note).items():
         click.echo(f"{name}: {path}")
 
 

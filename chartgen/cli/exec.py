@@ -11,6 +11,7 @@ import click
 
 from chartgen.cli.options import (
     find_chart,
+    new_release_argument,
     note,
     output_option,
     path_option,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 @click.command("exec")
 @target_argument
-@click.argument("release", default="my-run")
+@new_release_argument
 @values_options
 @click.option("--rank", default=0, show_default=True, metavar="N", help="Number of the pod.")
 @click.option(

@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 
-from chartgen.cli.options import context_option, namespace_option, open_place, output_option, release_argument
+from chartgen.cli.options import open_place, output_option, place_options, release_argument
 from chartgen.cli.output import show_answer
 
 
 @click.command()
 @release_argument
-@namespace_option
-@context_option
+@place_options
 @output_option
 def history(release: str, **options: Any) -> None:
     """List the revisions of a release in Helm's store, with their runs.

@@ -9,12 +9,11 @@ from pathlib import Path
 import click
 
 from chartgen.cli.options import (
-    context_option,
     library,
-    namespace_option,
     note,
     open_place,
     path_option,
+    place_options,
     target_argument,
 )
 
@@ -24,8 +23,7 @@ from chartgen.cli.options import (
 @click.option("--to", default="site.yaml", show_default=True, type=click.Path(path_type=Path), help="File to write.")
 @click.option("--from-cluster", is_flag=True, help="Name the queue, machines and claim that the cluster has.")
 @click.option("--ask/--no-ask", default=None, help="Ask for each name.  [default: on a terminal]")
-@namespace_option
-@context_option
+@place_options
 @path_option
 def init(
     target: str,

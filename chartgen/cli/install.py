@@ -66,9 +66,7 @@ def roll_out(action: str, options: dict[str, Any], ask: Callable[[Rollout], None
     """Install or upgrade: check the values and the cluster, ask for confirmation, and execute."""
     from chartgen.checks import check, raise_errors
     from chartgen.composer.origin import origin_of
-    from chartgen.releases.helm_release import check_name
 
-    check_name(options["release"])
     values = read_values(options)
     chart = find_chart(options["target"], options["path"], options["workload"], values=values)
     values = _avoiding(chart, values, options["avoided"])

@@ -1,4 +1,4 @@
-"""`chartgen list`: list the building blocks of charts, and releases."""
+"""`chartgen list`: list the building blocks of charts."""
 
 from __future__ import annotations
 
@@ -7,63 +7,39 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from chartgen.cli.options import (
-    context_option,
-    library,
-    namespace_option,
-    open_place,
-    output_option,
-    path_option,
-    price_option,
-    show_table,
-)
+from chartgen.cli.options import library, output_option, path_option, show_table
 from chartgen.cli.output import show_answer
-from chartgen.cli.status import show_all
 
 if TYPE_CHECKING:
     from chartgen.composer.library import Library
 
-_BLOCKS = ("targets", "fragments", "launchers", "workloads", "policies", "presets")
+_BLOCKS = ("targets", "machines", "fragments", "launchers", "workloads", "policies", "presets")
 _WORDS = ("slots", "helpers", "facts")
 
 
 @click.command("list")
-@click.argument("kind", type=click.Choice([*_BLOCKS, *_WORDS, "releases"]))
-@namespace_option
-@click.option("-A", "--all-namespaces", is_flag=True, help="Releases of all namespaces.")
-@context_option
-@price_option
+@click.argument("kind", type=click.Choice([*_BLOCKS, *_WORDS]))
+@click.option("--gpu", default="", help="Targets or machines with this GPU, machine type or cloud: h100, gke.")
 @output_option
 @path_option
-def list_command(
-    kind: str,
-    namespace: str,
-    all_namespaces: bool,
-    context: str | None,
-    price: float | None,
-    output: str,
-    path: tuple[Path, ...],
-) -> None:
-    """List the building blocks of charts, the presets, the vocabulary of your own ones, or releases.
+def list_command(kind: str, gpu: str, output: str, path: tuple[Path, ...]) -> None:
+    """List the building blocks of charts, the presets, or the vocabulary of your own ones.
 
     Slots are the files of a fragment, helpers the templates that it can include, facts what its rules can name.
-    Releases are those of a cluster, as `chartgen status` shows them.
 
     \b
     Examples:
-      chartgen list targets
+      chartgen list targets --gpu h100
       chartgen list presets
       chartgen list slots
-      chartgen list releases -A
     """
-    if kind == "releases":
-        with open_place(context, namespace) as (cluster, place):
-            show_all(cluster, "" if all_namespaces else place.namespace, output, price)
-        return
-    if namespace or all_namespaces or context or price is not None:
-        raise click.UsageError("a namespace, --context and --price are for `chartgen list releases`")
+    if gpu and kind not in ("targets", "machines"):
+        raise click.UsageError("--gpu is for `chartgen list targets` and `chartgen list machines`")
     found = library(path)
-    rows = _blocks(found, kind) if kind in _BLOCKS else _words(found, kind)
+    if gpu or kind == "machines":
+        rows = _machines(found, kind, gpu)
+    else:
+        rows = _blocks(found, kind) if kind in _BLOCKS else _words(found, kind)
     if output == "json":
         show_answer("list/v1", {"kind": kind, "items": rows})
         return
@@ -86,6 +62,13 @@ class ListRow(NamedTuple):
     type: str = ""
     fragment: str = ""
     example: str = ""
+
+
+def _machines(found: Library, kind: str, gpu: str) -> list[ListRow]:
+    known = [each for each in found.machine_types() if not gpu or each.answers_to(gpu)]
+    if kind == "targets":
+        return [row for row in _blocks(found, kind) if row.name in {each.target for each in known}]
+    return [ListRow(each.name, f"{each.count} x {each.gpu}, target {each.target}") for each in known]
 
 
 def _blocks(found: Library, kind: str) -> list[ListRow]:

@@ -6,14 +6,13 @@ import os
 
 import click
 
-from chartgen.cli.options import Duration, context_option, namespace_option, note, open_place, release_argument
+from chartgen.cli.options import Duration, note, open_place, place_options, release_argument
 from chartgen.cli.output import emit
 
 
 @click.command()
 @release_argument
-@namespace_option
-@context_option
+@place_options
 @click.option("--rank", default="", metavar="0|last|all|N", help="A global rank; default: the first and the last.")
 @click.option("--machine", default="", help="All pods of the run on this machine instead.")
 @click.option("--follow", is_flag=True, help="Wait until the run has ended; go on after restarts.")
@@ -40,12 +39,10 @@ def logs(
       chartgen logs my-run --rank 11 --tail 100
       chartgen logs my-run --rank all --since 10m
     """
-    from chartgen.releases.helm_release import check_name
     from chartgen.releases.status.logs import find_sources, follow_logs, read_pod_logs
 
     if rank and machine:
         raise click.UsageError("--rank and --machine exclude each other.")
-    check_name(release)
     most = -1 if tail is None else tail
     with open_place(context, namespace) as (cluster, opened):
         place = opened.namespace

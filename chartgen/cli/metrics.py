@@ -10,12 +10,11 @@ import click
 
 from chartgen.cli.completion import complete_gpu, complete_model, complete_target
 from chartgen.cli.options import (
-    context_option,
     find_chart,
-    namespace_option,
     note,
     open_place,
     path_option,
+    place_options,
     read_values,
     values_options,
 )
@@ -80,8 +79,7 @@ _COUNT = click.IntRange(min=1)
 @click.option(
     "--output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True, help="csv: all steps."
 )
-@namespace_option
-@context_option
+@place_options
 @path_option
 def metrics(logs: tuple[str, ...], output: str, prometheus: bool, **options: Any) -> None:
     """Report step time, tokens/s, TFLOPS, MFU, goodput and cost of a run from its logs.

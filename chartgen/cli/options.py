@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from chartgen.composer.library import Library
+    from chartgen.composer.target import Target
     from chartgen.findings import Finding
     from chartgen.helm.chart import Chart
     from chartgen.helm.values import Values
@@ -75,7 +76,20 @@ target_argument = click.argument("target", shell_complete=complete_target)
 price_option = click.option(
     "--price", type=click.FloatRange(min=0), help="Price of one machine for an hour: adds the cost so far."
 )
-release_argument = click.argument("release", shell_complete=complete_release)
+
+
+def _checked(_ctx: click.Context, _param: click.Parameter, release: str | None) -> str | None:
+    """Reject a name that Helm does not accept, before anything else is done."""
+    from chartgen.releases.helm_release import check_name
+
+    if release is not None:
+        check_name(release)
+    return release
+
+
+release_argument = click.argument("release", shell_complete=complete_release, callback=_checked)
+any_release_argument = click.argument("release", required=False, shell_complete=complete_release, callback=_checked)
+new_release_argument = click.argument("release", default="my-run", callback=_checked)
 path_option = click.option(
     "--path",
     multiple=True,
@@ -87,6 +101,13 @@ output_option = click.option(
 )
 namespace_option = click.option("-n", "--namespace", default="", help="Namespace; default: the context's.")
 context_option = click.option("--context", default=None, help="Kubeconfig context; default: the current one.")
+
+
+def place_options(command: F) -> F:
+    """Add `--namespace` and `--context`."""
+    return namespace_option(context_option(command))
+
+
 workload_option = click.option(
     "--workload",
     shell_complete=complete_workload,
@@ -101,6 +122,12 @@ _PRESET = click.option(
     metavar="NAME",
     shell_complete=complete_preset,
     help="Preset with its overlay for the target, below each -f; see `chartgen list presets`.",
+)
+_PROGRAM = click.option(
+    "--program-file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Program of your own that torchrun starts on every machine; it goes with the run.",
 )
 _LAYERS = (
     click.option(
@@ -139,7 +166,7 @@ _LAYERS = (
         help="One value from a file.",
     ),
 )
-_NAMES = ("preset_names", "files", "set_values", "set_strings", "set_json", "set_files")
+_NAMES = ("preset_names", "program_file", "files", "set_values", "set_strings", "set_json", "set_files")
 
 
 def layer_options(command: F) -> F:
@@ -150,8 +177,8 @@ def layer_options(command: F) -> F:
 
 
 def values_options(command: F) -> F:
-    """Add `--preset`, `-f` and the `--set` options to a command with a target."""
-    return _PRESET(layer_options(command))
+    """Add `--preset`, `--program-file`, `-f` and the `--set` options to a command with a target."""
+    return _PRESET(_PROGRAM(layer_options(command)))
 
 
 def read_values(options: dict[str, Any], target: str = "") -> Values:
@@ -164,7 +191,21 @@ def read_values(options: dict[str, Any], target: str = "") -> Values:
     from chartgen.helm.values import load_values
 
     given = {name: options.pop(name, ()) for name in _NAMES}
+    if program := given.pop("program_file"):
+        given = _with_program(program, given)
     return load_values([*_preset_layers(given.pop("preset_names"), target), *given.pop("files")], **given)
+
+
+def _with_program(program: Path, given: dict[str, Any]) -> dict[str, Any]:
+    """Return values options with a program's file, below all flags."""
+    key = program.name.replace("\\", "\\\\").replace(".", "\\.").replace(",", "\\,").replace("=", "\\=")
+    place = ("launcher=torchrun", f"launchers.torchrun.program=/etc/chartgen/{program.name}")
+    file = f"launchers.torchrun.files.{key}={program}"
+    return {
+        **given,
+        "set_values": (*place, *given.get("set_values", ())),
+        "set_files": (file, *given.get("set_files", ())),
+    }
 
 
 def _preset_layers(names: tuple[str, ...], target: str) -> list[Path]:
@@ -217,11 +258,10 @@ def find_chart(
     from chartgen.composer.composed import composed_chart
     from chartgen.composer.origin import identified
     from chartgen.composer.programs import for_values
-    from chartgen.composer.target import load_target
 
     if chart := _read_chart(name):
         return identified(chart, library(path))
-    target = load_target(name, library(path))
+    target = _load_target(name, library(path))
     if values_only:
         return composed_chart("compose_interface", target, workload)
     if values:  # which launchers, not which values: that chart is the same for many
@@ -229,17 +269,32 @@ def find_chart(
     return composed_chart("compose", target, workload)
 
 
+def _load_target(name: str, found: Library) -> Target:
+    """Load a target; if only the release's name is one, the two are swapped, as Helm takes them."""
+    from chartgen.composer.target import load_target
+    from chartgen.errors import Problem, UsageError
+
+    try:
+        return load_target(name, found)
+    except UsageError as error:
+        second = click.get_current_context().params.get("release")
+        if second not in found.names("target"):
+            raise
+        raise UsageError(Problem(error.problems[0].message, hint=f"write the target first: {second} {name}")) from None
+
+
 def _read_chart(name: str) -> Chart | None:
     """Read the chart of a folder, an archive or an address; None for a target."""
-    import tempfile
-
-    from chartgen.helm.chart import Chart
-    from chartgen.helm.packages import fetched, is_archive, is_remote, unpack_chart
+    from chartgen.helm.chart import Chart, is_archive, is_remote
 
     if (Path(name) / "Chart.yaml").is_file():
         return Chart.read(Path(name))
     if not is_remote(name) and not is_archive(Path(name)):
         return None
+    import tempfile
+
+    from chartgen.helm.packages import fetched, unpack_chart
+
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "fetched")
         place.mkdir()

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 @target_argument
 @values_options
 @click.option("--release", default="rehearsal", show_default=True, help="Release name.")
+@click.option("-n", "--namespace", default="default", show_default=True, help="Its namespace, such as a team's.")
 @click.option(
     "--machines", type=click.IntRange(min=0), help="Simulated machines; default: as many as the run asks for."
 )
-@click.option("--context", help="Use this disposable cluster (with kwok and the controllers) instead of a new one.")
 @click.option(
     "--timeout",
     type=Duration(least=1, bare=True),

@@ -7,13 +7,21 @@ from typing import Any
 
 import click
 
-from chartgen.cli.options import find_chart, path_option, read_values, target_argument, values_options, workload_option
+from chartgen.cli.options import (
+    find_chart,
+    new_release_argument,
+    path_option,
+    read_values,
+    target_argument,
+    values_options,
+    workload_option,
+)
 from chartgen.cli.output import emit
 
 
 @click.command()
 @target_argument
-@click.argument("release", default="my-run")
+@new_release_argument
 @values_options
 @click.option("-n", "--namespace", default="default", show_default=True, help="Namespace that the templates see.")
 @workload_option
@@ -30,16 +38,14 @@ def render(
     from chartgen.checks import validate
     from chartgen.helm.manifests import render as render_chart
     from chartgen.helm.program_errors import HelmError
-    from chartgen.releases.helm_release import check_name
 
-    check_name(release)
     values = read_values(options)
     chart = find_chart(target, path, workload, values=values)
     validate(chart, values)
     try:
         text = render_chart(chart, release, namespace, values.data)
     except HelmError as error:
-        from chartgen.linter.placing import in_source
+        from chartgen.linter.sources import in_source
 
         raise in_source(error, chart) from None
     emit(text, nl=False)

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from chartgen.cli.options import context_option, namespace_option, note, open_place, release_argument
+from chartgen.cli.options import note, open_place, place_options, release_argument
 
 
 @click.command()
@@ -14,8 +14,7 @@ from chartgen.cli.options import context_option, namespace_option, note, open_pl
 @click.argument("command", nargs=-1)
 @click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="A global rank.")
 @click.option("--machine", default="", help="The pod on this machine instead.")
-@namespace_option
-@context_option
+@place_options
 def shell(
     release: str, *, command: tuple[str, ...], rank: int, machine: str, namespace: str, context: str | None
 ) -> None:
@@ -30,10 +29,8 @@ def shell(
     """
     import subprocess
 
-    from chartgen.releases.helm_release import check_name
     from chartgen.releases.status.pod_exec import exec_argv, find_pod
 
-    check_name(release)
     with open_place(context, namespace) as (cluster, place):
         member = find_pod(cluster, release, place.namespace, rank=rank, machine=machine)
     note(f"pod {member.name} on machine {member.machine}")

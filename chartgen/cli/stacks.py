@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from chartgen.cli.options import context_option, namespace_option, open_place, output_option, release_argument
+from chartgen.cli.options import open_place, output_option, place_options, release_argument
 from chartgen.cli.output import show_answer
 
 _SHOWN = 12  # innermost calls
@@ -12,8 +12,7 @@ _SHOWN = 12  # innermost calls
 
 @click.command()
 @release_argument
-@namespace_option
-@context_option
+@place_options
 @click.option("--all", "complete", is_flag=True, help="Whole stacks; default: the innermost 12 calls.")
 @output_option
 def stacks(release: str, *, namespace: str, context: str | None, complete: bool, output: str) -> None:
@@ -25,10 +24,8 @@ def stacks(release: str, *, namespace: str, context: str | None, complete: bool,
     Example:
       chartgen stacks my-run
     """
-    from chartgen.releases.helm_release import check_name
     from chartgen.releases.status.stacks import odd, read_stacks, span
 
-    check_name(release)
     with open_place(context, namespace) as (cluster, place):
         groups = read_stacks(cluster, release, place)
     if output == "json":

@@ -10,8 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from chartgen.cli.completion import complete_release
-from chartgen.cli.options import context_option, namespace_option, note, open_place, output_option, price_option
+from chartgen.cli.options import (
+    any_release_argument,
+    context_option,
+    namespace_option,
+    note,
+    open_place,
+    output_option,
+    price_option,
+)
 from chartgen.cli.output import show_answer, steer
 from chartgen.visible import harmless
 
@@ -30,7 +37,7 @@ _CLEAR = "\x1b[{}F\x1b[J"  # ECMA-48: up to the first line, then erase to the en
 
 
 @click.command()
-@click.argument("release", required=False, shell_complete=complete_release)
+@any_release_argument
 @namespace_option
 @click.option("-A", "--all-namespaces", is_flag=True, help="Without a release: those of all namespaces.")
 @context_option
@@ -60,15 +67,12 @@ def status(
       chartgen status my-run --follow
       chartgen status -A --price 98
     """
-    from chartgen.releases.helm_release import check_name
     from chartgen.releases.status.readout import read_readout
 
     if release is None and follow:
         raise click.UsageError("--follow needs a release")
     if release is not None and all_namespaces:
         raise click.UsageError("--all-namespaces is for the table of all releases; leave out the release, or use -n")
-    if release is not None:
-        check_name(release)
     with open_place(context, namespace) as (cluster, place):
         if release is None:
             show_all(cluster, "" if all_namespaces else place.namespace, output, price)

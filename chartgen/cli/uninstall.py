@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from chartgen.cli.options import context_option, namespace_option, note, open_place, output_option, release_argument
+from chartgen.cli.options import note, open_place, output_option, place_options, release_argument
 from chartgen.cli.output import show_answer
 from chartgen.cli.rollout import agree_to, lose_option, untouched
 
@@ -14,8 +14,7 @@ from chartgen.cli.rollout import agree_to, lose_option, untouched
 @click.command()
 @release_argument
 @lose_option
-@namespace_option
-@context_option
+@place_options
 @output_option
 def uninstall(release: str, lose_progress: bool, **options: Any) -> None:
     """Uninstall a release: stop its run, remove leftovers of failed upgrades, keep its data.

@@ -8,11 +8,10 @@ import click
 
 from chartgen.cli.options import (
     Duration,
-    context_option,
-    namespace_option,
     note,
     open_place,
     output_option,
+    place_options,
     release_argument,
 )
 from chartgen.cli.status import show_readout
@@ -20,8 +19,7 @@ from chartgen.cli.status import show_readout
 
 @click.command()
 @release_argument
-@namespace_option
-@context_option
+@place_options
 @click.option(
     "--for",
     "phase",
@@ -39,10 +37,8 @@ def wait(release: str, namespace: str, context: str | None, phase: str, timeout:
     Example:
       chartgen wait prep && chartgen install gke-a3mega my-run -f values/gpt3-175b.yaml -f site.yaml
     """
-    from chartgen.releases.helm_release import check_name
     from chartgen.releases.status.watch import wait_for_phase
 
-    check_name(release)
     with open_place(context, namespace) as (cluster, place):
         readout = wait_for_phase(cluster, release, phase, namespace=place.namespace, timeout=timeout, progress=note)
     show_readout(readout, output)

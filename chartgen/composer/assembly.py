@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from chartgen.composer.provenance import FragmentLine, LineMarks
 from chartgen.composer.rule_lines import rule_lines
 from chartgen.composer.rules import rules_of
 from chartgen.composer.target import Target, of_kind, with_launchers
-from chartgen.composer.value_docs import ValueRow, grouped
+from chartgen.composer.value_docs import ValueRow
 from chartgen.composer.workload import Workload, load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.chart import Chart
@@ -110,7 +110,7 @@ class _Composer:
     ) -> None:
         target = of_kind(target, workload.name)
         self.target, self.workload, self.marks, self.setup = target, workload, marks, setup
-        check_combination(target.fragments, target.document, workload.name, workload.requires)
+        check_combination(target.fragments, target.document, workload.name, workload.requires, workload.queues)
         kind = "" if workload.name == target.workload else f"-{workload.name}"
         self.chart = f"{target.name}{kind}{'-setup' if setup else ''}"
         self.tags = Tags(target, workload, self.chart, setup=setup, marks=marks, rules=self._rules)
@@ -127,8 +127,14 @@ class _Composer:
         ]
         description = f"Training on {self.target.description}"
         interface, table = self._interface
-        facts = {"others": ", ".join(others), "values_table": list(map(vars, table)), "groups": grouped(table)}
+        facts = {"others": ", ".join(others), "values_table": list(map(vars, table)), **self._keys(table)}
         return self._finish(files | interface, COMMON / "README.md", description, **facts)
+
+    def _keys(self, table: Iterable[ValueRow]) -> dict[str, list[str]]:
+        """Return the top-level values of a chart, and the values that mean a launcher's default where they are null."""
+        defaults = [key for launcher in self.target.launchers for key in launcher.defaults]
+        keys = [str(row.keys[0]) for row in table]
+        return {name: list(dict.fromkeys(found)) for name, found in (("keys", keys), ("null_keys", defaults))}
 
     def _is_special(self, path: str) -> bool:
         """Whether a template is of a fragment or a workload kind, and not of every chart."""
@@ -139,6 +145,8 @@ class _Composer:
         # a kind's own file replaces the common one of its name
         for folder in (COMMON, *self.workload.folders):
             self.sources |= {_template_name(file): file for file in sorted((folder / "templates").iterdir())}
+        if not self._for_users:
+            del self.sources[_ACCESSORS]
         files = {name: self.tags.render(read_text(file), file) for name, file in self.sources.items()}
         files = self._objects(files) | self._launchers("launcher.tpl", "templates/launchers/_{}.tpl")
         for fragment in self.target.fragments:

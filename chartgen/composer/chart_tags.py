@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, reduce
 from pathlib import Path
@@ -18,7 +19,7 @@ from chartgen.composer.launcher import INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import patterns
 from chartgen.composer.provenance import LineMarks
-from chartgen.composer.rule_facts import PORTABLE
+from chartgen.composer.rule_facts import FACTS, PORTABLE
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.slots import Segment, SlotText, resolve
 from chartgen.composer.tag_facts import kind_facts, target_facts
@@ -32,6 +33,7 @@ from chartgen.helm.yaml import read_text
 COMMON = BUILTIN / "workloads" / "common"
 # What a text defines as a template of Helm's.
 DEFINE = re.compile(r'\{\{-?\s*define\s+"([^"]+)"')
+_FACT_OF_RULE = re.compile(r"\$f\.(\w+)")
 # A fact of the target or the launcher and nothing else, as most files that do have a tag.
 _FACT = re.compile(r"<%= (target|launcher)\.([a-z_.]+) %>")
 
@@ -133,13 +135,28 @@ class Tags:
             "job": self._job,
             "arguments": self._arguments,
             "other_job": self.has_other_job,
+            "without_gpus": self.has_data_programs,
             "devices": self._devices,
             "workload_validate": self._workload_validate,
-            "rules": self._rules,
+            "rules": lambda: self._rule_text,
+            "made": lambda *facts: not self._facts_of_rules.isdisjoint(facts),
+            "portable": textwrap.fill(json.dumps(PORTABLE, sort_keys=True), 140, subsequent_indent="  "),
             "folders": patterns(),
-            "portable": json.dumps(PORTABLE, sort_keys=True),
             "policies": [policy.name for policy in self.target.policies],
         }
+
+    @cached_property
+    def _rule_text(self) -> str:
+        return self._rules()
+
+    @cached_property
+    def _facts_of_rules(self) -> set[str]:
+        """Return the facts that the chart makes: those that its rules name, and all where a user's templates may."""
+        is_builtin = self.target.library.is_builtin
+        parts = [part.path for part in self.target.fragments] + [part.path for part in self.target.launchers]
+        if not all(map(is_builtin, [*parts, self.workload.path])):
+            return {name.partition(".")[0] for name in FACTS}
+        return set(_FACT_OF_RULE.findall(self._rule_text))
 
     def _launcher(self, facts: Mapping[str, str]) -> Launcher:
         """Return the launcher whose facts a tag hands in."""
@@ -169,7 +186,7 @@ class Tags:
         if name not in SLOTS:
             raise ValueError(f"unknown slot {name!r}; {did_you_mean(name, SLOTS)}")
         chunks, guard_open = [], False
-        asks = gpus is None and not self.setup
+        asks = gpus is None and self.has_data_programs
         for text, segments in self._resolved(name, provides, bare=bare):
             if text.gpu_only and (without_gpus or gpus is False):
                 continue
@@ -210,9 +227,14 @@ class Tags:
     # -- kinds
 
     @property
+    def has_data_programs(self) -> bool:
+        """Whether pods of the chart may be without GPUs; objects of a setup chart are for runs with them."""
+        return not self.setup and any(launcher.task == "data" for launcher in self.target.launchers)
+
+    @property
     def has_other_job(self) -> bool:
         """Whether data programs run as a Job instead: it needs neither gang nor queue, and every cluster has it."""
-        return self.workload.api != "batch/v1" and any(launcher.task == "data" for launcher in self.target.launchers)
+        return self.workload.api != "batch/v1" and self.has_data_programs
 
     @cached_property
     def defined_by_kind(self) -> set[str]:
@@ -221,8 +243,8 @@ class Tags:
         names = [name for file in files for name in DEFINE.findall(read_text(file))]
         return {name.partition("%>.")[2] for name in names}
 
-    def _job(self, indent: int) -> str:
-        return indented(self.common("job.yaml", indent=indent), indent).rstrip("\n")
+    def _job(self, indent: int, *, gpus: bool = True) -> str:
+        return indented(self.common("job.yaml", indent=indent, with_gpus=gpus), indent).rstrip("\n")
 
     def _arguments(self, indent: int) -> str:
         return indented(self.common("args.yaml"), indent).rstrip("\n")

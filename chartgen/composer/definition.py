@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chartgen.errors import ChartgenError, Problem, did_you_mean
-from chartgen.helm.set_flags import dotted
-from chartgen.helm.yaml import Document, Keys, Plain, load_file, require_map, type_name
+from chartgen.helm.yaml import Document, Keys, Plain, dotted, load_file, require_map, type_name
 
 _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
     "number": ((int, float), "a number"),
     "string": (str, "text"),
     "integer": (int, "a whole number"),
     "object": (dict, "a map"),
+    "boolean": (bool, "true or false"),
     "array": (list, "a list"),
 }
 
@@ -158,4 +158,4 @@ def _mismatch(document: Document, value: Plain, field: Field, at: Keys) -> Probl
 
 
 def _is(value: Plain, name: str) -> bool:
-    return isinstance(value, _TYPES[name][0]) and not isinstance(value, bool)
+    return isinstance(value, _TYPES[name][0]) and isinstance(value, bool) == (name == "boolean")

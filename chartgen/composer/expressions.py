@@ -36,6 +36,7 @@ FUNCTIONS = {
     "keys": (1, 1),
     "startswith": (2, 9),
     "endswith": (2, 9),
+    "basename": (1, 1),
 }
 _ALLOWED = (
     *(ast.Constant, ast.Name, ast.Attribute, ast.Subscript, ast.List, ast.BinOp, ast.BoolOp, ast.UnaryOp),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chartgen.errors import ChartgenError, UsageError
-from chartgen.helm.set_flags import dotted
-from chartgen.helm.yaml import load_file
+from chartgen.helm.yaml import dotted, load_file
 
 if TYPE_CHECKING:
     from chartgen.composer.library import Library

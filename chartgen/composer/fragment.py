@@ -12,7 +12,6 @@ from typing import Any
 from chartgen.composer.definition import Field, read_definition
 from chartgen.composer.expressions import ExpressionError, parse_expression
 from chartgen.composer.extension import place_of
-from chartgen.composer.host_volumes import faults_of_volumes
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import PRIVILEGES, read_privileges
 from chartgen.composer.slot_kinds import SLOTS
@@ -139,6 +138,10 @@ class Fragment:
         """Return the text of each slot file, by file name."""
         return _read_slots(self.path, gpu_only=self.gpu_only)
 
+    def fits(self, workload: str, queues: Sequence[str]) -> bool:
+        """Report whether it works with a workload kind, which may name it as its queue."""
+        return not self.workloads or workload in self.workloads or self.name in queues
+
     @cached_property
     def manifests(self) -> dict[str, str]:
         """Return the templates of the run chart, by file name."""
@@ -176,6 +179,8 @@ def load_fragment(path: Path) -> Fragment:
     )
     # chartgen's tests check its own texts, which are read when a chart uses them: a check of values does not.
     if not path.is_relative_to(BUILTIN):
+        from chartgen.composer.host_volumes import faults_of_volumes
+
         _ = (fragment.slots, fragment.manifests, fragment.setup)
         if faults := list(faults_of_volumes(path, fragment.privileges)):
             raise ChartgenError(faults)
@@ -183,7 +188,11 @@ def load_fragment(path: Path) -> Fragment:
 
 
 def check_combination(
-    fragments: Sequence[Fragment], target: Document, workload: str, requires: Sequence[str] = ()
+    fragments: Sequence[Fragment],
+    target: Document,
+    workload: str,
+    requires: Sequence[str] = (),
+    queues: Sequence[str] = (),
 ) -> None:
     """Check that the fragments of a target can be combined.
 
@@ -192,6 +201,7 @@ def check_combination(
         target: The target's file, for messages.
         workload: The workload kind.
         requires: Requirements of the workload kind itself.
+        queues: Fragments of queues that it names itself.
 
     Raises:
         ChartgenError: A missing requirement, a conflict, or a workload kind that a fragment does not support.
@@ -213,7 +223,7 @@ def check_combination(
             if rival in offered:
                 message = f"{where} conflicts with {offered[rival]!r}"
                 problems.append(target.problem(message, place, "list only one of the two"))
-        if fragment.workloads and workload not in fragment.workloads:
+        if not fragment.fits(workload, queues):
             supported = "it works with " + ", ".join(fragment.workloads)
             problems.append(target.problem(f"{where} does not work with workload kind {workload!r}", place, supported))
     promising = [index for index, fragment in enumerate(fragments) if fragment.contract]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import chain
 from pathlib import Path
+from textwrap import dedent, indent
 from typing import Any
 
 from chartgen.composer.chart_tags import COMMON, Tags, indented
@@ -13,15 +15,15 @@ from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import values_of
 from chartgen.composer.schema import OF_RUNS, chart_schema, schema_text, setup_schema
 from chartgen.composer.target import Target
-from chartgen.composer.value_docs import ENCODE, ValueRow
+from chartgen.composer.value_docs import ENCODE, ValueRow, beside
 from chartgen.composer.values import Part, check_parts, default_place, join_parts, top_level_blocks, with_defaults
 from chartgen.errors import ChartgenError, Problem
 from chartgen.helm.schema import SCHEMA_FILE, validate_schema
 from chartgen.helm.yaml import load, read_text, require_map
-from chartgen.helm.yaml_scalars import text_scalar
+from chartgen.helm.yaml_nodes import text_scalar
 
-# What a template reads of the values, as .Values.key or index .Values "key".
-_READ = re.compile(r'\.Values(?:\.| +")(\w+)')
+# What a template reads of the values, as .Values.key, .Values.key.below or index .Values "key".
+_READ = re.compile(r'\.Values(?:\.| +")(\w+)(?:\.(\w+))?')
 _MODELINE = "# yaml-language-server: $schema=values.schema.json\n"
 
 
@@ -50,14 +52,28 @@ def setup_interface_of(tags: Tags, templates: Iterable[str]) -> dict[str, str]:
     """
     text, _, schema, parts = _joined(tags)
     target = tags.target
-    own = {fragment.path for fragment in target.fragments if fragment.setup}
-    keys = {str(key) for part in parts if part.path.parent in own for key in require_map(part.document, "values")}
-    keys = keys.union(*map(_READ.findall, templates)) - {"launchers"}
-    text = "".join(block for key, block in top_level_blocks(text) if key in keys)
+    # a user's templates may read theirs in any way
+    own = {part.path for part in target.fragments if part.setup and not target.library.is_builtin(part.path)}
+    read: dict[str, set[str]] = {}
+    for key, below in chain.from_iterable(map(_READ.findall, templates)):
+        read.setdefault(key, set()).add(below)
+    for part in (each for each in parts if each.path.parent in own):
+        read |= {str(key): {""} for key in require_map(part.document, "values")}
+    read.pop("launchers", None)
+    text = "".join(_what_is_read(block, read[key]) for key, block in top_level_blocks(text) if key in read)
     launchers = target.values.get("launchers", {})
     resources = {name: {"resources": own["resources"]} for name, own in launchers.items() if "resources" in own}
     text += f"\n# -- {OF_RUNS}\nlaunchers: {ENCODE(resources)}\n"
-    return _files(text, setup_schema(schema, keys, [launcher.name for launcher in target.every_launcher]))
+    return _files(text, setup_schema(schema, read, [launcher.name for launcher in target.every_launcher]))
+
+
+def _what_is_read(block: str, below: Collection[str]) -> str:
+    """Return the text of a top-level value with those keys below it alone; an empty key is all of them."""
+    head, line, rest = re.match(r"((?:#[^\n]*\n|\n)*)([^\n]*\n)(.*)", block, re.DOTALL).groups()  # type: ignore[union-attr]
+    if "" in below or not line.endswith(":\n"):
+        return block
+    kept = "".join(text for key, text in top_level_blocks(dedent(rest)) if key in below)
+    return head + line + indent(kept, "  ")
 
 
 def _joined(tags: Tags) -> tuple[str, list[ValueRow], dict[str, Any], list[Part]]:
@@ -73,14 +89,14 @@ def _joined(tags: Tags) -> tuple[str, list[ValueRow], dict[str, Any], list[Part]
     for launcher in target.launchers:
         text += f"  {text_scalar(launcher.name)}:\n" + indented(_launcher_values(tags, launcher), 4)
     text, table = with_defaults(text, target.document, _fitting(target))
-    schema = chart_schema(target, folders, table)
+    schema = chart_schema(target, folders)
     if not target.library.is_builtin(target.path):  # chartgen's own are checked by its tests
         _check_defaults(target, text, schema, parts)
     return text, table, schema, parts
 
 
 def _files(text: str, schema: dict[str, Any]) -> dict[str, str]:
-    return {"values.yaml": _MODELINE + text, SCHEMA_FILE: schema_text(schema) + "\n"}
+    return {"values.yaml": _MODELINE + beside(text), SCHEMA_FILE: schema_text(schema) + "\n"}
 
 
 def _fitting(target: Target) -> dict[str, Any]:

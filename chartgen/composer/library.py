@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +23,30 @@ SETTINGS = "chartgen.yaml"
 ENTRY_POINT_GROUP = "chartgen.library"
 # Names become parts of file names, template names and Kubernetes names.
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class MachineType:
+    """A machine type of a target.
+
+    Args:
+        name: Its name, as `machineType` takes it.
+        gpu: Model of its GPUs, such as h100-80gb.
+        count: How many GPUs it has.
+        target: The target.
+        platform: The target's platform, such as gke.
+    """
+
+    name: str
+    gpu: str
+    count: str
+    target: str
+    platform: str
+
+    def answers_to(self, word: str) -> bool:
+        """Report whether a word names the machine, its GPU (h100 is an h100-80gb) or its platform."""
+        names = (self.name, self.gpu, self.gpu.partition("-")[0], self.platform, self.target.partition("-")[0])
+        return word.casefold() in map(str.casefold, names)
 
 
 @dataclass(frozen=True)
@@ -71,6 +95,25 @@ class Library:
         own = "one of your own folder needs --path FOLDER, or CHARTGEN_PATH"
         return f"{near} {own}" if near.endswith("?") else "; ".join(filter(None, (near, own)))
 
+    def similar_targets(self, name: str, known: Collection[str]) -> str:
+        """Return a hint for an unknown target: those with the machine, GPU or cloud of that name, else similar ones."""
+        found = sorted({each.target for each in self.machine_types() if each.answers_to(name)})
+        return f"targets with it: {', '.join(found)}" if found else self.similar(name, known)
+
+    def machine_types(self) -> Iterator[MachineType]:
+        """Yield the machine types of all targets, by target; what is wrong in a target's file is for its own user."""
+        from chartgen.helm.yaml import load_file, require_map
+
+        for target in self.names("target"):
+            try:
+                content = require_map(load_file(self.find("target", target)), "a target")
+            except ChartgenError:
+                continue
+            machines, platform = content.get("machines"), str(content.get("platform"))
+            for name, facts in machines.items() if isinstance(machines, dict) else ():
+                known = facts if isinstance(facts, dict) else {}
+                yield MachineType(name, str(known.get("gpu")), str(known.get("gpus")), target, platform)
+
     def names(self, kind: str) -> list[str]:
         """List the names of all definitions of a kind, sorted."""
         return _names(_installed(self.roots).roots, kind)
@@ -103,7 +146,7 @@ class Library:
                 return ChartgenError(Problem(f"{kind} {name!r} has no {kind}.yaml", folder, hint="add that file"))
             if (file := folder.with_name(f"{name}.yml")).is_file():
                 return ChartgenError(Problem("is not read", file, hint=f"rename it to {name}.yaml"))
-        similar = self.similar if kind == "target" else did_you_mean
+        similar = self.similar_targets if kind == "target" else did_you_mean
         hint = similar(name, self.names(kind)) or f"`chartgen list {kind}s` lists them, yours from {KINDS[kind]}/"
         return UsageError(Problem(f"unknown {kind} {name!r}", hint=hint))
 
@@ -125,7 +168,12 @@ def open_library(paths: Sequence[Path] = ()) -> Library:
             problems.append(Problem("is not a chartgen library", root, hint=hint))
     if problems:
         raise UsageError(problems)
-    return Library(tuple(dict.fromkeys((BUILTIN, *(root.resolve() for root in roots)))))
+    own = [root.resolve() for root in roots]
+    if own:
+        from chartgen.kube.run_kinds import know_kinds
+
+        know_kinds(own)
+    return Library(tuple(dict.fromkeys((BUILTIN, *own))))
 
 
 def _of_settings() -> list[Path]:

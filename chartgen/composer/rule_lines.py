@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from chartgen.composer.expressions import ExpressionError
-from chartgen.composer.rule_template import Translator, go_string
+from chartgen.composer.rule_template import Translator, bare, go_string, joined
 from chartgen.composer.rules import TASKS, ValuesRule
 from chartgen.errors import ChartgenError, Problem
 
 _WIDTH = 160  # as editors and reviews show
-_STRING = re.compile(r'"((?:\\.|[^"\\])*)"')
-# With the functions that it is an argument of: a line does not end in them.
-_WORD = re.compile(r'(?:\(\w+ )*(?:"(?:\\.|[^"\\])*"|[^\s"])+')
-_PART = re.compile(r".{1,120}(?: |$)|\S+ ?")
+# An action, or a word of text between two; each with the blank behind it.
+_PIECE = re.compile(r"\{\{.*?\}\} ?|(?:(?!\{\{)\S)+ ?")
+# A part of an action, with the functions that it is an argument of: a line does not end in them.
+_WORD = re.compile(r'(?:\(\w+ )*(?:"(?:\\.|[^"\\])*"|[^\s"])+ ?')
 
 
 class RuleLine(NamedTuple):
@@ -44,33 +44,42 @@ def rule_lines(
     """
     problems: list[Problem] = []
     lines: list[RuleLine] = []
-    for guard, group in groupby(rules, key=lambda rule: _guard(rule, launchers)):
-        found = list(_translated(chart, list(group), schema, next(iter(launchers)), problems))
+    first = next(iter(launchers))
+    translators = {name: Translator(chart, schema, name or first) for name in {rule.launcher for rule in rules}}
+    guards = {id(rule): _guard(rule, launchers) for rule in rules}
+    order = list(dict.fromkeys(guards.values()))
+    for guard, group in groupby(
+        sorted(rules, key=lambda rule: order.index(guards[id(rule)])), lambda rule: guards[id(rule)]
+    ):
+        found = list(_translated(group, translators, problems))
         if found and guard:
-            found = [found[0]._replace(text=f"{{{{- if {guard} }}}}"), *found, found[-1]._replace(text="{{- end }}")]
-        lines += found
+            found = [found[0]._replace(text=f"{{{{ if {guard} }}}}"), *found, found[-1]._replace(text="{{ end }}")]
+        lines += [] if guard is None else found
     if problems:
         raise ChartgenError(problems)
     return lines
 
 
-def _guard(rule: ValuesRule, launchers: Mapping[str, str]) -> str:
-    """Return the condition that a rule's place, tasks and subject make."""
+def _guard(rule: ValuesRule, launchers: Mapping[str, str]) -> str | None:
+    """Return the condition that a rule's place, tasks and subject make; None where it counts for no launcher."""
+    if {*rule.tasks}.isdisjoint(launchers.values()):
+        return None
     whose = ""
     if rule.launcher:
         whose = f"eq $v.launcher {go_string(rule.launcher)}"
     elif not set(rule.tasks) >= set(launchers.values()):
-        whose = f"eq $fact.launcher.task {' '.join(map(go_string, (task for task in TASKS if task in rule.tasks)))}"
+        whose = f"eq $f.launcher.task {' '.join(map(go_string, (task for task in TASKS if task in rule.tasks)))}"
     if not rule.about:
         return whose
-    return f"and ({whose}) $fact.describesModel" if whose else "$fact.describesModel"
+    return f"and ({whose}) $f.describesModel" if whose else "$f.describesModel"
 
 
 def _translated(
-    chart: str, rules: Sequence[ValuesRule], schema: Mapping[str, Any], launcher: str, problems: list[Problem]
+    rules: Iterable[ValuesRule], translators: Mapping[str, Translator], problems: list[Problem]
 ) -> Iterator[RuleLine]:
     for rule in rules:
-        translator = Translator(chart, schema, rule.launcher or launcher)
+        translator = translators[rule.launcher]
+        translator.each = None
         make = {"each": translator.loop, "when": translator.condition, "require": translator.negation}
         parts = dict.fromkeys(make, "")
         for at, text in [*(((field,), getattr(rule, field)) for field in make), *rule.texts()]:
@@ -88,30 +97,27 @@ def _translated(
 
 
 def _refusal(refusal: str, each: str, when: str, require: str) -> list[str]:
-    """Return the actions that refuse what breaks a rule, on one line where they fit."""
-    condition = _bare(f"(and {when} {require})" if when else require)
-    actions = [f"{{{{- if {condition} }}}}", f"{{{{- $problems = append $problems {refusal} }}}}{{{{- end }}}}"]
+    """Return the lines that print what breaks a rule: one where it fits, or its condition and its text."""
+    conditions = [text for text in (when, require) if text not in ("", "true")]
+    begin, end = (f"{{{{ if {bare(joined('and', conditions))} }}}}", "{{ end }}") if conditions else ("", "")
     if each:
-        actions = [f"{{{{- range $each := {_bare(each)} }}}}", *actions, "{{- end }}"]
-    line = "".join(actions)
-    return [line] if len(line) <= _WIDTH else [line for action in actions for line in _wrapped(action)]
+        return [f"{{{{ range $each := {bare(each)} }}}}", *_fitted(begin, f"{refusal}{end}{{{{ end }}}}")]
+    return _fitted(begin, f"{refusal}{end}")
 
 
-def _bare(text: str) -> str:
-    return text[1:-1] if text.startswith("(") else text
+def _fitted(begin: str, text: str) -> list[str]:
+    return [begin + text] if len(begin + text) <= _WIDTH else [*_wrapped(begin), *_wrapped(text)]
 
 
-def _wrapped(action: str) -> list[str]:
-    """Break an action between its words, and a long text into several."""
-    lines = [""]
-    for word in _WORD.findall(_STRING.sub(_print, action)):
-        if lines[-1] and len(lines[-1]) + len(word) >= _WIDTH:
-            lines.append(" ")
-        lines[-1] += f" {word}" if lines[-1] else word
-    return lines
-
-
-def _print(text: re.Match[str]) -> str:
-    """Return a text as `(print "..." "...")`, which adds no blanks between texts."""
-    parts = _PART.findall(text[1])
-    return f"""(print {" ".join(f'"{part}"' for part in parts)})""" if len(parts) > 1 else text[0]
+def _wrapped(text: str) -> list[str]:
+    """Break a text between its words and those of its actions; `validate` folds the lines, as YAML does."""
+    words = [word for piece in _PIECE.findall(text) for word in (_WORD.findall(piece) if "{{" in piece else [piece])]
+    lines, run = [""], ""
+    for word in words:
+        run += word
+        if not word.endswith(" ") and word is not words[-1]:
+            continue
+        if lines[-1] and len(lines[-1]) + len(run.rstrip()) > _WIDTH:
+            lines.append("  ")
+        lines[-1], run = lines[-1] + run, ""
+    return [line.rstrip() for line in lines if line]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,7 @@ _JSON = {
     "array": "list",
     "object": "map",
 }
+_PARENTS = {fact.rpartition(".")[0] for fact in FACTS}
 _ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "div", ast.Mod: "mod"}
 _ORDER = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 _OPPOSITE = {
@@ -44,6 +46,10 @@ _OPPOSITE = {
     ast.Is: ast.IsNot,
     ast.IsNot: ast.Is,
 }
+# Their whole numbers have a map of their own.
+_SIZES = "$v.parallelism."
+# What would begin an action, or is no text of a template.
+_SPECIAL = re.compile(r"[{\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class Term:
         least: The least that a number can be; None = not known.
         null: Whether it may be null.
         raw: Whether it is still as Helm read it: a number may be of any of Go's types.
+        exact: Whether it is a boolean, and nothing else that is true or false.
     """
 
     text: str
@@ -65,11 +72,17 @@ class Term:
     least: int | None = None
     null: bool = False
     raw: bool = False
+    exact: bool = False
 
     @property
     def number(self) -> str:
         """The text as a whole number."""
         return f"(int64 {self.text})" if self.raw else self.text
+
+    @property
+    def test(self) -> str:
+        """The text as a boolean, for functions that take no other value."""
+        return self.text if self.exact else f"(not (not {self.text}))"
 
     @property
     def decimal(self) -> str:
@@ -99,6 +112,7 @@ class Translator:
         self.chart, self.schema = chart, schema
         self.own = self._below(self._below(schema, "launchers"), launcher)
         self.each: Term | None = None
+        self._names: dict[str, Term] = {}  # rules repeat a hundred names thousands of times
 
     def condition(self, text: str) -> str:
         """Translate an expression that is true or false."""
@@ -106,12 +120,18 @@ class Translator:
 
     def negation(self, text: str) -> str:
         """Translate the opposite of an expression."""
-        node = parse_expression(text)
+        return self._opposite(parse_expression(text)).text
+
+    def _opposite(self, node: ast.expr) -> Term:
         if isinstance(node, ast.UnaryOp):
-            return self.term(node.operand).text
+            return self.term(node.operand)
+        if isinstance(node, ast.Constant):
+            return _constant(ast.Constant(not node.value))
         if isinstance(node, ast.Compare) and (opposite := _OPPOSITE.get(type(node.ops[0]))):
-            return self.term(ast.Compare(node.left, [opposite()], node.comparators, **_place(node))).text
-        return f"(not {self.term(node).text})"
+            return self.term(ast.Compare(node.left, [opposite()], node.comparators, **_place(node)))
+        if isinstance(node, ast.BoolOp):
+            return _logic("or" if isinstance(node.op, ast.And) else "and", map(self._opposite, node.values))
+        return _flag(f"(not {self.term(node).text})")
 
     def loop(self, text: str) -> str:
         """Translate the list that a rule is repeated for, whose items are `each` from here on."""
@@ -132,16 +152,13 @@ class Translator:
                 raise ExpressionError(f"unknown key {text}", 1, did_you_mean(step, list(known)))
 
     def message(self, text: str) -> str:
-        """Translate a text with expressions in braces into one value of a template."""
-        pattern, arguments = "", []
-        for part, node in fields(text):
-            if node is None:
-                pattern += part.replace("%", "%%")
-            else:
-                verb, argument = self._printed(self.term(node), node)
-                pattern += verb
-                arguments.append(argument)
-        return f"(printf {' '.join([go_string(pattern), *arguments])})" if arguments else go_string(text_of(text))
+        """Translate a text with expressions in braces into the text of a template."""
+        return "".join(
+            _SPECIAL.sub(lambda sign: f"{{{{ {go_string(sign[0])} }}}}", part)
+            if node is None
+            else f"{{{{ {bare(self._printed(self.term(node), node))} }}}}"
+            for part, node in fields(text)
+        )
 
     def term(self, node: ast.expr) -> Term:
         """Translate an expression.
@@ -160,8 +177,10 @@ class Translator:
             ast.Subscript: self._subscript,
             ast.List: self._list,
             ast.BinOp: self._arithmetic,
-            ast.BoolOp: self._logic,
-            ast.UnaryOp: lambda node: _flag(f"(not {self.term(node.operand).text})"),
+            ast.BoolOp: lambda node: _logic(
+                "and" if isinstance(node.op, ast.And) else "or", map(self.term, node.values)
+            ),
+            ast.UnaryOp: lambda node: self._opposite(node.operand),
             ast.IfExp: self._choice,
             ast.Compare: self._comparison,
             ast.Call: self._call,
@@ -171,16 +190,23 @@ class Translator:
 
     def _name(self, node: ast.Name | ast.Attribute) -> Term:
         name = dotted_name(node)
+        if name is None or name.partition(".")[0] == "each":  # of one rule alone
+            return self._named(node, name)
+        if name not in self._names:
+            self._names[name] = self._named(node, name)
+        return self._names[name]
+
+    def _named(self, node: ast.Name | ast.Attribute, name: str | None) -> Term:
         if name == "each" and self.each:
             return self.each
         if name == "own":
-            return Term("$fact.own", "map", self.own)
+            return Term("$f.own", "map", self.own)
         if name in FACTS:
-            return replace(self._value(f"$fact.{name}", FACTS[name].schema), raw=False)
+            return replace(self._value(f"$f.{name}", FACTS[name].schema), raw=False)
         if isinstance(node, ast.Name):
             return self._item(Term("$v", "map", self.schema), node.id, node)
-        above = f"{dotted_name(node.value)}."
-        if known := [fact for fact in FACTS if fact.startswith(above)]:
+        if (above := dotted_name(node.value)) in _PARENTS:
+            known = [fact for fact in FACTS if fact.startswith(f"{above}.")]
             raise ExpressionError(f"unknown name {name}", node.col_offset + 1, did_you_mean(str(name), known))
         return self._item(self._of(node.value, "map"), node.attr, node)
 
@@ -217,6 +243,8 @@ class Translator:
         schema = self._resolved(schema)
         kind, null = _kind(schema, self._resolved)
         least = schema.get("minimum") if kind == "number" and not null else None
+        if least is not None and text.startswith(_SIZES):
+            return Term(f"$p.{text.removeprefix(_SIZES)}", kind, schema, least)
         return Term(text, kind, schema, least, null, raw=True)
 
     def _subscript(self, node: ast.Subscript) -> Term:
@@ -255,22 +283,18 @@ class Translator:
             divisor = ast.unparse(node.right)
             hint = f"write max({divisor}, 1)"
             raise ExpressionError(f"the divisor {divisor} may be 0", node.right.col_offset + 1, hint)
-        divisor = right.number
+        divisor = right.text  # functions of arithmetic take every number
         if isinstance(node.op, ast.Div | ast.FloorDiv | ast.Mod) and isinstance(node.right, ast.BinOp):
             divisor = f"(max 1 {divisor})"  # a product beyond 64 bits
         if exact:  # divf rounds to 16 digits behind the point, mulf does not
             return Term(f"(mulf {left.decimal} (divf 1 {divisor}))", "decimal", {})
-        text = f"({_ARITHMETIC[type(node.op)]} {left.number} {divisor})"
+        text = f"({_ARITHMETIC[type(node.op)]} {left.text} {divisor})"
         return Term(text, "number", {}, _least(node.op, left, right))
-
-    def _logic(self, node: ast.BoolOp) -> Term:
-        word = "and" if isinstance(node.op, ast.And) else "or"
-        return _flag(f"({word} {' '.join(self.term(value).text for value in node.values)})")
 
     def _choice(self, node: ast.IfExp) -> Term:
         body = self._of(node.body, "number", "text", "flag")
         other = self._of(node.orelse, body.kind)
-        text = f"(ternary {_plain(body)} {_plain(other)} (not (not {self.term(node.test).text})))"
+        text = f"(ternary {_plain(body)} {_plain(other)} {self.term(node.test).test})"
         bounds = [term.least for term in (body, other)]
         return Term(text, body.kind, {}, None if None in bounds else min(each for each in bounds if each is not None))
 
@@ -319,6 +343,8 @@ class Translator:
             word = "hasPrefix" if name == "startswith" else "hasSuffix"
             tests = [f"({word} {each.string} {term.string})" for each in others]
             return _flag(tests[0] if len(tests) == 1 else f"(or {' '.join(tests)})")
+        if name == "basename":
+            return Term(f"(base {self._of(node.args[0], 'text').string})", "text", {})
         if name in ("whole", "bytes"):
             helper = {"whole": "wholeNumber", "bytes": "bytes"}[name]
             text = f'(include "{self.chart}.{helper}" {self.term(node.args[0]).text} | int64)'
@@ -328,7 +354,12 @@ class Translator:
         bounds = [term.least for term in terms if term.least is not None]
         if name in ("min", "max"):
             known = bounds if name == "max" or len(bounds) == len(terms) else []
-            return Term(f"({name} {texts})", "number", {}, {"min": min, "max": max}[name](known) if known else None)
+            return Term(
+                f"({name} {' '.join(term.text for term in terms)})",
+                "number",
+                {},
+                {"min": min, "max": max}[name](known) if known else None,
+            )
         if len(bounds) < 2 or min(bounds) < 1:
             hint = "write max(x, 1)"
             raise ExpressionError(f"{name}() takes numbers above 0", node.col_offset + 1, hint)
@@ -344,32 +375,37 @@ class Translator:
         term = self._of(node.args[0], "map")
         return Term(f"(keys (default dict {term.text}) | sortAlpha)", "list", {"items": {"type": "string"}})
 
-    def _printed(self, term: Term, node: ast.expr) -> tuple[str, str]:
-        """Return the verb of printf for a value, and the value as that takes it."""
-        if term.null and term.kind in ("number", "text"):
-            shown = f"(int64 {term.text})" if term.kind == "number" else term.text
-            return "%v", f'(ternary "null" {shown} (kindIs "invalid" {term.text}))'
+    def _printed(self, term: Term, node: ast.expr) -> str:
+        """Return what a template prints for a value."""
         if term.kind == "number":
-            return "%d", term.number
-        if term.kind == "decimal":
-            return "%.6g", term.decimal
-        if term.kind == "text":
-            return "%s", term.string
-        if term.kind == "list":
-            return "%s", f'(join ", " {term.text})'
-        if term.kind == "flag":
-            return "%s", f'(ternary "true" "false" (not (not {term.text})))'
-        raise ExpressionError(f"{ast.unparse(node)} is {_KINDS[term.kind]}, not a value to print", 1)
+            return f"(toJson {term.text})" if term.null else term.number
+        if term.kind == "text" and term.null:
+            return f'(ternary "null" {term.text} (kindIs "invalid" {term.text}))'
+        if term.kind in ("any", "map"):
+            raise ExpressionError(f"{ast.unparse(node)} is {_KINDS[term.kind]}, not a value to print", 1)
+        shown = {
+            "decimal": f'(printf "%.6g" {term.decimal})',
+            "text": term.string,
+            "list": f'(join ", " {term.text})',
+            "flag": f"({'print' if term.exact else 'not (not'} {term.text}{')' * (not term.exact)})",
+        }
+        return shown[term.kind]
+
+
+def joined(word: str, texts: Sequence[str]) -> str:
+    """Return what `and` or `or` make of conditions, without a pair of brackets inside another of the same word."""
+    flat = [text.removeprefix(f"({word} ")[:-1] if text.startswith(f"({word} ") else text for text in texts]
+    return f"({word} {' '.join(flat)})" if len(texts) > 1 else texts[0]
+
+
+def bare(text: str) -> str:
+    """Return an expression without the brackets around it."""
+    return text[1:-1] if text.startswith("(") else text
 
 
 def go_string(text: str) -> str:
     """Write a text as a string of Go's templates: JSON's, without the pairs of escapes that Go does not know."""
     return json.dumps(text, ensure_ascii=False)
-
-
-def text_of(message: str) -> str:
-    """Return the displayed text of a message without expressions."""
-    return "".join(part for part, _ in fields(message))
 
 
 def _kind(
@@ -417,7 +453,12 @@ def _as_number(node: ast.expr, term: Term) -> str:
 
 
 def _flag(text: str) -> Term:
-    return Term(text, "flag", {})
+    return Term(text, "flag", {}, exact=True)
+
+
+def _logic(word: str, terms: Iterable[Term]) -> Term:
+    every = list(terms)
+    return Term(joined(word, [each.text for each in every]), "flag", {}, exact=all(each.exact for each in every))
 
 
 def _plain(term: Term) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.policies import values_of
 from chartgen.composer.target import Target
-from chartgen.composer.value_docs import ENCODE, ValueRow, describe_values
+from chartgen.composer.value_docs import ENCODE
 from chartgen.errors import ChartgenError, Problem, did_you_mean
 from chartgen.helm.schema import SCHEMA_FILE, check_sound, closed, merge_schemas
 from chartgen.helm.yaml import load_file, read_text, type_name
@@ -23,13 +23,12 @@ _ALL = "By launcher; the values of those that this chart lacks have no effect"
 _REFERENCE = re.compile(r'"#/definitions/([^"/]+)"')
 
 
-def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[ValueRow]) -> dict[str, Any]:
-    """Merge the schema of a target's charts.
+def chart_schema(target: Target, folders: Iterable[Path]) -> dict[str, Any]:
+    """Merge the schema of a target's charts; values.yaml beside it has the meaning of each key.
 
     Args:
         target: The target; only its launchers and machine types are allowed.
         folders: The folders that may contain a schema, the common one first.
-        table: The chart's values, whose meanings become descriptions.
 
     Raises:
         ChartgenError: An invalid schema, or two that contradict each other about one value.
@@ -56,29 +55,40 @@ def chart_schema(target: Target, folders: Iterable[Path], table: Sequence[ValueR
     parts.append((str(target.path), {"properties": {key: {"enum": names} for key, names in enums.items()}}))
     schema = closed(merge_schemas(parts))
     schema |= {} if "if" in schema else _way_to_others(target)
-    describe_values(schema, table)
     return with_used_definitions(schema)
 
 
-def setup_schema(schema: dict[str, Any], keys: Collection[str], launchers: Sequence[str]) -> dict[str, Any]:
+def setup_schema(
+    schema: dict[str, Any], read: Mapping[str, Collection[str]], launchers: Sequence[str]
+) -> dict[str, Any]:
     """Return the schema of a setup chart: of the values that its templates read; it accepts the others of its runs.
 
     Args:
         schema: The schema of its chart of runs.
-        keys: The top-level values that the setup chart has.
+        read: The top-level values that the setup chart has, with the keys below; an empty key is all of them.
         launchers: The launchers of all runs; only their `resources` count here.
     """
     counted = {"resources": {"$ref": "#/definitions/launcherResources"}}
     own = {"type": "object", "properties": counted, "additionalProperties": True}
     by_name = {name: {"$ref": "#/definitions/launcher"} for name in launchers}
     properties = {
-        **{key: value if key in (*keys, "global") else {} for key, value in schema["properties"].items()},
+        **{key: _read_part(value, read.get(key, ())) for key, value in schema["properties"].items() if key != "global"},
+        "global": schema["properties"]["global"],
         "launcher": {**schema["properties"]["launcher"], "enum": list(launchers)},
         "launchers": {"type": "object", "properties": by_name, "additionalProperties": False, "description": OF_RUNS},
     }
     found = {key: value for key, value in schema.items() if key not in ("if", "then")}
     definitions = {**schema["definitions"], "launcher": own}
     return with_used_definitions({**found, "definitions": definitions, "properties": properties})
+
+
+def _read_part(schema: dict[str, Any], below: Collection[str]) -> dict[str, Any]:
+    if "" in below or not below or "properties" not in schema:
+        return schema if below else {}
+    return {
+        **schema,
+        "properties": {key: value if key in below else {} for key, value in schema["properties"].items()},
+    }
 
 
 def with_used_definitions(schema: dict[str, Any]) -> dict[str, Any]:
@@ -134,43 +144,71 @@ def _check_sub_paths(target: Target, parts: Iterable[tuple[str, dict[str, Any]]]
                 raise ChartgenError(place.problem(message, ("subPaths", index), did_you_mean(scheme, known)))
 
 
-def schema_text(node: Any, indent: int = 0, column: int = 0) -> str:
-    """Return a schema as text for people: each part on a line if it fits, with what it contains below it if not.
-
-    Args:
-        node: A part of the schema.
-        indent: The column of its line.
-        column: Where it begins on this line.
-    """
-    if not isinstance(node, (dict, list)) or column + len(ENCODE(node)) <= _WIDTH:
-        return ENCODE(node)
-    keys = [f"{ENCODE(key)}: " for key in node] if isinstance(node, dict) else [""] * len(node)
-    parts = list(zip(keys, node.values() if isinstance(node, dict) else node, strict=True))
-    opening, closing = "{}" if isinstance(node, dict) else "[]"
-    pad = "\n" + " " * (indent + 2)
-    if all(isinstance(part, dict) for _, part in parts):
-        lines = [pad + key + schema_text(part, indent + 2, indent + 2 + len(key)) for key, part in parts]
-        return opening + ",".join(lines) + pad[:-2] + closing
-    return opening + _filled(parts, indent, column + 1) + closing
+def schema_text(schema: dict[str, Any]) -> str:
+    """Return a schema as text for people: each part on a line if it fits, with what it contains below it if not."""
+    return _SchemaLayout().text(schema, 0, 0)
 
 
-def _filled(parts: Iterable[tuple[str, Any]], indent: int, column: int) -> str:
-    """Join parts in lines that are as long as they may be; those that need lines of their own come last."""
-    text = ""
-    for key, part in sorted(parts, key=lambda each: each[0] != "" and _is_long(each[0], each[1], indent)):
-        begin = f", {key}" if text else key
-        needed = 1 if _is_long(key, part, indent) else len(ENCODE(part))
-        if text and column + len(begin) + needed > _WIDTH:
-            begin, column = f",\n{' ' * (indent + 2)}{key}", 0
-        added = begin + schema_text(part, indent, column + len(begin))
-        text += added
-        column = len(added.rpartition("\n")[2]) + (0 if "\n" in added else column)
-    return text
+class _SchemaLayout:
+    """Lays out a schema; each part is encoded once, and not again for all that contain it."""
 
+    def __init__(self) -> None:
+        self._encoded: dict[int, str] = {}
 
-def _is_long(key: str, part: Any, indent: int) -> bool:
-    """Report whether a map or list needs more than a line."""
-    return isinstance(part, (dict, list)) and indent + 2 + len(key + ENCODE(part)) > _WIDTH
+    def text(self, node: Any, indent: int, column: int) -> str:
+        """Return a part that begins at a column of a line with an indent."""
+        if not isinstance(node, (dict, list)) or column + len(self.encode(node)) <= _WIDTH:
+            return self.encode(node)
+        keys = [f"{ENCODE(key)}: " for key in node] if isinstance(node, dict) else [""] * len(node)
+        parts = list(zip(keys, node.values() if isinstance(node, dict) else node, strict=True))
+        opening, closing = "{}" if isinstance(node, dict) else "[]"
+        pad = "\n" + " " * (indent + 2)
+        if all(isinstance(part, dict) for _, part in parts):
+            return opening + pad + self._rows(parts, indent + 2) + pad[:-2] + closing
+        return opening + self._filled(parts, indent, column + 1) + closing
+
+    def encode(self, node: Any) -> str:
+        """Return a part on one line."""
+        if not isinstance(node, (dict, list)):
+            return ENCODE(node)
+        if (text := self._encoded.get(id(node))) is None:
+            if isinstance(node, dict):
+                text = "{" + ", ".join(f"{ENCODE(key)}: {self.encode(part)}" for key, part in node.items()) + "}"
+            else:
+                text = "[" + ", ".join(map(self.encode, node)) + "]"
+            self._encoded[id(node)] = text
+        return text
+
+    def _rows(self, parts: Iterable[tuple[str, Any]], indent: int) -> str:
+        """Join maps in lines, as many as fit; one that needs more than a line begins one, and ends its last one."""
+        rows: list[str] = []
+        room = 0
+        for key, part in parts:
+            text = key + self.text(part, indent, indent + len(key))
+            room -= len(text) + 2
+            if room >= 0:
+                rows[-1] += f", {text}"
+            else:
+                rows.append(text)
+                room = 0 if "\n" in text else _WIDTH - indent - len(text)
+        return f",\n{' ' * indent}".join(rows)
+
+    def _filled(self, parts: Iterable[tuple[str, Any]], indent: int, column: int) -> str:
+        """Join parts in lines that are as long as they may be; those that need lines of their own come last."""
+        text = ""
+        for key, part in sorted(parts, key=lambda each: each[0] != "" and self._is_long(each[0], each[1], indent)):
+            begin = f", {key}" if text else key
+            needed = 1 if self._is_long(key, part, indent) else len(self.encode(part))
+            if text and column + len(begin) + needed > _WIDTH:
+                begin, column = f",\n{' ' * (indent + 2)}{key}", 0
+            added = begin + self.text(part, indent, column + len(begin))
+            text += added
+            column = len(added.rpartition("\n")[2]) + (0 if "\n" in added else column)
+        return text
+
+    def _is_long(self, key: str, part: Any, indent: int) -> bool:
+        """Report whether a map or list needs more than a line."""
+        return isinstance(part, (dict, list)) and indent + 2 + len(key) + len(self.encode(part)) > _WIDTH
 
 
 def read_schema(path: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chartgen.errors import ChartgenError, Problem
-from chartgen.helm.yaml_scalars import text_scalar
+from chartgen.helm.yaml_nodes import text_scalar
 
 if TYPE_CHECKING:
     from jinja2 import Environment, Template

@@ -218,7 +218,9 @@ class Target:
 
         A fragment for other kinds is left out where another one provides the same: Kueue replaces Volcano's queue.
         """
-        unfit = [each for each in self.every_fragment if each.workloads and self.kind not in each.workloads]
+        unfit = [
+            each for each in self.every_fragment if not each.fits(self.kind, _kind_facts(self.library, self.kind)[1])
+        ]
         provided = {name for fragment in self.every_fragment if fragment not in unfit for name in fragment.provides}
         # only capabilities count: each fragment also provides its own name
         replaced = [fragment for fragment in unfit if set() < fragment.provides - {fragment.name} <= provided]
@@ -242,7 +244,7 @@ class Target:
     @cached_property
     def fitting(self) -> tuple[Launcher, ...]:
         """The launchers of its list that are for the workload kind; those that prepare data are for every kind."""
-        starts = _starts(self.library, self.kind)
+        starts = _kind_facts(self.library, self.kind)[0]
         fit = [launcher for launcher in self.every_launcher if launcher.task == "data" or _is_for(launcher, starts)]
         names = {launcher.name for launcher in fit}
         return tuple(launcher for launcher in fit if not launcher.same_as or launcher.same_as in names)
@@ -347,7 +349,7 @@ def of_kind(target: Target, kind: str) -> Target:
     if found.launchers and _has_program(found.launchers) == _has_program(wanted):
         return found
     message = f"target {target.name} lists no launcher for workload kind {kind}"
-    starts = _starts(target.library, kind)
+    starts = _kind_facts(target.library, kind)[0]
     known = (load_launcher(target.library.find("launcher", name)) for name in target.library.names("launcher"))
     fit = [launcher.name for launcher in known if _is_for(launcher, starts)]
     hint = f"list {' or '.join(fit)}, or take another kind" if fit else "take another kind"
@@ -359,12 +361,13 @@ def _has_program(launchers: Sequence[Launcher]) -> bool:
     return any(launcher.task != "data" for launcher in launchers)
 
 
-def _starts(library: Library, workload: str) -> str:
-    """Return `processes` of the launchers with GPUs that a kind is for; those of an unknown kind are never composed."""
+def _kind_facts(library: Library, workload: str) -> tuple[str, tuple[str, ...]]:
+    """Return `starts` and `queues` of a kind; those of an unknown kind are never composed."""
     try:
-        return load_workload(library.find("workload", workload)).starts
+        found = load_workload(library.find("workload", workload))
     except UsageError:
-        return "gpu"
+        return "gpu", ()
+    return found.starts, found.queues
 
 
 def _is_for(launcher: Launcher, starts: str) -> bool:

@@ -1,4 +1,4 @@
-"""Documentation of values: the `# --` comment above each key describes it, in the README and in the schema."""
+"""Documentation of values: the `# --` comment above or behind each key, which README and published schema repeat."""
 
 from __future__ import annotations
 
@@ -12,6 +12,12 @@ from chartgen.helm.yaml import Document, Keys, Plain
 
 # One encoder for a chart's hundreds of values: json.dumps creates one for each call.
 _BRIEF = 140  # characters
+_WIDTH = 160  # of a line, as editors and reviews show
+_MARK = "  # -- "
+# A description of one line, and a key whose value is on its own line.
+_DESCRIBED = re.compile(
+    r"^(?P<pad> *)# -- (?P<meaning>.*)\n(?P<setting>(?P=pad)[\w-]+: [^|>\n].*)$(?!\n(?P=pad) +[^ #])", re.MULTILINE
+)
 ENCODE = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -37,16 +43,6 @@ def value_rows(text: str, document: Document) -> Iterator[ValueRow]:
         yield ValueRow(".".join(map(str, keys)), _one_line(value), _comment_above(lines, line - 2), keys)
 
 
-def grouped(table: Iterable[ValueRow]) -> list[list[str]]:
-    """Return the keys of a chart: those of the top level, then for each map its name and the keys below it."""
-    groups: dict[str, list[str]] = {"": []}
-    for row in table:
-        depth = 2 if row.keys[0] == "launchers" else min(1, len(row.keys) - 1)
-        head = ".".join(map(str, row.keys[:depth]))
-        groups.setdefault(head, [head]).append(".".join(map(str, row.keys[depth:])))
-    return list(groups.values())
-
-
 def describe_values(schema: dict[str, Any], table: Iterable[ValueRow]) -> None:
     """Add each value's description to its schema, where editors show it; an existing description is kept."""
     for row in table:
@@ -67,7 +63,19 @@ def _one_line(value: Plain) -> str:
     return ENCODE(value)
 
 
+def beside(text: str) -> str:
+    """Move the descriptions of a values file behind their keys, where a line has room for both."""
+    return _DESCRIBED.sub(_behind, text)
+
+
+def _behind(found: re.Match[str]) -> str:
+    line = f"{found['setting']}{_MARK}{found['meaning']}"
+    return line if len(line) <= _WIDTH and "#" not in found["setting"] else found[0]
+
+
 def _comment_above(lines: list[str], index: int) -> str:
+    if behind := lines[index + 1].partition(_MARK)[2]:
+        return behind
     found: list[str] = []
     while index >= 0 and lines[index].lstrip().startswith("#"):
         comment = lines[index].lstrip().removeprefix("#").strip()

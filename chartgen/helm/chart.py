@@ -8,7 +8,6 @@ from pathlib import Path, PurePosixPath
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.files import linked_within, whole_folder
-from chartgen.helm.chart_folder import read_folder
 
 _BUILT = ("templates", "files")  # folders that a build fills and clears of an earlier build's files
 
@@ -34,6 +33,8 @@ class Chart:
         Raises:
             ChartgenError: The folder is not a chart, or Helm cannot read it.
         """
+        from chartgen.helm.chart_folder import read_folder
+
         try:
             read = read_folder(directory, links_out=True)
         except OSError as error:
@@ -102,6 +103,16 @@ class Chart:
             raise ChartgenError(Problem(f"contains {foreign[0]}{more}, not part of the chart", directory, hint=hint))
         if there and Path("Chart.yaml") not in there:
             raise ChartgenError(Problem("contains files that are not a chart", directory, hint=hint))
+
+
+def is_remote(name: str) -> bool:
+    """Report whether the name of a chart is a remote address."""
+    return name.startswith(("oci://", "https://", "http://"))
+
+
+def is_archive(path: Path) -> bool:
+    """Report whether a file has the name of a packaged chart."""
+    return path.name.endswith((".tgz", ".tar.gz"))
 
 
 def _refuse_leaving(paths: Iterable[str], directory: Path) -> None:

@@ -18,8 +18,6 @@ from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.helm.chart_folder import LARGEST_CHART, LARGEST_FILE, MOST_FILES
 
 UNREADABLE = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError)
-_ENDINGS = (".tgz", ".tar.gz")
-_REMOTE = re.compile(r"(?:oci|https?)://")
 # An address without user and password, and the part that identifies a version: a tag, a digest, or the archive's name.
 _OCI = re.compile(
     r"(?P<chart>oci://[A-Za-z0-9.-]{1,253}(?::\d{1,5})?(?:/[a-z0-9][a-z0-9._-]{0,127})+)"
@@ -30,16 +28,6 @@ _HERE = re.compile(r"oci://(?:localhost|127(?:\.\d+){3})[:/]")
 _ARCHIVE = re.compile(r"https://[A-Za-z0-9.-]{1,253}(?::\d{1,5})?/[^\s?#@]{1,1000}\.tgz")
 _HINT = "give oci://REGISTRY/CHART:VERSION, or https://HOST/CHART-VERSION.tgz"
 _PACKAGE_HINT = "package it with helm package"
-
-
-def is_remote(name: str) -> bool:
-    """Report whether a name is a remote address."""
-    return bool(_REMOTE.match(name))
-
-
-def is_archive(path: Path) -> bool:
-    """Report whether a file has the name of a packaged chart."""
-    return path.name.endswith(_ENDINGS)
 
 
 def fetched(name: str, folder: Path, *, limit: float, plain_http: bool = False) -> Path:
@@ -85,11 +73,6 @@ def opened(path: Path) -> Iterator[tarfile.TarFile]:
 
 def unpack_chart(archive: Path, name: str, folder: Path) -> Path:
     """Unpack an archive as Helm does: the first folder of each path is dropped.
-
-    Args:
-        archive: The file.
-        name: Its name in messages.
-        folder: An empty folder.
 
     Returns:
         The chart's folder.

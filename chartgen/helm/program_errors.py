@@ -96,12 +96,7 @@ def _schema_problems(text: str) -> list[Problem]:
 
 
 def unreachable_reason(stderr: str, match: re.Match[str]) -> str:
-    """Return the reason why a cluster is unreachable.
-
-    Args:
-        stderr: Helm's error output.
-        match: The match of `UNREACHABLE` in it.
-    """
+    """Return the reason why a cluster is unreachable."""
     line = next(line for line in reversed(stderr.splitlines()) if match[0] in line)
     cause = line.rpartition("unreachable: ")[2].rpartition('msg="')[2]
     cause = " ".join(PREFIX.sub("", cause).split())

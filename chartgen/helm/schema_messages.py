@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from chartgen.errors import did_you_mean
 from chartgen.findings import PartProblem
-from chartgen.helm.set_flags import dotted
+from chartgen.helm.yaml import dotted
 from chartgen.masking import masked_value
 
 if TYPE_CHECKING:

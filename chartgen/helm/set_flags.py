@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Literal, cast
 
-from chartgen.errors import ChartgenError, Problem
-from chartgen.helm.yaml import Keys, Plain, type_name
+from chartgen.errors import Problem, UsageError
+from chartgen.helm.yaml import Keys, Plain, dotted, type_name
 from chartgen.masking import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
 Flag = Literal["--set", "--set-string", "--set-json", "--set-file"]
 
@@ -57,7 +57,7 @@ def parse_flag(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[A
         read_file: Returns the text of a file that `--set-file` names.
 
     Raises:
-        ChartgenError: The argument is malformed or unfinished; the problem's path is the flag itself.
+        UsageError: The argument is malformed or unfinished; the problem's path is the flag itself.
     """
     convert: Callable[[str], Plain] = {"--set": typed, "--set-file": read_file}.get(flag, str)
     parser = _Parser(text, convert, is_json=flag == "--set-json")
@@ -65,9 +65,9 @@ def parse_flag(flag: Flag, text: str, read_file: Callable[[str], str]) -> list[A
         text.encode()
         return list(parser.assignments())
     except UnicodeEncodeError:
-        raise ChartgenError(Problem("is not UTF-8 text", label(flag, text).encode(errors="replace").decode())) from None
+        raise UsageError(Problem("is not UTF-8 text", label(flag, text).encode(errors="replace").decode())) from None
     except MalformedError as error:
-        raise ChartgenError(Problem(str(error), label(flag, text))) from None
+        raise UsageError(Problem(str(error), label(flag, text))) from None
 
 
 def label(flag: Flag, text: str) -> str:
@@ -106,14 +106,6 @@ def assign(data: dict[str, Plain], assignment: Assignment) -> dict[str, Plain]:
     if assignment.dangling and _makes_item(data, assignment.keys):
         raise MalformedError("ends without a value, and Helm would drop it; end it with a comma to set an empty text")
     return cast("dict[str, Plain]", _put(data, assignment.keys, assignment.value, ()))
-
-
-def dotted(keys: Sequence[str | int]) -> str:
-    """Format a key path for `--set`: `a.b[0].c`, with dots inside a key escaped."""
-    text = ""
-    for key in keys:
-        text += f"[{key}]" if isinstance(key, int) else "." * bool(text) + key.replace(".", r"\.")
-    return text
 
 
 class _Parser:

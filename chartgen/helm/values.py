@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.helm import set_flags
 from chartgen.helm.yaml import Document, Keys, Plain, load_documents, load_file, read_text, require_map
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from chartgen.helm.set_flags import Flag
 
 # Characters that YAML reads as a line break or rejects inside quotes, although JSON allows them there.
 _UNSAFE_IN_YAML = "[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
@@ -110,7 +111,7 @@ def load_values(
         ChartgenError: Every file that is unreadable or not a map, or the first malformed flag.
     """
     layers, data = _load_files(files, documents)
-    flags: list[tuple[set_flags.Flag, Iterable[str]]] = [
+    flags: list[tuple[Flag, Iterable[str]]] = [
         ("--set-json", set_json),
         ("--set", set_values),
         ("--set-string", set_strings),
@@ -123,7 +124,7 @@ def load_values(
     return Values(data, tuple(layers))
 
 
-def override(values: Values, flag: set_flags.Flag, text: str) -> Values:
+def override(values: Values, flag: Flag, text: str) -> Values:
     """Return values with one more flag of Helm above all layers."""
     data, layer = _apply_flag(values.data, flag, text)
     return Values(data, (*values.layers, layer))
@@ -143,10 +144,6 @@ def coalesce(defaults: dict[str, Plain], values: dict[str, Plain]) -> dict[str, 
 
     A null in the values deletes the default; a null among the defaults counts as absent (Helm 4, and the source of
     pkg/chart/common/util/coalesce.go at v4.3.1).
-
-    Args:
-        defaults: The content of the chart's values.yaml.
-        values: The merged values of the user.
     """
     merged = {key: value for key, value in values.items() if value is not None or key not in defaults}
     for key, default in defaults.items():
@@ -193,7 +190,9 @@ def _load_files(files: Iterable[Path], documents: int | None) -> tuple[list[Laye
     return layers, data
 
 
-def _apply_flag(data: dict[str, Plain], flag: set_flags.Flag, text: str) -> tuple[dict[str, Plain], Layer]:
+def _apply_flag(data: dict[str, Plain], flag: Flag, text: str) -> tuple[dict[str, Plain], Layer]:
+    from chartgen.helm import set_flags
+
     source = set_flags.label(flag, text)
     try:
         if flag == "--set-json" and text.strip().startswith("{"):
@@ -203,11 +202,13 @@ def _apply_flag(data: dict[str, Plain], flag: set_flags.Flag, text: str) -> tupl
         for assignment in assignments:
             data = set_flags.assign(data, assignment)
     except set_flags.MalformedError as error:
-        raise ChartgenError(Problem(str(error), source)) from None
+        raise UsageError(Problem(str(error), source)) from None
     return data, Layer(source, assigned=tuple(assignment.keys for assignment in assignments))
 
 
 def _json_object(text: str) -> dict[str, Plain]:
+    from chartgen.helm import set_flags
+
     stripped = text.strip()
     value, end = set_flags.decode_json(stripped)
     if end != len(stripped):

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, Union
 
 from chartgen.errors import ChartgenError, Problem, UsageError
-from chartgen.helm.yaml_nodes import MAX_DEPTH, Node, compose_nodes, too_deep
-from chartgen.helm.yaml_scalars import resolve_scalar
+from chartgen.helm.yaml_nodes import MAX_DEPTH, Node, compose_nodes, resolve_scalar, too_deep
 
 Plain: TypeAlias = Union[bool, int, float, str, "list[Plain]", "dict[str, Plain]", None]
 Keys: TypeAlias = tuple[str | int, ...]
@@ -138,7 +137,7 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         raise UsageError(Problem("no such file", path, hint="check the path")) from None
     except IsADirectoryError:
-        raise ChartgenError(Problem("is a folder, not a file", path)) from None
+        raise UsageError(Problem("is a folder, not a file", path)) from None
     except UnicodeDecodeError as error:
         raise ChartgenError(Problem(f"is not UTF-8 text (byte {error.start})", path, hint="save it as UTF-8")) from None
     except OSError as error:
@@ -169,6 +168,14 @@ def require_map(document: Document, what: str) -> dict[str, Plain]:
     if not isinstance(document.data, dict):
         raise ChartgenError(document.problem(f"{what} must be a map of keys, not {type_name(document.data)}"))
     return document.data
+
+
+def dotted(keys: Sequence[str | int]) -> str:
+    """Format a key path for `--set`: `a.b[0].c`, with dots inside a key escaped."""
+    text = ""
+    for key in keys:
+        text += f"[{key}]" if isinstance(key, int) else "." * bool(text) + key.replace(".", r"\.")
+    return text
 
 
 def type_name(value: object) -> str:
@@ -203,7 +210,9 @@ def _key_text(node: Node) -> str:
 
 def _tag(node: Node) -> str:
     """Return the tag of a scalar, if it has one; a parser in Python gives one to each."""
-    return str(node.tag or "").removeprefix(_TAGS)
+    if node.ctag is None or (node.ctag.handle is None and node.ctag.suffix is None):
+        return ""  # most have none, and text of a tag is made from several parts
+    return str(node.ctag).removeprefix(_TAGS)
 
 
 def _decoded(text: str) -> str:

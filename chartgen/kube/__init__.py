@@ -9,89 +9,21 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from chartgen.kube.kinds import (
-    CLAIM,
-    CLUSTER_QUEUE,
-    CONFIG_MAP,
-    CRD,
-    CSI_DRIVER,
-    EVENT,
-    INSTANCE_LABEL,
-    JOB,
-    JOBSET,
-    LEASE,
-    LOCAL_QUEUE,
-    MPIJOB,
-    NAMESPACE,
-    NODE,
-    POD,
-    POD_GROUP,
-    PYTORCHJOB,
-    QUEUE_LABEL,
-    RAYJOB,
-    SECRET,
-    STORAGE_CLASS,
-    TRAINING_RUNTIME,
-    TRAINJOB,
-    VOLCANO_JOB,
-    VOLCANO_QUEUE,
-    WORKLOAD,
-    WORKLOAD_V1BETA1,
-    Kind,
-    Object,
-)
+from chartgen.kube.kinds import *  # noqa: F403 - all kinds
 
 if TYPE_CHECKING:
-    from chartgen.kube.cluster import Cluster, wait_for
-    from chartgen.kube.connection import connect
-    from chartgen.kube.http import ClusterError, Streams, is_passing
-
-__all__ = [
-    "CLAIM",
-    "CLUSTER_QUEUE",
-    "CONFIG_MAP",
-    "CRD",
-    "CSI_DRIVER",
-    "EVENT",
-    "INSTANCE_LABEL",
-    "JOB",
-    "JOBSET",
-    "LEASE",
-    "LOCAL_QUEUE",
-    "MPIJOB",
-    "NAMESPACE",
-    "NODE",
-    "POD",
-    "POD_GROUP",
-    "PYTORCHJOB",
-    "QUEUE_LABEL",
-    "RAYJOB",
-    "SECRET",
-    "STORAGE_CLASS",
-    "TRAINING_RUNTIME",
-    "TRAINJOB",
-    "VOLCANO_JOB",
-    "VOLCANO_QUEUE",
-    "WORKLOAD",
-    "WORKLOAD_V1BETA1",
-    "Cluster",
-    "ClusterError",
-    "Kind",
-    "Object",
-    "Streams",
-    "connect",
-    "is_passing",
-    "wait_for",
-]
+    from chartgen.kube.cluster import Cluster as Cluster
+    from chartgen.kube.cluster import wait_for as wait_for
+    from chartgen.kube.connection import connect as connect
+    from chartgen.kube.http import ClusterError as ClusterError
+    from chartgen.kube.http import Streams as Streams
+    from chartgen.kube.http import is_passing as is_passing
 
 # The client, which commands without a cluster do not load: `build` asks this package for quantities alone.
 _CLIENT = {
-    "Cluster": "cluster",
-    "ClusterError": "http",
-    "Streams": "http",
+    **dict.fromkeys(("Cluster", "wait_for"), "cluster"),
+    **dict.fromkeys(("ClusterError", "Streams", "is_passing"), "http"),
     "connect": "connection",
-    "is_passing": "http",
-    "wait_for": "cluster",
 }
 
 

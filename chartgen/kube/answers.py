@@ -26,10 +26,6 @@ class TooLargeError(ValueError):
 def body(blocks: Iterable[bytes], encoding: str) -> bytes:
     """Return the unpacked bytes of an answer.
 
-    Args:
-        blocks: The bytes as they come.
-        encoding: The server's Content-Encoding.
-
     Raises:
         TooLargeError: There are more than `LARGEST`.
         ValueError: They are not packed as the server claims.

@@ -127,6 +127,7 @@ class Cluster(Transport):
         labels: Mapping[str, str] | None = None,
         fields: str = "",
         metadata_only: bool = False,
+        page: int = _PAGE,
     ) -> Iterator[Object]:
         """Yield objects one by one, read in pages; nothing when the kind does not exist.
 
@@ -136,11 +137,12 @@ class Cluster(Transport):
             labels: Their labels; an empty value matches any value of the label.
             fields: A field selector, such as `type=Warning`.
             metadata_only: Read only their metadata.
+            page: Objects of a request; 1 to ask whether there is any.
         """
         selector = ",".join(f"{key}={value}" if value else key for key, value in (labels or {}).items())
         chosen = {"labelSelector": selector, "fieldSelector": fields}
         params = {key: value for key, value in chosen.items() if value}
-        size, path, seen = _PAGE, kind.path(namespace), {""}
+        size, path, seen = page, kind.path(namespace), {""}
         while True:
             try:
                 accept = _METADATA if metadata_only else "application/json"

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from chartgen.kube.kinds import CONFIG_MAP, SECRET
-
 Object: TypeAlias = dict[str, Any]
 Keys: TypeAlias = tuple[str | int, ...]
 
@@ -77,29 +75,6 @@ def pods(thing: Object) -> Iterator[Pod]:
     for at, node in maps(thing):
         if isinstance(node.get("containers"), list):
             yield Pod(at, node)
-
-
-# Field of a pod with a reference -> kind of the object (Kubernetes, core/v1: EnvVarSource, EnvFromSource, Volume).
-_REFERENCES = {
-    "configMapKeyRef": CONFIG_MAP.name,
-    "configMapRef": CONFIG_MAP.name,
-    "configMap": CONFIG_MAP.name,
-    "secretKeyRef": SECRET.name,
-    "secretRef": SECRET.name,
-    "secret": SECRET.name,
-    "nodePublishSecretRef": SECRET.name,
-}
-
-
-def inputs(pod: Object) -> Iterator[tuple[Keys, str, str]]:
-    """Yield place, kind and name of each ConfigMap and Secret that a pod's spec reads and needs."""
-    for at, each in maps(pod):
-        for field, kind in _REFERENCES.items():
-            source = each.get(field)
-            if isinstance(source, dict) and not source.get("optional"):
-                name = source.get("name") or source.get("secretName")
-                if isinstance(name, str):
-                    yield (*at, field), kind, name
 
 
 def is_template(thing: Object, pod: Pod) -> bool:

@@ -55,11 +55,7 @@ class Permission:
 
 
 def denied_permission(message: str) -> Permission | None:
-    """Return the permission that a refused request lacks; None for any other refusal.
-
-    Args:
-        message: The API server's message.
-    """
+    """Return the permission that a refused request lacks; None for any other refusal."""
     match = _DENIED.search(message)
     if match is None:
         return None

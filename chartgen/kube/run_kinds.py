@@ -1,39 +1,28 @@
-"""The kinds of runs: one row per kind of job, with its pods, its end, its controller and the field that suspends it.
+"""The kinds of runs: the pods of each kind of job, its end, its controller, and the field that suspends it.
 
-A new workload kind needs one row here, besides its folder of templates.
+Each kind is data of its own folder of the library: `run` of its workload.yaml.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from math import prod
+from pathlib import Path
 from typing import Any
 
-from chartgen.kube.controllers import (
-    JOB_CONTROLLER,
-    JOBSET_CONTROLLER,
-    KUBERAY,
-    MPI_OPERATOR,
-    TRAINER,
-    TRAINING_OPERATOR,
-    VOLCANO,
-    Controller,
-    group_of,
-)
-from chartgen.kube.kinds import (
-    JOB,
-    JOBSET,
-    MPIJOB,
-    PYTORCHJOB,
-    QUEUE_LABEL,
-    RAYJOB,
-    TRAINING_RUNTIME,
-    TRAINJOB,
-    VOLCANO_JOB,
-    Kind,
-    Object,
-)
+from chartgen.errors import ChartgenError, Problem
+from chartgen.helm.yaml import load_file, require_map
+from chartgen.kube.controllers import INSTALLED, JOB_CONTROLLER, VOLCANO, Controller, group_of
+from chartgen.kube.kinds import QUEUE_LABEL, TRAINING_RUNTIME, TRAINJOB, Kind, Object
+
+_CONTROLLERS = {each.name: each for each in (JOB_CONTROLLER, *INSTALLED)}
+_BUILTIN = Path(__file__).parent.parent / "library"
+_OWN: dict[Path, None] = {}  # folders of the user's, in the order in which they were named
 
 
 @dataclass(frozen=True)
@@ -53,100 +42,71 @@ class Role:
     works: bool = True
 
 
-class Conditions:
-    """The end of a run with conditions: a Job, a JobSet, a PyTorchJob, an MPIJob, a TrainJob."""
+@dataclass(frozen=True)
+class RunEnd:
+    """How the runs of a kind end and start again; paths are in the object's status.
 
-    _FINISHED = frozenset(("Complete", "Completed", "Succeeded"))
-    _ENDED = _FINISHED | {"Failed"}
+    Args:
+        finished: Conditions, or patterns of phases, of a good end.
+        failed: Those of a failure, where none of `finished` is true.
+        phase: Paths to the parts of its phase, which a / joins; empty = it has conditions.
+        reason: Paths to the parts of the reason of a failure; the phase, if the first is missing.
+        ended: Path to the time of its end; empty = that of the condition.
+        restarts: Path to the number of restarts.
+        most: Path in its spec to the most restarts.
+        starts: The same for a kind that counts starts: one more, in its status the failure that ends it too.
+        failures: Whether the number of restarts includes the failure that ends it.
+    """
+
+    finished: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    phase: tuple[str, ...] = ()
+    reason: tuple[str, ...] = ()
+    ended: str = ""
+    restarts: str = ""
+    most: str = ""
+    starts: str = ""
+    failures: bool = False
 
     def failure(self, run: Object) -> str | None:
         """Return why a run has failed, which may be empty; None when it has not."""
-        failed = (each for each in _true(run) if each["type"] == "Failed")
-        return next((str(each.get("message")) for each in failed), None)
-
-    def has_finished(self, run: Object) -> bool:
-        """Report whether a run has come to a good end."""
-        return any(each["type"] in self._FINISHED for each in _true(run))
-
-    def ends(self, run: Object) -> Iterator[str]:
-        """Yield the times at which a run ended."""
-        return (each["lastTransitionTime"] for each in _true(run) if each["type"] in self._ENDED)
-
-    def restarts(self, run: Object) -> int:
-        """Count how often the controller has started the whole run again."""
-        return int(run.get("status", {}).get("restarts", 0))
-
-    def most_restarts(self, run: Object) -> int:
-        """Return how often the controller may start the whole run again."""
-        return int(run["spec"].get("failurePolicy", {}).get("maxRestarts", 0))
-
-
-class Phases:
-    """The end of a Volcano Job, which has a phase."""
-
-    _FAILED = frozenset(("Failed", "Aborted", "Terminated"))  # the final phases besides Completed
-
-    def failure(self, run: Object) -> str | None:
-        """Return why a run has failed; None when it has not."""
         status = run.get("status", {})
-        phase = status.get("state", {}).get("phase")
-        return f"{phase}, attempt {max(status.get('retryCount', 0), 1)}" if phase in self._FAILED else None
-
-    def has_finished(self, run: Object) -> bool:
-        """Report whether a run has come to a good end."""
-        return bool(run.get("status", {}).get("state", {}).get("phase") == "Completed")
-
-    def ends(self, run: Object) -> Iterator[str]:
-        """Yield the times at which a finished run ended."""
-        yield run["status"]["state"]["lastTransitionTime"]
-
-    def restarts(self, run: Object) -> int:
-        """Count how often the controller has started the whole run again.
-
-        Volcano counts the failure that ends the run too (pkg/controllers/job/state/restarting.go).
-        """
-        return max(0, int(run.get("status", {}).get("retryCount", 0)) - (self.failure(run) is not None))
-
-    def most_restarts(self, run: Object) -> int:
-        """Return how often the controller may start the whole run again."""
-        return int(run["spec"]["maxRetry"]) - 1
-
-
-class RayStates:
-    """The end of a RayJob, which has a state of its deployment and one of the job that Ray runs.
-
-    For KubeRay a job that was stopped is complete (ray-operator v1.6.2, controllers/ray/rayjob_controller.go).
-    """
-
-    _FAILED = frozenset(("Failed", "ValidationFailed"))
-
-    def failure(self, run: Object) -> str | None:
-        """Return why a run has failed; None when it has not."""
-        status = run.get("status", {})
-        state, job = status.get("jobDeploymentStatus"), status.get("jobStatus", "")
-        if state not in self._FAILED and (state != "Complete" or job == "SUCCEEDED"):
+        if not self.phase:
+            failed = (each for each in _true(run) if each["type"] in self.failed)
+            return next((str(each.get("message")) for each in failed), None)
+        if self._phase_in(status, self.finished) or not self._phase_in(status, self.failed):
             return None
-        return ": ".join(filter(None, (status.get("reason") or job or state, status.get("message"))))
+        first, *rest = [find(status, path) for path in self.reason] or [None]
+        phases = [find(status, path) for path in reversed(self.phase)]
+        attempt = f", attempt {max(int(find(status, self.restarts) or 0), 1)}" if self.starts else ""
+        return ": ".join(str(each) for each in (first or next(filter(None, phases)), *rest) if each) + attempt
 
     def has_finished(self, run: Object) -> bool:
         """Report whether a run has come to a good end."""
-        status = run.get("status", {})
-        return (status.get("jobDeploymentStatus"), status.get("jobStatus")) == ("Complete", "SUCCEEDED")
+        if self.phase:
+            return self._phase_in(run.get("status", {}), self.finished)
+        return any(each["type"] in self.finished for each in _true(run))
 
     def ends(self, run: Object) -> Iterator[str]:
-        """Yield the time at which a run ended; none for one that KubeRay never started."""
-        if end := run.get("status", {}).get("endTime"):
+        """Yield the times at which a run ended; none for one that its controller never started."""
+        if not self.phase:
+            ended = (*self.finished, *self.failed)
+            yield from (each["lastTransitionTime"] for each in _true(run) if each["type"] in ended)
+        elif end := find(run.get("status", {}), self.ended):
             yield end
 
-    def restarts(self, run: Object) -> int:
-        """Count how often KubeRay has started the whole run again; it counts failures."""
-        status = run.get("status", {})
-        has_failed = status.get("jobDeploymentStatus") == "Failed"
-        return max(0, int(status.get("failed") or 0) - int(has_failed))
+    def count_restarts(self, run: Object) -> int:
+        """Count how often the controller has started the whole run again."""
+        found = int(find(run.get("status", {}), self.restarts) or 0)
+        return max(0, found - int(self.failures and self.failure(run) is not None))
 
     def most_restarts(self, run: Object) -> int:
-        """Return how often KubeRay may start the whole run again."""
-        return int(run["spec"].get("backoffLimit") or 0)
+        """Return how often the controller may start the whole run again."""
+        return int(find(run["spec"], self.most or self.starts) or 0) - bool(self.starts)
+
+    def _phase_in(self, status: Mapping[str, Any], patterns: Iterable[str]) -> bool:
+        text = "/".join(str(find(status, path) or "") for path in self.phase)
+        return any(fnmatchcase(text, pattern) for pattern in patterns)
 
 
 @dataclass(frozen=True)
@@ -156,11 +116,10 @@ class RunKind:
     Args:
         kind: Its kind in the API.
         name: Its usual name.
-        roles: Takes the spec of an object, returns its sorts of pods.
+        pods: Its sorts of pods: rows of `run.pods` in its workload.yaml.
         controller: Its controller.
         status: Its end.
-        suspend: Path to the map with the field `suspend`, with which Kueue suspends a run at creation (Kueue,
-            pkg/controller/jobs).
+        suspend: Path to the field with which Kueue suspends a run at creation (Kueue, pkg/controller/jobs).
         pod_owner: The kind that its pods name as their owner, where that is another: those of a JobSet, also of a
             TrainJob's, name its Jobs, those of a RayJob its RayCluster and the Job of its submitter.
         started_by: What starts the processes of chartgen's charts from a pod of its own, mpirun or Ray; empty = each
@@ -169,17 +128,60 @@ class RunKind:
 
     kind: Kind
     name: str
-    roles: Callable[[Mapping[str, Any]], list[Role]]
+    pods: tuple[Mapping[str, Any], ...]
     controller: Controller
-    status: Conditions | Phases | RayStates
-    suspend: tuple[str, ...] = ()
+    status: RunEnd
+    suspend: str = "suspend"
     pod_owner: str = ""
     started_by: str = ""
+
+    def roles(self, spec: Mapping[str, Any]) -> list[Role]:
+        """Return the sorts of pods of an object's spec; none of a TrainJob whose runtime is unknown."""
+        found = [role for row in self.pods for role in _roles(row, spec)]
+        if found and not any(role.works for role in found):
+            found[0] = replace(found[0], works=True)
+        return found if len(found) > 1 else [replace(role, name="") for role in found]
+
+
+def find(item: Any, path: str) -> Any:
+    """Return the field of an object at a path such as runPolicy.suspend; None when it is missing."""
+    for key in path.split("."):
+        item = item.get(key) if isinstance(item, Mapping) else None
+    return item
+
+
+def know_kinds(folders: Iterable[Path]) -> None:
+    """Add the workload kinds of a user's folders to those that are known from now on."""
+    _OWN.update(dict.fromkeys(folders))
+
+
+def run_kinds() -> tuple[RunKind, ...]:
+    """Return the kinds of runs: chartgen's own, those of CHARTGEN_PATH, and of folders that a command has named."""
+    named = [Path(part) for part in os.environ.get("CHARTGEN_PATH", "").split(os.pathsep) if part]
+    return _read_kinds(tuple(dict.fromkeys((_BUILTIN, *named, *_OWN))))
+
+
+def api_kinds() -> list[Kind]:
+    """Return the kinds of runs in the API."""
+    return [each.kind for each in run_kinds()]
+
+
+def run_names() -> frozenset[str]:
+    """Return the names of the kinds of runs; two share the name Job."""
+    return frozenset(each.kind.name for each in run_kinds())
+
+
+def owner_names() -> frozenset[str]:
+    """Return the kinds that the pods of runs name as their owners."""
+    return frozenset(each.pod_owner or each.kind.name for each in run_kinds())
 
 
 def run_kind(item: Object) -> RunKind | None:
     """Return the kind of a run; None for other objects. Two kinds are called Job, so the API group decides."""
-    return _BY_GROUP.get((group_of(str(item["apiVersion"])), item["kind"]))
+    group, name = group_of(str(item["apiVersion"])), item["kind"]
+    return next(
+        (each for each in run_kinds() if (group_of(each.kind.api_version), each.kind.name) == (group, name)), None
+    )
 
 
 def kind_of(run: Object) -> RunKind:
@@ -219,80 +221,78 @@ def lacks_runtime(answer: str) -> bool:
     return bool(re.search(r"must be created before the TrainJob|runtime '[^']+' not found", answer))
 
 
+@lru_cache
+def _read_kinds(folders: tuple[Path, ...]) -> tuple[RunKind, ...]:
+    """Read the kinds of folders; the first of an API kind wins."""
+    files = [file for folder in folders for file in sorted(folder.glob("workloads/*/workload.yaml"))]
+    found: dict[tuple[str, str], RunKind] = {}
+    for kind in filter(None, map(_read_kind, files)):
+        found.setdefault((group_of(kind.kind.api_version), kind.kind.name), kind)
+    return tuple(found.values())
+
+
+def _read_kind(file: Path) -> RunKind | None:
+    """Read a kind; None without `run`, for a folder of an earlier version."""
+    data: Any = require_map(load_file(file), file.name)
+    run = data.get("run")
+    if not run:
+        return None
+    try:
+        ends: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in run.get("ends", {}).items()
+        }
+        return RunKind(
+            kind=Kind(data["api"], data["kind"], run["plural"]),
+            name=run.get("title", data["kind"]),
+            pods=tuple(run["pods"]),
+            controller=_controller(run.get("controller", {}), data),
+            status=RunEnd(**ends),
+            suspend=run.get("suspend", "suspend"),
+            pod_owner=run.get("podOwner", ""),
+            started_by=run.get("startedBy", ""),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ChartgenError(Problem(f"run is not complete: {error}", file, hint="see `chartgen show jobset`")) from None
+
+
+def _controller(given: Mapping[str, Any], data: Mapping[str, Any]) -> Controller:
+    """Return a controller that chartgen knows by its name, or that a kind describes."""
+    name = given.get("name", f"the controller of {data['kind']}s")
+    if name in _CONTROLLERS:
+        return _CONTROLLERS[name]
+    place = given.get("namespace", "default"), tuple(given.get("images", ())), given.get("install", "")
+    return Controller(name, name, (group_of(data["api"]),), *place)
+
+
+def _roles(row: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[Role]:
+    """Yield the sorts of pods of a row: one, or one for each item of a list or map."""
+    items: Any = find(spec, row["each"]) if "each" in row else {row.get("called", ""): spec}
+    if items is None and row.get("optional"):
+        return
+    if isinstance(items, Mapping):
+        named = [(name.lower(), item) for name, item in items.items()]
+    else:
+        named = [(str(find(item, row["name"]) or "") if "name" in row else "", item) for item in items]
+    for at, (name, item) in enumerate(named):
+        if inner := find(item, row["object"]) if "object" in row else None:
+            kind = run_kind(inner)
+            yield from kind.roles(inner["spec"]) if kind else ()
+        elif template := find(item, row.get("template", "template")):
+            count = prod(_least(item, factor) for factor in row.get("count", ()))
+            works = row.get("works", True)
+            yield Role(
+                name, template, count, works in (True, name, {0: "first"}.get(at), {len(named) - 1: "last"}.get(at))
+            )
+        elif not row.get("optional"):
+            raise KeyError(row.get("template", "template"))
+
+
+def _least(item: Mapping[str, Any], paths: str) -> int:
+    """Return the number at a path, 1 when it is missing; of two paths, the second is a limit of the first."""
+    first, *limits = [find(item, path) for path in paths.split(" ")]
+    return min(int(1 if first is None else first), *(int(limit) for limit in limits if limit is not None), 10**9)
+
+
 def _true(run: Object) -> Iterator[dict[str, Any]]:
     conditions = run.get("status", {}).get("conditions", ())
     return (condition for condition in conditions if condition.get("status") == "True")
-
-
-def _parallelism(job: Mapping[str, Any]) -> int:
-    parallelism = int(job.get("parallelism", 1))
-    return min(parallelism, int(job.get("completions", parallelism)))
-
-
-def _job(spec: Mapping[str, Any]) -> list[Role]:
-    return [Role("", spec["template"], _parallelism(spec))]
-
-
-def _jobset(spec: Mapping[str, Any]) -> list[Role]:
-    """Return its replicated jobs; none of a TrainJob whose runtime is unknown."""
-    jobs = [(job, job["template"]["spec"]) for job in spec.get("replicatedJobs", ())]
-    return [
-        Role(
-            job["name"] * (len(jobs) > 1), child["template"], int(job.get("replicas", 1)) * _parallelism(child), not at
-        )
-        for at, (job, child) in enumerate(jobs)
-    ]
-
-
-def _pytorch_job(spec: Mapping[str, Any]) -> list[Role]:
-    return _replicas(spec["pytorchReplicaSpecs"])
-
-
-def _mpi_job(spec: Mapping[str, Any]) -> list[Role]:
-    return _replicas(spec["mpiReplicaSpecs"])
-
-
-def _replicas(replicas: Mapping[str, Any]) -> list[Role]:
-    """Return the replicas of a Kubeflow job; a master without workers does the work."""
-    working = "Worker" if "Worker" in replicas else next(iter(replicas), "")
-    return [
-        Role(name.lower() * (len(replicas) > 1), replica["template"], int(replica.get("replicas", 1)), name == working)
-        for name, replica in replicas.items()
-    ]
-
-
-def _volcano_job(spec: Mapping[str, Any]) -> list[Role]:
-    """Return its tasks; the first may be a master, which only starts the others."""
-    tasks = spec["tasks"]
-    return [Role(task["name"], task["template"], int(task.get("replicas", 1)), task is tasks[-1]) for task in tasks]
-
-
-def _ray_job(spec: Mapping[str, Any]) -> list[Role]:
-    """Return the head, the groups of workers and the submitter; nothing of a RayJob on another one's cluster."""
-    cluster, submitter = spec.get("rayClusterSpec") or {}, spec.get("submitterPodTemplate")
-    if not cluster:
-        return []
-    groups = cluster.get("workerGroupSpecs") or ()
-    return [
-        Role("head", cluster["headGroupSpec"]["template"], 1, works=not groups),
-        *(Role(group["groupName"], group["template"], int(group.get("replicas", 1))) for group in groups),
-        *([Role("submitter", submitter, 1, works=False)] if submitter else []),
-    ]
-
-
-RUN_KINDS = (
-    RunKind(JOBSET, "JobSet", _jobset, JOBSET_CONTROLLER, Conditions(), pod_owner=JOB.name),
-    RunKind(PYTORCHJOB, "PyTorchJob", _pytorch_job, TRAINING_OPERATOR, Conditions(), suspend=("runPolicy",)),
-    RunKind(VOLCANO_JOB, "Volcano Job", _volcano_job, VOLCANO, Phases(), started_by="mpirun"),
-    RunKind(MPIJOB, "MPIJob", _mpi_job, MPI_OPERATOR, Conditions(), suspend=("runPolicy",), started_by="mpirun"),
-    RunKind(TRAINJOB, "TrainJob", _jobset, TRAINER, Conditions(), pod_owner=JOB.name),
-    RunKind(RAYJOB, "RayJob", _ray_job, KUBERAY, RayStates(), pod_owner="RayCluster", started_by="Ray"),
-    RunKind(JOB, "Job", _job, JOB_CONTROLLER, Conditions()),
-)
-_BY_GROUP = {(group_of(each.kind.api_version), each.kind.name): each for each in RUN_KINDS}
-API_KINDS = tuple(each.kind for each in RUN_KINDS)
-STARTERS = {kind.name: kind.started_by for kind in RUN_KINDS if kind.started_by}
-# The kinds of their objects; two share the name Job.
-RUN_NAMES = frozenset(each.kind.name for each in RUN_KINDS)
-# With those that their pods name as owners.
-OWNER_NAMES = RUN_NAMES | {kind.pod_owner for kind in RUN_KINDS if kind.pod_owner}

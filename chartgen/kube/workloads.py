@@ -9,10 +9,8 @@ from typing import Any
 
 from chartgen.kube import INSTANCE_LABEL, POD, TRAINING_RUNTIME, TRAINJOB, Cluster, Kind, Object
 from chartgen.kube.controllers import VOLCANO
-from chartgen.kube.run_kinds import API_KINDS, RUN_KINDS, kind_of, queue_of, run_kind, with_runtimes
+from chartgen.kube.run_kinds import api_kinds, find, kind_of, owner_names, queue_of, run_kind, with_runtimes
 
-# Kinds that own the pods of a run: a JobSet's pods belong to its Jobs.
-_POD_OWNERS = frozenset(each.pod_owner or each.kind.name for each in RUN_KINDS)
 # Names the container that runs the program (kubernetes.io, Well-Known Labels, Annotations and Taints). Every pod of
 # chartgen's charts has it; admission webhooks may insert containers before that one.
 _PROGRAM = "kubectl.kubernetes.io/default-container"
@@ -41,7 +39,7 @@ def find_runs(
         ClusterError: The user may not list a needed kind.
     """
     found: list[Object] = []
-    for kind in filter(cluster.serves, API_KINDS):
+    for kind in filter(cluster.serves, api_kinds()):
         with nullcontext() if needed(kind) else cluster.optional():
             found += _of_release(cluster, kind, release, namespace)
     runs = [item for item in found if not owners(item) and (deleting or "deletionTimestamp" not in item["metadata"])]
@@ -66,7 +64,14 @@ def _facts(run: Object) -> tuple[Any, ...]:
     """Return everything that readers ask of a run: one that lacks the form of its kind is left out here."""
     status = kind_of(run).status
     ends = [*status.ends(run)] if outcome(run) else []
-    return expected_pods(run), is_suspended(run), queue_of(run), status.restarts(run), status.most_restarts(run), ends
+    return (
+        expected_pods(run),
+        is_suspended(run),
+        queue_of(run),
+        status.count_restarts(run),
+        status.most_restarts(run),
+        ends,
+    )
 
 
 def _with_restarts(run: Object, count: int | None) -> Object:
@@ -83,8 +88,9 @@ def each_pod(
     cluster: Cluster, release: str, namespace: str, labels: Mapping[str, str] | None = None
 ) -> Iterator[Object]:
     """Yield the same pods one by one, or only those with more labels; keep at most one page in memory."""
+    known = owner_names()
     for pod in cluster.each(POD, namespace=namespace, labels={INSTANCE_LABEL: release, **(labels or {})}):
-        if _POD_OWNERS & set(owners(pod)) and "deletionTimestamp" not in pod["metadata"]:
+        if known & set(owners(pod)) and "deletionTimestamp" not in pod["metadata"]:
             yield pod
 
 
@@ -95,8 +101,7 @@ def is_volcano(run: Object) -> bool:
 
 def is_suspended(run: Object) -> bool:
     """Report whether a run is suspended, by its queue or by a user."""
-    spec = run["spec"]
-    return bool(spec.get("suspend") or spec.get("runPolicy", {}).get("suspend"))
+    return bool(find(run["spec"], kind_of(run).suspend))
 
 
 def expected_pods(run: Object) -> int:

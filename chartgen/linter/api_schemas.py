@@ -23,12 +23,7 @@ _POD = {"$ref": full_name("core.v1.PodSpec")}
 
 
 def objects_fit_their_schema(thing: Object, kubernetes: str) -> Iterator[PartProblem]:
-    """An object matches the schema of its kind: the API server drops or rejects fields that it does not know.
-
-    Args:
-        thing: A rendered object.
-        kubernetes: One of `kubernetes_versions`.
-    """
+    """An object matches the schema of its kind: the API server drops or rejects fields that it does not know."""
     for key in ("apiVersion", "kind"):
         if not isinstance(thing.get(key), str):
             yield PartProblem(f"{key} must be text, not {type_name(thing.get(key))}", f"write its {key}", (key,))

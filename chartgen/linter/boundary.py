@@ -25,12 +25,7 @@ def escapes(path: Path, root: Path) -> bool:
 
 
 def path_fault(name: str, root: Path) -> str:
-    """Report why a path in a repository's own settings is rejected; empty when it is accepted.
-
-    Args:
-        name: The path as written.
-        root: The repository.
-    """
+    """Report why a path in a repository's own settings is rejected; empty when it is accepted."""
     longest = max(len(os.fsencode(part)) for part in name.split("/"))
     if "\0" in name or len(os.fsencode(name)) > _LONGEST or longest > _LONGEST_PART:
         return f"{name[:60]!r} is not a path that a file system accepts"

@@ -8,17 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 
 from chartgen.checks import CHECKS, SCHEMA
+from chartgen.checks.site_file import SITE
 from chartgen.checks.yaml_pitfalls import PITFALLS
 from chartgen.composer import fragment, launcher, policies, rules, target, workload
 from chartgen.composer.definition import definition_schema
 from chartgen.composer.expressions import fields
 from chartgen.composer.extending_page import extending_page
 from chartgen.composer.rules import builtin_rules
+from chartgen.composer.schema import schema_text
+from chartgen.composer.value_docs import describe_values, value_rows
 from chartgen.files import write_whole
 from chartgen.findings import ELLIPSIS, NOT_OURS, REFUSED, TARGET_UNKNOWN, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
-from chartgen.helm.yaml import read_text
+from chartgen.helm.yaml import load, read_text
 from chartgen.linter.handwritten import HANDWRITTEN
 from chartgen.linter.rules import RULES, STEP_RULES, level_of
 
@@ -58,9 +61,10 @@ _VALUES = (
     Rule(
         SCHEMA,
         "The values do not fit the chart's schema: an unknown key, a wrong type, or a value out of range.",
-        "write the value as the finding asks, or the key that it names; while one is left, nothing else is checked",
+        "write the value as the finding asks, or the key that it names; only unknown keys leave the rest checked",
         "values.schema.json of the chart",
     ),
+    SITE,
 )
 _JOBS = (
     Rule(
@@ -99,8 +103,16 @@ def published_schemas(charts: Iterable[Chart]) -> dict[str, str]:
         key: value for key, value in definition_schema("", rules.FIELDS).items() if key not in draft or key == "type"
     }
     texts["rules.schema.json"] = json.dumps({**draft, "items": rule}, indent=2) + "\n"
-    texts |= {f"{chart.name}.values.schema.json": chart.files[SCHEMA_FILE] for chart in charts}
+    texts |= {f"{chart.name}.values.schema.json": _described_schema(chart) for chart in charts}
     return marked(texts)
+
+
+def _described_schema(chart: Chart) -> str:
+    """Return the schema of a chart's values with the meaning of each, which editors show."""
+    text = chart.files["values.yaml"]
+    schema = json.loads(chart.files[SCHEMA_FILE])
+    describe_values(schema, value_rows(text, load(text, "values.yaml")))
+    return schema_text(schema) + "\n"
 
 
 def marked(schemas: dict[str, str]) -> dict[str, str]:

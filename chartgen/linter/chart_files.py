@@ -1,17 +1,29 @@
-"""Read any chart before Helm does: its folder, packaged subcharts, and circular subcharts."""
+"""Read any chart before Helm does: its folder, packaged subcharts, and circular subcharts.
+
+Packaged subcharts, `charts/*.tgz`, are not unpacked. Helm reads them by Go's rules and its own (helm.sh/helm/v4
+pkg/chart/loader/archive). An archive that the two could read differently is rejected: Helm must not use content that
+lint does not see.
+"""
 
 from __future__ import annotations
 
+import gzip
+import io
+import posixpath
+import re
+import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from chartgen.errors import ChartgenError
+from chartgen.errors import ChartgenError, Problem
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.chart_folder import file_fault, read_folder
+from chartgen.helm.packages import UNREADABLE
+from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys, load, require_map
-from chartgen.linter.archives import is_crd, read_archives
 
 _FOLDER = "file://"
 
@@ -83,3 +95,115 @@ def _subcharts(chart: Path) -> Iterator[tuple[Keys, Path, Document]]:
         place = str(entry.get("repository", "")) if isinstance(entry, dict) else ""
         if place.startswith(_FOLDER):
             yield ("dependencies", index), (chart / place.removeprefix(_FOLDER)).resolve(), head
+
+
+# All subcharts of a chart together; Helm applies the limit to each (pkg/chart/loader/archive), and reads them all.
+LARGEST = 100 * 1024 * 1024
+_DEEPEST = 10  # nested archives; `helm package` writes none, other tools one level
+# helm.sh/helm/v4 pkg/chart/v2: CRDObjects, hasManifestExtension; the folder of an archive lies between.
+_CRDS = re.compile(r"(?:charts/(?:[^/]+\.tgz/)?[^/]+/)*crds/.+\.(?:ya?ml|json)", re.DOTALL)
+_COMMENT = "comment"  # pax header that `git archive` writes for all members
+
+
+class Archives(NamedTuple):
+    """Content of a chart's packaged subcharts.
+
+    Args:
+        schemas: Path in the chart, followed by the path in the archive -> text of a schema.
+        crds: The same of the objects that Helm installs without rendering.
+        findings: Archives that cannot be read, or exceed the limits.
+    """
+
+    schemas: dict[str, str]
+    crds: dict[str, str]
+    findings: list[Finding]
+
+
+class _TooMuchError(Exception):
+    """The archives exceed the limit when unpacked."""
+
+
+def is_crd(path: str) -> bool:
+    """Report whether a path in a chart is a file that Helm installs unchanged, of the chart or of a subchart."""
+    return bool(_CRDS.fullmatch(path))
+
+
+def read_archives(folder: Path) -> Archives:
+    """Read the packaged subcharts of a chart's folder and of its subcharts, up to the limits.
+
+    Args:
+        folder: The chart's folder; its files must not be links out of it.
+    """
+    read = Archives({}, {}, [])
+    room = LARGEST
+    for path in sorted(folder.rglob("charts/*.tgz")):
+        name = path.relative_to(folder).as_posix()
+        try:
+            room = _read(path.read_bytes(), name, read, room)
+        except _TooMuchError:
+            message = (
+                f"the packaged subcharts contain more than {LARGEST / 1e6:.0f} MB, all of which Helm reads at once"
+            )
+            problem = Problem(message, name, hint="remove what the chart does not need")
+            return read._replace(findings=[Finding("chart-files", problem)])
+        except UNREADABLE as error:
+            problem = Problem(
+                f"is not an archive of a chart: {error}"[:200], name, hint="run helm dependency build again"
+            )
+            return read._replace(findings=[Finding("chart-files", problem)])
+    return read
+
+
+def named_in_archive(finding: Finding, name: str, chart: Path) -> Finding:
+    """Return a finding of an unpacked chart with its place in the archive: `x.tgz:templates/a.yaml`."""
+    problem = finding.problem
+    path = problem.path
+    if isinstance(path, Path) and path.is_relative_to(chart):
+        path = f"{name}:{path.relative_to(chart).as_posix()}"
+    message, hint = (
+        text.replace(f"{chart}/", "").replace(str(chart), name) for text in (problem.message, problem.hint)
+    )
+    return replace(finding, problem=problem._replace(message=message, path=path, hint=hint))
+
+
+def _read(packed: bytes, name: str, read: Archives, room: int, depth: int = 1) -> int:
+    """Read an archive and its nested archives, collect their texts, and return the remaining room."""
+    if depth > _DEEPEST:
+        raise ValueError(f"more than {_DEEPEST} archives lie in one another")
+    with gzip.open(io.BytesIO(packed)) as stream:
+        data = stream.read(room + 1)
+    room -= len(data)
+    if room < 0:
+        raise _TooMuchError
+    for path, content in _members(data):
+        file, whole = path.rpartition("/")[2], f"{name}/{path}"
+        if file.endswith(".tgz"):
+            room = _read(content, whole, read, room, depth + 1)
+        elif file == SCHEMA_FILE or is_crd(whole):
+            texts = read.schemas if file == SCHEMA_FILE else read.crds
+            texts[whole] = content.decode("utf-8", "replace").removeprefix("\ufeff")
+    return room
+
+
+def _members(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield path and content of each file of an archive; paths as Helm reads them: with `/`, and without `.` or `..`.
+
+    Raises:
+        ValueError: Go would read the archive differently.
+    """
+    with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+        for member in archive:
+            if {*archive.pax_headers} - {_COMMENT}:
+                raise ValueError("it names its members by a header for all of them, which Helm ignores")
+            if member.name.startswith("/") or {"/", "\\"} <= set(member.name):
+                raise ValueError("it contains an absolute path, or one with both / and \\, which Helm shortens")
+            if member.isdir() and member.size:  # python/cpython, CVE-2025-13462
+                raise ValueError("a folder in it has content, which Helm skips")
+            # For an unknown type, both readers treat the content as that of a file.
+            if file := archive.extractfile(member) if member.type not in _LINKS else None:
+                yield posixpath.normpath(member.name.replace("\\", "/")), file.read(len(data))
+        if data[archive.offset :].strip(b"\0"):
+            raise ValueError("it contains data after its end")
+
+
+_LINKS = (tarfile.LNKTYPE, tarfile.SYMTYPE)

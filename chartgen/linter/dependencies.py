@@ -13,14 +13,18 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from chartgen.errors import ChartgenError
-from chartgen.findings import NOT_RENDERED, Finding
+from chartgen.findings import NOT_RENDERED, Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import to_json
 from chartgen.helm.yaml import Document, Plain, load, require_map
 
-RULE = "dependencies-are-there"
+DEPENDENCIES = Rule(
+    "dependencies-are-there",
+    "Subcharts that Chart.yaml names are not in charts/, so that the chart was checked without what they render.",
+    "run helm dependency build",
+    severity="unchecked",
+)
 REQUIREMENTS = "requirements.yaml"
-HINT = "run helm dependency build"
 # Messages of Go's templates about a missing definition (text/template, and Helm's include).
 _UNDEFINED = re.compile(r'no template "|template "[^"]*" not defined|<\.Subcharts')
 
@@ -75,17 +79,14 @@ def about_missing(chart: Chart, missing: Sequence[str], *, rendered: bool) -> It
     if missing:
         what = "they render" if missing[1:] else "it renders"
         left = f"what {what} was not checked" if rendered else "nothing could be rendered and checked"
-        problem = _head(chart).problem(f"charts/ lacks {', '.join(missing)}; {left}", ("dependencies",), HINT)
-        yield Finding(RULE if rendered else NOT_RENDERED, problem, "unchecked")
+        problem = _head(chart).problem(
+            f"charts/ lacks {', '.join(missing)}; {left}", ("dependencies",), DEPENDENCIES.remedy
+        )
+        yield Finding(DEPENDENCIES.id if rendered else NOT_RENDERED, problem, "unchecked")
 
 
 def needs_missing(message: str, missing: Sequence[str]) -> bool:
-    """Report whether Helm failed because a missing dependency defines the templates or `.Subcharts.NAME` in use.
-
-    Args:
-        message: Helm's message.
-        missing: Names of dependencies.
-    """
+    """Report whether Helm failed because a missing dependency defines the templates or `.Subcharts.NAME` in use."""
     place = message.partition(" at <")[2]
     asks = any(f'"{name}"' in place or f".{name}" in place for name in missing)
     return bool(missing) and (asks or bool(_UNDEFINED.search(message)))

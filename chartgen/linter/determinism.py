@@ -1,17 +1,24 @@
-"""Two builds or renders of the same input are equal: find template parts that depend on time, chance or a cluster."""
+"""Two builds or renders are equal: find what differs, and template parts that depend on time, chance or a cluster."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeAlias
 
-from chartgen.composer.assembly import compose, compose_setup
+from chartgen.composer.composed import composed_chart
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.errors import Problem
 from chartgen.findings import Finding
 from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
+from chartgen.helm.manifests import Manifest
 from chartgen.helm.yaml import load
+from chartgen.kube.manifest_walk import Keys, metadata, title
+from chartgen.kube.validation import spelled
+from chartgen.linter.source_lines import template_line
 
 # Functions that make two renders differ, or a render in Argo CD or Flux differ from Helm's.
 _BANNED = re.compile(
@@ -43,7 +50,10 @@ def builds_differ(chart: Chart) -> Iterator[Finding]:
     origin = origin_of(chart)
     if not isinstance(origin, Composed):
         return
-    second = compose_setup(origin.target, origin.workload) if origin.setup else compose(origin.target, origin.workload)
+    if origin.setup:
+        second = composed_chart("compose_setup", origin.target, origin.workload)
+    else:
+        second = composed_chart("compose", origin.target, origin.workload)
     files = second.files if second else {}
     for path in sorted(files.keys() | chart.files.keys()):
         was, now = chart.files.get(path), files.get(path)
@@ -64,3 +74,89 @@ def _first_difference(was: str | None, now: str | None) -> int:
     one, other = (was or "").splitlines(), (now or "").splitlines()
     pairs = zip(one, other, strict=False)
     return next((number for number, (a, b) in enumerate(pairs, 1) if a != b), min(len(one), len(other)) + 1)
+
+
+_Key: TypeAlias = tuple[str, str, str]
+
+RULE = "renders-are-identical"
+EVERY_RENDER = "in every render"
+UPGRADED = "between an install and an upgrade"
+# Templates that distinguish install and upgrade.
+_ASKS = re.compile(r"\.Release\.(?:IsInstall|IsUpgrade)\b")
+_MOST = 3  # fields of one object that a message names
+_HOOK = "helm.sh/hook"
+_POLICY = "helm.sh/resource-policy"  # Helm does not delete an object with `keep` that a later render lacks
+
+
+def asks_for_upgrade(chart: Chart) -> bool:
+    """Report whether a template of the chart, or of an unpacked subchart, distinguishes upgrades."""
+    return any("templates/" in path and _ASKS.search(text) for path, text in chart.files.items())
+
+
+def differences(chart: Chart, one: Sequence[Manifest], other: Sequence[Manifest], when: str) -> Iterator[Finding]:
+    """Report each object that differs between two renders of the same values.
+
+    Hooks are always recreated, and a Job of the install alone has ended when an upgrade deletes it.
+
+    Args:
+        chart: The chart.
+        one: The objects of the first render.
+        other: The objects of the second render.
+        when: How the second render was made: `AGAIN` or `UPGRADED`.
+    """
+    shared = {*map(_key, one)} & {*map(_key, other)}
+    ours, theirs = _keyed(one, shared), _keyed(other, shared)
+    for key in dict.fromkeys((*ours, *theirs)):
+        left, right = ours.get(key), theirs.get(key)
+        found = left or right
+        notes = [metadata(manifest.data).get("annotations") or {} for manifest in (left, right) if manifest]
+        if found is None or any(_HOOK in note for note in notes) or (not right and _may_go(found, notes[0])):
+            continue
+        if left is None or right is None:
+            yield _finding(chart, found, (), f"is there or not {when}")
+        elif fields := list(islice(_fields(left.data, right.data), _MOST)):
+            fields_text = ", ".join(spelled(at) for at in fields)
+            yield _finding(chart, left, fields[0], f"{fields_text} {'differ' if fields[1:] else 'differs'} {when}")
+
+
+def _may_go(manifest: Manifest, notes: Mapping[str, object]) -> bool:
+    return notes.get(_POLICY) == "keep" or manifest.data.get("kind") == "Job"
+
+
+def _keyed(manifests: Sequence[Manifest], shared: set[_Key]) -> dict[_Key, Manifest]:
+    """Key objects by template, kind and name; by their number where only one render has the name."""
+    keyed: dict[_Key, Manifest] = {}
+    numbers = Counter[_Key]()
+    for each in manifests:
+        if (key := _key(each)) not in shared:
+            key = (*key[:2], "")
+            numbers[key] += 1
+            key = (*key[:2], str(numbers[key]))
+        keyed[key] = each
+    return keyed
+
+
+def _key(manifest: Manifest) -> _Key:
+    meta = metadata(manifest.data)
+    return manifest.source, str(manifest.data.get("kind")), f"{meta.get('namespace')}/{meta.get('name')}"
+
+
+def _fields(one: object, other: object, at: Keys = ()) -> Iterator[Keys]:
+    """Walk two values and yield the key paths that differ."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in dict.fromkeys((*one, *other)):
+            yield from _fields(one.get(key), other.get(key), (*at, key))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            yield from _fields(*pair, (*at, index))
+    elif one != other:
+        yield at
+
+
+def _finding(chart: Chart, manifest: Manifest, at: Keys, message: str) -> Finding:
+    line, _ = manifest.document.position(at)
+    found = template_line(chart, manifest.template, manifest.text.split("\n"), line)
+    called = dict.fromkeys(name for _, name in banned_in(chart.files.get(manifest.template, "")))
+    what = f"what depends on time, chance or the cluster: {', '.join(called)}" if called else "what it depends on"
+    hint = f"take from the values {what}"
+    return Finding(RULE, Problem(f"{title(manifest.data)}: {message}", found.path, found.line, hint=hint))

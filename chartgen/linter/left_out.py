@@ -10,8 +10,7 @@ from pathlib import Path
 
 from chartgen.errors import Problem
 from chartgen.findings import LEFT_OUT, Finding
-from chartgen.helm.chart_folder import ignored_by
-from chartgen.helm.helmignore import Ignored
+from chartgen.helm.chart_folder import Ignored, ignored_by
 
 _MOST = 50_000  # folders that are searched; a repository of Kubernetes has about 6,000
 _PRESETS = "values"

@@ -38,13 +38,7 @@ def looks_up(chart: Chart) -> bool:
 
 @contextmanager
 def answered(chart: Chart, folder: Path, objects: Sequence[Manifest]) -> Iterator[Path]:
-    """Copy a chart's folder, with `lookup` answered from objects, for the duration of a `with` block.
-
-    Args:
-        chart: The chart.
-        folder: The folder to copy.
-        objects: The objects that the cluster has.
-    """
+    """Copy a chart's folder, with `lookup` answered from objects, for the duration of a `with` block."""
     with tempfile.TemporaryDirectory(prefix="chartgen-") as scratch:
         path = Path(scratch, "chart")
         shutil.copytree(folder, path, symlinks=True, ignore=shutil.ignore_patterns(".git"))

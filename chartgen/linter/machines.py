@@ -9,17 +9,25 @@ from pathlib import Path
 from chartgen.checks import check, effective_values, place
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.errors import ChartgenError, MissingToolError, Problem
-from chartgen.findings import NOT_RENDERED, Finding
+from chartgen.findings import NOT_RENDERED, Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import Plain
 from chartgen.linter.sources import is_users
 
-RULE = "several-machines-are-rendered"
-HINT = "give values for several machines, with -f or as presets; or a target whose defaults allow them"
+ONE_MACHINE = Rule(
+    "several-machines-are-rendered",
+    "A target without presets has defaults that allow one machine only, and one machine uses no network.",
+    "give values for several machines, with -f or as presets; or a target whose defaults allow them",
+    severity="unchecked",
+)
 SEVERAL = "nodes=2"
-EACH_TYPE = "machine-types-are-rendered"
-EACH_TYPE_HINT = "keep values for it as a preset that sets machineType, or pass them with -f"
+EACH_TYPE = Rule(
+    "machine-types-are-rendered",
+    "Lint renders each machine type of a target, for two machines or one; the defaults refuse this type.",
+    "keep values for it as a preset that sets machineType, or pass them with -f",
+    severity="unchecked",
+)
 
 
 def refused_defaults(chart: Chart) -> Finding | None:
@@ -50,7 +58,12 @@ def several_machines(chart: Chart, site: Path | None = None) -> Values | Finding
     if not error:
         return values
     message = f"lint renders one machine only, because the defaults refuse two: {error.problem.message}"
-    return Finding(RULE, Problem(message, *place(chart, load_values(), ("nodes",)), HINT), "unchecked", "nodes")
+    return Finding(
+        ONE_MACHINE.id,
+        Problem(message, *place(chart, load_values(), ("nodes",)), ONE_MACHINE.remedy),
+        "unchecked",
+        "nodes",
+    )
 
 
 def each_machine_type(
@@ -88,8 +101,8 @@ def _machine_type(
             return None
         refused.append(error)
     message = f"lint does not render machine type {name}, because its values refuse it: {refused[0].problem.message}"
-    problem = Problem(message, *row(chart, name), EACH_TYPE_HINT)
-    return Finding(EACH_TYPE, problem, "unchecked", "machineType")
+    problem = Problem(message, *row(chart, name), EACH_TYPE.remedy)
+    return Finding(EACH_TYPE.id, problem, "unchecked", "machineType")
 
 
 def row(chart: Chart, name: str, *keys: str | int) -> tuple[Path | str | None, int, int]:

@@ -13,7 +13,7 @@ from chartgen.composer.node_pools import node_pool
 from chartgen.composer.origin import Composed, origin_of
 from chartgen.composer.target import Machine
 from chartgen.errors import Problem
-from chartgen.findings import Finding
+from chartgen.findings import Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.kube import Object
 from chartgen.kube.pods import Pods, pods_of
@@ -22,14 +22,33 @@ from chartgen.kube.scheduling import has_label, is_selected, offers, untolerated
 from chartgen.linter.machines import machine_type, row
 from chartgen.linter.render import Rendering
 
-TAINTS = "pods-tolerate-their-machines"
-TAINTS_HINT = "tolerate it in tolerations.yaml of a fragment, or correct the row"
-LABELS = "pods-select-their-machines"
-LABELS_HINT = "write the label into the row, or correct nodeSelector.yaml or affinity.yaml of a fragment"
-RESOURCES = "pods-fit-their-machines"
-RESOURCES_HINT = "correct capacity of the row, or what fragments and containers request"
-LEVELS = "topology-levels-are-labels"
-LEVELS_HINT = "write the label into the rows, or correct the level"
+TAINTS = Rule(
+    "pods-tolerate-their-machines",
+    "Pods of a target do not tolerate a taint of one of its machine types, and stay Pending.",
+    "tolerate it in tolerations.yaml of a fragment, or correct the row",
+    "kubernetes.io, Taints and Tolerations",
+)
+LABELS = Rule(
+    "pods-select-their-machines",
+    "Pods of a target require a label that one of its machine types does not have, and stay Pending. Labels that "
+    "the values name are not compared: they are those of a site.",
+    "write the label into the row, or correct nodeSelector.yaml or affinity.yaml of a fragment",
+    "kubernetes.io, Assigning Pods to Nodes",
+)
+RESOURCES = Rule(
+    "pods-fit-their-machines",
+    "A pod of a target requests more of a resource, such as GPUs, adapters, huge pages or memory, than its machine "
+    "type has.",
+    "correct capacity of the row, or what fragments and containers request",
+    "kubernetes.io, Resource Management for Pods and Containers",
+)
+LEVELS = Rule(
+    "topology-levels-are-labels",
+    "A level of a target's setup.topologyLevels is a label that none of its machine types has: Kueue places no run "
+    "on machines without the labels of its topology.",
+    "write the label into the rows, or correct the level",
+    "kueue.sigs.k8s.io, Topology Aware Scheduling",
+)
 # Machines have these, whether or not a row lists them.
 _COMMON = ("cpu", "memory", "ephemeral-storage")
 # Values that lint itself sets.
@@ -75,7 +94,7 @@ def tolerated(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
     for pods, machine, node, _ in placed:
         for taint in untolerated(node, pods.spec.get("tolerations") or ()):
             message = f"its pods do not tolerate the taint {taint} of {machine.name}"
-            yield Finding(TAINTS, Problem(message, *row(chart, machine.name, "taints"), TAINTS_HINT))
+            yield Finding(TAINTS.id, Problem(message, *row(chart, machine.name, "taints"), TAINTS.remedy))
 
 
 def unselected_labels(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
@@ -85,7 +104,7 @@ def unselected_labels(chart: Chart, placed: Sequence[Placed]) -> Iterator[Findin
         for text, rule in rules.items():
             if not has_label(node, rule) and given.isdisjoint({rule["key"], *rule.get("values", ())}):
                 message = f"its pods require the label {text}, which {machine.name} does not have"
-                yield Finding(LABELS, Problem(message, *row(chart, machine.name, "labels"), LABELS_HINT))
+                yield Finding(LABELS.id, Problem(message, *row(chart, machine.name, "labels"), LABELS.remedy))
 
 
 def fitting(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
@@ -97,7 +116,7 @@ def fitting(chart: Chart, placed: Sequence[Placed]) -> Iterator[Finding]:
             if requested > has:
                 offer = f"has {amount_text(has, name)}" if name in offered else "has none"
                 message = f"a pod requests {amount_text(requested, name)} {name}, of which {machine.name} {offer}"
-                yield Finding(RESOURCES, Problem(message, *row(chart, machine.name, "capacity"), RESOURCES_HINT))
+                yield Finding(RESOURCES.id, Problem(message, *row(chart, machine.name, "capacity"), RESOURCES.remedy))
 
 
 def labelled(chart: Chart) -> Iterator[Finding]:
@@ -111,7 +130,7 @@ def labelled(chart: Chart) -> Iterator[Finding]:
     for index, level in enumerate((target.values.get("setup") or {}).get("topologyLevels") or ()):
         if level not in known:
             message = f"no machine type has the label {level}, a level of setup.topologyLevels"
-            yield Finding(LEVELS, target.document.problem(message, (*at, index), LEVELS_HINT))
+            yield Finding(LEVELS.id, target.document.problem(message, (*at, index), LEVELS.remedy))
 
 
 def _is_given(name: str, pods: Pods, given: frozenset[str]) -> bool:

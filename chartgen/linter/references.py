@@ -1,4 +1,4 @@
-"""Names inside one release: one table of the fields that name another object of it, or a key of one.
+"""Names inside one release: another object of it, or a key of one.
 
 Most names lead out of a release, to what a site, an operator or a hook makes. A name that the release lacks counts only
 if the release evidently owns it: it begins with the release's name, or it is a slip of the name of one of its objects.
@@ -11,10 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from chartgen.data.api_schemas import kubernetes_groups, kubernetes_versions
-from chartgen.errors import did_you_mean
+from chartgen.errors import did_you_mean, is_slip
 from chartgen.findings import PartProblem
 from chartgen.kube.controllers import group_of
-from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE, Keys, Object, is_template, metadata, pods, texts
+from chartgen.kube.manifest_walk import LINT_NAMESPACE, LINT_RELEASE, Object, is_template, metadata, pods, texts
+from chartgen.kube.references import OF_KINDS, OF_PODS, Reference, references
 
 
 class Wired(NamedTuple):
@@ -24,66 +25,7 @@ class Wired(NamedTuple):
     complaint: PartProblem
 
 
-class ReferenceField(NamedTuple):
-    """A field that names another object.
-
-    Args:
-        path: Its path; `[]` is each item of a list.
-        kind: The kind of the object; empty where the field has a `kind` of its own.
-        name: The field below `path` with the name; empty if it is the name itself.
-        key: The path below `path` of a key of the object; empty without one.
-    """
-
-    path: str
-    kind: str
-    name: str = ""
-    key: str = ""
-
-
-_CONTAINERS = ("initContainers", "containers")
-_VOLUMES = ("volumes[]", "volumes[].projected.sources[]")
-# kubernetes v1.36.3: core/v1 PodSpec; then the specs of the kinds, and the webhooks of admissionregistration/v1.
-_OF_PODS = (
-    ReferenceField("serviceAccountName", "ServiceAccount"),
-    ReferenceField("volumes[].persistentVolumeClaim", "PersistentVolumeClaim", "claimName"),
-    *(ReferenceField(f"{volume}.configMap", "ConfigMap", "name", "items[].key") for volume in _VOLUMES),
-    ReferenceField("volumes[].secret", "Secret", "secretName", "items[].key"),
-    ReferenceField("volumes[].projected.sources[].secret", "Secret", "name", "items[].key"),
-    *(
-        ReferenceField(f"{container}[].{path}", kind, "name", key)
-        for container in _CONTAINERS
-        for path, kind, key in (
-            ("env[].valueFrom.configMapKeyRef", "ConfigMap", "key"),
-            ("env[].valueFrom.secretKeyRef", "Secret", "key"),
-            ("envFrom[].configMapRef", "ConfigMap", ""),
-            ("envFrom[].secretRef", "Secret", ""),
-        )
-    ),
-)
-_BINDING = (ReferenceField("roleRef", "", "name"), ReferenceField("subjects[]", "", "name"))
-_HOOK = (ReferenceField("webhooks[].clientConfig.service", "Service", "name"),)
-_OF_KINDS = {
-    "StatefulSet": (ReferenceField("spec.serviceName", "Service"),),
-    "HorizontalPodAutoscaler": (ReferenceField("spec.scaleTargetRef", "", "name"),),
-    "RoleBinding": _BINDING,
-    "ClusterRoleBinding": _BINDING,
-    "ValidatingWebhookConfiguration": _HOOK,
-    "MutatingWebhookConfiguration": _HOOK,
-    "Ingress": (
-        ReferenceField("spec.defaultBackend.service", "Service", "name", "port"),
-        ReferenceField("spec.rules[].http.paths[].backend.service", "Service", "name", "port"),
-    ),
-}
-
-
-class Reference(NamedTuple):
-    """A name in an object, and what it names."""
-
-    number: int
-    at: Keys
-    kind: str
-    name: str
-    keys: tuple[tuple[Keys, Any], ...]
+_SHORTEST = 6  # letters of the shorter name
 
 
 def names_are_in_the_release(things: Sequence[Object]) -> Iterator[Wired]:
@@ -92,24 +34,24 @@ def names_are_in_the_release(things: Sequence[Object]) -> Iterator[Wired]:
     Counted are names that begin with the release's name, or are one slip from the name of an object of the release.
     Names that another text of the release has, such as the arguments of a job that makes a Secret, are trusted.
     """
-    references = list(_references(things))
+    found = list(_references(things))
     by_name = {(str(each.get("kind")), str(metadata(each).get("name"))): each for each in things}
-    release = _Texts(things, references)
-    for reference in references:
-        found = by_name.get((reference.kind, reference.name))
-        if found is not None:
-            yield from _lacking(reference, found)
+    release = _Texts(things, found)
+    for number, reference in found:
+        named = by_name.get((reference.kind, reference.name))
+        if named is not None:
+            yield from (Wired(number, lacking) for lacking in _lacking(reference, named))
         elif release.owns(reference, [name for kind, name in by_name if kind == reference.kind]):
             hint = did_you_mean(reference.name, [name for kind, name in by_name if kind == reference.kind])
             message = f"names {reference.kind} {reference.name}, which the release does not contain"
-            yield Wired(reference.number, PartProblem(message, hint, reference.at))
+            yield Wired(number, PartProblem(message, hint, reference.at))
 
 
 class _Texts:
     """The texts of a release beside its references, which show what else makes an object."""
 
-    def __init__(self, things: Sequence[Object], references: Sequence[Reference]) -> None:
-        places = {(reference.number, reference.at) for reference in references}
+    def __init__(self, things: Sequence[Object], found: Sequence[tuple[int, Reference]]) -> None:
+        places = {(number, reference.at) for number, reference in found}
         self.others = "\n".join(
             text
             for number, thing in enumerate(things)
@@ -129,31 +71,17 @@ class _Texts:
         if (spoken and name != LINT_RELEASE) or name.startswith(self.operated):
             return False
         ours = bool(names) and re.match(rf"{LINT_RELEASE}(-|\Z)", name)
-        return bool(ours) or any(_is_slip(name, each) for each in names)
+        return bool(ours) or any(is_slip(name, each, _SHORTEST) for each in names)
 
 
-def _is_slip(name: str, other: str) -> bool:
-    """Report whether a name is another one with one letter more, less or changed, or two swapped, no digit."""
-    begin = _shared(name, other)
-    left, right = name[begin:], other[begin:]
-    end = _shared(left[::-1], right[::-1])
-    left, right = left[: len(left) - end], right[: len(right) - end]
-    differs_once = max(len(left), len(right)) == 1 or (len(left) == 2 and left == right[::-1])
-    return len(name) >= 6 and differs_once and not re.search("[0-9]", left + right)
-
-
-def _shared(name: str, other: str) -> int:
-    return next((at for at, (a, b) in enumerate(zip(name, other, strict=False)) if a != b), min(len(name), len(other)))
-
-
-def _lacking(reference: Reference, found: Object) -> Iterator[Wired]:
+def _lacking(reference: Reference, found: Object) -> Iterator[PartProblem]:
     """Report a key that an object of the release lacks; an object without data is filled by something else."""
     known = _keys(found)
     for at, key in reference.keys if known else ():
         if key not in known:
             hint = did_you_mean(str(key), [each for each in known if isinstance(each, str)])
             message = f"names {key} of {reference.kind} {reference.name}, which has no such {at[-1]}"
-            yield Wired(reference.number, PartProblem(message, hint, at))
+            yield PartProblem(message, hint, at)
 
 
 def _keys(thing: Object) -> set[Any]:
@@ -165,38 +93,12 @@ def _keys(thing: Object) -> set[Any]:
     return {key for part in ("data", "stringData", "binaryData") for key in thing.get(part) or ()}
 
 
-def _references(things: Sequence[Object]) -> Iterator[Reference]:
+def _references(things: Sequence[Object]) -> Iterator[tuple[int, Reference]]:
+    """Yield the references of a release to its own namespace, each with the number of its object."""
     for number, thing in enumerate(things):
-        roots: list[tuple[Keys, Object, ReferenceField]] = [
-            ((), thing, field) for field in _OF_KINDS.get(str(thing.get("kind")), ())
-        ]
-        roots += [(pod.at, pod.spec, field) for pod in pods(thing) if is_template(thing, pod) for field in _OF_PODS]
-        for at, root, field in roots:
-            for place, node in _at(root, field.path.split("."), at):
-                yield from _reference(number, place, node, field)
-
-
-def _reference(number: int, at: Keys, node: Any, field: ReferenceField) -> Iterator[Reference]:
-    given = node if isinstance(node, dict) else {}
-    name = given.get(field.name) if field.name else node
-    kind = field.kind or given.get("kind")
-    elsewhere = given.get("namespace") not in (None, "", LINT_NAMESPACE) or given.get("optional")
-    if isinstance(name, str) and name and isinstance(kind, str) and not elsewhere:
-        keys = tuple(_at(given, field.key.split("."), at)) if field.key else ()
-        if field.key == "port":
-            keys = tuple(((*place, key), port[key]) for place, port in keys for key in port if port[key])
-        yield Reference(number, (*at, field.name) if field.name else at, kind, name, keys)
-
-
-def _at(node: Any, path: Sequence[str], at: Keys) -> Iterator[tuple[Keys, Any]]:
-    """Yield the values at a path, each with its place."""
-    if not path:
-        yield at, node
-        return
-    key = path[0].removesuffix("[]")
-    value = node.get(key) if isinstance(node, dict) else None
-    if path[0].endswith("[]"):
-        for index, item in enumerate(value if isinstance(value, list) else ()):
-            yield from _at(item, path[1:], (*at, key, index))
-    elif value is not None:
-        yield from _at(value, path[1:], (*at, key))
+        found = [*references(thing, OF_KINDS.get(str(thing.get("kind")), ()))]
+        for pod in (pod for pod in pods(thing) if is_template(thing, pod)):
+            found += references(pod.spec, OF_PODS, pod.at)
+        for each in found:
+            if each.namespace in ("", LINT_NAMESPACE) and not each.optional:
+                yield number, each

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 from chartgen.findings import LEFT_OUT, NOT_RENDERED, TARGET_UNKNOWN, UNFINISHED, Level, Rule
 from chartgen.linter.api_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
-from chartgen.linter.dependencies import HINT as DEPENDENCIES_HINT
-from chartgen.linter.dependencies import RULE as DEPENDENCIES
+from chartgen.linter.dependencies import DEPENDENCIES
 from chartgen.linter.dumps import environment_is_not_printed
-from chartgen.linter.fabric_keys import RULE as FABRIC
-from chartgen.linter.machines import EACH_TYPE, EACH_TYPE_HINT
-from chartgen.linter.machines import HINT as ONE_MACHINE_HINT
-from chartgen.linter.machines import RULE as ONE_MACHINE
+from chartgen.linter.fabric_keys import FABRIC
+from chartgen.linter.machines import EACH_TYPE, ONE_MACHINE
 from chartgen.linter.names import names_are_set, values_are_printed
-from chartgen.linter.placement import (
-    LABELS,
-    LABELS_HINT,
-    LEVELS,
-    LEVELS_HINT,
-    RESOURCES,
-    RESOURCES_HINT,
-    TAINTS,
-    TAINTS_HINT,
-)
+from chartgen.linter.placement import LABELS, LEVELS, RESOURCES, TAINTS
 from chartgen.linter.policy import POLICY
-from chartgen.linter.schema_references import RULE as FOREIGN
+from chartgen.linter.schema_references import FOREIGN
 from chartgen.linter.scripts import scripts_are_sound, scripts_parse
 from chartgen.linter.size import configmaps_fit
 from chartgen.linter.structure import RULES as STRUCTURE
-from chartgen.linter.tokens import RULE as TOKENS
-from chartgen.linter.unknown_values import HINT as UNKNOWN_HINT
-from chartgen.linter.unknown_values import RULE as UNKNOWN_VALUES
+from chartgen.linter.tokens import TOKENS
+from chartgen.linter.unknown_values import UNKNOWN_VALUES
 from chartgen.linter.wiring import WIRING
 
 # Good practice: a chart without it still installs, upgrades and runs. All other rules report what breaks.
@@ -77,6 +64,7 @@ RULES = (
 )
 
 STEP_RULES = (
+    *(DEPENDENCIES, EACH_TYPE, FABRIC, FOREIGN, LABELS, LEVELS, ONE_MACHINE, RESOURCES, TAINTS, TOKENS, UNKNOWN_VALUES),
     Rule(
         "chart-files",
         "Helm cannot or must not read a file: a broken Chart.yaml, a link out of the chart, a circle, a huge file.",
@@ -88,51 +76,6 @@ STEP_RULES = (
         "A step of lint, or the lint of a whole chart, took more time or memory than it may, or failed.",
         "make the chart smaller, give it more time, or correct what the message names; the rest was not checked",
         "chartgen/linter/limits.py",
-    ),
-    Rule(
-        ONE_MACHINE,
-        "A target without presets has defaults that allow one machine only, and one machine uses no network.",
-        ONE_MACHINE_HINT,
-        severity="unchecked",
-    ),
-    Rule(
-        EACH_TYPE,
-        "Lint renders each machine type of a target, for two machines or one; the defaults refuse this type.",
-        EACH_TYPE_HINT,
-        severity="unchecked",
-    ),
-    Rule(
-        TAINTS,
-        "Pods of a target do not tolerate a taint of one of its machine types, and stay Pending.",
-        TAINTS_HINT,
-        "kubernetes.io, Taints and Tolerations",
-    ),
-    Rule(
-        LABELS,
-        "Pods of a target require a label that one of its machine types does not have, and stay Pending. Labels that "
-        "the values name are not compared: they are those of a site.",
-        LABELS_HINT,
-        "kubernetes.io, Assigning Pods to Nodes",
-    ),
-    Rule(
-        RESOURCES,
-        "A pod of a target requests more of a resource, such as GPUs, adapters, huge pages or memory, than its machine "
-        "type has.",
-        RESOURCES_HINT,
-        "kubernetes.io, Resource Management for Pods and Containers",
-    ),
-    Rule(
-        LEVELS,
-        "A level of a target's setup.topologyLevels is a label that none of its machine types has: Kueue places no run "
-        "on machines without the labels of its topology.",
-        LEVELS_HINT,
-        "kueue.sigs.k8s.io, Topology Aware Scheduling",
-    ),
-    Rule(
-        FOREIGN,
-        "A JSON Schema of the chart or of a subchart refers to a URL or a file, which rendering the chart would fetch.",
-        "copy what it refers to into the schema's definitions; until then the schema is not used",
-        "santhosh-tekuri/jsonschema v6, the validator of Helm",
     ),
     Rule(
         "helm-lint",
@@ -148,12 +91,6 @@ STEP_RULES = (
         "helm lint --strict",
     ),
     Rule(
-        DEPENDENCIES,
-        "Subcharts that Chart.yaml names are not in charts/, so that the chart was checked without what they render.",
-        DEPENDENCIES_HINT,
-        severity="unchecked",
-    ),
-    Rule(
         LEFT_OUT,
         "A chart, or the presets of a linted folder, were not checked: the repository's own settings leave them out, "
         "they are not where lint looks for charts, or the time of the call ended.",
@@ -164,7 +101,7 @@ STEP_RULES = (
         NOT_RENDERED,
         "The chart asks its user for values, or includes templates of subcharts that are not in charts/: nothing was "
         "rendered, and so nothing of what it installs was checked.",
-        f"give values with -f, or keep some in ci/*-values.yaml; or {DEPENDENCIES_HINT}",
+        f"give values with -f, or keep some in ci/*-values.yaml; or {DEPENDENCIES.remedy}",
         severity="unchecked",
     ),
     Rule(
@@ -203,24 +140,10 @@ STEP_RULES = (
         "helm.sh, Advanced Helm Techniques, Storage backends",
     ),
     Rule(
-        UNKNOWN_VALUES,
-        "A template reads a value that values.schema.json excludes, or whose name is one letter off one in "
-        "values.yaml. Such a value is null, and functions such as `quote` print nothing for it. It is a warning if a "
-        "template asks for the value, such as with `if`, or if values.yaml alone lacks it.",
-        UNKNOWN_HINT,
-        "json-schema.org, additionalProperties",
-    ),
-    Rule(
         "values-are-used",
         "A key of values.yaml is used by no template, so that setting it changes nothing.",
         "remove the key, or use it",
         severity="warning",
-    ),
-    Rule(
-        FABRIC,
-        "A template of a user's fragment reads a key of `fabric` that no machine type of the target has: it prints "
-        "nothing there, and Helm reports nothing.",
-        "correct the key, or add it to the machine types that need it",
     ),
     Rule(
         "readme-names-values",
@@ -233,12 +156,6 @@ STEP_RULES = (
         "A key of values.yaml is not in values.schema.json, so that wrong values of it pass.",
         "describe the key in the schema",
         severity="warning",
-    ),
-    Rule(
-        TOKENS,
-        "A template writes a value that is called after a secret into a manifest, or values.yaml asks for one as text.",
-        "keep it in a Secret, name that Secret in the values, and use valueFrom.secretKeyRef",
-        "kubernetes.io, Good practices for Kubernetes Secrets",
     ),
     Rule(
         "ignore-has-reason",
@@ -256,9 +173,10 @@ def level_of(rule: str) -> Level:
 def known_ids() -> set[str]:
     """Return the ids of all findings that lint can report, including those of values."""
     from chartgen.checks import CHECKS, SCHEMA
+    from chartgen.checks.site_file import SITE
     from chartgen.checks.yaml_pitfalls import PITFALLS
     from chartgen.composer.rules import builtin_rules
     from chartgen.linter.handwritten import HANDWRITTEN
 
     rules = (*CHECKS, *PITFALLS, *RULES, *STEP_RULES, *HANDWRITTEN)
-    return {SCHEMA, TARGET_UNKNOWN, *(rule.id for rule in rules), *(rule.id for rule in builtin_rules())}
+    return {SCHEMA, SITE.id, TARGET_UNKNOWN, *(rule.id for rule in rules), *(rule.id for rule in builtin_rules())}

@@ -19,14 +19,13 @@ from chartgen.composer.target import Target, load_target
 from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.errors import ChartgenError, Problem, UsageError, did_you_mean
 from chartgen.findings import Finding, Level, in_order
-from chartgen.helm.chart import Chart
-from chartgen.helm.packages import fetched, is_archive, is_remote, unpack_chart
+from chartgen.helm.chart import Chart, is_archive, is_remote
+from chartgen.helm.packages import fetched, unpack_chart
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import load_file
 from chartgen.linter import cache, find_presets
-from chartgen.linter.archives import named_in_archive
 from chartgen.linter.boundary import escapes, rejected_path
-from chartgen.linter.chart_files import read_chart
+from chartgen.linter.chart_files import named_in_archive, read_chart
 from chartgen.linter.config import Config, read_config
 from chartgen.linter.confined import Outcome, confined
 from chartgen.linter.handwritten import lint_values
@@ -120,7 +119,7 @@ def lint_all(settings: Settings, on_outcome: OnOutcome) -> list[Finding]:
         MissingToolError: No suitable Helm is found.
     """
     config = settings.config
-    known = known_ids()
+    known = known_ids() if config.select or config.ignore else ()
     select_findings([], select=config.select, ignore=config.ignore, known=known)
     baseline = read_baseline(config.baseline) if config.baseline else None
     counting = select_findings(

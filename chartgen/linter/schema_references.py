@@ -12,9 +12,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from chartgen.errors import Problem
-from chartgen.findings import Finding
+from chartgen.findings import Finding, Rule
 
-RULE = "schema-refers-to-itself"
+FOREIGN = Rule(
+    "schema-refers-to-itself",
+    "A JSON Schema of the chart or of a subchart refers to a URL or a file, which rendering the chart would fetch.",
+    "copy what it refers to into the schema's definitions; until then the schema is not used",
+    "santhosh-tekuri/jsonschema v6, the validator of Helm",
+)
 
 _REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 # The dialects that Helm's validator bundles (santhosh-tekuri/jsonschema @ 89d3b9e, draft.go, draftFromURL);
@@ -36,12 +41,12 @@ def foreign_references(schemas: Mapping[str, str]) -> Iterator[Finding]:
             found = sorted(set(_foreign(schema, _own(schema))))
         except (ValueError, RecursionError) as error:
             problem = Problem(f"cannot be read as JSON: {error}"[:200], path, 1, hint="correct the file")
-            yield Finding(RULE, problem)
+            yield Finding(FOREIGN.id, problem)
             continue
         for reference in found:
             line = text.count("\n", 0, max(text.find(json.dumps(reference)), 0)) + 1
             message = f"refers to {reference[:200]}, which whoever renders the chart may fetch; the schema is not used"
-            yield Finding(RULE, Problem(message, path, line, hint=_HINT))
+            yield Finding(FOREIGN.id, Problem(message, path, line, hint=_HINT))
 
 
 def _own(schema: Any) -> set[str]:

@@ -23,8 +23,14 @@ from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.values import Values, load_values
 from chartgen.helm.yaml import Plain, load, require_map
 from chartgen.linter.dependencies import about_missing, missing_dependencies, needs_missing, without
-from chartgen.linter.determinism import banned_functions, builds_differ
-from chartgen.linter.differences import EVERY_RENDER, UPGRADED, asks_for_upgrade, differences
+from chartgen.linter.determinism import (
+    EVERY_RENDER,
+    UPGRADED,
+    asks_for_upgrade,
+    banned_functions,
+    builds_differ,
+    differences,
+)
 from chartgen.linter.dumps import printing_files
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import MISSHAPEN, Inspection
@@ -32,14 +38,12 @@ from chartgen.linter.limits import OutOfTimeError, limited
 from chartgen.linter.lookups import answered, looks_up
 from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
 from chartgen.linter.placement import fitting, labelled, placed_pods, tolerated, unselected_labels
-from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import NAMES, Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
 from chartgen.linter.rules import level_of
-from chartgen.linter.schema_references import RULE as FOREIGN
-from chartgen.linter.schema_references import foreign_references
+from chartgen.linter.schema_references import FOREIGN, foreign_references
 from chartgen.linter.size import release_fits
-from chartgen.linter.sources import Sources
+from chartgen.linter.sources import Sources, ignored_there, placed
 from chartgen.linter.tokens import rendered_tokens
 from chartgen.linter.unknown_values import unknown_values
 from chartgen.linter.unrendered import unrendered_findings, unrendered_objects
@@ -148,7 +152,7 @@ def run_steps(subject: Subject, limit: float | None = None) -> Examination:
 def _climb(done: Examination, renderer: Renderer, missing: Sequence[str]) -> None:
     chart, subject = done.subject.chart, done.subject
     done.add("schema references", lambda: foreign_references(_schemas(subject)))
-    renderer = replace(renderer, schemas=not any(finding.rule == FOREIGN for finding in done.findings))
+    renderer = replace(renderer, schemas=not any(finding.rule == FOREIGN.id for finding in done.findings))
     renderer = replace(renderer, names=drawn_names(chart))
     versions = list(subject.versions) or _ends(kubernetes_versions(_wanted(chart)))
     work = _Work(chart, renderer, versions, missing)

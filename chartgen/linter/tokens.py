@@ -11,12 +11,17 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from chartgen.errors import ChartgenError, Problem
-from chartgen.findings import Finding
+from chartgen.findings import Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.yaml import Document, load
 from chartgen.kube.manifest_walk import maps
 
-RULE = "tokens-by-reference"
+TOKENS = Rule(
+    "tokens-by-reference",
+    "A template writes a value that is called after a secret into a manifest, or values.yaml asks for one as text.",
+    "keep it in a Secret, name that Secret in the values, and use valueFrom.secretKeyRef",
+    "kubernetes.io, Good practices for Kubernetes Secrets",
+)
 # Words that only names of secrets end with. SECRET is left out: such a variable mostly contains the name of a Secret.
 # The cluster token of etcd is an identifier (etcd.io, --initial-cluster-token), TOKEN_SECRET_KEY a key in a Secret.
 _NAMED = re.compile(
@@ -67,7 +72,7 @@ def rendered_tokens(chart: Chart) -> Iterator[Finding]:
             for name, expression, line in _tokens(text):
                 for key in _keys(expression, values):
                     message = f"{name} is rendered into the manifest from the value {key}"
-                    yield Finding(RULE, Problem(message, path, line, hint=_HINT))
+                    yield Finding(TOKENS.id, Problem(message, path, line, hint=_HINT))
     yield from _in_values(values) if values else ()
 
 
@@ -154,4 +159,4 @@ def _plain(value: object) -> bool:
 
 def _token_finding(values: Document, at: tuple[str | int, ...], name: str) -> Finding:
     message = f"{name} is a plain value, which ends in the manifest and in the release"
-    return Finding(RULE, values.problem(message, at, _HINT), key=".".join(map(str, at)))
+    return Finding(TOKENS.id, values.problem(message, at, _HINT), key=".".join(map(str, at)))

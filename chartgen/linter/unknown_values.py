@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from chartgen.composer.origin import Foreign, origin_of
-from chartgen.errors import ChartgenError, Problem
-from chartgen.findings import Finding
+from chartgen.errors import ChartgenError, Problem, is_slip
+from chartgen.findings import Finding, Rule
 from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.schema_keys import excludes
@@ -20,8 +20,14 @@ from chartgen.linter.value_reads import Read, value_reads
 if TYPE_CHECKING:
     from chartgen.helm.schema import Schema
 
-RULE = "values-are-known"
-HINT = "correct the name of the value, or describe it in values.yaml and its schema"
+UNKNOWN_VALUES = Rule(
+    "values-are-known",
+    "A template reads a value that values.schema.json excludes, or whose name is one letter off one in "
+    "values.yaml. Such a value is null, and functions such as `quote` print nothing for it. It is a warning if a "
+    "template asks for the value, such as with `if`, or if values.yaml alone lacks it.",
+    "correct the name of the value, or describe it in values.yaml and its schema",
+    "json-schema.org, additionalProperties",
+)
 # Methods of Helm's type of values, which templates call like keys (helm.sh/helm/v4, pkg/chart/common, Values).
 _METHODS = frozenset(("AsMap", "Encode", "PathValue", "Table", "YAML"))
 # Shorter names differ in one letter by chance.
@@ -59,11 +65,11 @@ def unknown_values(chart: Chart) -> Iterator[Finding]:
             message = f"values.yaml has no value {'.'.join(keys)}"
         else:
             continue
-        hint = f"write {near}" if near else HINT
+        hint = f"write {near}" if near else UNKNOWN_VALUES.remedy
         if (read.path, keys) not in reported:
             reported.add((read.path, keys))
             problem = Problem(message, read.path, read.line, hint=hint)
-            yield Finding(RULE, problem, "error" if excluded and not is_optional else "warning")
+            yield Finding(UNKNOWN_VALUES.id, problem, "error" if excluded and not is_optional else "warning")
 
 
 def _excluded(schema: Schema, read: Read) -> tuple[str, ...]:
@@ -79,22 +85,10 @@ def _misspelled(values: object, read: Read) -> tuple[tuple[str, ...], str]:
         if not isinstance(node, dict):
             break
         if key not in node:
-            others = [each for each in node if isinstance(each, str) and _is_almost(key, each)]
+            others = [each for each in node if is_slip(key.lower(), str(each).lower(), _SHORTEST)]
             return (read.keys[:depth], others[0]) if others else ((), "")
         node = node[key]
     return (), ""
-
-
-def _is_almost(one: str, other: str) -> bool:
-    """Report whether two names differ in upper case, or in one letter, or in the order of two."""
-    short, long = sorted((one.lower(), other.lower()), key=len)
-    if len(short) < _SHORTEST or re.findall(r"\d", short) != re.findall(r"\d", long):
-        return False
-    if len(short) < len(long):
-        return any(long[:at] + long[at + 1 :] == short for at in range(len(long)))
-    differing = [at for at, (a, b) in enumerate(zip(short, long, strict=True)) if a != b]
-    swapped = len(differing) == 2 and differing[1] - differing[0] == 1 and sorted(short) == sorted(long)
-    return len(differing) < 2 or swapped
 
 
 def _schema(chart: Chart) -> Schema:

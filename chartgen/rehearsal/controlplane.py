@@ -14,8 +14,7 @@ from chartgen.errors import ChartgenError, MissingToolError
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.foreign_kinds import register
-from chartgen.rehearsal.probes import answers, listens
-from chartgen.rehearsal.processes import Processes
+from chartgen.rehearsal.processes import Processes, answers, listens
 from chartgen.rehearsal.stages import stages
 
 if TYPE_CHECKING:

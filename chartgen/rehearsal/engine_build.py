@@ -7,7 +7,6 @@ replace directives and needs version lists that are not available for all module
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import shutil
@@ -57,24 +56,9 @@ def build_engines(names: Iterable[str], *, progress: Progress | None = None) -> 
     missing = [name for name, path in found.items() if path is None]
     if missing:
         go = find_go()
-        started = time.monotonic()
-        for number, name in enumerate(missing):
-            left = time_left([engine(each).seconds for each in missing], number, time.monotonic() - started)
-            position = f"({number + 1} of {len(missing)}, about {math.ceil(left / 60)} min left)"
-            found[name] = _build_locked(go, engine(name), position, report)
+        for number, name in enumerate(missing, 1):
+            found[name] = _build_locked(go, engine(name), f"({number} of {len(missing)})", report)
     return {name: path for name, path in found.items() if path is not None}
-
-
-def time_left(weights: Sequence[float], built: int, took: float) -> float:
-    """Return the seconds that the remaining builds take.
-
-    Args:
-        weights: Durations of all builds, as measured elsewhere; the first are done.
-        built: Number of those.
-        took: Seconds that they took here; the rest is expected to be as much slower or faster.
-    """
-    done = sum(weights[:built])
-    return sum(weights[built:]) * (took / done if done else 1.0)
 
 
 def _build_locked(go: str, wanted: Engine, position: str, report: Progress) -> Path:

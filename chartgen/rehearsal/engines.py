@@ -7,10 +7,9 @@ import hashlib
 import json
 import platform
 import re
-import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,21 +26,6 @@ _PARTS: dict[str, tuple[str, ...]] = {
 }
 _DATA = Path(__file__).parent.parent / "data"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
-
-
-@dataclass(frozen=True)
-class OnPath:
-    """Accepted versions of a program on PATH.
-
-    Args:
-        argv: Arguments that print its version.
-        minimum: Lowest version.
-        below: First version that is too new.
-    """
-
-    argv: tuple[str, ...]
-    minimum: str
-    below: str
 
 
 @dataclass(frozen=True)
@@ -78,8 +62,6 @@ class Engine:
         ldflags: Linker flags that make it report its version.
         data: Name of a list of objects -> patterns of the module files that contain them.
         tests: Whether only the tests of chartgen use it.
-        path: Accepted versions on PATH; None for programs that do not report theirs.
-        seconds: Duration of its build relative to those of the others.
         download: The official program for this system; None if no checksum of one is known.
     """
 
@@ -94,8 +76,6 @@ class Engine:
     data: dict[str, list[str]] = field(default_factory=dict)
     edit: dict[str, dict[str, str]] = field(default_factory=dict)
     tests: bool = False
-    path: OnPath | None = None
-    seconds: int = 60
     download: Download | None = None
 
     @property
@@ -168,9 +148,8 @@ def find_engine(name: str) -> Path | None:
 
     Helm is the same program as in all other commands.
 
-    PATH overrides the cache, because users expect their installed programs, but only with a suitable version: Helm and
-    kubectl from a minimum version on, kwok and the parts of the control plane only at the pinned minor version. The
-    controllers come from a variable or the cache; those whose source chartgen edits only from the cache.
+    PATH overrides the cache for Helm, from a minimum version on, and for kubectl, because users expect their installed
+    programs. All others come from a variable or the cache; those whose source chartgen edits only from the cache.
 
     Raises:
         MissingToolError: The variable is set but does not name a program.
@@ -178,8 +157,8 @@ def find_engine(name: str) -> Path | None:
     wanted = engine(name)
     if name == "helm":
         return find_program()
-    if wanted.path:
-        return find_tool(name, partial(_fits, wanted.path), wanted.program)
+    if name == "kubectl":
+        return find_tool(name, built=wanted.program)
     own = None if wanted.edit else chosen(name)
     return own or (wanted.program if wanted.program.is_file() else None)
 
@@ -188,7 +167,7 @@ def require(name: str) -> Path:
     """Return an engine's program.
 
     Raises:
-        MissingToolError: It is neither in the cache nor, in an accepted version, on PATH.
+        MissingToolError: It is not there.
     """
     found = find_engine(name)
     if found is None:
@@ -244,13 +223,11 @@ def first_version(text: str) -> tuple[int, int, int] | None:
 
 
 def _engine(name: str, entry: dict[str, Any]) -> Engine:
-    path = entry.get("path")
-    same = ("module", "version", "package", "binary", "staging", "data", "edit", "tests", "seconds")
+    same = ("module", "version", "package", "binary", "staging", "data", "edit", "tests")
     return Engine(
         name=name,
         copy_sum=entry.get("copySum", False),
         ldflags=tuple(entry.get("ldflags", ())),
-        path=OnPath(tuple(path["argv"]), path["minimum"], path["below"]) if path else None,
         download=next(_downloads(entry), None),
         **{"binary": name, **{key: entry[key] for key in same if key in entry}},
     )
@@ -263,26 +240,6 @@ def _downloads(entry: dict[str, Any]) -> Iterator[Download]:
             version = each.get("version", entry["version"])
             url, member = (each.get(key, "").format(version=version, os=os, arch=arch) for key in ("url", "member"))
             yield Download(version, url, member, digest)
-
-
-def _fits(accepted: OnPath, found: Path) -> bool:
-    version = _version_of(str(found), accepted.argv)
-    return version is not None and _bound(accepted.minimum) <= version < _bound(accepted.below)
-
-
-@lru_cache(maxsize=32)
-def _version_of(program: str, argv: tuple[str, ...]) -> tuple[int, int, int] | None:
-    try:
-        answer = subprocess.run(
-            [program, *argv], capture_output=True, encoding="utf-8", errors="replace", timeout=20, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return first_version(answer.stdout)
-
-
-def _bound(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split("."))
 
 
 def system() -> str:

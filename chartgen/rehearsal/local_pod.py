@@ -20,7 +20,7 @@ from typing import Any
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.files import replace_file
 from chartgen.kube.pod_inputs import config_map_texts, expand, find_volume, read_files, read_variables
-from chartgen.kube.run_kinds import STARTERS
+from chartgen.kube.run_kinds import run_kinds
 from chartgen.kube.workloads import Workers, find_workers, program_of
 from chartgen.visible import counted
 
@@ -221,7 +221,7 @@ def _workers(objects: list[dict[str, Any]], rank: int) -> Workers:
     workers = find_workers(objects)
     if workers is None:
         raise UsageError("the chart renders no workload; render the chart of a target, not its setup chart")
-    if starter := STARTERS.get(workers.kind):
+    if starter := next((each.started_by for each in run_kinds() if each.name == workers.kind), ""):
         raise UsageError(
             f"{starter} starts the processes of a {workers.kind} from another pod; only other kinds run here"
         )

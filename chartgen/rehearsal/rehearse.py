@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -13,12 +12,10 @@ from chartgen.composer.node_pools import PODS_OF_A_NODE, node_pool
 from chartgen.composer.origin import Composed
 from chartgen.composer.target import Target
 from chartgen.data.compatibility import lock
-from chartgen.errors import ChartgenError
 from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects, render
-from chartgen.helm.program_errors import HelmError
 from chartgen.helm.values import Values
-from chartgen.kube import CRD, RAYJOB, Cluster, Object, connect
+from chartgen.kube import CRD, RAYJOB, Cluster, Object
 from chartgen.kube.controllers import INSTALLED, group_of
 from chartgen.kube.node_pool import NodePool
 from chartgen.kube.workloads import used_api_versions
@@ -27,20 +24,22 @@ from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import crds_of, start_controllers
 from chartgen.rehearsal.controllers.cloud import KINDS
 from chartgen.rehearsal.controllers.devices import claimed_classes
+from chartgen.rehearsal.controllers.webhooks import namespace_object
 from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.engine_get import get
 from chartgen.rehearsal.foreign_kinds import foreign_kinds, register
-from chartgen.rehearsal.judging import judge_release, patience
-from chartgen.rehearsal.references import foreign_inputs, foreign_priorities, foreign_runtimes
-from chartgen.rehearsal.sandbox import Sandbox, up
-from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.rehearsal.storage import (
+from chartgen.rehearsal.references import (
     foreign_claims,
     foreign_classes,
     foreign_drivers,
+    foreign_inputs,
+    foreign_priorities,
+    foreign_runtimes,
     simulated_driver,
 )
-from chartgen.rehearsal.verdict import Verdict
+from chartgen.rehearsal.sandbox import Sandbox, up
+from chartgen.rehearsal.simulated_nodes import create_machines
+from chartgen.rehearsal.verdict import Verdict, judge_release, patience
 from chartgen.releases import helm_release
 from chartgen.releases.plan import Plan, plan_release
 
@@ -88,6 +87,7 @@ class RehearsalStage:
         substitutes: Replacements for claims, classes, drivers and kinds of the cluster: kind and name -> manifests;
             none for what simulated pods start without.
         device_classes: Classes of the devices that the run claims.
+        namespaces: The namespaces of the run and of the queues that the setup chart makes.
     """
 
     pools: tuple[NodePool, ...]
@@ -96,6 +96,7 @@ class RehearsalStage:
     values: Values
     substitutes: dict[str, list[Object]]
     device_classes: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
     @property
     def simulated(self) -> tuple[str, ...]:
@@ -108,9 +109,9 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     values: Values,
     *,
     release: str = "rehearsal",
+    namespace: str = "default",
     workload: str | None = None,
     machines: int | None = None,
-    context: str | None = None,
     timeout: float | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     progress: Progress | None = None,
@@ -121,23 +122,21 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
         target: The target.
         values: The user's layers.
         release: The release's name.
+        namespace: Its namespace, which is created.
         workload: The workload kind; default the target's.
         machines: Number of simulated machines; default the number that the run requests.
-        context: A kubeconfig context of a disposable cluster with kwok and the controllers; default a new control plane
-            of plain processes.
         timeout: Seconds without progress until the rehearsal gives up; by default more for more machines.
         on_plan: Receives the plan before anything starts.
         progress: Receives one line for each step.
 
     Raises:
         ChartgenError: The values do not fit, or the release is rejected.
-        MissingToolError: Helm, an engine or the cluster is missing.
+        MissingToolError: Helm or an engine is missing.
     """
     helm_release.check_name(release)
     get(["helm"], progress=progress)
     chart = compose(target, workload)
-    place = helm_release.Place("default" if context is None else f"rehearsal-{secrets.token_hex(4)}", context=context)
-    planned = plan_release(chart, values, release, place.namespace)
+    planned = plan_release(chart, values, release, namespace)
     if on_plan:
         on_plan(planned)
     count = planned.nodes if machines is None else machines
@@ -145,16 +144,12 @@ def rehearse(  # noqa: PLR0913 - independent options, passed by name
     report = progress or (lambda _: None)
     for assumption in assumptions(target, planned):
         report(f"assuming that {assumption}")
-    with _own(stage, report) if context is None else _borrowed(stage, place, report) as (cluster, place):
+    with _stage_plane(stage, report) as plane:
         report(f"installing release {release}")
-        helm_release.install(chart, release, values.data, place)
-        try:
-            limit = patience(count) if timeout is None else timeout
-            verdict = judge_release(cluster, release, namespace=place.namespace, timeout=limit, progress=progress)
-        finally:
-            if context is not None:
-                helm_release.uninstall(release, place)
-    return Rehearsal(planned, count, verdict, stage.simulated if context is None else ())
+        helm_release.install(chart, release, values.data, helm_release.Place(namespace, kubeconfig=plane.kubeconfig))
+        limit = patience(count) if timeout is None else timeout
+        verdict = judge_release(plane.cluster, release, namespace=namespace, timeout=limit, progress=progress)
+    return Rehearsal(planned, count, verdict, stage.simulated)
 
 
 def open_sandbox(
@@ -226,7 +221,10 @@ def prepare_stage(chart: Chart, target: Target, values: Values, planned: Plan, m
     machine = target.machines[planned.machine]
     offered = replace(machine, capacity={**assumed(target, planned), **machine.capacity})
     pools = (node_pool(offered, machines), others)
-    return RehearsalStage(pools, controllers, setup if made else None, values, substitutes, claimed_classes(every))
+    found = (item["metadata"].get("namespace") for item in made)
+    namespaces = tuple(dict.fromkeys([planned.namespace, *filter(None, found)]))
+    own_setup = setup if made else None
+    return RehearsalStage(pools, controllers, own_setup, values, substitutes, claimed_classes(every), namespaces)
 
 
 def assumptions(target: Target, planned: Plan) -> Iterator[str]:
@@ -258,7 +256,7 @@ def install_setup(stage: RehearsalStage, place: helm_release.Place, progress: Pr
 
 
 @contextmanager
-def _own(stage: RehearsalStage, report: Progress) -> Iterator[tuple[Cluster, helm_release.Place]]:
+def _stage_plane(stage: RehearsalStage, report: Progress) -> Iterator[ControlPlane]:
     """Yield a new control plane with the stage on it, for the time of a `with` block."""
     get(engines.needed_engines(stage.controllers), progress=report)
     crds = crds_of(stage.controllers)
@@ -266,45 +264,15 @@ def _own(stage: RehearsalStage, report: Progress) -> Iterator[tuple[Cluster, hel
         start_controllers(plane, stage.controllers, progress=report)
         create_machines(plane.cluster, stage.pools, progress=report)
         _create_substitutes(plane.cluster, stage, report)
-        place = helm_release.Place(kubeconfig=plane.kubeconfig)
-        install_setup(stage, place, report)
-        yield plane.cluster, place
+        install_setup(stage, helm_release.Place(kubeconfig=plane.kubeconfig), report)
+        yield plane
 
 
 def _create_substitutes(cluster: Cluster, stage: RehearsalStage, progress: Progress | None) -> None:
-    """Make replacements for objects of a real cluster; an existing cluster has its own."""
+    """Make replacements for objects of a real cluster."""
     if progress and stage.simulated:
         progress(f"simulating {', '.join(stage.simulated)}")
+    cluster.apply(map(namespace_object, stage.namespaces))
     every = list(chain.from_iterable(stage.substitutes.values()))
     register(cluster, [each for each in every if each["kind"] == CRD.name])
     cluster.apply(each for each in every if each["kind"] != CRD.name)
-
-
-@contextmanager
-def _borrowed(
-    stage: RehearsalStage, place: helm_release.Place, report: Progress
-) -> Iterator[tuple[Cluster, helm_release.Place]]:
-    """Make a namespace and simulated machines on an existing cluster, and remove both at the end."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": place.namespace}}
-    # machine names contain the namespace, so that they differ from the cluster's own machines
-    pools = [replace(pool, name=f"{place.namespace}-{pool.name}") for pool in stage.pools]
-    with connect(context=place.context) as cluster, ExitStack() as cleanup:
-        cluster.apply([namespace])
-        # one callback each: a cleanup that fails prevents no other
-        cleanup.callback(cluster.delete_object, namespace)
-        cleanup.callback(delete_machines, cluster, [name for pool in pools for name in pool.names])
-        if stage.setup:
-            cleanup.callback(_uninstall_setup, place)
-        cleanup.callback(report, "removing the objects of the rehearsal")
-        create_machines(cluster, pools, ready=False, progress=report)
-        install_setup(stage, place, report)
-        yield cluster, place
-
-
-def _uninstall_setup(place: helm_release.Place) -> None:
-    try:
-        helm_release.uninstall(SETUP_RELEASE, place)
-    except HelmError:
-        raise
-    except ChartgenError:
-        return  # it was rejected, so nothing needs removal

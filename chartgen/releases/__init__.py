@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from chartgen.releases.loss import LostWork, lost_work
-from chartgen.releases.preview import Preview, preview
+from chartgen.releases.preview import LostWork, Preview, lost_work, preview
 from chartgen.releases.rollout import Rollout, check_existence, execute, prepare, prepare_rollback
 from chartgen.releases.state import State, run_of, survey_release
 from chartgen.releases.uninstall import Removal, check_installed, uninstall

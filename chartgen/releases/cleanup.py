@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from chartgen.errors import ChartgenError, Problem
 from chartgen.kube import CONFIG_MAP, INSTANCE_LABEL, Cluster, ClusterError, Kind, Object
-from chartgen.kube.run_kinds import API_KINDS
+from chartgen.kube.run_kinds import api_kinds
 from chartgen.programs import Progress
 from chartgen.releases.history import is_owned
 from chartgen.releases.state import State, pods_before
@@ -112,7 +112,7 @@ def _kinds(cluster: Cluster, rendered: list[Object], state: State) -> list[Kind]
             head = dict(_HEAD.findall(document))
             if len(head) == 2:
                 names.add((head["apiVersion"], head["kind"]))
-    found = {(kind.api_version, kind.name): kind for kind in (CONFIG_MAP, *filter(cluster.serves, API_KINDS))}
+    found = {(kind.api_version, kind.name): kind for kind in (CONFIG_MAP, *filter(cluster.serves, api_kinds()))}
     for api_version, name in sorted(names - found.keys()):
         try:
             found[api_version, name] = cluster.kind(api_version, name)

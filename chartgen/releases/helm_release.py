@@ -1,4 +1,4 @@
-"""Releases: install, upgrade, uninstall and status of a chart, through Helm 3 and 4 alike.
+"""Releases: install, upgrade and uninstall of a chart, through Helm 3 and 4 alike.
 
 Helm never waits for a training run: `--wait` with jobs blocks until the run ends and rolls it back on a time-out
 (Helm 4.3, pkg/kube/statuswait.go). Values go to Helm as one merged document on stdin, so that Helm does not
@@ -33,8 +33,6 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _TAKEN = re.compile(r"cannot re-?use a name")
 _ABSENT = re.compile(r"release: not found|has no deployed releases")
 _SERVER_SIDE = (4, 0, 0)  # the first Helm that applies server-side
-# All states, for `helm list`: Helm 3 combines these flags, Helm 4 lacks `--all`.
-_ALL_STATES = ("--deployed", "--failed", "--pending", "--superseded", "--uninstalled", "--uninstalling")
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ def install(
 
     Raises:
         UsageError: The name is not a valid release name.
-        ChartgenError: The release exists, or Helm, the chart or the cluster rejects it.
+        ChartgenError: The release exists, or for an upgrade does not, or Helm, the chart or the cluster rejects it.
         MissingToolError: Helm or the cluster is missing.
     """
     try:
@@ -103,42 +101,16 @@ def install(
 def upgrade(
     chart: Chart, name: str, values: dict[str, Plain], place: Place | None = None, *, description: str = ""
 ) -> Release:
-    """Upgrade an existing release to exactly these values; earlier values are not carried over.
-
-    Args:
-        chart: The chart.
-        name: The release's name.
-        values: Merged values, as `load_values(...).data`.
-        place: Cluster and namespace.
-        description: A note for the release's history; default Helm's own.
-
-    Raises:
-        UsageError: The name is not a valid release name.
-        ChartgenError: The release does not exist, or Helm, the chart or the cluster rejects the upgrade.
-        MissingToolError: Helm or the cluster is missing.
-    """
+    """Upgrade an existing release to exactly these values; earlier values are not carried over. See `install`."""
     place = place or Place()
     try:
         # Without --reset-values Helm takes the last revision's values when the new ones are empty.
         return _apply(["upgrade", "--reset-values"], chart, name, values, place, description)
     except HelmError as error:
         if _ABSENT.search(error.stderr):
-            raise _absent(name, place, "use `chartgen install`") from None
+            hint = "use `chartgen install`"
+            raise ChartgenError(Problem(f"no release {name} in namespace {place.namespace}", hint=hint)) from None
         raise
-
-
-def uninstall(name: str, place: Place | None = None) -> Release:
-    """Uninstall a release and return its last record.
-
-    Raises:
-        UsageError: The name is not a valid release name.
-        ChartgenError: The release does not exist, or Helm fails.
-        MissingToolError: Helm or the cluster is missing.
-    """
-    place = place or Place()
-    found = release_status(name, place)
-    remove(name, place)
-    return found
 
 
 def _method(chart: Chart, place: Place) -> list[str]:
@@ -147,33 +119,17 @@ def _method(chart: Chart, place: Place) -> list[str]:
     return ["--server-side=false"] if client_side and _helm(place).version >= _SERVER_SIDE else []
 
 
-def remove(name: str, place: Place) -> None:
-    """Uninstall an existing release with Helm.
-
-    Raises:
-        ChartgenError: Helm fails.
-        MissingToolError: Helm or the cluster is missing.
-    """
-    _helm(place).run(["uninstall", name, "--namespace", place.namespace])
-
-
-def release_status(name: str, place: Place | None = None) -> Release:
-    """Return Helm's record of a release.
+def uninstall(name: str, place: Place | None = None) -> None:
+    """Uninstall an existing release.
 
     Raises:
         UsageError: The name is not a valid release name.
-        ChartgenError: The release does not exist.
+        ChartgenError: Helm fails.
         MissingToolError: Helm or the cluster is missing.
     """
     check_name(name)
     place = place or Place()
-    arguments = ["list", "--filter", f"^{name}$", "--namespace", place.namespace, *_ALL_STATES]
-    # Not `helm status`: its JSON lacks the chart in Helm 3.
-    found = json.loads(_helm(place).run([*arguments, "--time-format", "2006-01-02T15:04:05Z07:00", "--output", "json"]))
-    if not found:
-        raise _absent(name, place, "`helm list --all-namespaces` shows all releases")
-    row = found[0]
-    return Release(name, row["namespace"], int(row["revision"]), row["chart"], row["status"], _time(row["updated"]))
+    _helm(place).run(["uninstall", name, "--namespace", place.namespace])
 
 
 def check_name(name: str) -> None:
@@ -223,7 +179,3 @@ def _time(text: str) -> datetime:
         return parse_time(text)
     except ValueError:
         raise ChartgenError(f"helm gives a time that chartgen cannot read: {text!r}") from None
-
-
-def _absent(name: str, place: Place, hint: str) -> ChartgenError:
-    return ChartgenError(Problem(f"no release {name} in namespace {place.namespace}", hint=hint))

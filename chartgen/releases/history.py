@@ -24,7 +24,7 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import objects
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.kube import CONFIG_MAP, SECRET, TRAINING_RUNTIME, Cluster, Kind, Object
-from chartgen.kube.run_kinds import RUN_NAMES
+from chartgen.kube.run_kinds import run_names
 
 # Labels of Helm's stored records (pkg/storage/driver/secrets.go).
 _OWNER = {"owner": "helm"}
@@ -47,7 +47,7 @@ _NOT_A_RECORD = (
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _SEPARATOR = re.compile(r"^---(?:[ \t].*)?$", re.MULTILINE)
 # In any style of YAML: third-party charts may render JSON.
-_RUN = re.compile(rf"""\bkind["']?:\s*["']?(?:{"|".join((*RUN_NAMES, TRAINING_RUNTIME.name))})\b""")
+_KIND = re.compile(r"""\bkind["']?:\s*["']?(\w+)""")
 _TARGET = "chartgen/target"
 _SETUP = "chartgen/setup"
 # Annotations of each object that Helm makes (pkg/action/validate.go).
@@ -105,7 +105,10 @@ class RevisionRecord:
         Raises:
             ChartgenError: They are larger than any run.
         """
-        text = "\n---\n".join(part for part in _SEPARATOR.split(self.manifest) if _RUN.search(part))
+        known = {*run_names(), TRAINING_RUNTIME.name}
+        text = "\n---\n".join(
+            part for part in _SEPARATOR.split(self.manifest) if not known.isdisjoint(_KIND.findall(part))
+        )
         if sum(map(text.count, (",", "[", "{", "\n"))) > _MOST_OF_RUN:
             raise ChartgenError(f"the runs of release {self.name} in namespace {self.namespace} are too large to read")
         return objects(text)
@@ -121,6 +124,17 @@ def read_records(cluster: Cluster, release: str, namespace: str) -> list[Revisio
     return sorted(map(read_record, found), key=lambda record: record.revision)
 
 
+def read_last_record(cluster: Cluster, release: str, namespace: str) -> RevisionRecord | None:
+    """Return the last revision of a release, of which each has a whole chart; None when the release does not exist.
+
+    Raises:
+        MissingToolError: HELM_DRIVER names a store outside the cluster.
+    """
+    names = [item["metadata"]["name"] for item in find_latest(cluster, namespace, release)]
+    found = cluster.get(storage_kind(), names[0], namespace) if names else None
+    return read_record(found) if found else None
+
+
 def each_deployed(cluster: Cluster, namespace: str) -> Iterator[Object]:
     """Yield the store object of the deployed revision of each release, for `read_record`.
 
@@ -131,15 +145,17 @@ def each_deployed(cluster: Cluster, namespace: str) -> Iterator[Object]:
     return cluster.each(storage_kind(), namespace=namespace, labels={**_OWNER, "status": "deployed"})
 
 
-def find_latest(cluster: Cluster, namespace: str) -> list[Object]:
+def find_latest(cluster: Cluster, namespace: str, release: str = "") -> list[Object]:
     """Return the metadata of the store object of the last revision of each release, by namespace and name.
 
     Args:
         cluster: The cluster.
         namespace: The namespace; empty = all.
+        release: The release; empty = all.
     """
+    labels = {**_OWNER, "name": release} if release else _OWNER
     latest: dict[tuple[str, str], Object] = {}
-    for item in cluster.each(storage_kind(), namespace=namespace, labels=_OWNER, metadata_only=True):
+    for item in cluster.each(storage_kind(), namespace=namespace, labels=labels, metadata_only=True):
         name = item["metadata"].get("namespace", ""), _label(item, "name")
         if name not in latest or _revision(latest[name]) < _revision(item):
             latest[name] = item

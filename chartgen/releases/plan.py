@@ -66,12 +66,6 @@ class Plan:
 def plan_release(chart: Chart, values: Values, release: str, namespace: str) -> Plan:
     """Return the plan of a release, without a cluster.
 
-    Args:
-        chart: A run chart.
-        values: The user's layers.
-        release: The release's name.
-        namespace: Its namespace.
-
     Raises:
         ChartgenError: The values do not fit the chart, or the chart is not a run chart.
         MissingToolError: No suitable Helm is installed.

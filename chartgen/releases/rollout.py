@@ -239,7 +239,7 @@ def _clear(rollout: Rollout, cluster: Cluster, place: Place, stage: CommandStage
     if state.uninstalling:
         progress("finishing the uninstall that never ended")
         stage.done = "the uninstall that never ended was being finished"
-        helm_release.remove(state.release, place)
+        helm_release.uninstall(state.release, place)
         return
     if state.stuck:
         stage.done = "the records of revisions that never ended were being removed"

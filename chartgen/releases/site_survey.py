@@ -58,13 +58,7 @@ def survey_site(cluster: Cluster, target: Target, namespace: str) -> Survey:
 
 
 def site_file(example: str, survey: Survey, target: Target) -> str:
-    """Return a target's example of a site file with what the cluster has; what is not clear is listed in comments.
-
-    Args:
-        example: The text of the example.
-        survey: What the cluster has.
-        target: The target.
-    """
+    """Return a target's example of a site file with what the cluster has; what is not clear is listed in comments."""
     has_queues = any(fragment.name == "kueue" for fragment in target.fragments)
 
     def name(values: Object) -> None:

@@ -11,7 +11,7 @@ from chartgen.releases import helm_release
 from chartgen.releases.cleanup import is_kept, leftovers, remove_runs, sweep_objects
 from chartgen.releases.history import storage_kind
 from chartgen.releases.lock import Lock
-from chartgen.releases.loss import LostWork, lost_work
+from chartgen.releases.preview import LostWork, lost_work
 from chartgen.releases.stage import CommandStage, reported
 from chartgen.releases.state import LIST_HINT, REPLACING, State, survey_release
 from chartgen.releases.survival import Store, Survival, stored_values, survival, survival_of
@@ -103,7 +103,7 @@ def _forget(cluster: Cluster, state: State, place: Place) -> None:
     for record in state.stuck if left else []:
         cluster.delete(storage_kind(), record.stored, state.namespace)
     if state.records:
-        helm_release.remove(state.release, place)
+        helm_release.uninstall(state.release, place)
 
 
 def _kept(cluster: Cluster, state: State) -> list[str]:

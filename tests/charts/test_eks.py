@@ -269,7 +269,7 @@ def test_tcp_on_purpose_loads_no_plugin() -> None:
 def test_an_image_without_the_plugin_stops_before_training(tmp_path: Path) -> None:
     made = machine(tmp_path)
     code, log = made.finish(run("nodes=2", "network.plugin=/opt/elsewhere"))
-    assert code == 1
+    assert code == 78
     assert "no EFA plugin for NCCL" in log
     assert not (tmp_path / "torchrun.calls").exists()
 

@@ -119,8 +119,8 @@ def starts(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("restarts", "codes", "end", "count"),
-    [(2, [7, 7, 0], 0, 3), (2, [7, 7, 7, 7], 7, 3), (0, [7], 7, 1), (2, [78], 78, 1)],
-    ids=["recovers", "gives up", "has none", "without its network"],
+    [(2, [7, 7, 0], 0, 3), (2, [7, 7, 7, 7], 7, 3), (0, [7], 7, 1), (2, [78], 78, 1), (2, [17], 17, 1)],
+    ids=["recovers", "gives up", "has none", "without its network", "wrong result"],
 )
 def test_the_master_starts_the_processes_again(
     tmp_path: Path, restarts: int, codes: list[int], end: int, count: int

@@ -214,12 +214,11 @@ def test_a_launcher_without_an_option_refuses_the_value() -> None:
 def test_what_null_means_is_in_the_readme(name: str) -> None:
     launcher = load_launcher(open_library().find("launcher", name))
     readme = chart(name="onprem-p8000").files["README.md"]
-    lines = [
-        line
-        for line in readme.splitlines()
-        if f"| {name} |" in line and line.startswith(("| `optimizer.", "| `model."))
-    ]
-    assert len(lines) == len(launcher.defaults) > 0
+    table = readme.partition("## Meaning of null\n\n")[2].partition("\n\n")[0].splitlines()
+    head, _, *rows = ([cell.strip(" `") for cell in line.split("|")] for line in table)
+    named = {row[1]: row[head.index(name)] for row in rows}
+    assert {key: value for key, value in named.items() if value} == {k: str(v) for k, v in launcher.defaults.items()}
+    assert launcher.defaults
     # what has no default there is decided by the model's family, or has no option
     without = {key for key, usual in PORTABLE.items() if usual is None} & set(launcher.owns) - set(launcher.defaults)
     assert without <= {"model.rotaryBase", "model.tiedEmbeddings", "wandb.project", "mlflow.experiment"}

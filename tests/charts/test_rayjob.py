@@ -158,7 +158,7 @@ def test_how_it_ends(status: dict[str, Any], ended: str, why: str, restarts: int
     run = {**one("RayJob", rayjob()), "status": status}
     assert outcome(run) == ended
     assert why in why_failed(run)
-    assert kind_of(run).status.restarts(run) == restarts
+    assert kind_of(run).status.count_restarts(run) == restarts
 
 
 def test_the_head_hands_program_and_arguments_to_the_driver(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,124 @@ def test_levels_of_the_topology_are_the_vendors(name: str) -> None:
     assert [level["nodeLabel"] for level in levels] == [*LEVELS, "kubernetes.io/hostname"]
     for machine in target(name).machines.values():
         assert set(LEVELS) <= set(machine.labels), "simulated machines have them"
+
+
+# -- queues of teams
+
+PREEMPTION = {
+    "withinClusterQueue": "LowerPriority",
+    "reclaimWithinCohort": "Any",
+    "borrowWithinCohort": {"policy": "Never"},
+}
+TEAMS = {
+    "vision": {"nodes": 2, "namespaces": ["vision", "vision-dev"]},
+    "speech": {"gpus": 12, "namespaces": ["speech"]},
+}
+
+
+def queues(*sets: str, teams: dict[str, Any] | None = None, flavors: list[Any] | None = None) -> Objects:
+    given = {"setup.queues": teams or {}, "setup.flavors": flavors or []}
+    return setup("queue.name=q", *sets, files=(), json=[f"{key}={json.dumps(value)}" for key, value in given.items()])
+
+
+def named(kind: str, found: Objects) -> dict[str, Any]:
+    return {item["metadata"]["name"]: item["spec"] for item in found if item["kind"] == kind}
+
+
+def amounts(queue: dict[str, Any], resource: str = "nvidia.com/gpu") -> dict[str, dict[str, str]]:
+    """Return what a queue has of a resource, by flavor."""
+    (group,) = queue["resourceGroups"]
+    return {
+        flavor["name"]: {key: value for key, value in each.items() if key != "name"}
+        for flavor in group["flavors"]
+        for each in flavor["resources"]
+        if each["name"] == resource
+    }
+
+
+def test_a_waiting_run_evicts_no_run_of_equal_priority() -> None:
+    assert named("ClusterQueue", queues())["q"]["preemption"] == PREEMPTION
+
+
+def test_each_field_of_preemption_has_a_value_for_all_queues_and_for_one() -> None:
+    borrow = "setup.preemption.borrowWithinCohort"
+    own = {"withinClusterQueue": "Never", "borrowWithinCohort": {"maxPriorityThreshold": 9}}
+    teams = {**TEAMS, "vision": {**TEAMS["vision"], "preemption": own}}
+    made = named("ClusterQueue", queues(f"{borrow}.policy=LowerPriority", teams=teams))
+    assert made["speech"]["preemption"] == {**PREEMPTION, "borrowWithinCohort": {"policy": "LowerPriority"}}
+    assert made["vision"]["preemption"] == {
+        "withinClusterQueue": "Never",
+        "reclaimWithinCohort": "Any",
+        "borrowWithinCohort": {"policy": "LowerPriority", "maxPriorityThreshold": 9},
+    }
+
+
+def test_each_team_has_a_queue_and_its_namespaces_lead_to_it() -> None:
+    found = queues(teams=TEAMS)
+    made = named("ClusterQueue", found)
+    assert list(made) == ["speech", "vision"]
+    (expression,) = made["vision"]["namespaceSelector"]["matchExpressions"]
+    assert expression == {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["vision", "vision-dev"]}
+    local = [item for item in found if item["kind"] == "LocalQueue"]
+    assert {
+        (each["metadata"]["namespace"], each["metadata"]["name"], each["spec"]["clusterQueue"]) for each in local
+    } == {
+        ("speech", "speech", "speech"),
+        ("vision", "vision", "vision"),
+        ("vision-dev", "vision", "vision"),
+    }
+    assert list(named("ResourceFlavor", found)) == list(named("Topology", found)) == ["q"], "they share the machines"
+
+
+def test_a_quota_is_in_machines_or_in_gpus() -> None:
+    made = named("ClusterQueue", queues(teams=TEAMS))
+    assert [amounts(made[team])["q"]["nominalQuota"] for team in TEAMS] == ["16", "12"]
+    two, one_and_a_half = (amounts(made[team], "memory")["q"]["nominalQuota"] for team in TEAMS)
+    assert int(one_and_a_half.removesuffix("Gi")) == math.ceil(int(two.removesuffix("Gi")) * 3 / 4)
+
+
+def test_teams_share_a_cohort_with_limits_of_their_own() -> None:
+    shared = {team: {**given, "cohort": "gpus"} for team, given in TEAMS.items()}
+    shared["vision"] |= {"borrowing": 0, "lending": 1, "weight": 0.5}
+    made = named("ClusterQueue", queues(teams=shared))
+    assert [each["cohortName"] for each in made.values()] == ["gpus", "gpus"]
+    assert amounts(made["vision"])["q"] == {"nominalQuota": "16", "borrowingLimit": "0", "lendingLimit": "8"}
+    assert amounts(made["speech"])["q"] == {"nominalQuota": "12"}
+    assert (made["vision"]["fairSharing"], "fairSharing" in made["speech"]) == ({"weight": "0.5"}, False)
+
+
+def test_an_older_api_calls_the_cohort_otherwise() -> None:
+    found = queues("setup.kueueVersion=v1beta1", teams={"q": {"nodes": 1, "cohort": "gpus"}})
+    assert named("ClusterQueue", found)["q"]["cohort"] == "gpus"
+
+
+FLAVORS = [{"name": "reserved", "nodeLabels": {"example.com/reservation": "r1"}}, {"name": "spot"}]
+
+
+def test_flavors_have_labels_of_their_own_and_keep_their_order() -> None:
+    teams = {"vision": {"nodes": {"reserved": 2}}, "speech": {"nodes": 1, "borrowing": {"spot": 3}}}
+    found = queues(teams=teams, flavors=FLAVORS)
+    flavors, made = named("ResourceFlavor", found), named("ClusterQueue", found)
+    assert flavors["reserved"]["nodeLabels"] == flavors["spot"]["nodeLabels"] | {"example.com/reservation": "r1"}
+    assert flavors["reserved"]["tolerations"] == flavors["spot"]["tolerations"]
+    assert list(amounts(made["vision"])) == ["reserved", "spot"]
+    assert [each["nominalQuota"] for each in amounts(made["vision"]).values()] == ["16", "0"]
+    assert amounts(made["speech"])["spot"] == {"nominalQuota": "8", "borrowingLimit": "24"}
+    assert "borrowingLimit" not in amounts(made["speech"])["reserved"]
+
+
+@pytest.mark.parametrize(
+    ("teams", "message"),
+    [
+        ({"vision": {}}, r"queues\.vision"),
+        ({"vision": {"nodes": 1, "gpus": 8}}, r"queues\.vision"),
+        ({"vision": {"nodes": 1, "cohrt": "a"}}, r"cohrt.*queues\.vision"),
+        ({"Vision": {"nodes": 1}}, r"Vision"),
+    ],
+)
+def test_a_wrong_queue_of_a_team_is_refused(teams: dict[str, Any], message: str) -> None:
+    with pytest.raises(ChartgenError, match=message):
+        queues(teams=teams)
 
 
 # -- storage

@@ -14,7 +14,7 @@ from chartgen.checks import effective_values
 from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import load_values
 from chartgen.kube.workloads import find_workers
-from chartgen.releases.effect import OldRun, Side, effect, side
+from chartgen.releases.preview import OldRun, Side, effect, side
 from chartgen.releases.survival import Survival, survival
 
 KNOWN = {"launcher": "megatron-lm", "checkpoint": {"enabled": True, "interval": 500}}

@@ -141,7 +141,7 @@ def test_mpirun_starts_any_program_but_not_by_accelerate() -> None:
 @pytest.mark.parametrize("target", ["gke-a3mega", "oke-h100", "eks-p5"])
 def test_a_file_does_not_take_the_name_of_one_of_the_charts(target: str) -> None:
     sets = {"nodes": 2, "gpusPerNode": None, "run": {"hangMinutes": 1}}
-    base = [f"{name}={json.dumps(value)}" for name, value in values(files={}, **sets).items()]
+    base = [f"{name}={json.dumps(value)}" for name, value in values(program="/opt/own.py", files={}, **sets).items()]
     found = rendered(files=(), name=target, json=tuple(base))
     (names,) = (set(each["data"]) for each in found if "start.sh" in each.get("data", ()))
     assert names >= {"rank.sh", "watch.py"}

@@ -17,6 +17,7 @@ from userlib import composed, library
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.yaml import load_file, require_map
+from chartgen.releases.why.causes import cause_table
 
 # one of each fabric
 TARGETS = ("gke-a3mega", "gke-a3high", "gke-a3ultra", "eks-p5", "oke-h100", "onprem-p8000")
@@ -106,8 +107,6 @@ def test_nothing_is_promised_or_checked(name: str, sets: tuple[str, ...]) -> Non
     found = objects(name, *sets)
     assert not {"transport.json", "transport.py", "transport.sh"} & set(files(found))
     assert "transport" not in files(found)["start.sh"]
-    assert "podFailurePolicy" not in json.dumps(found)
-    assert "exitCode" not in json.dumps(found)
 
 
 @pytest.mark.parametrize(
@@ -332,28 +331,32 @@ def test_a_recorded_fallback_ends_the_run_of_every_fabric(tmp_path: Path, name: 
         assert compare(tmp_path, name, "".join(f"{line}\n" for line in log["lines"]), *sets, code=code)[0] == 78
 
 
-# -- what Kubernetes makes of exit code 78
+# -- what Kubernetes makes of exit codes that are final
+
+FINAL = [17, 78, 93]
 
 
 def test_a_job_fails_at_once() -> None:
-    rule = {"action": "FailJob", "onExitCodes": {"containerName": "workload", "operator": "In", "values": [78]}}
+    rule = {"action": "FailJob", "onExitCodes": {"containerName": "workload", "operator": "In", "values": FINAL}}
     for found in (objects("gke-a3high"), objects("gke-a3mega")):
         assert job_spec(found)["podFailurePolicy"] == {"rules": [rule]}
         assert container(found)["name"] == "workload"
-    warned = objects("gke-a3mega", "network.transportCheck=warn")
-    assert "podFailurePolicy" not in job_spec(warned)
 
 
 def test_a_jobset_does_not_restart() -> None:
-    rules = [{"name": "transport", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}]
+    rules = [{"name": "final", "action": "FailJobSet", "onJobFailureReasons": ["PodFailurePolicy"]}]
     restarting = one("JobSet", objects("gke-a3mega", "run.maxRestarts=3"))["spec"]["failurePolicy"]
     assert restarting == {"maxRestarts": 3, "rules": rules}
     assert one("JobSet", objects("gke-a3mega"))["spec"]["failurePolicy"] == {"maxRestarts": 0}
 
 
 def test_volcano_ends_the_job_instead_of_starting_it_again() -> None:
-    first, *_ = one("Job", objects("oke-h100"))["spec"]["policies"]
-    assert first == {"exitCode": 78, "action": "TerminateJob"}
+    *first, _ = one("Job", objects("oke-h100"))["spec"]["policies"]
+    assert first == [{"exitCode": code, "action": "TerminateJob"} for code in FINAL]
+
+
+def test_the_causes_of_final_exit_codes_end_a_run_too() -> None:
+    assert [code for code, cause in cause_table().exits.items() if cause.restart == "none" and code < 128] == FINAL
 
 
 def test_torchrun_does_not_try_again_where_it_restarts_processes() -> None:

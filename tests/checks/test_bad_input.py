@@ -80,7 +80,7 @@ def test_every_defect_is_told_in_lines_of_their_own() -> None:
             "tests: is not a chartgen library; it must contain one of targets, fragments, workloads, launchers",
         ),
         (["render", "gke-a3mega", "-f", "site.yaml"], 2, "site.yaml: no such file; check the path"),
-        (["render", "gke-a3mega", "-f", "values"], 1, "values: is a folder, not a file"),
+        (["render", "gke-a3mega", "-f", "values"], 2, "values: is a folder, not a file"),
         (
             ["render", "gke-a3mega", "a" * 54],
             2,

@@ -339,6 +339,28 @@ def test_check_says_that_kueue_leaves_pytorchjobs_alone() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("given", "queue", "expected"),
+    [
+        ((), "{}", 0),
+        (("setup.preemption.withinClusterQueue=LowerOrNewerEqualPriority",), "{}", 1),
+        ((), '{"team": {"nodes": 1, "cohort": "gpus"}}', 1),
+        ((), '{"team": {"nodes": 1, "cohort": "gpus", "borrowing": 0}}', 0),
+        ((), '{"team": {"nodes": 1, "cohort": "gpus", "preemption": {"reclaimWithinCohort": "Never"}}}', 0),
+        ((), '{"other": {"nodes": 1, "cohort": "gpus"}}', 0),
+        (("checkpoint.enabled=true",), '{"team": {"nodes": 1, "cohort": "gpus"}}', 0),
+        (("launcher=nccl-test",), '{"team": {"nodes": 1, "cohort": "gpus"}}', 0),
+    ],
+)
+def test_check_says_where_a_run_that_saves_nothing_can_be_evicted(
+    given: tuple[str, ...], queue: str, expected: int
+) -> None:
+    sets = ("queue.name=team", "checkpoint.enabled=false", *given)
+    found = check(chart(name="gke-a3mega"), load_values((), set_values=sets, set_json=(f"setup.queues={queue}",)))
+    rows = [(each.severity, each.key) for each in found if each.rule == "evicted-runs-save"]
+    assert rows == [("warning", "checkpoint.enabled")] * expected
+
+
 def test_the_chart_says_it_too() -> None:
     for made in (chart(name="eks-p5"), setup_chart("eks-p5")):
         notes = made.files["templates/NOTES.txt"]

@@ -12,7 +12,7 @@ from rendered import chart, target
 from chartgen.checks import effective_values
 from chartgen.checks.claim import KeyProblem
 from chartgen.checks.job import Job
-from chartgen.checks.memory import GB, estimate, model_parameters
+from chartgen.checks.memory import GB, estimate_memory, model_parameters
 from chartgen.checks.memory_fit import CAPACITY, changed, load_of, remedies
 from chartgen.checks.parallelism import PARALLELISM
 from chartgen.composer.library import open_library
@@ -261,13 +261,13 @@ def test_what_the_formulas_do_not_describe_is_not_estimated(launchers: dict[str,
     assert claims_of(job)
     own = {**job.values["launchers"]["nemo-1"], **launchers}
     other = changed(job, {"launchers.nemo-1": own})
-    assert estimate(other) is None
+    assert estimate_memory(other) is None
     assert ids_of(other) == ["memory-is-not-estimated"]
 
 
 def test_adapters_and_unknown_gpus_are_not_estimated() -> None:
     lora = preset("onprem-p8000", VALUES / "onprem-p8000" / "llama2-70b-lora.yaml")
-    assert estimate(lora) is None
+    assert estimate_memory(lora) is None
     assert find_gpu("h300-500gb") is None
 
 

@@ -125,6 +125,11 @@ def test_what_a_cohort_lends_and_flavors_of_other_machines(cluster: Cluster) -> 
     ]
     ((word, text, _),) = found(cluster, "queue-quota", run(queue="lent", pool="other"))
     assert (word, text) == ("fail", has("ClusterQueue lent machines pods"))
+    for each in lent[1]["spec"]["resourceGroups"][0]["flavors"][0]["resources"]:
+        each["borrowingLimit"] = "8"
+    apply(cluster, *lent)
+    ((word, text, _),) = found(cluster, "queue-quota", run(queue="lent"))
+    assert (word, text) == ("fail", has("32 nvidia.com/gpu lent 16 nvidia.com/gpu"))
 
 
 @engines

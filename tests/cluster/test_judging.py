@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +15,8 @@ from denials import denied
 
 from chartgen.kube import JOB, LEASE
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.judging import judge_release, patience
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.rehearsal.verdict import Verdict
+from chartgen.rehearsal.verdict import Verdict, judge_release, look, patience, pause_until_started
 
 pytestmark = pytest.mark.engines
 
@@ -103,3 +103,12 @@ def test_no_machine_is_given_up_because_this_one_is_busy(machines: ControlPlane)
 def test_more_machines_get_more_time() -> None:
     assert patience(32) < patience(2048)
     assert patience(2048) > 300
+
+
+def test_a_pause_ends_when_the_last_pod_runs(machines: ControlPlane) -> None:
+    begin = time.monotonic()
+    machines.cluster.apply([manifests.job("paused", 2, pool="judged")])
+    pause_until_started(machines.cluster, "paused", "default", 60)
+    assert look(machines.cluster, "paused").ok
+    assert time.monotonic() - begin < 60
+    machines.cluster.delete(JOB, "paused")

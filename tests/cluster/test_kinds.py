@@ -141,14 +141,16 @@ def test_a_machine_that_fails_fails_the_run_and_frees_the_others(release: Callab
     assert "failed" in " ".join(verdict.reasons).lower()
 
 
-@pytest.mark.parametrize("target", KINDS)
-def test_a_run_that_did_not_get_its_network_is_not_started_again(release: Callable[..., Release], target: str) -> None:
+@pytest.mark.parametrize(("target", "code"), [*((each, 78) for each in KINDS), ("gke-a3mega", 17), ("oke-h100", 93)])
+def test_a_run_with_a_final_exit_code_is_not_started_again(
+    release: Callable[..., Release], target: str, code: int
+) -> None:
     restarts = () if target == "gke-a3high" else ("--set", "run.maxRestarts=3")  # a Job has none
     found = release(target, "helm", *restarts)
     # where mpirun starts the processes, its pod is the one that ends so
     (victim,) = found.masters() or found.pods()[-1:]
     name = victim["spec"]["containers"][0]["name"]
-    ended = {"exitCode": 78, "reason": "Error", "startedAt": None, "finishedAt": None}
+    ended = {"exitCode": code, "reason": "Error", "startedAt": None, "finishedAt": None}
     status = {"name": name, "ready": False, "restartCount": 0, "image": "x", "imageID": "x"}
     before = found.run()["metadata"]["uid"]
     found.end(victim, "Failed", containerStatuses=[{**status, "state": {"terminated": ended}}])

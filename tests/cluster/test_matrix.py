@@ -25,9 +25,8 @@ from chartgen.helm.values import load_values
 from chartgen.kube import NAMESPACE, Object, wait_for
 from chartgen.kube.node_pool import NodePool
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.references import foreign_runtimes
+from chartgen.rehearsal.references import foreign_classes, foreign_runtimes
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
-from chartgen.rehearsal.storage import foreign_classes
 from chartgen.rehearsal.verdict import look
 
 # Kinds besides a target's own, on a target of each kind and of each way to the adapters: they share the pod itself.

@@ -187,7 +187,7 @@ def test_a_submitter_that_ends_without_a_job_is_a_failure_with_restarts(
         wait_for(lambda: look(cluster, "my-run", namespace=NS).ok, what="that all pods run", timeout=180)
         first = end_submitter()
         kind = kind_of(run_of(plane))
-        wait_for(lambda: kind.status.restarts(run_of(plane)) == 1, what="another attempt", timeout=180)
+        wait_for(lambda: kind.status.count_restarts(run_of(plane)) == 1, what="another attempt", timeout=180)
 
         def again() -> bool:
             uids = {member.uid for member, _ in each_member(cluster, "my-run", NS) if member.drives}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -14,7 +13,6 @@ import process_helpers
 import pytest
 import userlib
 from answers import answer
-from denials import denied
 from process_helpers import running
 from rendered import GPT3, target
 from userlib import chartgen
@@ -24,13 +22,18 @@ from chartgen.composer.library import open_library
 from chartgen.composer.target import load_target
 from chartgen.errors import ChartgenError
 from chartgen.helm.values import Values, load_values
-from chartgen.kube import CLUSTER_QUEUE, CRD, NAMESPACE, NODE, Kind, wait_for
+from chartgen.kube import CRD, Kind
 from chartgen.rehearsal import rehearse as rehearsing
-from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.foreign_kinds import foreign_kinds
-from chartgen.rehearsal.references import foreign_inputs, foreign_priorities, foreign_runtimes
-from chartgen.rehearsal.rehearse import SETUP_RELEASE, Rehearsal, assumptions, rehearse
-from chartgen.rehearsal.storage import foreign_claims, foreign_classes, foreign_drivers
+from chartgen.rehearsal.references import (
+    foreign_claims,
+    foreign_classes,
+    foreign_drivers,
+    foreign_inputs,
+    foreign_priorities,
+    foreign_runtimes,
+)
+from chartgen.rehearsal.rehearse import Rehearsal, assumptions, rehearse
 from chartgen.rehearsal.verdict import Verdict
 from chartgen.releases.plan import Plan, plan_release
 
@@ -276,46 +279,6 @@ def test_values_are_refused_before_anything_starts() -> None:
     with pytest.raises(ChartgenError, match="nodes: 248 GPUs"):
         rehearse(target(), gpt3("nodes=31"), progress=lines.append)
     assert not [line for line in lines if "starting" in line]
-
-
-def test_an_existing_cluster_is_left_as_it_was(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
-    before = {kind.name: names(plane, kind) for kind in (NODE, NAMESPACE)}
-    result = rehearse(
-        target(), gpt3("nodes=4", "model.layers=48", "queue.name=borrowed"), context=plane.cluster.context
-    )
-    assert result.verdict.ok, result.verdict.reasons
-    assert result.plan.namespace != "default"
-    assert names(plane, NODE) == before["Node"]
-    wait_for(lambda: names(plane, NAMESPACE) == before["Namespace"], what="that the namespace is gone", timeout=180)
-    wait_for(lambda: "borrowed" not in names(plane, CLUSTER_QUEUE), what="that the queue is gone", timeout=180)
-
-
-def test_a_cleanup_that_fails_prevents_no_other(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Helm may not delete the record of the setup chart, so its uninstall fails."""
-    monkeypatch.setenv("KUBECONFIG", str(plane.kubeconfig))
-    cluster = plane.cluster
-    before = {kind.name: names(plane, kind) for kind in (NODE, NAMESPACE)}
-    record = f"sh.helm.release.v1.{SETUP_RELEASE}."
-    probe = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{record}probe", "namespace": "default"}}
-
-    def attempt() -> None:
-        cluster.apply([probe])
-        cluster.delete_object(probe)
-
-    allowed = f"!request.name.startsWith('{record}')"
-    values = gpt3("nodes=4", "model.layers=48", "queue.name=kept")
-    with denied(cluster, "", "secrets", "DELETE", allowed, attempt) as why:
-        with pytest.raises(ChartgenError, match=re.escape(why)):
-            rehearse(target(), values, context=cluster.context)
-        assert names(plane, NODE) == before["Node"]
-        made = [item for item in cluster.list(NAMESPACE) if item["metadata"]["name"] not in before["Namespace"]]
-        assert all("deletionTimestamp" in item["metadata"] for item in made)
-    wait_for(lambda: names(plane, NAMESPACE) == before["Namespace"], what="that the namespace is gone", timeout=180)
-
-
-def names(plane: ControlPlane, kind: object) -> set[str]:
-    return {item["metadata"]["name"] for item in plane.cluster.list(kind)}  # type: ignore[arg-type]
 
 
 def command(*arguments: str) -> list[str]:

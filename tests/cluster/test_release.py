@@ -56,14 +56,10 @@ def test_release_lives_once_from_install_to_uninstall(place: Place) -> None:
     assert abs(made.updated - datetime.now(timezone.utc)) < timedelta(minutes=1)
 
     changed = helm_release.upgrade(CHART, "run", {"list": [3]}, place)
-    found = helm_release.release_status("run", place)
-    assert changed.revision == found.revision == 2
-    assert (found.chart, found.status) == ("tiny-0.1.0", "deployed")
-    assert abs(found.updated - changed.updated) < timedelta(seconds=2)
-
-    assert helm_release.uninstall("run", place) == found
-    with pytest.raises(ChartgenError, match=f"no release run in namespace {place.namespace}"):
-        helm_release.release_status("run", place)
+    assert (changed.revision, changed.chart, changed.status) == (2, "tiny-0.1.0", "deployed")
+    helm_release.uninstall("run", place)
+    with pytest.raises(ChartgenError, match="not found"):
+        config(place)
 
 
 @pytest.mark.engines
@@ -72,14 +68,13 @@ def test_install_refuses_an_existing_release(place: Place) -> None:
     with pytest.raises(ChartgenError, match=r"^release run already exists; use `chartgen upgrade`") as caught:
         helm_release.install(CHART, "run", {"list": [9]}, place)
     assert "\n" not in str(caught.value)
-    assert helm_release.release_status("run", place).revision == 1
 
 
 @pytest.mark.engines
 def test_upgrade_and_uninstall_refuse_a_missing_release(place: Place) -> None:
     with pytest.raises(ChartgenError, match=r"^no release run in namespace .*; use `chartgen install`$"):
         helm_release.upgrade(CHART, "run", {}, place)
-    with pytest.raises(ChartgenError, match="no release run"):
+    with pytest.raises(ChartgenError, match="not found"):
         helm_release.uninstall("run", place)
 
 
@@ -132,7 +127,6 @@ def test_bad_name_is_refused_before_anything_runs(name: str, message: str, monke
         lambda: helm_release.install(CHART, name, {}),
         lambda: helm_release.upgrade(CHART, name, {}),
         lambda: helm_release.uninstall(name),
-        lambda: helm_release.release_status(name),
     ]
     for call in calls:
         with pytest.raises(UsageError, match=message) as caught:

@@ -20,7 +20,7 @@ from userlib import chartgen
 from chartgen.kube import NODE, wait_for
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.probes import listens
+from chartgen.rehearsal.processes import listens
 from chartgen.rehearsal.simulated_nodes import create_machines, delete_machines
 from chartgen.rehearsal.verdict import wait_for_verdict
 

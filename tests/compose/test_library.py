@@ -218,7 +218,7 @@ def test_a_users_launcher_and_workload_kind(tmp_path: Path) -> None:
     chart = composed(tmp_path)
     assert "kind: Job\n" in chart.files["templates/our-job.yaml"]
     assert "{{/* of box */}}" in chart.files["templates/_validate.tpl"]
-    assert "launcher: ours\n" in chart.files["values.yaml"]
+    assert "launcher: ours  #" in chart.files["values.yaml"]
 
 
 def test_library_without_folders_is_chartgens_own() -> None:

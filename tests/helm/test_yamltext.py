@@ -12,7 +12,7 @@ import pytest
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.yaml import load, load_file, read_text, require_map
-from chartgen.helm.yaml_scalars import resolve_scalar
+from chartgen.helm.yaml_nodes import resolve_scalar
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,7 @@ def test_not_a_number() -> None:
         ("a: &x {b: 1, c: 2}\nd: {<<: *x, c: 3}\n", {"a": {"b": 1, "c": 2}, "d": {"b": 1, "c": 3}}),
         ("a: &x {b: 1}\nd: {<<: [*x, {b: 2, c: 2}]}\n", {"a": {"b": 1}, "d": {"b": 1, "c": 2}}),
         ("a: &x [*x]\n", {"a": [None]}),
+        ("a: &x 5\nb: *x\nc: &y yes\nd: &z !!str 5\n", {"a": 5, "b": 5, "c": True, "d": "5"}),
         ("- a\n-\n- [b, {c: d}]\n", ["a", None, ["b", {"c": "d"}]]),
         ("%YAML 1.1\n---\na: b\n...\n", {"a": "b"}),
         ('a: "\\u00e9\\t"\n', {"a": "é\t"}),

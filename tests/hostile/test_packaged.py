@@ -12,7 +12,7 @@ import pytest
 
 from chartgen.errors import ChartgenError
 from chartgen.helm.packages import unpack_chart
-from chartgen.linter.archives import read_archives
+from chartgen.linter.chart_files import read_archives
 
 HEAD = b"apiVersion: v2\nname: x\nversion: 0.1.0\n"
 

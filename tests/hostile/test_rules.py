@@ -135,4 +135,4 @@ def test_names_and_types_are_checked_by_the_schema(text: str) -> None:
 
 def test_a_message_stays_text() -> None:
     told = Translator("c", SCHEMA, "").message('{{ .Values }}" }}}} %d \x01 {nodes}')
-    assert told == '(printf "{ .Values }\\" }} %%d \\u0001 %d" (int64 $v.nodes))'
+    assert told == '{{ "{" }} .Values }" }} %d {{ "\\u0001" }} {{ int64 $v.nodes }}'

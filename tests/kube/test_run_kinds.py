@@ -26,7 +26,7 @@ def test_a_run_that_failed_without_a_word_has_failed(message: dict[str, str]) ->
 def test_restarts_are_counted_where_their_limit_is_not_known() -> None:
     tasks = [{"name": "worker", "template": POD, "replicas": 2}]
     job = run("batch.volcano.sh/v1alpha1", "Job", {"tasks": tasks}, state={"phase": "Failed"}, retryCount=3)
-    assert kind_of(job).status.restarts(job) == 2
+    assert kind_of(job).status.count_restarts(job) == 2
     assert (outcome(job), expected_pods(job)) == ("failed", 2)
 
 

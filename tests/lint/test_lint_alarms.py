@@ -18,7 +18,7 @@ import pytest
 
 from chartgen.errors import Problem
 from chartgen.findings import Finding, exit_code
-from chartgen.helm.helmignore import Ignored
+from chartgen.helm.chart_folder import Ignored
 from chartgen.helm.manifests import KUBE_VERSION
 from chartgen.helm.program import find_helm
 from chartgen.linter import Subject, run_steps

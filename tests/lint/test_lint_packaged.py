@@ -14,7 +14,7 @@ from ociregistry import LOGIN, registry
 from selection import HELMS
 from userlib import chartgen
 
-from chartgen.linter.archives import read_archives
+from chartgen.linter.chart_files import read_archives
 from chartgen.rehearsal import engines
 
 FAULT = "metadata:\n  namespace: default\n  name"

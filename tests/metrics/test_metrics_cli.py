@@ -379,7 +379,7 @@ def test_logs_that_cannot_be_read(name: str, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (["gone.log"], 1, "gone.log: no such log; name a file, a folder, or - for the input"),
+        (["gone.log"], 2, "gone.log: no such log; name a file, a folder, or - for the input"),
         (["run.log", "--window", "80:90"], 1, "no steps between 80 and 90: the log has 1 to 30; give another --window"),
         (["run.log", "--window", "ten"], 2, "'ten' is not a window of steps; write FIRST:LAST"),
         (["run.log", "--gpu", "h1000"], 2, "the peak of the GPU 'h1000' is not known; did you mean"),
@@ -387,7 +387,7 @@ def test_logs_that_cannot_be_read(name: str, folder: Path) -> None:
         (["run.log", *MODEL, "--peak", "much"], 2, "'much' is not a peak; write TFLOPS of one GPU, or bf16, fp8, fp4"),
         (["run.log", "--fail-below", "5"], 2, "--fail-below compares with a baseline; give --baseline too"),
         (["run.log", "--baseline", "published:gpt3-5b", *MODEL], 2, "no speed of gpt3-5b is known; known"),
-        (["run.log", "--baseline", "gone.json"], 1, "gone.json: no such log; name a file, a folder, or -"),
+        (["run.log", "--baseline", "gone.json"], 2, "gone.json: no such log; name a file, a folder, or -"),
         (["run.log", "--plot", "run.doc"], 2, "cannot draw run.doc; name it .png, .svg, .pdf"),
         (["none"], 1, "none: the folder has no files"),
         (["run.log", "--run", "2"], 2, "run.log: no run 2: the log contains 1 run; a new run has"),

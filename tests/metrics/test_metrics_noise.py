@@ -164,11 +164,11 @@ TIMES = b"2026-02-02T02:41:00Z 2026-02-02T02:41:01Z "
 
 @pytest.mark.parametrize("other", [b"", b"1: ", TIMES[:21], TIMES[:20] + b"+01:00 "])
 def test_lines_with_different_prefixes_are_not_of_one_process(other: bytes) -> None:
-    assert read_prefixes(b"0: x\n" + other + b"x\n", 2) is None
+    assert read_prefixes([b"0: x", other + b"x"]) is None
 
 
 def test_of_two_times_in_a_prefix_the_last_counts() -> None:
-    assert read_prefixes((TIMES + b"x\n") * 2, 2) is None
+    assert read_prefixes([TIMES + b"x"] * 2) is None
     assert read_prefix(TIMES).when == read_prefix(TIMES[21:]).when
 
 

@@ -1,9 +1,8 @@
-"""The benchmarks on a control plane of their own run at small sizes; their budgets are for `make bench`."""
+"""The scripts of `make bench` do not rot between its runs."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,16 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.mark.engines
-@pytest.mark.parametrize(
-    ("name", "sizes"), [("install", {"ROUNDS": 1}), ("status", {"MACHINES": 4, "OTHERS": 1, "ROUNDS": 1})]
-)
-def test_a_benchmark_of_the_cluster_runs(name: str, sizes: dict[str, int]) -> None:
-    code = f"import {name} as benchmark; vars(benchmark).update({sizes}); benchmark.main()"
-    run = subprocess.run([sys.executable, "-c", code], cwd=FOLDER, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
-    assert f"chartgen {name}" in run.stdout
+@pytest.mark.parametrize("script", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_a_benchmark_finds_what_it_measures(script: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(FOLDER)
+    assert runpy.run_path(str(script), run_name="imported")["__doc__"]
+
+
+@pytest.mark.full
+@pytest.mark.helm
+def test_lint_and_commands_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(FOLDER)
+    bench, lint = (runpy.run_path(str(FOLDER / name), run_name="imported") for name in ("bench.py", "lint.py"))
+    rows = [*bench["measure_commands"](1), *bench["measure_compose"](1), *lint["measure"](1)]
+    assert all(row.measured > 0 for row in rows)

@@ -79,6 +79,14 @@ def test_examples_are_understood(words: tuple[str, ...]) -> None:
         assert command.make_context("command", names, parent=context).params
 
 
+def test_the_list_of_commands_has_the_help_of_each() -> None:
+    """It is read from their files; click would import them all."""
+    context, own, imported = click.Context(main), click.HelpFormatter(), click.HelpFormatter()
+    main.format_commands(context, own)
+    click.Group.format_commands(main, context, imported)
+    assert own.getvalue() == imported.getvalue() != ""
+
+
 def test_every_option_is_explained() -> None:
     for words, command in COMMANDS.items():
         for parameter in command.params:
@@ -192,7 +200,7 @@ def test_check_shows_what_is_stale_as_a_unified_diff(tmp_path: Path) -> None:
     chartgen("build", "gke-a3mega", "-d", tmp_path)
     values = tmp_path / "gke-a3mega" / "values.yaml"
     built = values.read_text()
-    stale = built.replace("nodes: 1\n", "nodes: 7\n", 1)
+    stale = built.replace("nodes: 1", "nodes: 7", 1)
     values.write_text(stale)
     result = chartgen("build", "gke-a3mega", "--check", "-d", tmp_path)
     names = (str(values), f"{values} (built)")
@@ -307,6 +315,78 @@ def test_a_command_that_does_not_exist_is_answered_with_the_one_that_was_meant()
     assert refused.exit_code == 2
     assert "did you mean check?" in refused.stderr
     assert "Traceback" not in chartgen("frobnicate").stderr
+
+
+def test_names_of_machines_and_habits_of_other_tools_lead_to_the_command() -> None:
+    hints = {
+        "check a3-ultragpu-8g": "gke-a3ultra",
+        "check h200-141gb": "gke-a3ultra",
+        "check gke": "gke-a3high, gke-a3mega",
+        "install my-run gke-a4": "gke-a4 my-run",
+        "check gke-a4 --nodes 4": "--set nodes=",
+        "check gke-a4 --tensor 4": "--set parallelism.tensor=",
+        "check gke-a4 --gpus-per-node=4": "--set gpusPerNode=",
+        "check gke-a4 --rendr": "--render",
+    }
+    for words, hint in hints.items():
+        refused = chartgen(*words.split())
+        assert (refused.exit_code, hint in refused.stderr) == (2, True), words
+    assert chartgen("help", "check").stdout == chartgen("check", "--help").stdout
+
+
+def test_targets_and_machines_are_found_by_gpu_machine_or_cloud() -> None:
+    found = answer(chartgen("list", "machines", "--gpu", "GB300", "--output", "json").stdout)["items"]
+    assert {each["name"] for each in found} >= {"a4x-maxgpu-4g-metal"}
+    found = answer(chartgen("list", "targets", "--gpu", "a3-megagpu-8g", "--output", "json").stdout)["items"]
+    assert [each["name"] for each in found] == ["gke-a3mega"]
+    assert chartgen("list", "presets", "--gpu", "h100").exit_code == 2
+
+
+def test_what_a_command_line_lacks_is_a_usage_error(tmp_path: Path) -> None:
+    for words in (("--set", "nodes"), ("--set-json", "a={"), ("-f", tmp_path), ("-f", tmp_path / "absent.yaml")):
+        assert chartgen("check", "gke-a4", *words).exit_code == 2, words
+    assert chartgen("metrics", tmp_path / "absent.log").exit_code == 2
+
+
+def test_an_unknown_key_hides_no_other_problem() -> None:
+    ran = chartgen("check", "gke-a3mega", "--set", "node=4,parallelism.tensor=3", "--output", "json")
+    assert {each["rule"] for each in findings(ran.stdout)} == {"values-schema", "world-size"}
+
+
+def test_a_site_file_of_another_target_is_refused_and_a_missing_one_is_named(tmp_path: Path) -> None:
+    site = tmp_path / "site.yaml"
+    chartgen("init", "gke-a3ultra", "--no-ask", "--to", site)
+    preset = ("--preset", "llama3-8b")
+    assert chartgen("check", "gke-a3ultra", *preset, "-f", site).exit_code == 0
+    for kind in ((), ("--workload", "job")):
+        found = findings(chartgen("check", "gke-a3mega", *preset, *kind, "-f", site, "--output", "json").stdout)
+        assert [(each["rule"], each["line"]) for each in found if each["rule"] == "site-of-target"] == [
+            ("site-of-target", 1)
+        ]
+    assert "site.yaml:1:1" in chartgen("render", "gke-a3mega", "run", *preset, "-f", site).stderr
+    setup = chartgen("check", Path("charts/gke-a3mega-setup").absolute(), "-f", site)
+    assert setup.exit_code == 1
+    lacking = chartgen("check", "gke-a3ultra", *preset)
+    assert (lacking.exit_code, "chartgen init gke-a3ultra" in lacking.stderr) == (1, True)
+
+
+@pytest.mark.helm
+def test_a_program_of_ones_own_goes_with_the_run(tmp_path: Path) -> None:
+    program = tmp_path / "my.train.py"
+    program.write_text("print()\n")
+    ran = chartgen(
+        "render",
+        "gke-a3ultra",
+        "run",
+        "-f",
+        Path("values/site.gke-a3ultra.example.yaml").absolute(),
+        "--program-file",
+        program,
+    )
+    assert ran.exit_code == 0, ran.stderr
+    assert '"/etc/chartgen/my.train.py"' in ran.stdout
+    assert 'my.train.py: "print()' in ran.stdout
+    assert chartgen("check", "gke-a4", "--program-file", tmp_path / "absent.py").exit_code == 2
 
 
 def test_values_come_from_the_standard_input_and_not_from_the_network(tmp_path: Path) -> None:

@@ -61,18 +61,13 @@ def test_an_unknown_engine_is_a_usage_error_with_a_hint() -> None:
     [
         ("helm", "helm", "v3.17.9+g1", False),
         ("helm", "helm", "v3.18.0+g1", True),
-        ("helm3", "helm", "v4.0.0+g1", False),
-        ("kube-apiserver", "kube-apiserver", "Kubernetes v1.37.9", True),
-        ("kube-apiserver", "kube-apiserver", "Kubernetes v1.36.3", False),
         ("kubectl", "kubectl", "Client Version: v1.33.2", True),
-        ("etcd", "etcd", "no version here", False),
-        ("kwok", "kwok", "kwok version v0.8.1 go1.26.8 (linux/amd64)", True),
-        ("kwok", "kwok", "kwok version v0.9.0 go1.26.8 (linux/amd64)", False),
+        ("kube-apiserver", "kube-apiserver", "Kubernetes v1.37.9", False),
         ("kueue", "kueue", "v0.19.2", False),
     ],
 )
 @pytest.mark.usefixtures("cache")
-def test_path_counts_only_with_a_version_that_works(
+def test_path_counts_for_what_users_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, binary: str, output: str, accepted: bool
 ) -> None:
     found = program(tmp_path / "bin", binary, output)
@@ -123,13 +118,6 @@ def test_the_packed_objects_are_those_of_the_pinned_version(engine: engines.Engi
         assert all(
             each["apiVersion"] and each["metadata"]["name"] for each in engines.engine_objects(engine.name, file)
         )
-
-
-def test_the_time_left_is_learned_from_the_builds_that_are_done() -> None:
-    weights = [100, 50, 30, 20]
-    assert engine_build.time_left(weights, 0, 0.0) == 200
-    assert engine_build.time_left(weights, 1, 300.0) == 300
-    assert engine_build.time_left(weights, 4, 900.0) == 0
 
 
 @pytest.mark.usefixtures("cache")

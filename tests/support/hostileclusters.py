@@ -23,7 +23,7 @@ from chartgen.helm.values import load_values
 from chartgen.helm.yaml import load
 from chartgen.kube import kinds
 from chartgen.kube.kinds import Kind
-from chartgen.kube.run_kinds import API_KINDS
+from chartgen.kube.run_kinds import api_kinds
 from chartgen.releases.lease import lease_name
 
 RELEASE, SPACE, THEIRS = "my-run", "ml", "theirs"
@@ -32,7 +32,7 @@ _LOG = b"iteration 1/ 2 | elapsed time per iteration (ms): 2.0 |\n"
 _AT = "2026-11-24T06:00:00Z"
 _QUEUED = (kinds.WORKLOAD, kinds.LOCAL_QUEUE, kinds.CLUSTER_QUEUE)
 _KINDS = (
-    *(*API_KINDS, *_QUEUED, kinds.POD_GROUP, kinds.TRAINING_RUNTIME, kinds.CRD, kinds.STORAGE_CLASS, kinds.LEASE),
+    *(*api_kinds(), *_QUEUED, kinds.POD_GROUP, kinds.TRAINING_RUNTIME, kinds.CRD, kinds.STORAGE_CLASS, kinds.LEASE),
     *(kinds.POD, kinds.EVENT, kinds.SECRET, kinds.CONFIG_MAP, kinds.NODE, kinds.CLAIM, kinds.NAMESPACE),
     *(Kind("kueue.x-k8s.io/v1beta2", "ResourceFlavor", "resourceflavors", namespaced=False),),
     *(Kind("v1", "ServiceAccount", "serviceaccounts"), Kind("v1", "ResourceQuota", "resourcequotas")),

@@ -37,11 +37,10 @@ from chartgen.linter.determinism import banned_functions
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
-from chartgen.linter.placing import ignored_there, placed
 from chartgen.linter.reasons import Reasons
 from chartgen.linter.render import Preset, Rendering
 from chartgen.linter.schema_references import foreign_references
-from chartgen.linter.sources import Sources
+from chartgen.linter.sources import Sources, ignored_there, placed
 from chartgen.linter.steps import Subject, run_steps
 from chartgen.linter.values_coverage import documents
 from chartgen.reports import format_findings

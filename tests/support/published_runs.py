@@ -9,7 +9,7 @@ from rendered import chart, target
 
 from chartgen.checks import effective_values
 from chartgen.checks.job import Job
-from chartgen.checks.memory import Memory, estimate
+from chartgen.checks.memory import Memory, estimate_memory
 from chartgen.helm.values import load_values
 
 H100, H200, B200, GB200 = "BM.GPU.H100.8", "BM.GPU.H200.8", "BM.GPU.B200.8", "BM.GPU.GB200.4"
@@ -107,6 +107,6 @@ def job_of(run: Run, *, gradients: str = "bf16", **values: Any) -> Job:
 
 
 def memory_of(job: Job) -> Memory:
-    found = estimate(job)
+    found = estimate_memory(job)
     assert found
     return found

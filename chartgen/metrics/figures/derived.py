@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from math import isfinite
+from operator import sub, truediv
 from typing import NamedTuple
 
 from chartgen.metrics.figures.facts import Facts
@@ -33,8 +33,8 @@ def batch_of(window: Window) -> tuple[float | None, bool]:
     batches = window.values("batch")
     if batches:
         return window.mean("batch"), min(batches) != max(batches)
-    pairs = pairwise(window.rows("samples"))
-    each = {(value - last) / (step - before) for (before, last), (step, value) in pairs if step > before}
+    steps, samples = window.pairs("samples")
+    each = {*map(truediv, map(sub, samples[1:], samples), map(sub, steps[1:], steps))}
     # some loggers round to a few digits, which makes the differences useless
     (batch,) = each if len(each) == 1 else (0.0,)
     return (batch, False) if batch > 0 and batch.is_integer() else (None, False)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from itertools import repeat
 from math import isfinite
-from operator import mul
+from operator import mul, sub
 from typing import NamedTuple
 
 from chartgen.metrics.figures.window import Window
@@ -55,11 +56,10 @@ class Evaluation(NamedTuple):
 
 def loss_of(window: Window) -> LossCourse | None:
     """Return the course of the loss in a window; None when the log does not contain it."""
-    values = window.values("loss")
+    numbers, values = window.pairs("loss")
     if not values:
         return None
-    first = window.first
-    steps = array("d", [step - first for step, _ in window.rows("loss")])
+    steps = array("d", map(sub, numbers, repeat(window.first)))
     # sums for the linear regression
     x, y, xx, xy = sum(steps), sum(values), sum(map(mul, steps, steps)), sum(map(mul, steps, values))
     spread = len(values) * xx - x * x

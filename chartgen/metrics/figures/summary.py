@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Sequence
+from itertools import repeat
+from operator import sub
 from typing import NamedTuple
 
 from chartgen.metrics.figures.facts import Facts, FigureNote, missing_sizes
@@ -102,11 +104,14 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def _outliers(window: Window, ordered: Sequence[float], median: float) -> list[Outlier]:
-    spread = quantile(sorted(abs(seconds - median) for seconds in ordered), 0.5)
+    spread = quantile(array("d", sorted(map(abs, map(sub, ordered, repeat(median))))), 0.5)
     if not spread:  # most printed times are equal to the last digit: no scale to measure outliers with
         return []
     most = max(_OUTLIER / _MAD * spread, _NOTABLE * median)
-    far = [Outlier(step, seconds) for step, seconds in window.rows("seconds") if abs(seconds - median) > most]
+    if max(median - ordered[0], ordered[-1] - median) <= most:
+        return []
+    rows = zip(*window.pairs("seconds"), strict=True)
+    far = [Outlier(step, seconds) for step, seconds in rows if abs(seconds - median) > most]
     if len(far) > max(_RARE * len(ordered), 1):
         return []
     return sorted(far, key=lambda outlier: -abs(outlier.seconds - median))

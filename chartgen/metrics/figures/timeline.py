@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
-from itertools import filterfalse, pairwise
+from itertools import filterfalse, islice, pairwise
 from operator import le
 from typing import NamedTuple
 
@@ -121,8 +122,8 @@ def _positive(seconds: float) -> float | None:
 
 def _backwards(log: Log) -> list[FigureNote]:
     when, latest = log.track.when, -math.inf
-    times = [*filterfalse(math.isnan, when)]
-    if all(map(le, times, times[1:])):  # true for most logs, and takes a quarter of the time
+    times = when if math.isfinite(sum(when)) else array("d", filterfalse(math.isnan, when))
+    if all(map(le, times, islice(times, 1, None))):  # true for most logs, and takes a quarter of the time
         return []
     for index, time in enumerate(when):
         if time < latest - _SLACK:

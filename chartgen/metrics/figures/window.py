@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
 from functools import cached_property
+from itertools import compress
+from operator import mul
 
 from chartgen.errors import ChartgenError, Problem, UsageError
 from chartgen.metrics.read.track import Track, kept_steps
@@ -50,25 +51,20 @@ class Window:
         """Return the usual number of steps per line."""
         return interval_of(self.track)
 
-    def rows(self, name: str) -> Iterator[tuple[int, float]]:
-        """Yield step and value for each finite value."""
-        column, numbers = self.track.column(name), self.track.numbers
-        if column is not None:
-            for each in self.ranges:
-                values = column[each.start : each.stop]
-                pairs = zip(numbers[each.start : each.stop], values, strict=True)
-                whole = math.isfinite(sum(values))
-                yield from pairs if whole else (pair for pair in pairs if -math.inf < pair[1] < math.inf)
+    def pairs(self, name: str) -> tuple[array[int], array[float]]:
+        """Return step and value for each finite value."""
+        steps, values = array("q"), self._column(name)
+        for each in self.ranges if values else ():
+            steps.extend(self.track.numbers[each.start : each.stop])
+        if math.isfinite(sum(values)):
+            return steps, values
+        finite = [*map(math.isfinite, values)]
+        return array("q", compress(steps, finite)), array("d", compress(values, finite))
 
     def values(self, name: str) -> array[float]:
         """Return the finite values."""
-        found, column = array("d"), self.track.column(name)
-        if column is not None:
-            for each in self.ranges:
-                found.extend(column[each.start : each.stop])
-        if math.isfinite(sum(found)):
-            return found
-        return array("d", [value for value in found if -math.inf < value < math.inf])
+        values = self._column(name)
+        return values if math.isfinite(sum(values)) else array("d", filter(math.isfinite, values))
 
     def rate(self, name: str) -> float | None:
         """Return the mean of a speed over the time of the steps, its harmonic mean; None without values."""
@@ -83,25 +79,27 @@ class Window:
             values = self.values(name)
             return math.fsum(values) / len(values) if values else None
         total = weight = last = 0.0
-        for step, value in self.rows(name):
+        for step, value in zip(*self.pairs(name), strict=True):
             span = min(step - last, self.interval) if step > last and weight else self.interval
             total, weight, last = total + value * span, weight + span, step
         return total / weight if weight else None
 
     def _spanned(self, name: str) -> float | None:
         """Return the mean of a column whose lines report the number of their steps; other lines count as one step."""
-        spans, products = array("d"), array("d")
-        for span, value in zip(self._column("span"), self._column(name), strict=True):
-            if math.isfinite(value):
-                spans.append(1.0 if math.isnan(span) else span)
-                products.append(spans[-1] * value)
-        weight = math.fsum(spans)
-        return math.fsum(products) / weight if weight else None
+        spans, values = self._column("span"), self._column(name)
+        if not math.isfinite(sum(spans)):
+            spans = array("d", (1.0 if math.isnan(span) else span for span in spans))
+        if values and not math.isfinite(sum(values)):
+            finite = [*map(math.isfinite, values)]
+            spans, values = array("d", compress(spans, finite)), array("d", compress(values, finite))
+        return math.fsum(map(mul, spans, values)) / math.fsum(spans) if values else None
 
-    def _column(self, name: str) -> Iterator[float]:
-        column = self.track.column(name)
+    def _column(self, name: str) -> array[float]:
+        column = self.track.column(name) or array("d")
+        values = array("d")
         for each in self.ranges:
-            yield from column[each.start : each.stop] if column is not None else [math.nan] * len(each)
+            values.extend(column[each.start : each.stop])
+        return values
 
     def steps(self, indices: range) -> int:
         """Return the number of steps of some lines; each line covers the steps since the previous line."""

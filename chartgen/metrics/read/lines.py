@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from chartgen.errors import ChartgenError, Problem
+from chartgen.errors import ChartgenError, Problem, UsageError
 
 STDIN = "-"
 _BLOCK = 1 << 18
@@ -32,7 +32,7 @@ def find_logs(places: Iterable[str]) -> list[str]:
         elif path.is_dir():
             found += _folder(path)
         else:
-            raise ChartgenError(Problem("no such log", place, hint="name a file, a folder, or - for the input"))
+            raise UsageError(Problem("no such log", place, hint="name a file, a folder, or - for the input"))
     return found
 
 

@@ -43,18 +43,16 @@ class Prefix(NamedTuple):
     size: int
 
 
-class Lines(NamedTuple):
-    """Many lines of one process, without their prefixes.
+class Prefixes(NamedTuple):
+    """The prefixes of many lines of one process.
 
     Args:
-        text: The lines.
-        total: Number of lines; empty ones do not count.
+        rest: The lines without their prefixes.
         when: Time of each line; None = the prefixes have no time.
         rank: The process that wrote them, as in a Prefix.
     """
 
-    text: bytes
-    total: int
+    rest: Sequence[bytes]
     when: Sequence[float] | None = None
     rank: bytes = b""
 
@@ -87,26 +85,21 @@ def read_prefix(line: bytes) -> Prefix:
     return Prefix(when, rank, size) if size else NONE
 
 
-def read_prefixes(text: bytes, count: int) -> Lines | None:
-    """Remove the prefix of each of many lines; return None when the prefixes differ in more than the time.
-
-    Args:
-        text: The lines.
-        count: Number of lines; empty ones do not count.
+def read_prefixes(lines: Sequence[bytes]) -> Prefixes | None:
+    """Parse the prefixes of many lines; return None when they differ in more than the time.
 
     Raises:
         ValueError: A prefix has an invalid time.
     """
-    first = text[: text.find(b"\n")]
-    prefix = read_prefix(first)
+    prefix = read_prefix(lines[0])
     if not prefix.size:
-        return Lines(text, count)
-    parts = re.split(_TIME, first[: prefix.size])
+        return Prefixes(lines)
+    parts = re.split(_TIME, lines[0][: prefix.size])
     timed = not isnan(prefix.when)
-    rows = re.findall(rb"(?m)^%s(.*)" % _UTC.join(map(re.escape, parts)), text)
-    if len(parts) != 1 + timed or len(rows) != count:
+    rows = re.findall(rb"(?m)^%s(.*)" % _UTC.join(map(re.escape, parts)), b"\n".join(lines))
+    if len(parts) != 1 + timed or len(rows) != len(lines):
         return None
     if not timed:
-        return Lines(b"\n".join(rows), count, None, prefix.rank)
-    minutes, seconds, lines = zip(*rows, strict=True)
-    return Lines(b"\n".join(lines), count, epoch_seconds(minutes, seconds), prefix.rank)
+        return Prefixes(rows, None, prefix.rank)
+    minutes, seconds, rest = zip(*rows, strict=True)
+    return Prefixes(rest, epoch_seconds(minutes, seconds), prefix.rank)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from chartgen.metrics.read.clock import read_time
 from chartgen.metrics.read.events import NEVER, Checkpoint, Event, Mark, Step, Steps
-from chartgen.metrics.read.prefix import read_prefix, read_prefixes
+from chartgen.metrics.read.prefix import read_prefix
 from chartgen.metrics.read.readers import FAMILIES, MARKERS, SEQUENTIAL, SETTINGS, STARTS, TABLE, Readers
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _REACH = 1 << 25
 # More steps than any run has; longer numbers do not fit into a column.
 _STEPS = 10**18
 # Fewer lines are faster to read one by one than by a learned layout.
-_FEW = 100
+_FEW = 8
 # Shown characters of an unreadable line.
 _SHOWN = 100
 # Longer than any relevant line, except objects and lists of numbers.
@@ -74,8 +74,7 @@ class Scanner:
         lines, only = self._find(block), set[str]()
         for family, group in groupby(lines, key=itemgetter(2)):
             places = list(group)
-            text = b"\n".join([block[start:end] for start, end, _ in places]) if len(places) >= _FEW else b""
-            many = self._many(text, family, len(places))
+            many = self._lines([block[start:end] for start, end, _ in places], family) if len(places) >= _FEW else []
             events += many or self._each(block, family, places)
             only.add(family if many else "")
         self._only = () if "" in only else tuple(family for family in FAMILIES if family in only)
@@ -101,29 +100,30 @@ class Scanner:
         """
         if len(self._only) > 2 or (self._own and self._own in block):
             return []
-        lines = block.split(b"\n")
+        # carriage returns leave a few empty lines
+        text = block if b"\n\n" not in block else b"\n".join(filter(None, block.split(b"\n")))
+        text = text.strip(b"\n")
         if len(self._only) == 1:
-            # carriage returns leave a few empty lines
-            return self._many(block, self._only[0], len(lines) - lines.count(b""))
+            return self._many(text, text.count(b"\n") + 1, self._only[0])
+        lines = text.split(b"\n")
         first, last = self._only
         mark = next(mark for mark, family in self._markers.items() if family == last)
-        ones = [line for line in lines if line and mark not in line]
-        others = [line for line in lines if mark in line]
         # the last one may count its lines: only when the first has read its own
-        events = self._many(b"\n".join(ones), first, len(ones))
-        more = self._many(b"\n".join(others), last, len(others)) if events else []
+        events = self._lines([line for line in lines if mark not in line], first)
+        more = self._lines([line for line in lines if mark in line], last) if events else []
         return events + more if more else []
 
-    def _many(self, text: bytes, family: str, count: int) -> list[tuple[str, bytes, Event]]:
-        """Read many lines at once; nothing when they are few, or must be read one by one."""
+    def _lines(self, lines: list[bytes], family: str) -> list[tuple[str, bytes, Event]]:
+        return self._many(b"\n".join(lines), len(lines), family) if lines else []
+
+    def _many(self, text: bytes, count: int, family: str) -> list[tuple[str, bytes, Event]]:
+        """Read many lines at once; nothing when they must be read one by one."""
         read_many = self._readers.find(family).read_many
-        if read_many is None or count < _FEW:
-            return []
         try:
-            lines = read_prefixes(text, count)
-            return [(family, lines.rank, event) for event in read_many(lines)] if lines else []
+            found = read_many(text, count) if read_many else None
         except _UNREADABLE:
             return []
+        return [(family, found[0], event) for event in found[1]] if found else []
 
     def _each(
         self, block: bytes, family: str, places: list[tuple[int, int, str]]

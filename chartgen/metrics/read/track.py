@@ -105,7 +105,7 @@ class Track:
         self._filled = len(self.numbers)
         for name, values in steps.columns.items():
             self.columns[name].extend(values)
-            if not sum(map(abs, values)) < _LARGEST:
+            if not -_LARGEST < sum(values) < _LARGEST:
                 self._mark(name, [index + at for at, value in enumerate(values) if not abs(value) < _LARGEST])
 
     def _add_each(self, steps: Steps, section: int) -> None:

@@ -55,10 +55,10 @@ def _bin(steps: Sequence[int], values: Sequence[float]) -> Bin:
 
 def sparkline(figures: RunFigures, name: str, width: int = 60) -> str:
     """Draw a column over the window as one line of text; empty when it has too few values."""
-    rows = list(figures.window.rows(name))
-    if len(rows) < 3:
+    steps, values = figures.window.pairs(name)
+    if len(steps) < 3:
         return ""
-    cells = bins([step for step, _ in rows], [value for _, value in rows], width)
+    cells = bins(steps, values, width)
     low, high = min(cell.middle for cell in cells), max(cell.middle for cell in cells)
     return "".join(_block(cell.middle, low, high) for cell in cells)
 

@@ -1,4 +1,4 @@
-"""Job and queue controllers outside of a cluster, with their real webhooks; one module each."""
+"""Job and queue controllers outside of a cluster, with their real webhooks."""
 
 from __future__ import annotations
 
@@ -8,17 +8,7 @@ from typing import Any
 from chartgen.errors import Problem, UsageError, did_you_mean
 from chartgen.programs import Progress
 from chartgen.rehearsal import engines
-from chartgen.rehearsal.controllers import (
-    cloud,
-    devices,
-    jobset,
-    kuberay,
-    kueue,
-    mpi_operator,
-    trainer,
-    training_operator,
-    volcano,
-)
+from chartgen.rehearsal.controllers import cloud, devices, kueue, operators, volcano
 from chartgen.rehearsal.controlplane import ControlPlane
 
 __all__ = ["crds_of", "start_controllers"]
@@ -27,13 +17,9 @@ _START: dict[str, Callable[[ControlPlane], None]] = {
     "cloud-kinds": cloud.start_kinds,
     "cloud-storage": cloud.start_storage,
     "devices": devices.start,
-    "jobset": jobset.start,
+    **{each.name: each.start for each in operators.OPERATORS},
     "kueue": kueue.start,
     "volcano": volcano.start,
-    "training-operator": training_operator.start,
-    "mpi-operator": mpi_operator.start,
-    "trainer": trainer.start,
-    "kuberay": kuberay.start,
 }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from chartgen.kube import CLAIM, STORAGE_CLASS, Cluster, ClusterError, Kind, Object, connect
@@ -28,7 +29,7 @@ def start_kinds(plane: ControlPlane) -> None:
 
 def start_storage(plane: ControlPlane) -> None:
     """Start a process that makes volumes for claims, as the clouds' storage drivers do."""
-    plane.processes.spawn("cloud-storage", [sys.executable, "-m", __name__, plane.kubeconfig])
+    spawn_driver(plane, "cloud-storage", __name__)
 
 
 def provision(cluster: Cluster) -> None:
@@ -59,16 +60,21 @@ def _volume(claim: Object, driver: str) -> Object:
     }
 
 
-def main(kubeconfig: Path) -> None:
-    """Provision forever; the control plane ends this process with itself."""
-    with connect(kubeconfig=kubeconfig) as cluster:
+def spawn_driver(plane: ControlPlane, name: str, module: str) -> None:
+    """Start a module whose main part is `drive`."""
+    plane.processes.spawn(name, [sys.executable, "-m", module, plane.kubeconfig])
+
+
+def drive(step: Callable[[Cluster], None]) -> None:
+    """Repeat a step forever on the cluster of this process's argument."""
+    with connect(kubeconfig=Path(sys.argv[1])) as cluster:
         while True:
             try:
-                provision(cluster)
+                step(cluster)
             except ClusterError as error:
                 print(error, file=sys.stderr, flush=True)  # noqa: T201  the process's log
             time.sleep(_INTERVAL)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    drive(provision)

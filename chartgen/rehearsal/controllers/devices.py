@@ -6,13 +6,11 @@ each class what one pod of a run claims, as a machine of the cloud does for a po
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
-from chartgen.kube import NODE, Cluster, ClusterError, Kind, Object, connect
+from chartgen.kube import NODE, Cluster, Kind, Object
+from chartgen.rehearsal.controllers.cloud import drive, spawn_driver
 from chartgen.rehearsal.controlplane import ControlPlane
 
 # Rehearsals map each class that the run claims to a resource of the same name in Kueue's configuration, always these:
@@ -21,7 +19,6 @@ from chartgen.rehearsal.controlplane import ControlPlane
 CHANNEL = "compute-domain-default-channel.nvidia.com"
 CLASSES = (CHANNEL, "mrdma.google.com")
 _DRIVER = "devices.chartgen.invalid"
-_INTERVAL = 0.5
 _TEMPLATE = Kind("resource.k8s.io/v1", "ResourceClaimTemplate", "resourceclaimtemplates")
 _SLICE = Kind("resource.k8s.io/v1", "ResourceSlice", "resourceslices", namespaced=False)
 _DOMAIN = Kind("resource.nvidia.com/v1beta1", "ComputeDomain", "computedomains")
@@ -34,7 +31,7 @@ def claimed_classes(objects: Iterable[Object]) -> tuple[str, ...]:
 
 def start(plane: ControlPlane) -> None:
     """Start a process that does what the drivers of the devices do."""
-    plane.processes.spawn("devices", [sys.executable, "-m", __name__, plane.kubeconfig])
+    spawn_driver(plane, "devices", __name__)
 
 
 def simulate(cluster: Cluster) -> None:
@@ -98,16 +95,5 @@ def _slice(node: Object, counts: dict[str, int]) -> Object:
     return {"apiVersion": _SLICE.api_version, "kind": _SLICE.name, "metadata": place, "spec": spec}
 
 
-def main(kubeconfig: Path) -> None:
-    """Simulate forever; the control plane ends this process with itself."""
-    with connect(kubeconfig=kubeconfig) as cluster:
-        while True:
-            try:
-                simulate(cluster)
-            except ClusterError as error:
-                print(error, file=sys.stderr, flush=True)  # noqa: T201  the process's log
-            time.sleep(_INTERVAL)
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    drive(simulate)

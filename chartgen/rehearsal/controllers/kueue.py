@@ -8,11 +8,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from chartgen.data.compatibility import lock
-from chartgen.kube import CRD, SECRET, Kind
+from chartgen.kube import CRD, SECRET, Kind, Object
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controllers.devices import CLASSES
 from chartgen.rehearsal.controlplane import ControlPlane
+from chartgen.rehearsal.processes import answers
 
 _NAMESPACE, _SERVICE, _SECRET_NAME = "kueue-system", "kueue-webhook-service", "kueue-webhook-server-cert"
 # Kueue's own defaults without the integrations whose controllers no target of chartgen uses. Integrations that are off
@@ -56,8 +57,8 @@ def start(plane: ControlPlane) -> None:
         ]
 
     def ready(ports: Sequence[int]) -> bool:
-        probe = {"metadata": {"name": "probe"}}
-        return _has_certificate(plane, folder) and webhooks.serves(plane, _FLAVOR, probe, ports)
+        serves = _has_certificate(plane, folder) and answers(f"http://127.0.0.1:{ports[1]}/readyz")
+        return serves and webhooks.accepts(plane, _FLAVOR, {"metadata": {"name": "probe"}})
 
     plane.processes.start("kueue", command, ports=2, ready=ready)
 
@@ -83,18 +84,15 @@ def _apply_webhooks(plane: ControlPlane, client: webhooks.Client) -> None:
     for plural in _CONVERTED:
         change = {"spec": {"conversion": {"strategy": "Webhook", "webhook": webhook}}}
         plane.cluster.patch(CRD, f"{plural}.kueue.x-k8s.io", change)
-    found = engines.engine_objects("kueue", "webhooks.json")
-    for configuration in found:
-        # Its rotator expects the installer's names.
-        configuration["metadata"] = {"name": f"kueue-{configuration['metadata']['name']}"}
-        webhooks.redirect(configuration, client)
-        for each in configuration["webhooks"]:
-            if any(resource in _POD_OWNERS for rule in each["rules"] for resource in rule["resources"]):
-                # Like its installer, so that a stuck Kueue cannot block system pods.
-                values = ["kube-system", _NAMESPACE]
-                system = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": values}
-                each["namespaceSelector"] = {"matchExpressions": [system]}
-    plane.cluster.apply(found)
+    webhooks.apply_webhooks(plane, "kueue", client, _leave_out_system_pods)
+
+
+def _leave_out_system_pods(configuration: Object) -> None:
+    """Leave system pods out, as its installer does, so that a stuck Kueue cannot block them."""
+    for each in configuration["webhooks"]:
+        if any(resource in _POD_OWNERS for rule in each["rules"] for resource in rule["resources"]):
+            system = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", _NAMESPACE]}
+            each["namespaceSelector"] = {"matchExpressions": [system]}
 
 
 def _has_certificate(plane: ControlPlane, folder: Path) -> bool:

@@ -9,7 +9,7 @@ from chartgen.kube import VOLCANO_QUEUE, Object
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import webhooks
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.probes import answers
+from chartgen.rehearsal.processes import answers
 
 _NAMESPACE = "volcano-system"
 _INSTALLER = "volcano-webhook-manager"  # the engine with the installer's manifests

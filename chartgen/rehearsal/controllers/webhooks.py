@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from chartgen.kube import ClusterError, Kind, Object
+from chartgen.rehearsal import engines
 from chartgen.rehearsal.controlplane import ControlPlane
-from chartgen.rehearsal.probes import answers
 
 Client = Callable[[str], Object]
 
@@ -42,20 +42,26 @@ def loopback_service(space: str, name: str) -> Object:
     return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
+def apply_webhooks(
+    plane: ControlPlane, engine: str, client: Client, change: Callable[[Object], None] = lambda _: None
+) -> None:
+    """Register an engine's webhooks.
+
+    Their configurations have other names than the installer's, under which a certificate rotator would replace the
+    authority; Kueue's expects these.
+    """
+    found = engines.engine_objects(engine, "webhooks.json")
+    for configuration in found:
+        configuration["metadata"] = {"name": f"{engine}-{configuration['metadata']['name']}"}
+        redirect(configuration, client)
+        change(configuration)
+    plane.cluster.apply(found)
+
+
 def redirect(configuration: Object, client: Client) -> None:
     """Replace the client configuration of each webhook, and keep its path."""
     for webhook in configuration["webhooks"]:
         webhook["clientConfig"] = client(webhook["clientConfig"]["service"]["path"])
-
-
-def is_ready(ports: Sequence[int]) -> bool:
-    """Report whether a controller is ready according to the second of its ports."""
-    return answers(f"http://127.0.0.1:{ports[1]}/readyz")
-
-
-def serves(plane: ControlPlane, kind: Kind, probe: Object, ports: Sequence[int]) -> bool:
-    """Report whether a controller is ready and its webhooks answer: it may report ready before they have paths."""
-    return is_ready(ports) and accepts(plane, kind, probe)
 
 
 def accepts(plane: ControlPlane, kind: Kind, item: Object) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
 
 from chartgen.data.compatibility import lock, within
 from chartgen.kube import LOCAL_QUEUE, ClusterError, Kind, Object
 from chartgen.kube.controllers import INSTALLED, KUEUE, Controller, group_of
-from chartgen.kube.run_kinds import API_KINDS, kind_of, lacks_runtime
+from chartgen.kube.run_kinds import api_kinds, find, kind_of, lacks_runtime
 from chartgen.releases.preflight.context import PreflightContext, read_if_allowed
 from chartgen.releases.preflight.kueue import change_of_configuration, frameworks, kueue_config, look_at_configuration
 from chartgen.releases.preflight.result import Diagnosis, failed, passed, warned
@@ -64,10 +63,7 @@ def queue_integration(context: PreflightContext) -> Iterator[Diagnosis]:
         # `admission` reports other rejections
         yield from [_configured(context, run)] if _cannot_be_tried(answer) else []
         return
-    place: Any = answer["spec"]
-    for key in kind_of(run).suspend:
-        place = place.get(key, {})
-    if place.get("suspend"):
+    if find(answer["spec"], kind_of(run).suspend):
         yield passed(f"Kueue suspends each {run['kind']} with a queue until it is admitted")
     else:
         yield _passed_by(context, run)
@@ -101,7 +97,7 @@ def _framework(run: Object) -> str:
 def needed_controllers(context: PreflightContext) -> list[Controller]:
     """Return the controllers of the release's kinds; without a release, those of all kinds that the cluster serves."""
     if context.chart is None:
-        known = [kind for kind in (LOCAL_QUEUE, *API_KINDS) if context.cluster.serves(kind)]
+        known = [kind for kind in (LOCAL_QUEUE, *api_kinds()) if context.cluster.serves(kind)]
         return [controller for controller in INSTALLED if any(controller.serves(kind.api_version) for kind in known)]
     serving = [each for each in INSTALLED if _serves_any(each, context.objects)]
     used = {*serving, *(controller.through for controller in serving), *([KUEUE] if context.queue else [])}

@@ -11,7 +11,7 @@ from typing import Any
 from chartgen.kube import LEASE, POD_GROUP, WORKLOAD, WORKLOAD_V1BETA1, Cluster, Kind
 from chartgen.kube.controllers import group_of
 from chartgen.kube.permissions import Permission
-from chartgen.kube.run_kinds import API_KINDS
+from chartgen.kube.run_kinds import api_kinds
 from chartgen.kube.workloads import is_volcano
 from chartgen.releases.history import storage_kind
 from chartgen.releases.preflight.context import PreflightContext
@@ -107,7 +107,7 @@ def _needs(context: PreflightContext) -> Iterator[Need]:
         if context.cluster.serves(Kind(api_version, name, plural="")):
             kind = context.cluster.kind(api_version, name)
             yield Need(api_version.rpartition("/")[0], kind.plural, _MANAGED, kind.namespaced)
-    for kind in API_KINDS:  # a release may have left a run of another kind, so each command looks for all
+    for kind in api_kinds():  # a release may have left a run of another kind, so each command looks for all
         if (kind.api_version, kind.name) not in kinds and context.cluster.serves(kind):
             yield _need(kind, "list")
     yield from _queues(context)

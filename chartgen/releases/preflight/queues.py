@@ -157,18 +157,28 @@ def _quota(context: PreflightContext, owner: Object, flavors: list[dict[str, Any
         short = {resource for resource, amount in requested.items() if nominal[resource] < amount}
         if not short:
             return _room(context, owner, flavor, nominal, requested)
-        if cohort and all("borrowingLimit" not in quotas[resource] for resource in short):
+        if all(requested[resource] <= _most(quotas[resource], cohort, requested[resource]) for resource in short):
             text = f"{_amounts(requested, short)} of flavor {flavor} go beyond the queue's own quota"
             return warned(f"{text}: the rest is borrowed", f"kubectl get clusterqueues shows what cohort {cohort} has")
     if not tables:
         text = f"no flavor of ClusterQueue {name} has the machines that the pods select"
         return failed(text, f"kubectl describe clusterqueue {name}, and compare nodeLabels with nodeSelector")
     flavor, quotas = next(iter(tables.items()))
-    nominal = {resource: read_quantity(quotas[resource]["nominalQuota"]) for resource in requested}
-    short = {resource for resource, amount in requested.items() if nominal[resource] < amount}
-    has = f"flavor {flavor} of ClusterQueue {name} has {_amounts(nominal, short)}"
+    most = {resource: _most(quotas[resource], cohort, requested[resource]) for resource in requested}
+    short = {resource for resource, amount in requested.items() if most[resource] < amount}
+    has = (
+        f"flavor {flavor} of ClusterQueue {name} has {_amounts(most, short)}{' with what it may borrow' * bool(cohort)}"
+    )
     text = f"the run asks for {_amounts(requested, short)}, {has}"
-    return failed(text, f"kubectl edit clusterqueue {name}: raise nominalQuota (setup.quota.nodes), or use fewer nodes")
+    change = "raise nominalQuota (setup.quota.nodes or setup.queues), or use fewer nodes"
+    return failed(text, f"kubectl edit clusterqueue {name}: {change}")
+
+
+def _most(quota: dict[str, Any], cohort: str | None, requested: Fraction) -> Fraction:
+    """Return how much of a resource a queue may use: its own, and up to its limit from its cohort."""
+    if cohort and "borrowingLimit" not in quota:
+        return requested
+    return read_quantity(quota["nominalQuota"]) + read_quantity(quota.get("borrowingLimit", 0) if cohort else 0)
 
 
 def _room(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
 from chartgen.kube import CONFIG_MAP, SECRET, Kind
 from chartgen.kube.pods import Pods
+from chartgen.kube.references import OF_PODS, references
 from chartgen.releases.preflight.context import PreflightContext
 from chartgen.releases.preflight.kueue import kueue_kind
 from chartgen.releases.preflight.result import Diagnosis, failed, passed
@@ -25,9 +25,7 @@ _INTERFACES, _POD_NETWORK = "networking.gke.io/interfaces", "default"
 
 def secrets(context: PreflightContext) -> Iterator[Diagnosis]:
     """The secrets that the pods read exist, with the required keys."""
-    for name, keys in sorted(_secrets(context).items()):
-        if context.makes("Secret", name):
-            continue
+    for name, keys in sorted(_needed(context, "Secret").items()):
         found = context.get(SECRET, name)
         place = f"kubectl --namespace {context.namespace}"
         if found is None:
@@ -49,17 +47,14 @@ def pull_secrets(context: PreflightContext) -> Iterator[Diagnosis]:
 
 def config_maps(context: PreflightContext) -> Iterator[Diagnosis]:
     """ConfigMaps that the pods read and the release does not make exist."""
-    volumes = [volume.get("configMap", {}) for pods in context.pods for volume in pods.spec.get("volumes", ())]
-    named = {each["name"] for each in [*volumes, *_sources(context, "configMap")] if each and not each.get("optional")}
-    others = {name for name in named if not context.makes("ConfigMap", name)}
-    yield from _existing(context, CONFIG_MAP, "ConfigMap", others, "create configmap {} --from-file=...")
+    names = {*_needed(context, "ConfigMap")}
+    yield from _existing(context, CONFIG_MAP, "ConfigMap", names, "create configmap {} --from-file=...")
 
 
 def service_account(context: PreflightContext) -> Iterator[Diagnosis]:
     """The service account of the pods exists; without it pods cannot be created."""
-    names = {pods.spec["serviceAccountName"] for pods in context.pods if pods.spec.get("serviceAccountName")}
-    others = {name for name in names if not context.makes("ServiceAccount", name)}
-    yield from _existing(context, _ACCOUNT, "service account", others, "create serviceaccount {}")
+    names = {*_needed(context, "ServiceAccount")}
+    yield from _existing(context, _ACCOUNT, "service account", names, "create serviceaccount {}")
 
 
 def _existing(context: PreflightContext, kind: Kind, what: str, names: set[str], make: str) -> Iterator[Diagnosis]:
@@ -116,27 +111,13 @@ def networks(context: PreflightContext) -> Iterator[Diagnosis]:
         yield passed(f"{len(names)} networks exist")
 
 
-def _secrets(context: PreflightContext) -> dict[str, set[str]]:
-    """Return the secrets that containers and volumes need, each with the requested keys."""
+def _needed(context: PreflightContext, kind: str) -> dict[str, set[str]]:
+    """Return the objects of a kind that the pods need and the release does not make, each with the needed keys."""
     found: dict[str, set[str]] = {}
-    for source in _sources(context, "secret"):
-        if not source.get("optional"):
-            found.setdefault(source["name"], set()).update([source["key"]] if "key" in source else [])
-    for pods in context.pods:
-        for volume in pods.spec.get("volumes", ()):
-            if "secret" in volume and not volume["secret"].get("optional"):
-                found.setdefault(volume["secret"]["secretName"], set())
-            if reference := (volume.get("csi") or {}).get("nodePublishSecretRef"):
-                found.setdefault(reference["name"], set())
+    for each in (reference for pods in context.pods for reference in references(pods.spec, OF_PODS)):
+        if each.kind == kind and not each.optional and not context.makes(kind, each.name):
+            found.setdefault(each.name, set()).update(key for _, key in each.keys)
     return found
-
-
-def _sources(context: PreflightContext, kind: str) -> list[dict[str, Any]]:
-    """Return the sources of the containers' variables, of kind `secret` or `configMap`."""
-    containers = [container for pods in context.pods for container in pods.containers]
-    keys = [each.get("valueFrom", {}).get(f"{kind}KeyRef") for one in containers for each in one.get("env", ())]
-    whole = [each.get(f"{kind}Ref") for one in containers for each in one.get("envFrom", ())]
-    return [source for source in [*keys, *whole] if source]
 
 
 def _networks(pods: Pods) -> set[str]:

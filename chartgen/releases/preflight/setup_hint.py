@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from chartgen.checks import effective_values
 from chartgen.checks.secrets import looks_secret
 from chartgen.composer.origin import origin_of
-from chartgen.helm.set_flags import dotted
+from chartgen.helm.yaml import dotted
 from chartgen.releases.history import read_records
 from chartgen.releases.preflight.context import read_if_allowed
 

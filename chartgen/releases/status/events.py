@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from chartgen.kube import EVENT, Cluster, Object
-from chartgen.kube.run_kinds import OWNER_NAMES
+from chartgen.kube.run_kinds import owner_names, run_names
 from chartgen.releases.history import parse_time
 from chartgen.releases.status.pods import refusal
 
@@ -67,10 +67,11 @@ def run_warnings(cluster: Cluster, runs: Iterable[Object], namespace: str) -> li
     own = tuple(f"{run['metadata']['name']}" for run in runs)
     if not own:
         return []
+    known = run_names() | owner_names()
     return [
         event
         for event in _read(cluster, namespace, "type=Warning")
-        if event.about[0] in OWNER_NAMES
+        if event.about[0] in known
         and any(event.about[1] == run or event.about[1].startswith(f"{run}-") for run in own)
         and event.reason not in _NO_REASON
     ]

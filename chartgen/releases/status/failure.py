@@ -14,6 +14,8 @@ from chartgen.kube.workloads import why_failed
 from chartgen.releases.status.events import removed_pods
 from chartgen.releases.status.members import End, Member, last_lines
 from chartgen.releases.status.messages import LONGEST
+from chartgen.releases.why.explanation import explain
+from chartgen.releases.why.run_log import read_run_log
 
 _READ, _SHOWN = 200, 10  # lines of the log: searched, shown
 _LATE = datetime.max.replace(tzinfo=timezone.utc)
@@ -36,6 +38,7 @@ _HINTS = {
     "OOMKilled": "raise `launchers.<name>.resources`, or lower what the program keeps in memory",
     "DeadlineExceeded": "raise `run.deadlineSeconds`",
 }
+_GENERAL = {"unknown", "exception"}  # causes without advice of their own
 _HUNG = 75  # library/workloads/common/files/watch.py
 
 
@@ -69,15 +72,7 @@ class FirstFailure:
 def find_failure(
     cluster: Cluster, runs: Sequence[Object], failed: Sequence[Member], release: str, namespace: str
 ) -> FirstFailure:
-    """Return the first failure of a run.
-
-    Args:
-        cluster: The cluster of the run.
-        runs: The release's runs.
-        failed: Its pods that failed.
-        release: The release's name.
-        namespace: Its namespace.
-    """
+    """Return the first failure of a run."""
     then = tuple(reactions(runs))
     if failed:
         return _of_pod(cluster, first_of(failed), len(failed), then, release, namespace)
@@ -111,7 +106,7 @@ def reactions(runs: Iterable[Object]) -> list[str]:
 
 def restarts(run: Object) -> int:
     """Return how often the controller has restarted a whole run."""
-    return kind_of(run).status.restarts(run)
+    return kind_of(run).status.count_restarts(run)
 
 
 def _restarted(run: Object) -> str:
@@ -131,6 +126,8 @@ def _of_pod(
     others = f"; {count - 1} more failed after it" if count > 1 else ""
     shown = next((f" --rank {each}" for each in (rank, *member.ranks) if each is not None), "")
     more = f"`chartgen logs {release}{shown}` shows " + ("where it hung" if exit_code == _HUNG else "more")
+    known = explain([read_run_log(member.name, log, ranks=member.ranks)])
+    more = f"{known.what}: {known.hint}; {more}" if known.cause not in _GENERAL else more
     hint = _HINTS.get(end.reason, more)
     return FirstFailure(
         what=f"{_who(member, rank)} {_how(end, exit_code)}{others}",
@@ -185,10 +182,6 @@ def _how(end: End, exit_code: int | None) -> str:
 
 def telling(log: Sequence[str], count: int) -> list[str]:
     """Return the lines that show why a program failed.
-
-    Args:
-        log: The end of its log.
-        count: Maximum number of lines.
 
     Returns:
         Consecutive lines that end with the cause; the last lines when the cause is unknown.

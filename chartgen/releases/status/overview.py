@@ -43,7 +43,7 @@ def read_releases(cluster: Cluster, namespace: str = "", *, refused: Callable[[P
             continue
         if record and record.target and not record.setup:
             try:
-                yield read_readout(cluster, record.name, record.namespace)
+                yield read_readout(cluster, record.name, record.namespace, record=record)
             except ClusterError as error:
                 if error.denied is None:
                     raise

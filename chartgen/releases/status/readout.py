@@ -13,7 +13,7 @@ from chartgen.kube import QUEUE_LABEL, Cluster, ClusterError, Kind, Object
 from chartgen.kube.manifest_walk import title
 from chartgen.kube.run_kinds import kind_of, run_kind
 from chartgen.kube.workloads import expected_pods, find_runs, is_suspended, outcome
-from chartgen.releases.history import RevisionRecord, parse_time, read_records
+from chartgen.releases.history import RevisionRecord, parse_time, read_last_record
 from chartgen.releases.status.events import events_of
 from chartgen.releases.status.failure import FirstFailure, find_failure, find_loss, restarts
 from chartgen.releases.status.members import last_lines
@@ -90,7 +90,9 @@ class Readout:
         return self.phase == "absent" and not self.runs
 
 
-def read_readout(cluster: Cluster, release: str, namespace: str = "", *, brief: bool = False) -> Readout:
+def read_readout(
+    cluster: Cluster, release: str, namespace: str = "", *, brief: bool = False, record: RevisionRecord | None = None
+) -> Readout:
     """Read the state of a release.
 
     Args:
@@ -99,6 +101,7 @@ def read_readout(cluster: Cluster, release: str, namespace: str = "", *, brief: 
         namespace: Its namespace; default the context's.
         brief: Whether to leave out what needs further requests and does not decide the phase: Helm's record, the first
             event, lost pods and progress.
+        record: Its last record, if it has been read.
 
     Raises:
         ClusterError: The cluster denies access to Helm's records, the release's own kind of run, or its pods.
@@ -107,7 +110,7 @@ def read_readout(cluster: Cluster, release: str, namespace: str = "", *, brief: 
     cluster.unread.clear()
     cluster.unreadable.clear()
     namespace = namespace or cluster.namespace
-    readout = _read_brief(cluster, release, namespace) if brief else _read(cluster, release, namespace)
+    readout = _read_brief(cluster, release, namespace) if brief else _read(cluster, release, namespace, record)
     return replace(readout, unread=tuple(cluster.gaps))
 
 
@@ -118,9 +121,8 @@ def _read_brief(cluster: Cluster, release: str, namespace: str) -> Readout:
     return _counted(cluster, runs, summarize_pods(cluster, release, namespace), release, namespace)
 
 
-def _read(cluster: Cluster, release: str, namespace: str) -> Readout:
-    records = read_records(cluster, release, namespace)
-    record = records[-1] if records else None
+def _read(cluster: Cluster, release: str, namespace: str, record: RevisionRecord | None) -> Readout:
+    record = record or read_last_record(cluster, release, namespace)
     found = find_runs(cluster, release, namespace, deleting=True, needed=partial(_contains, record))
     runs = [run for run in found if "deletionTimestamp" not in run["metadata"]]
     revision = revision_of(record) if record else None

@@ -10,10 +10,10 @@ from datetime import datetime
 from chartgen.errors import Problem
 from chartgen.kube import Object
 from chartgen.kube.manifest_walk import title
-from chartgen.kube.run_kinds import RUN_NAMES
+from chartgen.kube.run_kinds import run_names
 from chartgen.releases.history import RevisionRecord
 
-_RUN = re.compile(rf"^kind: (?:{'|'.join(RUN_NAMES)})$", re.MULTILINE)
+_KIND = re.compile(r"^kind: (\w+)$", re.MULTILINE)
 # States after a killed command (helm, pkg/release), and the command that recovers from each.
 _UNFINISHED = {
     "pending-install": "install",
@@ -67,7 +67,7 @@ def why_absent(release: str, namespace: str, record: RevisionRecord | None) -> P
     if record is None:
         text = f"no release {release} in namespace {namespace}"
         return Problem(text, hint="`helm list --all-namespaces` shows all releases")
-    if not _RUN.search(record.manifest):
+    if run_names().isdisjoint(_KIND.findall(record.manifest)):
         return Problem(f"chart {record.chart} contains no job")
     return Problem(
         "its run is not in the cluster: it was deleted, or its time to live has passed",

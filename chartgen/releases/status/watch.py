@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.kube import Cluster, ClusterError, is_passing
@@ -73,6 +73,7 @@ def watch(  # noqa: PLR0913 - independent options, passed by name
     patience: float = float("inf"),
     interval: float = _INTERVAL,
     brief: bool = False,
+    pause: Callable[[float], None] = time.sleep,
 ) -> Iterator[Readout]:
     """Yield readouts of a release repeatedly, until it has had no run for some seconds.
 
@@ -85,6 +86,7 @@ def watch(  # noqa: PLR0913 - independent options, passed by name
         patience: Seconds without an answer that are waited for after the first one.
         interval: Seconds between two readouts, at least.
         brief: Whether the readouts are brief.
+        pause: Waits so many seconds between two readouts, or less.
 
     Raises:
         MissingToolError: The cluster does not answer the first request, or for longer than `patience`.
@@ -113,4 +115,4 @@ def watch(  # noqa: PLR0913 - independent options, passed by name
         taken = time.monotonic() - looked
         if time.monotonic() > until:
             return
-        time.sleep(min(max(interval, _SHARE * taken), _LONGEST))
+        pause(min(max(interval, _SHARE * taken), _LONGEST))

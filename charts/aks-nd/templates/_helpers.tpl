@@ -64,3 +64,9 @@ imagePullSecrets:
 {{- define "aks-nd.literal" -}}
 {{- . | toString | replace "$" "$$" | toJson }}
 {{- end }}
+
+{{/*
+Exit codes after which no other start can succeed: 17 a result failed its validation (Megatron core 0.16,
+rerun_state_machine.py), 78 no network or no vendor's software, 93 no progress (nvidia-resiliency-ext 0.6).
+*/}}
+{{- define "aks-nd.finalExits" -}}[17, 78, 93]{{- end }}

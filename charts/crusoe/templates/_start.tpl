@@ -7,6 +7,10 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 {{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if include "crusoe.mustProgress" . }}
+
+{{ .Files.Get "files/progress.sh" | trim }}
+{{- end }}
 {{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}
@@ -17,7 +21,7 @@ mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
 # InfiniBand: without these devices NCCL finds no adapter.
 if ! compgen -G '/dev/infiniband/uverbs*' >/dev/null; then
   echo 'chartgen: the pod got no InfiniBand adapter in /dev/infiniband; does network.resource name the one of your device plugin?' >&2
-  exit 1
+  exit 78
 fi
 {{- end }}
 {{- end }}

@@ -31,8 +31,7 @@
   value: {{ .Run.gpusPerNode | quote }}
 - name: MASTER_ADDR
   value: {{ include "eks-p5.rendezvous" . }}
-- name: MASTER_PORT
-  value: "6002"
+- {name: MASTER_PORT, value: "6002"}
 - name: RUN_DIRECTORY
   value: {{ .Run.directory | quote }}
 - name: CHECKPOINT_DIRECTORY
@@ -54,10 +53,8 @@
 {{- end }}
 {{- if not .Run.gpu }}
 # Its own user has no home in the image, and may have no name there.
-- name: HOME
-  value: /tmp
-- name: USER
-  value: data
+- {name: HOME, value: /tmp}
+- {name: USER, value: data}
 {{- end }}
 {{- if eq .Run.launcher.processes "workers" }}
 - name: WORKERS
@@ -66,25 +63,20 @@
 {{- if .Run.gpu }}
 {{- /* efa */}}
 # A pod has one interface beside the loopback, whatever it is called.
-- name: NCCL_SOCKET_IFNAME
-  value: ^lo
-- name: NCCL_DEBUG
-  value: WARN
+- {name: NCCL_SOCKET_IFNAME, value: ^lo}
+- {name: NCCL_DEBUG, value: WARN}
 {{- if include "eks-p5.efaAdapters" . | int64 }}
 {{- if not .Values.network.hugePages }}
 # Huge pages that the pod does not have make fork() of data loaders fail.
-- name: FI_EFA_USE_HUGE_PAGE
-  value: "0"
+- {name: FI_EFA_USE_HUGE_PAGE, value: "0"}
 {{- end }}
 {{- with .Values.network.plugin }}
 - name: EFA_PLUGIN
   value: {{ . | quote }}
 {{- end }}
 {{- else if eq .Values.network.interface "tcp" }}
-- name: NCCL_NET
-  value: Socket
-- name: NCCL_NET_PLUGIN
-  value: none
+- {name: NCCL_NET, value: Socket}
+- {name: NCCL_NET_PLUGIN, value: none}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -112,8 +104,7 @@ Where a run that trains is logged. W&B reads here what its program leaves open, 
 # has, gets a run of its own.
 - name: WANDB_RUN_ID
   value: {{ $.Run.name }}
-- name: WANDB_RESUME
-  value: allow
+- {name: WANDB_RESUME, value: allow}
 {{- end }}
 {{- with $wandb.entity }}
 - name: WANDB_ENTITY

@@ -61,9 +61,8 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "evaluationShare" (not (regexMatch "^[^,]+,0*[.]?0*," $v.data.split)) }}
 {{- $_ := set $fact "stepPatterns" (include "eks-p5.stepPatterns" $root | fromJsonArray) }}
 {{- $_ := set $fact "given" list }}
-{{- range list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay"
-  "optimizer.weightDecay" "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation"
-  "model.tiedEmbeddings" "wandb.project" "mlflow.experiment" }}
+{{- range list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay" "optimizer.weightDecay"
+  "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation" "model.tiedEmbeddings" "wandb.project" "mlflow.experiment" }}
 {{- $path := splitList "." . }}
 {{- if not (kindIs "invalid" (index $v (first $path) (last $path))) }}{{ $_ := set $fact "given" (append $fact.given .) }}{{ end }}
 {{- end }}

@@ -12,7 +12,6 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $launcher := $root.Run.launcher }}
 {{- $_ := set $fact "own" $own }}
 {{- $_ := set $fact "describesModel" (not (and $launcher.ownModel (get $own ($launcher.ownModel | default "")))) }}
-{{- $_ := set $fact "imageRelease" (include "eks-p6e-gb200.imageRelease" $root | int64) }}
 {{- $_ := set $fact "workload" "pytorchjob" }}
 {{- $machine := $root.Run.machine }}
 {{- $_ := set $fact "machine" (merge (dict "name" $v.machineType "gpus" (int64 $machine.gpus) "fabric" ($machine.fabric | default (dict))) $machine) }}
@@ -61,9 +60,8 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "evaluationShare" (not (regexMatch "^[^,]+,0*[.]?0*," $v.data.split)) }}
 {{- $_ := set $fact "stepPatterns" (include "eks-p6e-gb200.stepPatterns" $root | fromJsonArray) }}
 {{- $_ := set $fact "given" list }}
-{{- range list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay"
-  "optimizer.weightDecay" "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation"
-  "model.tiedEmbeddings" "wandb.project" "mlflow.experiment" }}
+{{- range list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay" "optimizer.weightDecay"
+  "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation" "model.tiedEmbeddings" "wandb.project" "mlflow.experiment" }}
 {{- $path := splitList "." . }}
 {{- if not (kindIs "invalid" (index $v (first $path) (last $path))) }}{{ $_ := set $fact "given" (append $fact.given .) }}{{ end }}
 {{- end }}

@@ -24,7 +24,7 @@ for folder in "${folders[@]}"; do
 done
 if [[ -z $plugin ]]; then
   echo "chartgen: no EFA plugin for NCCL (aws-ofi-nccl) in ${folders[*]}; use an image with one, or set network.plugin" >&2
-  exit 1
+  exit 78
 fi
 export LD_LIBRARY_PATH="$plugin:/opt/amazon/efa/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # NVIDIA's images preset another plugin from NeMo 26.08 on. A name is found by every NCCL; a path only by 2.21 and newer, as

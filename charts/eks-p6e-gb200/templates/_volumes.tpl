@@ -15,16 +15,13 @@
     sizeLimit: {{ .Values.sharedMemory | quote }}
 {{- end }}
 {{- /* storage-pvc */}}
-{{- range $role, $store := .Values.storage }}
-{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "eks-p6e-gb200.storeVolume" (list $ $role))) }}
+{{- range $role, $store := .Values.storage }}{{ if and (hasPrefix "pvc://" $store.from) (eq $role (include "eks-p6e-gb200.storeVolume" (list $ $role))) }}
 - name: {{ $role }}
   persistentVolumeClaim:
     claimName: {{ include "eks-p6e-gb200.storeName" $store.from | quote }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-nfs */}}
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "nfs://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "nfs://" $store.from }}
 - name: {{ $role }}
   nfs:
     server: {{ include "eks-p6e-gb200.storeName" $store.from | quote }}
@@ -32,11 +29,9 @@
     {{- if $store.readOnly }}
     readOnly: true
     {{- end }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-disk */}}
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "disk://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "disk://" $store.from }}
 - name: {{ $role }}
   {{- if $.Run.gpu }}
   hostPath:
@@ -47,16 +42,13 @@
   # Programs without GPUs run on machines that need not have such disks.
   emptyDir: {}
   {{- end }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-memory */}}
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "memory://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "memory://" $store.from }}
 - name: {{ $role }}
   emptyDir:
     medium: Memory
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- with .Values.extraVolumes }}
 {{- toYaml . | nindent 0 }}
 {{- end }}

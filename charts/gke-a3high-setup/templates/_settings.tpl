@@ -6,12 +6,12 @@ nvidia.com/gpu: {{ .Run.gpusPerNode | quote }}
 {{- end }}
 
 {{/*
-What a queue may hand out, as {resource: quantity}: all of setup.quota.nodes machines, or of as many as the run has, with
-every other resource that pods of these values request. setup.quota.resources adds to what a machine has, a map by the name
-of a machine type only to that type.
+What a machine has to hand out, as {resource: quantity}, with every other resource that pods of these values request. Pods
+of one machine may request less than those of several. setup.quota.resources adds to it, a map by the name of a machine type
+only to that type.
 */}}
-{{- define "gke-a3high-setup.quota" -}}
-{{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 }}
+{{- define "gke-a3high-setup.machineResources" -}}
+{{- $nodes := .Values.setup.quota.nodes | default .Values.nodes | int64 | max 2 }}
 {{- $machine := .Run.machine }}
 {{- $run := merge (dict "Values" (merge (dict "nodes" $nodes) .Values)) (omit . "Run") }}
 {{- include "gke-a3high-setup.figures" $run }}
@@ -28,8 +28,12 @@ of a machine type only to that type.
 {{- $_ := merge $each (.limits | default (dict)) (.requests | default (dict)) }}
 {{- end }}
 {{- end }}
-{{- range $name, $quantity := $each }}
-{{- $number := regexFind "^[0-9.]+([eE][-+]?[0-9]+)?" (toString $quantity) | float64 | ceil }}
-{{ $name }}: {{ printf "%d%s" (mul $nodes $number) (regexFind "[A-Za-z]*$" (toString $quantity)) | quote }}
+{{- $each | toYaml }}
 {{- end }}
+
+{{/* A quantity times a number of machines, by (quantity, number, 1), or of GPUs, by (quantity, number, GPUs of a machine). */}}
+{{- define "gke-a3high-setup.times" -}}
+{{- $quantity := toString (index . 0) }}
+{{- $number := regexFind "^[0-9.]+([eE][-+]?[0-9]+)?" $quantity | float64 | ceil }}
+{{- printf "%d%s" (div (add (mul (index . 1 | default 0) $number) (index . 2) -1) (index . 2)) (regexFind "[A-Za-z]*$" $quantity) }}
 {{- end }}

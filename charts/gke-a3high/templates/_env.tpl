@@ -31,8 +31,7 @@
   value: {{ .Run.gpusPerNode | quote }}
 - name: MASTER_ADDR
   value: {{ include "gke-a3high.rendezvous" . }}
-- name: MASTER_PORT
-  value: "6002"
+- {name: MASTER_PORT, value: "6002"}
 - name: RUN_DIRECTORY
   value: {{ .Run.directory | quote }}
 - name: CHECKPOINT_DIRECTORY
@@ -54,10 +53,8 @@
 {{- end }}
 {{- if not .Run.gpu }}
 # Its own user has no home in the image, and may have no name there.
-- name: HOME
-  value: /tmp
-- name: USER
-  value: data
+- {name: HOME, value: /tmp}
+- {name: USER, value: data}
 {{- end }}
 {{- if eq .Run.launcher.processes "workers" }}
 - name: WORKERS
@@ -65,22 +62,14 @@
 {{- end }}
 {{- if .Run.gpu }}
 {{- /* gpudirect */}}
-- name: GLOO_SOCKET_IFNAME
-  value: eth0
-- name: NCCL_SOCKET_IFNAME
-  value: eth0
-- name: NCCL_DEBUG
-  value: WARN
-- name: NCCL_P2P_NET_CHUNKSIZE
-  value: "524288"
-- name: NCCL_P2P_PCI_CHUNKSIZE
-  value: "524288"
-- name: NCCL_P2P_NVL_CHUNKSIZE
-  value: "1048576"
-- name: NCCL_CROSS_NIC
-  value: "0"
-- name: NCCL_NET_GDR_LEVEL
-  value: PIX
+- {name: GLOO_SOCKET_IFNAME, value: eth0}
+- {name: NCCL_SOCKET_IFNAME, value: eth0}
+- {name: NCCL_DEBUG, value: WARN}
+- {name: NCCL_P2P_NET_CHUNKSIZE, value: "524288"}
+- {name: NCCL_P2P_PCI_CHUNKSIZE, value: "524288"}
+- {name: NCCL_P2P_NVL_CHUNKSIZE, value: "1048576"}
+- {name: NCCL_CROSS_NIC, value: "0"}
+- {name: NCCL_NET_GDR_LEVEL, value: PIX}
 # What the plugin's version was tuned with.
 {{- $version := get (include "gke-a3high.gpudirectVersions" . | fromYaml) .Values.network.pluginVersion | default dict }}
 {{- range $name, $value := $version.settings }}
@@ -89,29 +78,18 @@
 {{- end }}
 {{- /* gpudirect-tcpx */}}
 # NVIDIA's images preset another plugin from NeMo 26.08 on. A name is found by every NCCL: before 2.21 none takes a path.
-- name: NCCL_NET_PLUGIN
-  value: tcpx
-- name: NCCL_PROTO
-  value: Simple
-- name: NCCL_DYNAMIC_CHUNK_SIZE
-  value: "524288"
-- name: NCCL_P2P_PXN_LEVEL
-  value: "0"
-- name: NCCL_SOCKET_NTHREADS
-  value: "1"
-- name: NCCL_NSOCKS_PERTHREAD
-  value: "4"
-- name: NCCL_GPUDIRECTTCPX_CTRL_DEV
-  value: eth0
-- name: NCCL_GPUDIRECTTCPX_SOCKET_IFNAME
-  value: eth1,eth2,eth3,eth4
-- name: NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX
-  value: /run/tcpx
+- {name: NCCL_NET_PLUGIN, value: tcpx}
+- {name: NCCL_PROTO, value: Simple}
+- {name: NCCL_DYNAMIC_CHUNK_SIZE, value: "524288"}
+- {name: NCCL_P2P_PXN_LEVEL, value: "0"}
+- {name: NCCL_SOCKET_NTHREADS, value: "1"}
+- {name: NCCL_NSOCKS_PERTHREAD, value: "4"}
+- {name: NCCL_GPUDIRECTTCPX_CTRL_DEV, value: eth0}
+- {name: NCCL_GPUDIRECTTCPX_SOCKET_IFNAME, value: "eth1,eth2,eth3,eth4"}
+- {name: NCCL_GPUDIRECTTCPX_UNIX_CLIENT_PREFIX, value: /run/tcpx}
 # The processors next to each interface, those that send and those that receive.
-- name: NCCL_GPUDIRECTTCPX_TX_BINDINGS
-  value: "eth1:8-21,112-125;eth2:8-21,112-125;eth3:60-73,164-177;eth4:60-73,164-177"
-- name: NCCL_GPUDIRECTTCPX_RX_BINDINGS
-  value: "eth1:22-35,126-139;eth2:22-35,126-139;eth3:74-87,178-191;eth4:74-87,178-191"
+- {name: NCCL_GPUDIRECTTCPX_TX_BINDINGS, value: "eth1:8-21,112-125;eth2:8-21,112-125;eth3:60-73,164-177;eth4:60-73,164-177"}
+- {name: NCCL_GPUDIRECTTCPX_RX_BINDINGS, value: "eth1:22-35,126-139;eth2:22-35,126-139;eth3:74-87,178-191;eth4:74-87,178-191"}
 {{- end }}
 {{- end }}
 
@@ -138,8 +116,7 @@ Where a run that trains is logged. W&B reads here what its program leaves open, 
 # has, gets a run of its own.
 - name: WANDB_RUN_ID
   value: {{ $.Run.name }}
-- name: WANDB_RESUME
-  value: allow
+- {name: WANDB_RESUME, value: allow}
 {{- end }}
 {{- with $wandb.entity }}
 - name: WANDB_ENTITY

@@ -12,16 +12,11 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $launcher := $root.Run.launcher }}
 {{- $_ := set $fact "own" $own }}
 {{- $_ := set $fact "describesModel" (not (and $launcher.ownModel (get $own ($launcher.ownModel | default "")))) }}
-{{- $_ := set $fact "imageRelease" (include "gke-a3high.imageRelease" $root | int64) }}
 {{- $_ := set $fact "workload" "job" }}
 {{- $machine := $root.Run.machine }}
 {{- $_ := set $fact "machine" (merge (dict "name" $v.machineType "gpus" (int64 $machine.gpus) "fabric" ($machine.fabric | default (dict))) $machine) }}
 {{- $_ := set $fact "launcher" (pick $launcher "task" "processes" "precisions" "owns") }}
 {{- $_ := set $fact.launcher "image" ($launcher.image | default "") }}
-{{- $_ := set $fact "requested" dict }}
-{{- range list "limits" "requests" }}
-{{- range $name, $quantity := get ($own.resources | default (dict)) . | default (dict) }}{{ $_ := set $fact.requested $name $quantity }}{{ end }}
-{{- end }}
 {{- range list "gpusPerNode" "dataParallel" "globalBatch" }}{{ $_ := set $fact . (get $root.Run .) }}{{ end }}
 {{- $_ := set $fact "expertTensor" (include "gke-a3high.expertTensor" $root | int64) }}
 {{- $_ := set $fact "pipelineLayers" (include "gke-a3high.pipelineLayers" $root | int64) }}
@@ -61,9 +56,8 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "evaluationShare" (not (regexMatch "^[^,]+,0*[.]?0*," $v.data.split)) }}
 {{- $_ := set $fact "stepPatterns" (include "gke-a3high.stepPatterns" $root | fromJsonArray) }}
 {{- $_ := set $fact "given" list }}
-{{- range list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay"
-  "optimizer.weightDecay" "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation"
-  "model.tiedEmbeddings" "wandb.project" "mlflow.experiment" }}
+{{- range list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay" "optimizer.weightDecay"
+  "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation" "model.tiedEmbeddings" "wandb.project" "mlflow.experiment" }}
 {{- $path := splitList "." . }}
 {{- if not (kindIs "invalid" (index $v (first $path) (last $path))) }}{{ $_ := set $fact "given" (append $fact.given .) }}{{ end }}
 {{- end }}

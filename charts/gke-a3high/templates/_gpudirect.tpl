@@ -1,21 +1,17 @@
 {{/* Properties of each version of the plugin, as YAML; data/compat.yaml has the sources. */}}
 {{- define "gke-a3high.gpudirectVersions" -}}
-v3.1.6_2023_10_06:
-  daemons: ["v2.0.9"]
+v3.1.6_2023_10_06: {daemons: ["v2.0.9"],
   settings: {NCCL_ALGO: "Ring", NCCL_CHECK_POINTERS: "0", NCCL_MIN_NCHANNELS: "8", NCCL_MAX_NCHANNELS: "8",
     NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS: "1000000", NCCL_GPUDIRECTTCPX_FORCE_ACK: "0",
-    NCCL_GPUDIRECTTCPX_TX_COMPLETION_NANOSLEEP: "1000"}
-v3.1.7:
-  daemons: ["v2.0.9"]
+    NCCL_GPUDIRECTTCPX_TX_COMPLETION_NANOSLEEP: "1000"}}
+v3.1.7: {daemons: ["v2.0.9"],
   settings: {NCCL_ALGO: "Ring", NCCL_CHECK_POINTERS: "0", NCCL_MIN_NCHANNELS: "8", NCCL_MAX_NCHANNELS: "8",
     NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS: "1000000", NCCL_GPUDIRECTTCPX_FORCE_ACK: "0",
-    NCCL_GPUDIRECTTCPX_TX_COMPLETION_NANOSLEEP: "1000"}
-v3.1.9:
-  daemons: ["v2.0.9", "v2.0.12"]
-  settings: {NCCL_ALGO: "Ring", NCCL_BUFFSIZE: "4194304", NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS: "500000"}
-v3.1.12:
-  daemons: ["v2.0.15"]
-  settings: {NCCL_ALGO: "Ring,Tree", NCCL_BUFFSIZE: "4194304", NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS: "500000"}
+    NCCL_GPUDIRECTTCPX_TX_COMPLETION_NANOSLEEP: "1000"}}
+v3.1.9: {daemons: ["v2.0.9", "v2.0.12"],
+  settings: {NCCL_ALGO: "Ring", NCCL_BUFFSIZE: "4194304", NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS: "500000"}}
+v3.1.12: {daemons: ["v2.0.15"],
+  settings: {NCCL_ALGO: "Ring,Tree", NCCL_BUFFSIZE: "4194304", NCCL_GPUDIRECTTCPX_PROGRAM_FLOW_STEERING_WAIT_MICROS: "500000"}}
 {{- end }}
 
 {{/* Interfaces of a pod outside the host network, as JSON: eth0 for all else, eth1 and on for the GPUs. */}}

@@ -31,16 +31,13 @@
   emptyDir: {}
 {{- end }}
 {{- /* storage-pvc */}}
-{{- range $role, $store := .Values.storage }}
-{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "gke-a3high.storeVolume" (list $ $role))) }}
+{{- range $role, $store := .Values.storage }}{{ if and (hasPrefix "pvc://" $store.from) (eq $role (include "gke-a3high.storeVolume" (list $ $role))) }}
 - name: {{ $role }}
   persistentVolumeClaim:
     claimName: {{ include "gke-a3high.storeName" $store.from | quote }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-nfs */}}
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "nfs://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "nfs://" $store.from }}
 - name: {{ $role }}
   nfs:
     server: {{ include "gke-a3high.storeName" $store.from | quote }}
@@ -48,12 +45,10 @@
     {{- if $store.readOnly }}
     readOnly: true
     {{- end }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-gcs */}}
 # Named after the role: bucket names may contain dots and underscores, and two roles may use one bucket.
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "gs://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "gs://" $store.from }}
 - name: {{ $role }}
   csi:
     driver: gcsfuse.csi.storage.gke.io
@@ -75,11 +70,9 @@
       {{- with compact $options }}
       mountOptions: {{ join "," . | quote }}
       {{- end }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-disk */}}
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "disk://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "disk://" $store.from }}
 - name: {{ $role }}
   {{- if $.Run.gpu }}
   hostPath:
@@ -90,16 +83,13 @@
   # Programs without GPUs run on machines that need not have such disks.
   emptyDir: {}
   {{- end }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-memory */}}
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "memory://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "memory://" $store.from }}
 - name: {{ $role }}
   emptyDir:
     medium: Memory
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- with .Values.extraVolumes }}
 {{- toYaml . | nindent 0 }}
 {{- end }}

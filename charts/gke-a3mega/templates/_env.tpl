@@ -31,12 +31,17 @@
   value: {{ .Run.gpusPerNode | quote }}
 - name: MASTER_ADDR
   value: {{ include "gke-a3mega.rendezvous" . }}
-- name: MASTER_PORT
-  value: "6002"
+- {name: MASTER_PORT, value: "6002"}
 - name: RUN_DIRECTORY
   value: {{ .Run.directory | quote }}
 - name: CHECKPOINT_DIRECTORY
   value: {{ printf "%s/checkpoints" .Run.home | quote }}
+{{- if include "gke-a3mega.mustProgress" . }}
+- name: RESTART_ATTEMPT
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.labels['jobset.sigs.k8s.io/restart-attempt']
+{{- end }}
 {{- if .Run.watched }}
 - name: HANG_SECONDS
   value: {{ mul 60 .Values.run.hangMinutes | quote }}
@@ -54,10 +59,8 @@
 {{- end }}
 {{- if not .Run.gpu }}
 # Its own user has no home in the image, and may have no name there.
-- name: HOME
-  value: /tmp
-- name: USER
-  value: data
+- {name: HOME, value: /tmp}
+- {name: USER, value: data}
 {{- end }}
 {{- if eq .Run.launcher.processes "workers" }}
 - name: WORKERS
@@ -65,22 +68,14 @@
 {{- end }}
 {{- if .Run.gpu }}
 {{- /* gpudirect */}}
-- name: GLOO_SOCKET_IFNAME
-  value: eth0
-- name: NCCL_SOCKET_IFNAME
-  value: eth0
-- name: NCCL_DEBUG
-  value: WARN
-- name: NCCL_P2P_NET_CHUNKSIZE
-  value: "524288"
-- name: NCCL_P2P_PCI_CHUNKSIZE
-  value: "524288"
-- name: NCCL_P2P_NVL_CHUNKSIZE
-  value: "1048576"
-- name: NCCL_CROSS_NIC
-  value: "0"
-- name: NCCL_NET_GDR_LEVEL
-  value: PIX
+- {name: GLOO_SOCKET_IFNAME, value: eth0}
+- {name: NCCL_SOCKET_IFNAME, value: eth0}
+- {name: NCCL_DEBUG, value: WARN}
+- {name: NCCL_P2P_NET_CHUNKSIZE, value: "524288"}
+- {name: NCCL_P2P_PCI_CHUNKSIZE, value: "524288"}
+- {name: NCCL_P2P_NVL_CHUNKSIZE, value: "1048576"}
+- {name: NCCL_CROSS_NIC, value: "0"}
+- {name: NCCL_NET_GDR_LEVEL, value: PIX}
 # What the plugin's version was tuned with.
 {{- $version := get (include "gke-a3mega.gpudirectVersions" . | fromYaml) .Values.network.pluginVersion | default dict }}
 {{- range $name, $value := $version.settings }}
@@ -89,38 +84,23 @@
 {{- end }}
 {{- /* gpudirect-tcpxo */}}
 # The profile of the plugin ends the start when it is not set; all else of the plugin lies there too.
-- name: NCCL_LIB_DIR
-  value: /usr/local/nccl-plugin/lib64
+- {name: NCCL_LIB_DIR, value: /usr/local/nccl-plugin/lib64}
 # NVIDIA's images preset another plugin from NeMo 26.08 on.
-- name: NCCL_NET_PLUGIN
-  value: /usr/local/nccl-plugin/lib64/libnccl-net.so
+- {name: NCCL_NET_PLUGIN, value: /usr/local/nccl-plugin/lib64/libnccl-net.so}
 # NCCL_PROTO is the plugin's own to set, in its profile: it differs from version to version.
-- name: NCCL_MIN_NCHANNELS
-  value: "4"
-- name: NCCL_BUFFSIZE
-  value: "8388608"
-- name: NCCL_FASTRAK_CTRL_DEV
-  value: eth0
-- name: NCCL_FASTRAK_IFNAME
-  value: eth1,eth2,eth3,eth4,eth5,eth6,eth7,eth8
-- name: NCCL_FASTRAK_NUM_FLOWS
-  value: "2"
-- name: NCCL_FASTRAK_ENABLE_CONTROL_CHANNEL
-  value: "0"
-- name: NCCL_FASTRAK_ENABLE_HOTPATH_LOGGING
-  value: "0"
-- name: NCCL_FASTRAK_USE_SNAP
-  value: "1"
-- name: NCCL_FASTRAK_USE_LLCM
-  value: "1"
-- name: NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY
-  value: /dev/aperture_devices
-- name: NCCL_TUNER_PLUGIN
-  value: libnccl-tuner.so
-- name: NCCL_TUNER_CONFIG_PATH
-  value: /usr/local/nccl-plugin/lib64/a3plus_tuner_config.textproto
-- name: NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE
-  value: /usr/local/nccl-plugin/lib64/a3plus_guest_config.textproto
+- {name: NCCL_MIN_NCHANNELS, value: "4"}
+- {name: NCCL_BUFFSIZE, value: "8388608"}
+- {name: NCCL_FASTRAK_CTRL_DEV, value: eth0}
+- {name: NCCL_FASTRAK_IFNAME, value: "eth1,eth2,eth3,eth4,eth5,eth6,eth7,eth8"}
+- {name: NCCL_FASTRAK_NUM_FLOWS, value: "2"}
+- {name: NCCL_FASTRAK_ENABLE_CONTROL_CHANNEL, value: "0"}
+- {name: NCCL_FASTRAK_ENABLE_HOTPATH_LOGGING, value: "0"}
+- {name: NCCL_FASTRAK_USE_SNAP, value: "1"}
+- {name: NCCL_FASTRAK_USE_LLCM, value: "1"}
+- {name: NCCL_FASTRAK_LLCM_DEVICE_DIRECTORY, value: /dev/aperture_devices}
+- {name: NCCL_TUNER_PLUGIN, value: libnccl-tuner.so}
+- {name: NCCL_TUNER_CONFIG_PATH, value: /usr/local/nccl-plugin/lib64/a3plus_tuner_config.textproto}
+- {name: NCCL_SHIMNET_GUEST_CONFIG_CHECKER_CONFIG_FILE, value: /usr/local/nccl-plugin/lib64/a3plus_guest_config.textproto}
 {{- end }}
 {{- end }}
 
@@ -147,8 +127,7 @@ Where a run that trains is logged. W&B reads here what its program leaves open, 
 # has, gets a run of its own.
 - name: WANDB_RUN_ID
   value: {{ $.Run.name }}
-- name: WANDB_RESUME
-  value: allow
+- {name: WANDB_RESUME, value: allow}
 {{- end }}
 {{- with $wandb.entity }}
 - name: WANDB_ENTITY

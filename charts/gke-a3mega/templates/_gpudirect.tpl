@@ -1,86 +1,35 @@
 {{/* Properties of each version of the plugin, as YAML; data/compat.yaml has the sources. */}}
 {{- define "gke-a3mega.gpudirectVersions" -}}
-v1.0.1:
-  daemons: ["v1.0.8"]
-  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}
-  daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
-  build: "221"
-v1.0.2:
-  daemons: ["v1.0.8"]
-  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}
-  daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
-  build: "221"
-v1.0.3:
-  daemons: ["v1.0.9"]
-  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}
-  daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
-  build: "221"
-v1.0.4:
-  daemons: ["v1.0.10"]
-  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}
-  daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
-  build: "221"
-v1.0.5:
-  daemons: ["v1.0.11"]
-  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}
-  daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
-  build: "221"
-  probe: true
-v1.0.6:
-  daemons: ["v1.0.12"]
-  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}
-  daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
-  build: "221"
-  probe: true
-v1.0.7:
-  daemons: ["v1.0.13", "v1.0.13_1"]
-  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}
-  daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
-  build: "222"
-  probe: true
-v1.0.8-1:
-  daemons: ["v1.0.14"]
-  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}
-  daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
-  build: "223"
-  probe: true
-v1.0.9-1:
-  daemons: ["v1.0.15"]
-  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}
-  daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
-  build: "223"
-  probe: true
-v1.0.11:
-  daemons: ["v1.0.17"]
-  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}
-  daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"]
-  build: "223"
-  probe: true
-v1.0.12:
-  daemons: ["v1.0.18"]
-  settings: {NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}
-  daemonFlags: ["--num_hops=2", "--num_nics=8"]
-  probe: true
-v1.0.14:
-  daemons: ["v1.0.20"]
-  settings: {NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072", NCCL_NVLS_ENABLE: "1"}
-  daemonFlags: ["--num_hops=2"]
-  probe: true
-v1.0.15:
-  daemons: ["v1.0.21"]
-  settings: {NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072", NCCL_NVLS_ENABLE: "1"}
-  daemonFlags: ["--num_hops=2"]
-  probe: true
-v1.0.16:
-  daemons: ["v1.0.22"]
-  settings: {NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072", NCCL_NVLS_ENABLE: "1", NCCL_NET_PLUGIN_TELEMETRY_MODE: "0"}
-  daemonFlags: ["--num_hops=2"]
-  probe: true
-v1.0.17:
-  daemons: ["v1.0.23"]
-  settings: {NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072", NCCL_NVLS_ENABLE: "1", NCCL_NET_PLUGIN_TELEMETRY_MODE: "0"}
-  daemonFlags: ["--num_hops=2"]
-  probe: true
+v1.0.1: {daemons: ["v1.0.8"], daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"], build: "221",
+  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}}
+v1.0.2: {daemons: ["v1.0.8"], daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"], build: "221",
+  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}}
+v1.0.3: {daemons: ["v1.0.9"], daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"], build: "221",
+  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}}
+v1.0.4: {daemons: ["v1.0.10"], daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"], build: "221",
+  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}}
+v1.0.5: {daemons: ["v1.0.11"], daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"], build: "221", probe: true,
+  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}}
+v1.0.6: {daemons: ["v1.0.12"], daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"], build: "221", probe: true,
+  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}}
+v1.0.7: {daemons: ["v1.0.13", "v1.0.13_1"], daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"], build: "222", probe: true,
+  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}}
+v1.0.8-1: {daemons: ["v1.0.14"], daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"], build: "223", probe: true,
+  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}}
+v1.0.9-1: {daemons: ["v1.0.15"], daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"], build: "223", probe: true,
+  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}}
+v1.0.11: {daemons: ["v1.0.17"], daemonFlags: ["--num_hops=2", "--num_nics=8", "--uid=", "--alsologtostderr"], build: "223", probe: true,
+  settings: {NCCL_ALGO: "Ring,Tree", NCCL_NVLS_ENABLE: "0", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}}
+v1.0.12: {daemons: ["v1.0.18"], daemonFlags: ["--num_hops=2", "--num_nics=8"], probe: true,
+  settings: {NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072", NCCL_DYNAMIC_CHUNK_SIZE: "524288"}}
+v1.0.14: {daemons: ["v1.0.20"], daemonFlags: ["--num_hops=2"], probe: true,
+  settings: {NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072", NCCL_NVLS_ENABLE: "1"}}
+v1.0.15: {daemons: ["v1.0.21"], daemonFlags: ["--num_hops=2"], probe: true,
+  settings: {NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072", NCCL_NVLS_ENABLE: "1"}}
+v1.0.16: {daemons: ["v1.0.22"], daemonFlags: ["--num_hops=2"], probe: true,
+  settings: {NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072", NCCL_NVLS_ENABLE: "1", NCCL_NET_PLUGIN_TELEMETRY_MODE: "0"}}
+v1.0.17: {daemons: ["v1.0.23"], daemonFlags: ["--num_hops=2"], probe: true,
+  settings: {NCCL_NVLSTREE_MAX_CHUNKSIZE: "131072", NCCL_NVLS_ENABLE: "1", NCCL_NET_PLUGIN_TELEMETRY_MODE: "0"}}
 {{- end }}
 
 {{/* Interfaces of a pod outside the host network, as JSON: eth0 for all else, eth1 and on for the GPUs. */}}

@@ -7,6 +7,10 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 {{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if include "gke-a3mega.mustProgress" . }}
+
+{{ .Files.Get "files/progress.sh" | trim }}
+{{- end }}
 {{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}

@@ -31,12 +31,17 @@
   value: {{ .Run.gpusPerNode | quote }}
 - name: MASTER_ADDR
   value: {{ include "gke-a3ultra.rendezvous" . }}
-- name: MASTER_PORT
-  value: "6002"
+- {name: MASTER_PORT, value: "6002"}
 - name: RUN_DIRECTORY
   value: {{ .Run.directory | quote }}
 - name: CHECKPOINT_DIRECTORY
   value: {{ printf "%s/checkpoints" .Run.home | quote }}
+{{- if include "gke-a3ultra.mustProgress" . }}
+- name: RESTART_ATTEMPT
+  valueFrom:
+    fieldRef:
+      fieldPath: metadata.labels['jobset.sigs.k8s.io/restart-attempt']
+{{- end }}
 {{- if .Run.watched }}
 - name: HANG_SECONDS
   value: {{ mul 60 .Values.run.hangMinutes | quote }}
@@ -54,10 +59,8 @@
 {{- end }}
 {{- if not .Run.gpu }}
 # Its own user has no home in the image, and may have no name there.
-- name: HOME
-  value: /tmp
-- name: USER
-  value: data
+- {name: HOME, value: /tmp}
+- {name: USER, value: data}
 {{- end }}
 {{- if eq .Run.launcher.processes "workers" }}
 - name: WORKERS
@@ -65,19 +68,14 @@
 {{- end }}
 {{- if .Run.gpu }}
 {{- /* rdma-gib */}}
-- name: GLOO_SOCKET_IFNAME
-  value: eth0
-- name: NCCL_SOCKET_IFNAME
-  value: eth0
-- name: NCCL_DEBUG
-  value: WARN
+- {name: GLOO_SOCKET_IFNAME, value: eth0}
+- {name: NCCL_SOCKET_IFNAME, value: eth0}
+- {name: NCCL_DEBUG, value: WARN}
 # By default NCCL falls back to TCP silently; with NCCL_NET it stops if the plugin is missing.
-- name: NCCL_NET
-  value: gIB
+- {name: NCCL_NET, value: gIB}
 # Images preset another plugin or none. This is the name by which NCCL looks for a plugin when the variable is not set.
 # The plugin's other settings are in its script.
-- name: NCCL_NET_PLUGIN
-  value: /usr/local/gib/lib64/libnccl-net.so
+- {name: NCCL_NET_PLUGIN, value: /usr/local/gib/lib64/libnccl-net.so}
 {{- end }}
 {{- end }}
 
@@ -104,8 +102,7 @@ Where a run that trains is logged. W&B reads here what its program leaves open, 
 # has, gets a run of its own.
 - name: WANDB_RUN_ID
   value: {{ $.Run.name }}
-- name: WANDB_RESUME
-  value: allow
+- {name: WANDB_RESUME, value: allow}
 {{- end }}
 {{- with $wandb.entity }}
 - name: WANDB_ENTITY

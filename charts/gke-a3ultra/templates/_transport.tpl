@@ -18,8 +18,3 @@ check: {{ $.Values.network.transportCheck }}
 {{- end }}
 {{- end }}
 {{- end }}
-
-{{/* Whether a broken promise ends the run: "true" or nothing. */}}
-{{- define "gke-a3ultra.transportFails" -}}
-{{- if and (eq .Values.network.transportCheck "fail") .Run.transport }}true{{ end }}
-{{- end }}

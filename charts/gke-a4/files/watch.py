@@ -13,7 +13,8 @@ time between SIGTERM and the end of the pod.
 METRICS_SOCKET is the socket of this machine's exporter, which gets each line that can be a step's. Nothing waits for
 it: a line that it cannot take is lost.
 
-Exit codes: the program's own; 75 it was ended.
+Exit codes: the program's own; 75 it was ended. The first failure of this machine leaves its code in FOLDER.code, since
+torchrun reports 1 for each.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import time
 from pathlib import Path
 
 HUNG = 75  # EX_TEMPFAIL of sysexits.h: another try may succeed
+ENDED = 143  # 128 + SIGTERM: what the others get after the first failure
 SPARE = 5  # seconds of the grace period in which stacks are printed
 DYING = 20  # seconds after which SIGKILL follows SIGABRT
 LONGEST = 4096  # bytes of a line
@@ -74,9 +76,18 @@ class Watch:
         signal.signal(signal.SIGUSR1, lambda *_: self._abort())
         self._pass_on()
         code = self._program.wait()
-        if self._dead is not None:
-            return HUNG
-        return code if code >= 0 else 128 - code
+        code = HUNG if self._dead is not None else code if code >= 0 else 128 - code
+        if code not in {0, ENDED}:
+            self._leave(code)
+        return code
+
+    def _leave(self, code: int) -> None:
+        """Leave the exit code of the machine's first failure: the others fail because of it."""
+        try:
+            with Path(f"{self._folder}.code").open("x") as file:
+                file.write(str(code))
+        except OSError:
+            return  # another process was first, or the disk is full
 
     def _pass_on(self) -> None:
         """Pass the output on until the program has ended; what its children still print is lost."""
@@ -113,7 +124,6 @@ class Watch:
         minutes = f"{self._seconds / 60:g} min" if self._seconds else ""
         sys.stdout.write(f"chartgen: no step for {minutes}: the run hangs, its processes print their stacks and end\n")
         sys.stdout.flush()
-        Path(f"{self._folder}.hung").touch()
         for file in self._folder.iterdir():
             os.kill(int(file.read_text().split()[0]), signal.SIGUSR1)
         self._abort()

@@ -7,6 +7,10 @@ Start script of every machine: of files/, what this run needs. Values reach it a
 {{ .Files.Get "files/start.sh" | replace "RELEASE_VARIABLES" $variables | trim }}
 {{- if .Run.gpu }}
 mkdir -p "$RUN_DIRECTORY" "$CHECKPOINT_DIRECTORY"
+{{- if include "gke-a4.mustProgress" . }}
+
+{{ .Files.Get "files/progress.sh" | trim }}
+{{- end }}
 {{- if .Run.staged }}
 
 {{ .Files.Get "files/stage.sh" | trim }}
@@ -19,7 +23,7 @@ export LD_LIBRARY_PATH="/usr/local/cuda/compat/lib:/usr/local/gib/lib64:/usr/loc
 {{- if include "gke-a4.gibInImage" . }}
 if [[ ! -d /usr/local/gib/lib64 ]]; then
   echo 'chartgen: no /usr/local/gib/lib64; on this machine type the image contains gIB (nccl-gib-plugins) and DOCA-OFED' >&2
-  exit 1
+  exit 78
 fi
 # Google's recipes for this machine type go without the script; whether each version has it is not documented.
 if [[ -r /usr/local/gib/scripts/set_nccl_env.sh ]]; then source_profile /usr/local/gib/scripts/set_nccl_env.sh; fi

@@ -11,7 +11,7 @@ source_profile() {
   local name
   if [[ ! -r $1 ]]; then
     echo "chartgen: $1 is missing: the vendor's software was not installed" >&2
-    exit 1
+    exit 78
   fi
   for name in "${release_variables[@]}"; do own[$name]=${!name-}; done
   set +eu +o pipefail

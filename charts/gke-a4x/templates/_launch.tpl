@@ -17,7 +17,7 @@ meet "$MASTER_PORT"
 code=0
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@" || code=$?
 # torchrun reports 1, whatever the exit code of its processes.
-if [[ -e $CHARTGEN_PROCESSES.hung ]]; then code=75; fi
+if ((code)) && [[ -s $CHARTGEN_PROCESSES.code ]]; then code=$(<"$CHARTGEN_PROCESSES.code"); fi
 exit "$code"
 {{- else }}
 run "${launch[@]}" --no-python bash /etc/chartgen/rank.sh "$@"

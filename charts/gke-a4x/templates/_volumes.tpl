@@ -24,16 +24,13 @@
     path: /home/kubernetes/bin/nvidia
 {{- end }}
 {{- /* storage-pvc */}}
-{{- range $role, $store := .Values.storage }}
-{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "gke-a4x.storeVolume" (list $ $role))) }}
+{{- range $role, $store := .Values.storage }}{{ if and (hasPrefix "pvc://" $store.from) (eq $role (include "gke-a4x.storeVolume" (list $ $role))) }}
 - name: {{ $role }}
   persistentVolumeClaim:
     claimName: {{ include "gke-a4x.storeName" $store.from | quote }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-nfs */}}
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "nfs://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "nfs://" $store.from }}
 - name: {{ $role }}
   nfs:
     server: {{ include "gke-a4x.storeName" $store.from | quote }}
@@ -41,12 +38,10 @@
     {{- if $store.readOnly }}
     readOnly: true
     {{- end }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-gcs */}}
 # Named after the role: bucket names may contain dots and underscores, and two roles may use one bucket.
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "gs://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "gs://" $store.from }}
 - name: {{ $role }}
   csi:
     driver: gcsfuse.csi.storage.gke.io
@@ -68,11 +63,9 @@
       {{- with compact $options }}
       mountOptions: {{ join "," . | quote }}
       {{- end }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-disk */}}
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "disk://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "disk://" $store.from }}
 - name: {{ $role }}
   {{- if $.Run.gpu }}
   hostPath:
@@ -83,16 +76,13 @@
   # Programs without GPUs run on machines that need not have such disks.
   emptyDir: {}
   {{- end }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-memory */}}
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "memory://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "memory://" $store.from }}
 - name: {{ $role }}
   emptyDir:
     medium: Memory
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- with .Values.extraVolumes }}
 {{- toYaml . | nindent 0 }}
 {{- end }}

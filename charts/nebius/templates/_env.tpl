@@ -31,8 +31,7 @@
   value: {{ .Run.gpusPerNode | quote }}
 - name: MASTER_ADDR
   value: {{ include "nebius.rendezvous" . }}
-- name: MASTER_PORT
-  value: "6002"
+- {name: MASTER_PORT, value: "6002"}
 - name: RUN_DIRECTORY
   value: {{ .Run.directory | quote }}
 - name: CHECKPOINT_DIRECTORY
@@ -54,10 +53,8 @@
 {{- end }}
 {{- if not .Run.gpu }}
 # Its own user has no home in the image, and may have no name there.
-- name: HOME
-  value: /tmp
-- name: USER
-  value: data
+- {name: HOME, value: /tmp}
+- {name: USER, value: data}
 {{- end }}
 {{- if eq .Run.launcher.processes "workers" }}
 - name: WORKERS
@@ -65,13 +62,10 @@
 {{- end }}
 {{- if .Run.gpu }}
 {{- /* infiniband */}}
-- name: NCCL_SOCKET_IFNAME
-  value: eth0
+- {name: NCCL_SOCKET_IFNAME, value: eth0}
 # NCCL's own InfiniBand, whatever plugin an image presets, as NVIDIA's do from NeMo 26.08 on.
-- name: NCCL_NET_PLUGIN
-  value: none
-- name: NCCL_DEBUG
-  value: WARN
+- {name: NCCL_NET_PLUGIN, value: none}
+- {name: NCCL_DEBUG, value: WARN}
 {{- if include "nebius.infiniband" . }}
 {{- $fabric := include "nebius.infinibandFabric" . | fromYaml }}
 {{- with .Values.network.adapters | default $fabric.names }}
@@ -83,16 +77,14 @@
   value: {{ . | quote }}
 {{- end }}
 # By default NCCL falls back to TCP silently; with this variable it stops if InfiniBand is missing.
-- name: NCCL_NET
-  value: IB
+- {name: NCCL_NET, value: IB}
 # What the vendor measured for the machine type.
 {{- range $name, $value := $fabric.env }}
 - name: {{ $name }}
   value: {{ $value | quote }}
 {{- end }}
 {{- else if eq .Values.network.interface "tcp" }}
-- name: NCCL_NET
-  value: Socket
+- {name: NCCL_NET, value: Socket}
 {{- end }}
 {{- end }}
 {{- end }}
@@ -120,8 +112,7 @@ Where a run that trains is logged. W&B reads here what its program leaves open, 
 # has, gets a run of its own.
 - name: WANDB_RUN_ID
   value: {{ $.Run.name }}
-- name: WANDB_RESUME
-  value: allow
+- {name: WANDB_RESUME, value: allow}
 {{- end }}
 {{- with $wandb.entity }}
 - name: WANDB_ENTITY

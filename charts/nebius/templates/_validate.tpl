@@ -1,370 +1,278 @@
-{{/* Refuses values that cannot run, all reasons at once. The limits are those of Megatron's own start-up checks. */}}
+{{/*
+Refuses values that cannot run, all reasons at once: one line of text for each rule that they break. The limits are those
+of Megatron's own start-up checks.
+*/}}
+{{- define "nebius.rules" }}
+{{- $v := (index . 0).Values }}
+{{- $f := index . 1 }}
+{{- $p := dict }}
+{{- range $name, $size := $v.parallelism }}{{ $_ := set $p $name (int64 $size) }}{{ end }}
+{{ if eq $f.launcher.task "train" "test" }}
+{{ if gt $f.gpusPerNode $f.machine.gpus }}
+gpusPerNode: {{ $f.gpusPerNode }} is more than the {{ $f.machine.gpus }} GPUs of {{ $f.machine.name }}; raise nodes instead{{ end }}
+{{ if and (gt (int64 $v.nodes) 1) (eq $v.network.interface "none") }}
+network.interface: with none, {{ int64 $v.nodes }} machines would use TCP; use infiniband, or tcp if you want TCP{{ end }}
+{{ if and (eq $v.network.interface "infiniband") (gt (int64 $v.nodes) 1) (hasKey $f.machine.capacity (default "" $v.network.resource))
+  (gt (ternary (int64 $v.network.resourceCount) $f.gpusPerNode (not (not $v.network.resourceCount))) (include "nebius.wholeNumber" (index $f.machine.capacity
+  (default "" $v.network.resource)) | int64)) }}
+network.resourceCount: {{ ternary (int64 $v.network.resourceCount) $f.gpusPerNode (not (not $v.network.resourceCount)) }} is more than the {{ default ""
+  (index $f.machine.capacity (default "" $v.network.resource)) }} {{ default "" $v.network.resource }} of {{ $f.machine.name }}; use {{ default ""
+  (index $f.machine.capacity (default "" $v.network.resource)) }} or less{{ end }}
+{{ if and $v.topology.mode (not $v.queue.name) }}
+topology.mode: {{ default "" $v.topology.mode }}, and no queue that places the pods; give queue.name, or use ""{{ end }}
+{{ if and $v.queue.flexStart (or (not $v.queue.name) (not $v.run.deadlineSeconds)) }}
+queue.flexStart: true without {{ ternary "run.deadlineSeconds" (ternary "queue.name" "queue.name and run.deadlineSeconds" (not (not $v.run.deadlineSeconds)))
+  (not (not $v.queue.name)) }}; give {{ ternary "run.deadlineSeconds" (ternary "queue.name" "queue.name and run.deadlineSeconds"
+  (not (not $v.run.deadlineSeconds))) (not (not $v.queue.name)) }}, or use false{{ end }}
+{{ if and $v.topology.sliceSize (ne (mod $v.nodes (max $v.topology.sliceSize 1)) 0) }}
+topology.sliceSize: {{ toJson $v.topology.sliceSize }} does not divide {{ int64 $v.nodes }} machines; use {{ include "nebius.divisor" (list (int64 $v.nodes)
+  (max $v.topology.sliceSize 1)) | int64 }}{{ end }}
+{{ end }}
+{{ if eq $f.launcher.task "train" }}
+{{ if ne (mod $f.world $f.modelParallel) 0 }}
+nodes: {{ $f.world }} GPUs ({{ int64 $v.nodes }} machines x {{ $f.gpusPerNode }}) cannot be divided by tensor {{ $p.tensor }} x pipeline {{ $p.pipeline }} x
+  context {{ $p.context }} = {{ $f.modelParallel }}; use {{ include "nebius.multiples" (list (max (div $f.modelParallel (include "nebius.gcd"
+  (list $f.modelParallel $f.gpusPerNode) | int64)) 1) (int64 $v.nodes)) }} machines{{ end }}
+{{ if and (eq (mod $f.world $f.modelParallel) 0) (ne (mod $f.globalBatch (max 1 (mul $v.batch.micro $f.dataParallel))) 0) }}
+batch.global: {{ $f.globalBatch }} is not divisible by micro batch {{ int64 $v.batch.micro }} x data parallel {{ $f.dataParallel }} = {{ mul $v.batch.micro
+  $f.dataParallel }}; nearest: {{ include "nebius.multiples" (list (mul $v.batch.micro $f.dataParallel) $f.globalBatch) }}{{ end }}
+{{ if and (eq (mod $f.world $f.modelParallel) 0) (eq (mod $f.globalBatch (max 1 (mul $v.batch.micro $f.dataParallel))) 0) (gt $p.virtualPipeline 1)
+  (ne (mod $f.microBatches $p.pipeline) 0) }}
+batch.global: {{ $f.globalBatch }} gives {{ $f.microBatches }} micro-batches, which pipeline {{ $p.pipeline }} cannot interleave; use a multiple of {{ mul
+  (mul $v.batch.micro $f.dataParallel) $p.pipeline }}{{ end }}
+{{ if and (ne $p.virtualPipeline 1) (le $p.pipeline 1) }}parallelism.virtualPipeline: needs pipeline above 1; use 1{{ end }}
+{{ if and $v.parallelism.sequence (le $p.tensor 1) }}parallelism.sequence: needs tensor above 1; use false{{ end }}
+{{ if and (gt $p.expert 1) (eq (mod $f.world $f.modelParallel) 0) (eq (mod $f.world (max 1 (mul $f.expertTensor $p.pipeline))) 0) (ne (mod $f.world
+  $f.expertParallel) 0) }}
+parallelism.expert: {{ $p.expert }} x expert tensor {{ $f.expertTensor }} x pipeline {{ $p.pipeline }} = {{ $f.expertParallel }} does not divide {{ $f.world }}
+  GPUs; use {{ include "nebius.divisor" (list (include "nebius.gcd" (list (max (div $f.world (max 1 (mul $f.expertTensor $p.pipeline))) 1)
+  (ternary (max $v.model.experts 1) $f.world (not (not $v.model.experts)))) | int64) (max (sub $p.expert 1) 1)) | int64 }}{{ end }}
+{{ if and (or (gt $p.expert 1) (ne $f.expertTensor $p.tensor)) (eq (mod $f.world $f.modelParallel) 0) (gt (mod $f.world (max 1 (mul $f.expertTensor
+  $p.pipeline))) 0) }}
+parallelism.expert: {{ $p.expert }} x expert tensor {{ $f.expertTensor }} x pipeline {{ $p.pipeline }} = {{ $f.expertParallel }} does not divide {{ $f.world }}
+  GPUs; use a multiple of {{ $f.expertParallel }} GPUs{{ end }}
+{{ if and (ne $f.expertTensor $p.tensor) (not (hasKey $f.launcher.owns "parallelism.expertTensor")) }}
+parallelism.expertTensor: launcher {{ $v.launcher }} has no option for it; use null{{ end }}
+{{ if not (has $v.precision $f.launcher.precisions) }}
+precision: {{ $v.precision }} cannot be trained with launcher {{ $v.launcher }}; use {{ join ", " $f.launcher.precisions }}{{ end }}
+{{ range $each := $f.given }}
+{{ if not (hasKey $f.launcher.owns $each) }}{{ $each }}: launcher {{ $v.launcher }} has no option for it; use null{{ end }}{{ end }}
+{{ if and (not (kindIs "invalid" $f.learningRate)) (not (kindIs "invalid" $f.minLearningRate)) (gt (float64 $f.minLearningRate) (float64 $f.learningRate)) }}
+optimizer.minLearningRate: {{ printf "%.6g" (float64 $f.minLearningRate) }} is above learningRate {{ printf "%.6g" (float64 $f.learningRate) }}; use {{ printf
+  "%.6g" (float64 (mulf (float64 $f.learningRate) (divf 1 10))) }}, or 0{{ end }}
+{{ if and $v.profile.enabled (gt (int64 $v.profile.startStep) (int64 $v.profile.endStep)) }}
+profile.startStep: {{ int64 $v.profile.startStep }} is behind endStep {{ int64 $v.profile.endStep }}; use {{ int64 $v.profile.endStep }} or less{{ end }}
+{{ if and $v.profile.enabled (le (int64 $v.profile.startStep) (int64 $v.profile.endStep)) (gt (int64 $v.steps) 0) (ge (int64 $v.profile.startStep)
+  (int64 $v.steps)) }}
+profile.startStep: {{ int64 $v.profile.startStep }} is not among the {{ int64 $v.steps }} steps of the run, which count from 0; use {{ max (sub $v.steps 3) 0 }}
+  and endStep {{ sub $v.steps 1 }}{{ end }}
+{{ range $each := $v.profile.ranks }}
+{{ if and $v.profile.enabled (ge (int64 $each) $f.world) }}
+profile.ranks: {{ int64 $each }} is beyond the {{ $f.world }} ranks of the run; use 0 to {{ sub $f.world 1 }}{{ end }}{{ end }}
+{{ if and (not (kindIs "invalid" $v.run.hangMinutes)) (not (kindIs "invalid" $v.run.deadlineSeconds)) (ge (mul $v.run.hangMinutes 60)
+  (int64 $v.run.deadlineSeconds)) }}
+run.hangMinutes: {{ toJson $v.run.hangMinutes }} minutes are not less than the {{ toJson $v.run.deadlineSeconds }} seconds of run.deadlineSeconds; use fewer
+  minutes, or null to leave it to the deadline{{ end }}
+{{ if and (not (kindIs "invalid" $v.run.metricsPort)) (not $f.stepPatterns) }}
+run.metricsPort: {{ toJson $v.run.metricsPort }}, and nothing describes the line of a step of launcher {{ $v.launcher }}; {{ ternary
+  "describe it in launchers.torchrun.metrics, or use null" "use null" (eq $v.launcher "torchrun") }}{{ end }}
+{{ if and (not (kindIs "invalid" $v.run.metricsPort)) (eq (int64 $v.run.metricsPort) 6002 6003) }}
+run.metricsPort: {{ toJson $v.run.metricsPort }} is where the ranks meet; use another port, such as 9401{{ end }}
+{{ if and (not (kindIs "invalid" $v.mlflow.experiment)) (not $v.mlflow.uri) }}
+mlflow.uri: empty, and MLflow would write {{ ternary "null" $v.mlflow.experiment (kindIs "invalid" $v.mlflow.experiment) }} into the pod; give the address of
+  the server{{ end }}
+{{ if and $v.data.stage (not $v.data.name) (not $v.data.prefixes) }}
+data.stage: no data set to copy; name one with data.name or data.prefixes, or use false{{ end }}
+{{ if and (ne $v.tokenizer.kind "none") (or (ne $v.launcher "nemo-1") (ne $v.tokenizer.kind "gpt2")) (not $v.tokenizer.path) }}
+tokenizer.path: empty, and {{ $v.tokenizer.kind }} needs a directory; set it{{ end }}
+{{ if and $v.checkpoint.enabled (hasPrefix "memory://" (default "" $v.storage.outputs.from)) }}
+storage.outputs.from: checkpoints in memory:// are lost with the pod, and fill the machine's memory; use storage that all machines share, such as pvc://, or
+  checkpoint.enabled false{{ end }}
+{{ end }}
+{{ if and (eq $f.launcher.task "train") $f.describesModel }}
+{{ if and (not $f.stageOption) (ne (mod $f.pipelineLayers $p.pipeline) 0) }}
+parallelism.pipeline: {{ $f.pipelineLayers }} layers cannot be divided by pipeline {{ $p.pipeline }} x virtual {{ $p.virtualPipeline }}; pipeline {{ include
+  "nebius.nearest" (list (max (div $f.pipelineLayers (ternary $p.virtualPipeline 1 (eq (mod $f.pipelineLayers $p.virtualPipeline) 0))) 1) $p.pipeline) | int64
+  }} would fit{{ end }}
+{{ if and (not $f.stageOption) (eq (mod $f.pipelineLayers $p.pipeline) 0) (ne (mod (div $f.pipelineLayers $p.pipeline) $p.virtualPipeline) 0) }}
+parallelism.virtualPipeline: {{ $f.pipelineLayers }} layers cannot be divided by pipeline {{ $p.pipeline }} x virtual {{ $p.virtualPipeline }}; {{ include
+  "nebius.nearest" (list (max (div $f.pipelineLayers $p.pipeline) 1) $p.virtualPipeline) | int64 }} would fit{{ end }}
+{{ if and $f.stageOption (gt $f.otherStages 0) (gt $f.pipelineLayers $f.otherStages) (or (lt $f.otherLayers $f.otherStages) (ne (mod $f.otherLayers
+  (max $f.otherStages 1)) 0)) }}
+launchers.{{ $v.launcher }}.config.{{ $f.stageOption }}: {{ $f.ownLayers }} of {{ $f.pipelineLayers }} layers leave {{ $f.otherLayers }} for {{ $f.otherStages
+  }} other stages of pipeline {{ $p.pipeline }}; give them {{ sub $f.pipelineLayers (mul (min (max (div (add $f.otherLayers (div $f.otherStages 2))
+  (max $f.otherStages 1)) 1) (div (sub $f.pipelineLayers 1) (max $f.otherStages 1))) $f.otherStages) }} layers in all{{ end }}
+{{ if and $f.stageOption (or (le $f.otherStages 0) (le $f.pipelineLayers $f.otherStages)) (or (ne $f.otherStages 0) (ne $f.otherLayers 0)) }}
+launchers.{{ $v.launcher }}.config.{{ $f.stageOption }}: {{ $f.ownLayers }} of {{ $f.pipelineLayers }} layers leave {{ $f.otherLayers }} for {{ $f.otherStages
+  }} other stages of pipeline {{ $p.pipeline }}; remove it{{ end }}
+{{ if and (ge $f.otherLayers $f.otherStages) (ternary (eq (mod $f.otherLayers (max $f.otherStages 1)) 0) (and (eq $f.otherStages 0) (eq $f.otherLayers 0))
+  (gt $f.otherStages 0)) (ne (mod $f.stageUnit $p.virtualPipeline) 0) }}
+parallelism.virtualPipeline: stages of {{ join ", " $f.stageSizes }} layers cannot all be divided by {{ $p.virtualPipeline }}; use 1{{ end }}
+{{ if ne (mod $v.model.attentionHeads $p.tensor) 0 }}
+parallelism.tensor: {{ int64 $v.model.attentionHeads }} heads cannot be divided by tensor {{ $p.tensor }}; use {{ include "nebius.divisor"
+  (list (int64 $v.model.attentionHeads) $p.tensor) | int64 }}{{ end }}
+{{ if ne (mod $v.model.hiddenSize $v.model.attentionHeads) 0 }}
+model.hiddenSize: {{ int64 $v.model.hiddenSize }} cannot be divided by {{ int64 $v.model.attentionHeads }} attention heads; {{ include "nebius.nearest"
+  (list (int64 $v.model.hiddenSize) (int64 $v.model.attentionHeads)) | int64 }} heads would fit{{ end }}
+{{ if ne (mod $v.model.attentionHeads $f.queryGroups) 0 }}
+model.queryGroups: {{ $f.queryGroups }} key and value heads do not divide {{ int64 $v.model.attentionHeads }} attention heads; use a divisor{{ end }}
+{{ if and (eq (mod $v.model.attentionHeads $f.queryGroups) 0) (ne $f.queryGroups (int64 $v.model.attentionHeads)) (ne (mod $f.queryGroups $p.tensor) 0)
+  (ne (mod $p.tensor $f.queryGroups) 0) }}
+parallelism.tensor: {{ $f.queryGroups }} key and value heads are neither a multiple nor a divisor of tensor {{ $p.tensor }}; use {{ include "nebius.divisor"
+  (list $f.queryGroups $p.tensor) | int64 }}{{ end }}
+{{ if ne (mod $v.model.hiddenSize $p.tensor) 0 }}
+parallelism.tensor: hiddenSize {{ int64 $v.model.hiddenSize }} cannot be divided by tensor {{ $p.tensor }}; use {{ include "nebius.divisor"
+  (list (int64 $v.model.hiddenSize) $p.tensor) | int64 }}{{ end }}
+{{ if ne (mod $f.ffnHiddenSize (ternary $f.expertTensor $p.tensor (not (not $v.model.experts)))) 0 }}
+parallelism.{{ ternary "expertTensor" "tensor" (not (not $v.model.experts)) }}: ffnHiddenSize {{ $f.ffnHiddenSize }} cannot be divided by tensor {{ ternary
+  $f.expertTensor $p.tensor (not (not $v.model.experts)) }}; use {{ include "nebius.divisor" (list $f.ffnHiddenSize (ternary $f.expertTensor $p.tensor
+  (not (not $v.model.experts)))) | int64 }}{{ end }}
+{{ if and (gt $p.context 1) (ne (mod $v.sequenceLength (max 1 (mul 2 $p.context))) 0) }}
+sequenceLength: {{ int64 $v.sequenceLength }} cannot be divided by 2 x context {{ $p.context }}; use a multiple of {{ mul 2 $p.context }}{{ end }}
+{{ if and $v.parallelism.sequence (or (eq $p.context 1) (eq (mod $v.sequenceLength (max 1 (mul 2 $p.context))) 0)) (ne (mod (div $v.sequenceLength $p.context)
+  $p.tensor) 0) }}
+sequenceLength: {{ int64 $v.sequenceLength }} tokens on context {{ $p.context }} cannot be divided by tensor {{ $p.tensor }}; use a multiple of {{ mul
+  $p.context $p.tensor }}{{ end }}
+{{ if and (gt $p.expert 1) (not $v.model.experts) }}parallelism.expert: needs model.experts; use 1{{ end }}
+{{ if and $v.model.experts (ne (mod $v.model.experts $p.expert) 0) }}
+parallelism.expert: {{ $p.expert }} does not divide {{ int64 $v.model.experts }} experts; use a divisor of {{ int64 $v.model.experts }}{{ end }}
+{{ if and (ne $f.expertTensor $p.tensor) (not $v.model.experts) }}parallelism.expertTensor: needs model.experts; use null{{ end }}
+{{ if and $v.model.experts (gt (int64 $v.model.expertsPerToken) (int64 $v.model.experts)) }}
+model.expertsPerToken: {{ int64 $v.model.expertsPerToken }} is more than the {{ int64 $v.model.experts }} experts of a layer; use {{ int64 $v.model.experts }}
+  or less{{ end }}
+{{ if and $v.model.experts (gt $p.tensor 1) (not $v.parallelism.sequence) }}
+parallelism.sequence: a model with experts needs it when tensor is above 1; use true{{ end }}
+{{ if and (eq $v.precision "fp8" "mxfp8" "nvfp4") (eq (mod (mul $v.sequenceLength $v.batch.micro) (max 1 (mul $p.context (ternary $p.tensor 1
+  (not (not $v.parallelism.sequence)))))) 0) (ne (mod (div (mul $v.sequenceLength $v.batch.micro) (max 1 (mul $p.context (ternary $p.tensor 1
+  (not (not $v.parallelism.sequence)))))) (ternary 32 (ternary 16 8 (eq $v.precision "nvfp4")) (eq $v.precision "mxfp8"))) 0) }}
+sequenceLength: {{ div (mul $v.sequenceLength $v.batch.micro) (max 1 (mul $p.context (ternary $p.tensor 1 (not (not $v.parallelism.sequence))))) }} tokens on a
+  GPU are not a multiple of {{ ternary 32 (ternary 16 8 (eq $v.precision "nvfp4")) (eq $v.precision "mxfp8") }}, which {{ $v.precision }} needs; use a multiple
+  of {{ mul (mul (ternary 32 (ternary 16 8 (eq $v.precision "nvfp4")) (eq $v.precision "mxfp8")) $p.context) (ternary $p.tensor 1
+  (not (not $v.parallelism.sequence))) }}{{ end }}
+{{ if and (eq $v.precision "fp8" "mxfp8" "nvfp4") (ne (mod $v.model.hiddenSize (ternary 32 16 (eq $v.precision "mxfp8"))) 0) }}
+model.hiddenSize: {{ int64 $v.model.hiddenSize }} on a GPU is not a multiple of {{ ternary 32 16 (eq $v.precision "mxfp8") }}, which {{ $v.precision }} needs;
+  use a multiple of {{ ternary 32 16 (eq $v.precision "mxfp8") }}{{ end }}
+{{ if and (eq $v.precision "fp8" "mxfp8" "nvfp4") (eq (mod $f.ffnHiddenSize (ternary $f.expertTensor $p.tensor (not (not $v.model.experts)))) 0)
+  (ne (mod (div $f.ffnHiddenSize (ternary $f.expertTensor $p.tensor (not (not $v.model.experts)))) (ternary 32 16 (eq $v.precision "mxfp8"))) 0) }}
+model.ffnHiddenSize: {{ div $f.ffnHiddenSize (ternary $f.expertTensor $p.tensor (not (not $v.model.experts))) }} on a GPU is not a multiple of {{ ternary 32 16
+  (eq $v.precision "mxfp8") }}, which {{ $v.precision }} needs; use a multiple of {{ mul (ternary 32 16 (eq $v.precision "mxfp8")) (ternary $f.expertTensor
+  $p.tensor (not (not $v.model.experts))) }}{{ end }}
+{{ if and (not (kindIs "invalid" $v.model.rotaryBase)) (eq $v.model.family "gpt") }}model.rotaryBase: family gpt learns its positions; use null{{ end }}
+{{ if and (eq $f.recompute.granularity "full") (eq $f.recompute.method "uniform") (eq (mod $f.pipelineLayers (max 1 (mul $p.pipeline $p.virtualPipeline))) 0)
+  (ne (mod (div $f.pipelineLayers (max 1 (mul $p.pipeline $p.virtualPipeline))) $f.recompute.layers) 0) }}
+recompute.layers: units of {{ $f.recompute.layers }} layers do not divide a chunk of {{ div $f.pipelineLayers (max 1 (mul $p.pipeline $p.virtualPipeline)) }};
+  use {{ include "nebius.divisor" (list (max (div $f.pipelineLayers (max 1 (mul $p.pipeline $p.virtualPipeline))) 1) $f.recompute.layers) | int64 }}, or method
+  block{{ end }}
+{{ end }}
+{{ range $each := $f.overridden }}
+launchers.{{ $v.launcher }}.{{ default "" $each.place }}: {{ default "" $each.option }} is set by {{ default "" $each.key }}; set {{ default "" $each.key }},
+  and remove it here{{ end }}
+{{ if not $f.launcher.image }}launchers.{{ $v.launcher }}.image: empty, and {{ $v.launcher }} has no public image; set it to your own image{{ end }}
+{{ if ne (int64 $v.run.maxRestarts) 0 }}
+run.maxRestarts: {{ int64 $v.run.maxRestarts }}, and a Job cannot restart as a whole; use 0, or a chart of workload kind jobset{{ end }}
+{{ if $v.run.ttlSecondsAfterFinished }}
+run.ttlSecondsAfterFinished: {{ toJson $v.run.ttlSecondsAfterFinished }} s after its end the run is gone, and the next upgrade starts it again; use null{{ end
+  }}
+{{ range $each := list "data" "outputs" "scratch" }}
+{{ if and (index $v.storage $each).mountOptions (or (hasPrefix "pvc://" (default "" (index $v.storage $each).from)) (hasPrefix "nfs://" (default ""
+  (index $v.storage $each).from)) (hasPrefix "disk://" (default "" (index $v.storage $each).from)) (hasPrefix "memory://" (default "" (index $v.storage
+  $each).from))) }}
+storage.{{ $each }}.mountOptions: {{ default "" (index $v.storage $each).mountOptions }}, and {{ default "" (index $v.storage $each).from }} takes none; remove
+  it{{ end }}{{ end }}
+{{ if $v.storage.outputs.readOnly }}storage.outputs.readOnly: true, and runs write there; use false{{ end }}
+{{ if eq $v.launcher "megatron-lm" }}
+{{ range $each := $f.abbreviated }}
+launchers.megatron-lm.{{ default "" $each.place }}: '{{ default "" $each.name }}' is the beginning of {{ default "" $each.option }}, which {{ default ""
+  $each.key }} sets; set {{ default "" $each.key }}, or write the name in full{{ end }}
+{{ if and (not (kindIs "invalid" $v.optimizer.warmupSteps)) (le (int64 $v.steps) 0) }}
+optimizer.warmupSteps: {{ toJson $v.optimizer.warmupSteps }} counts steps, and the run counts samples; use null, and
+  launchers.megatron-lm.config.lr-warmup-samples{{ end }}
+{{ if and (not (kindIs "invalid" $v.optimizer.warmupSteps)) (gt (int64 $v.steps) 0) (gt (include "nebius.wholeNumber" (index $f.own.config "lr-decay-iters") |
+  int64) 0) (ge (int64 $v.optimizer.warmupSteps) (include "nebius.wholeNumber" (index $f.own.config "lr-decay-iters") | int64)) }}
+optimizer.warmupSteps: {{ toJson $v.optimizer.warmupSteps }} is not below lr-decay-iters {{ include "nebius.wholeNumber" (index $f.own.config "lr-decay-iters")
+  | int64 }}; use {{ sub (include "nebius.wholeNumber" (index $f.own.config "lr-decay-iters") | int64) 1 }} or less{{ end }}
+{{ if and $v.evaluation.batches (not $f.evaluationShare) }}
+data.split: {{ default "" $v.data.split }} keeps nothing for evaluation; give it a share such as 98,2,0, or evaluation.batches 0{{ end }}
+{{ range $each := $f.samples }}
+{{ if ne (int64 $v.steps) 0 }}
+launchers.megatron-lm.config.{{ $each }}: {{ $each }} counts samples, and steps is {{ int64 $v.steps }}; set steps to 0, or remove it{{ end }}{{ end }}
+{{ if and (eq (int64 $v.steps) 0) (not (has "train-samples" $f.samples)) }}
+steps: 0 leaves the length to the launcher's configuration, which has no train-samples; set it, or launchers.megatron-lm.config.train-samples{{ end }}
+{{ range $each := $f.iterations }}
+{{ if and (has "train-samples" $f.samples) (le (int64 $v.steps) 0) }}
+launchers.megatron-lm.config.{{ $each }}: {{ $each }} counts steps, and the run counts samples; use the option that ends in -samples{{ end }}{{ end }}
+{{ end }}
+{{ if eq $v.launcher "nemo-1" }}
+{{ if and (not (kindIs "invalid" $v.optimizer.decay)) (ne (default "" $v.optimizer.decay) "cosine") }}
+optimizer.decay: launcher {{ $v.launcher }} has no {{ ternary "null" $v.optimizer.decay (kindIs "invalid" $v.optimizer.decay) }}; use cosine, or launcher
+  megatron-lm{{ end }}
+{{ end }}
+{{ if eq $v.launcher "torchrun" }}
+{{ if not $f.own.program }}
+launchers.torchrun.program: empty; give its path in the image, /etc/chartgen/NAME for one of launchers.torchrun.files, or -m MODULE{{ end }}
+{{ if and (hasPrefix "/etc/chartgen/" (default "" $f.own.program)) (not (hasKey $f.own.files (base (default "" $f.own.program)))) }}
+launchers.torchrun.program: {{ default "" $f.own.program }} is none of launchers.torchrun.files; add it: --program-file {{ base (default "" $f.own.program) }},
+  or the text there{{ end }}
+{{ range $each := $f.own.args }}
+{{ if and (hasPrefix "/etc/chartgen/" $each) (not (hasKey $f.own.files (base $each))) }}
+launchers.torchrun.args: {{ $each }} is none of launchers.torchrun.files; give it there{{ end }}{{ end }}
+{{ range $each := $f.unknownNames }}
+launchers.torchrun.args: {{ $each }} is not a name that the chart fills in; use one of {{ join ", " $f.knownNames }}, or write ${{ $each }} for the text
+  itself{{ end }}
+{{ if or (ne $p.tensor 1) (ne $p.pipeline 1) (ne $p.context 1) (ne $p.expert 1) }}
+parallelism.{{ ternary "tensor" (ternary "pipeline" (ternary "context" "expert" (gt $p.context 1)) (gt $p.pipeline 1)) (gt $p.tensor 1) }}: above 1, which does
+  not reach the program; use 1, and an argument of the program{{ end }}
+{{ if ne $f.recompute.granularity "none" }}
+recompute: {{ $f.recompute.granularity }} does not reach the program; use none, and an argument of the program{{ end }}
+{{ if $v.profile.enabled }}profile.enabled: true, and the steps and ranks to record do not reach the program; use false{{ end }}
+{{ if and (eq $f.own.starter "accelerate") (eq $f.workload "volcano-job" "mpijob") }}
+launchers.torchrun.starter: accelerate, and mpirun starts the processes of this chart; use torchrun{{ end }}
+{{ if and (eq $f.own.starter "accelerate") (eq $f.workload "pytorchjob") (ne (int64 $v.run.maxRestarts) 0) }}
+run.maxRestarts: {{ int64 $v.run.maxRestarts }}, and accelerate does not start processes again; use 0, or starter torchrun{{ end }}
+{{ if and (ne $f.own.starter "accelerate") $f.own.starterArgs }}
+launchers.torchrun.starterArgs: are arguments of accelerate, which does not start this run; remove them, or use starter accelerate{{ end }}
+{{ end }}
+{{ if eq $v.launcher "download" }}
+{{ if and (not $v.data.source) (not $v.tokenizer.source) (not $v.checkpoint.source) (not $f.own.models) }}
+data.source: empty, and download has nothing to fetch; give it, tokenizer.source, checkpoint.source or launchers.download.models{{ end }}
+{{ if and (or (hasPrefix "http://" (default "" $v.data.source)) (hasPrefix "https://" (default "" $v.data.source))) (hasSuffix "/" (default "" $v.data.source))
+  }}
+data.source: {{ default "" $v.data.source }} is a folder, which https:// cannot list; use the address of a file, or hf:// or gs:// for a folder{{ end }}
+{{ if and (or (hasPrefix "http://" (default "" $v.checkpoint.source)) (hasPrefix "https://" (default "" $v.checkpoint.source))) (hasSuffix "/" (default ""
+  $v.checkpoint.source)) }}
+checkpoint.source: {{ default "" $v.checkpoint.source }} is a folder, which https:// cannot list; use the address of a file, or hf:// or gs:// for a folder{{
+  end }}
+{{ if and $v.tokenizer.source (or (eq $v.tokenizer.kind "none") (not $v.tokenizer.path)) }}
+tokenizer.source: nothing can be fetched with kind {{ $v.tokenizer.kind }} and {{ ternary "a" "no" (not (not $v.tokenizer.path)) }} path; give tokenizer.kind
+  and tokenizer.path, or remove it{{ end }}
+{{ if and $v.checkpoint.source (not $v.checkpoint.from) }}checkpoint.source: no directory for the weights; give checkpoint.from, or remove it{{ end }}
+{{ if $v.storage.data.readOnly }}storage.data.readOnly: true, and {{ $v.launcher }} writes there; use false for this release{{ end }}
+{{ end }}
+{{ if eq $v.launcher "nccl-test" }}
+{{ if le $f.world 1 }}nodes: one GPU has no partner; use more GPUs, or more machines{{ end }}
+{{ if and (gt $f.world 1) (eq $f.own.mode "pairs") (lt (int64 $v.nodes) 3) }}
+nodes: {{ int64 $v.nodes }} machines do not form two pairs to compare; use 3 or more, or launchers.nccl-test.mode sweep{{ end }}
+{{ if lt (include "nebius.bytes" $f.own.maxBytes | int64) (include "nebius.bytes" $f.own.minBytes | int64) }}
+launchers.nccl-test.maxBytes: {{ default "" $f.own.maxBytes }} is less than minBytes {{ default "" $f.own.minBytes }}; swap them{{ end }}
+{{ if lt (include "nebius.bytes" $f.own.maxBytes | int64) (mul 4 $f.world) }}
+launchers.nccl-test.maxBytes: {{ default "" $f.own.maxBytes }} has no number for each of {{ $f.world }} GPUs; use {{ mul 4 $f.world }} or more{{ end }}
+{{ range $each := keys (default dict $f.own.minBusbw) | sortAlpha }}
+{{ if or (eq $f.own.mode "pairs") (not (has $each $f.own.operations)) }}
+launchers.nccl-test.minBusbw.{{ $each }}: {{ $each }} is not measured in a sweep of this run; remove it, or change mode or operations{{ end }}{{ end }}
+{{ if and $f.own.binary (not (eq $f.workload "volcano-job" "mpijob")) }}
+launchers.nccl-test.binary: {{ default "" $f.own.binary }} needs mpirun, which does not start the runs of this chart; leave it empty, as PyTorch measures the
+  same{{ end }}
+{{ if and $f.own.binary (eq $f.own.mode "pairs") }}
+launchers.nccl-test.binary: {{ default "" $f.own.binary }} measures all GPUs together; leave it empty for mode pairs{{ end }}
+{{ if and $f.own.binary (or (ne (int64 (len (default list $f.own.operations))) 1) (not (has $f.measures $f.own.operations))) }}
+launchers.nccl-test.operations: {{ default "" $f.own.binary }} measures only {{ $f.measures }}; use [{{ $f.measures }}]{{ end }}
+{{ end }}
+{{ end }}
+
 {{- define "nebius.validate" -}}
 {{- $v := .Values }}
 {{- $fact := dict }}
 {{- include "nebius.facts" (list . $fact) }}
-{{- $problems := list }}
-{{- if eq $fact.launcher.task "train" "test" }}
-{{- if gt $fact.gpusPerNode $fact.machine.gpus }}
-{{- $problems = append $problems (printf "gpusPerNode: %d is more than the %d GPUs of %s; raise nodes instead" $fact.gpusPerNode $fact.machine.gpus
-  $fact.machine.name) }}{{- end }}
-{{- end }}
-{{- if eq $fact.launcher.task "train" }}
-{{- if ne (mod $fact.world $fact.modelParallel) 0 }}
-{{- $problems = append $problems (printf "nodes: %d GPUs (%d machines x %d) cannot be divided by tensor %d x pipeline %d x context %d = %d; use %s machines"
-  $fact.world (int64 $v.nodes) $fact.gpusPerNode (int64 $v.parallelism.tensor) (int64 $v.parallelism.pipeline) (int64 $v.parallelism.context)
-  $fact.modelParallel (include "nebius.multiples" (list (max (div $fact.modelParallel (include "nebius.gcd" (list $fact.modelParallel $fact.gpusPerNode) |
-  int64)) 1) (int64 $v.nodes)))) }}{{- end }}
-{{- if and (eq (mod $fact.world $fact.modelParallel) 0) (ne (mod $fact.globalBatch (max 1 (mul (int64 $v.batch.micro) $fact.dataParallel))) 0) }}
-{{- $problems = append $problems (printf "batch.global: %d is not divisible by micro batch %d x data parallel %d = %d; nearest: %s" $fact.globalBatch
-  (int64 $v.batch.micro) $fact.dataParallel (mul (int64 $v.batch.micro) $fact.dataParallel) (include "nebius.multiples" (list (mul (int64 $v.batch.micro)
-  $fact.dataParallel) $fact.globalBatch))) }}{{- end }}
-{{- if and (and (eq (mod $fact.world $fact.modelParallel) 0) (eq (mod $fact.globalBatch (max 1 (mul (int64 $v.batch.micro) $fact.dataParallel))) 0)
-  (gt (int64 $v.parallelism.virtualPipeline) 1)) (ne (mod $fact.microBatches (int64 $v.parallelism.pipeline)) 0) }}
-{{- $problems = append $problems (printf "batch.global: %d gives %d micro-batches, which pipeline %d cannot interleave; use a multiple of %d" $fact.globalBatch
-  $fact.microBatches (int64 $v.parallelism.pipeline) (mul (mul (int64 $v.batch.micro) $fact.dataParallel) (int64 $v.parallelism.pipeline))) }}{{- end }}
-{{- end }}
-{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
-{{- if and (not $fact.stageOption) (ne (mod $fact.pipelineLayers (int64 $v.parallelism.pipeline)) 0) }}
-{{- $problems = append $problems (printf "parallelism.pipeline: %d layers cannot be divided by pipeline %d x virtual %d; pipeline %d would fit"
-  $fact.pipelineLayers (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline) (include "nebius.nearest" (list (max (div $fact.pipelineLayers
-  (ternary (int64 $v.parallelism.virtualPipeline) 1 (not (not (eq (mod $fact.pipelineLayers (int64 $v.parallelism.virtualPipeline)) 0))))) 1)
-  (int64 $v.parallelism.pipeline)) | int64)) }}{{- end }}
-{{- if and (and (not $fact.stageOption) (eq (mod $fact.pipelineLayers (int64 $v.parallelism.pipeline)) 0)) (ne (mod (div $fact.pipelineLayers
-  (int64 $v.parallelism.pipeline)) (int64 $v.parallelism.virtualPipeline)) 0) }}
-{{- $problems = append $problems (printf "parallelism.virtualPipeline: %d layers cannot be divided by pipeline %d x virtual %d; %d would fit"
-  $fact.pipelineLayers (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline) (include "nebius.nearest" (list (max (div $fact.pipelineLayers
-  (int64 $v.parallelism.pipeline)) 1) (int64 $v.parallelism.virtualPipeline)) | int64)) }}{{- end }}
-{{- if and (and $fact.stageOption (gt $fact.otherStages 0) (gt $fact.pipelineLayers $fact.otherStages)) (not (and (ge $fact.otherLayers $fact.otherStages)
-  (eq (mod $fact.otherLayers (max $fact.otherStages 1)) 0))) }}
-{{- $problems = append $problems (printf "launchers.%s.config.%s: %d of %d layers leave %d for %d other stages of pipeline %d; give them %d layers in all"
-  $v.launcher $fact.stageOption $fact.ownLayers $fact.pipelineLayers $fact.otherLayers $fact.otherStages (int64 $v.parallelism.pipeline)
-  (sub $fact.pipelineLayers (mul (min (max (div (add $fact.otherLayers (div $fact.otherStages 2)) (max $fact.otherStages 1)) 1) (div (sub $fact.pipelineLayers
-  1) (max $fact.otherStages 1))) $fact.otherStages))) }}{{- end }}
-{{- if and (and $fact.stageOption (not (and (gt $fact.otherStages 0) (gt $fact.pipelineLayers $fact.otherStages)))) (not (and (eq $fact.otherStages 0)
-  (eq $fact.otherLayers 0))) }}
-{{- $problems = append $problems (printf "launchers.%s.config.%s: %d of %d layers leave %d for %d other stages of pipeline %d; remove it" $v.launcher
-  $fact.stageOption $fact.ownLayers $fact.pipelineLayers $fact.otherLayers $fact.otherStages (int64 $v.parallelism.pipeline)) }}{{- end }}
-{{- if and (and (ge $fact.otherLayers $fact.otherStages) (ternary (eq (mod $fact.otherLayers (max $fact.otherStages 1)) 0) (and (eq $fact.otherStages 0)
-  (eq $fact.otherLayers 0)) (not (not (gt $fact.otherStages 0))))) (ne (mod $fact.stageUnit (int64 $v.parallelism.virtualPipeline)) 0) }}
-{{- $problems = append $problems (printf "parallelism.virtualPipeline: stages of %s layers cannot all be divided by %d; use 1" (join ", " $fact.stageSizes)
-  (int64 $v.parallelism.virtualPipeline)) }}{{- end }}
-{{- end }}
-{{- if eq $fact.launcher.task "train" }}
-{{- if not (or (eq (int64 $v.parallelism.virtualPipeline) 1) (gt (int64 $v.parallelism.pipeline) 1)) }}
-{{- $problems = append $problems "parallelism.virtualPipeline: needs pipeline above 1; use 1" }}{{- end }}
-{{- end }}
-{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
-{{- if ne (mod (int64 $v.model.attentionHeads) (int64 $v.parallelism.tensor)) 0 }}
-{{- $problems = append $problems (printf "parallelism.tensor: %d heads cannot be divided by tensor %d; use %d" (int64 $v.model.attentionHeads)
-  (int64 $v.parallelism.tensor) (include "nebius.divisor" (list (int64 $v.model.attentionHeads) (int64 $v.parallelism.tensor)) | int64)) }}{{- end }}
-{{- if ne (mod (int64 $v.model.hiddenSize) (int64 $v.model.attentionHeads)) 0 }}
-{{- $problems = append $problems (printf "model.hiddenSize: %d cannot be divided by %d attention heads; %d heads would fit" (int64 $v.model.hiddenSize)
-  (int64 $v.model.attentionHeads) (include "nebius.nearest" (list (int64 $v.model.hiddenSize) (int64 $v.model.attentionHeads)) | int64)) }}{{- end }}
-{{- if ne (mod (int64 $v.model.attentionHeads) $fact.queryGroups) 0 }}
-{{- $problems = append $problems (printf "model.queryGroups: %d key and value heads do not divide %d attention heads; use a divisor" $fact.queryGroups
-  (int64 $v.model.attentionHeads)) }}{{- end }}
-{{- if and (and (eq (mod (int64 $v.model.attentionHeads) $fact.queryGroups) 0) (ne $fact.queryGroups (int64 $v.model.attentionHeads)))
-  (not (or (eq (mod $fact.queryGroups (int64 $v.parallelism.tensor)) 0) (eq (mod (int64 $v.parallelism.tensor) $fact.queryGroups) 0))) }}
-{{- $problems = append $problems (printf "parallelism.tensor: %d key and value heads are neither a multiple nor a divisor of tensor %d; use %d"
-  $fact.queryGroups (int64 $v.parallelism.tensor) (include "nebius.divisor" (list $fact.queryGroups (int64 $v.parallelism.tensor)) | int64)) }}{{- end }}
-{{- if ne (mod (int64 $v.model.hiddenSize) (int64 $v.parallelism.tensor)) 0 }}
-{{- $problems = append $problems (printf "parallelism.tensor: hiddenSize %d cannot be divided by tensor %d; use %d" (int64 $v.model.hiddenSize)
-  (int64 $v.parallelism.tensor) (include "nebius.divisor" (list (int64 $v.model.hiddenSize) (int64 $v.parallelism.tensor)) | int64)) }}{{- end }}
-{{- if ne (mod $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts)))) 0 }}
-{{- $problems = append $problems (printf "parallelism.%s: ffnHiddenSize %d cannot be divided by tensor %d; use %d" (ternary "expertTensor" "tensor"
-  (not (not $v.model.experts))) $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts)))
-  (include "nebius.divisor" (list $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts)))) | int64)) }}{{-
-  end }}
-{{- if and (gt (int64 $v.parallelism.context) 1) (ne (mod (int64 $v.sequenceLength) (max 1 (mul 2 (int64 $v.parallelism.context)))) 0) }}
-{{- $problems = append $problems (printf "sequenceLength: %d cannot be divided by 2 x context %d; use a multiple of %d" (int64 $v.sequenceLength)
-  (int64 $v.parallelism.context) (mul 2 (int64 $v.parallelism.context))) }}{{- end }}
-{{- if and (and $v.parallelism.sequence (or (eq (int64 $v.parallelism.context) 1) (eq (mod (int64 $v.sequenceLength) (max 1 (mul 2
-  (int64 $v.parallelism.context)))) 0))) (ne (mod (div (int64 $v.sequenceLength) (int64 $v.parallelism.context)) (int64 $v.parallelism.tensor)) 0) }}
-{{- $problems = append $problems (printf "sequenceLength: %d tokens on context %d cannot be divided by tensor %d; use a multiple of %d"
-  (int64 $v.sequenceLength) (int64 $v.parallelism.context) (int64 $v.parallelism.tensor) (mul (int64 $v.parallelism.context) (int64 $v.parallelism.tensor)))
-  }}{{- end }}
-{{- end }}
-{{- if eq $fact.launcher.task "train" }}
-{{- if and $v.parallelism.sequence (le (int64 $v.parallelism.tensor) 1) }}
-{{- $problems = append $problems "parallelism.sequence: needs tensor above 1; use false" }}{{- end }}
-{{- end }}
-{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
-{{- if and (gt (int64 $v.parallelism.expert) 1) (not $v.model.experts) }}
-{{- $problems = append $problems "parallelism.expert: needs model.experts; use 1" }}{{- end }}
-{{- if and $v.model.experts (ne (mod (int64 $v.model.experts) (int64 $v.parallelism.expert)) 0) }}
-{{- $problems = append $problems (printf "parallelism.expert: %d does not divide %d experts; use a divisor of %d" (int64 $v.parallelism.expert)
-  (int64 $v.model.experts) (int64 $v.model.experts)) }}{{- end }}
-{{- if and (ne $fact.expertTensor (int64 $v.parallelism.tensor)) (not $v.model.experts) }}
-{{- $problems = append $problems "parallelism.expertTensor: needs model.experts; use null" }}{{- end }}
-{{- if and $v.model.experts (gt (int64 $v.model.expertsPerToken) (int64 $v.model.experts)) }}
-{{- $problems = append $problems (printf "model.expertsPerToken: %d is more than the %d experts of a layer; use %d or less" (int64 $v.model.expertsPerToken)
-  (int64 $v.model.experts) (int64 $v.model.experts)) }}{{- end }}
-{{- end }}
-{{- if eq $fact.launcher.task "train" }}
-{{- if and (and (gt (int64 $v.parallelism.expert) 1) (eq (mod $fact.world $fact.modelParallel) 0) (eq (mod $fact.world (max 1 (mul $fact.expertTensor
-  (int64 $v.parallelism.pipeline)))) 0)) (ne (mod $fact.world $fact.expertParallel) 0) }}
-{{- $problems = append $problems (printf "parallelism.expert: %d x expert tensor %d x pipeline %d = %d does not divide %d GPUs; use %d"
-  (int64 $v.parallelism.expert) $fact.expertTensor (int64 $v.parallelism.pipeline) $fact.expertParallel $fact.world (include "nebius.divisor"
-  (list (include "nebius.gcd" (list (max (div $fact.world (max 1 (mul $fact.expertTensor (int64 $v.parallelism.pipeline)))) 1)
-  (ternary (max (int64 $v.model.experts) 1) $fact.world (not (not $v.model.experts)))) | int64) (max (sub (int64 $v.parallelism.expert) 1) 1)) | int64)) }}{{-
-  end }}
-{{- if and (and (or (gt (int64 $v.parallelism.expert) 1) (ne $fact.expertTensor (int64 $v.parallelism.tensor))) (eq (mod $fact.world $fact.modelParallel) 0)
-  (gt (mod $fact.world (max 1 (mul $fact.expertTensor (int64 $v.parallelism.pipeline)))) 0)) (not false) }}
-{{- $problems = append $problems (printf "parallelism.expert: %d x expert tensor %d x pipeline %d = %d does not divide %d GPUs; use a multiple of %d GPUs"
-  (int64 $v.parallelism.expert) $fact.expertTensor (int64 $v.parallelism.pipeline) $fact.expertParallel $fact.world $fact.expertParallel) }}{{- end }}
-{{- if and (ne $fact.expertTensor (int64 $v.parallelism.tensor)) (not (hasKey $fact.launcher.owns "parallelism.expertTensor")) }}
-{{- $problems = append $problems (printf "parallelism.expertTensor: launcher %s has no option for it; use null" $v.launcher) }}{{- end }}
-{{- end }}
-{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
-{{- if and (and $v.model.experts (gt (int64 $v.parallelism.tensor) 1)) (not $v.parallelism.sequence) }}
-{{- $problems = append $problems "parallelism.sequence: a model with experts needs it when tensor is above 1; use true" }}{{- end }}
-{{- end }}
-{{- if eq $fact.launcher.task "train" }}
-{{- if not (has $v.precision $fact.launcher.precisions) }}
-{{- $problems = append $problems (printf "precision: %s cannot be trained with launcher %s; use %s" $v.precision $v.launcher (join ", "
-  $fact.launcher.precisions)) }}{{- end }}
-{{- end }}
-{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
-{{- if and (and (eq $v.precision "fp8" "mxfp8" "nvfp4") (eq (mod (mul (int64 $v.sequenceLength) (int64 $v.batch.micro)) (max 1
-  (mul (int64 $v.parallelism.context) (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence)))))) 0))
-  (ne (mod (div (mul (int64 $v.sequenceLength) (int64 $v.batch.micro)) (max 1 (mul (int64 $v.parallelism.context) (ternary (int64 $v.parallelism.tensor) 1
-  (not (not $v.parallelism.sequence)))))) (ternary 32 (ternary 16 8 (not (not (eq $v.precision "nvfp4")))) (not (not (eq $v.precision "mxfp8"))))) 0) }}
-{{- $problems = append $problems (printf "sequenceLength: %d tokens on a GPU are not a multiple of %d, which %s needs; use a multiple of %d"
-  (div (mul (int64 $v.sequenceLength) (int64 $v.batch.micro)) (max 1 (mul (int64 $v.parallelism.context) (ternary (int64 $v.parallelism.tensor) 1
-  (not (not $v.parallelism.sequence)))))) (ternary 32 (ternary 16 8 (not (not (eq $v.precision "nvfp4")))) (not (not (eq $v.precision "mxfp8")))) $v.precision
-  (mul (mul (ternary 32 (ternary 16 8 (not (not (eq $v.precision "nvfp4")))) (not (not (eq $v.precision "mxfp8")))) (int64 $v.parallelism.context))
-  (ternary (int64 $v.parallelism.tensor) 1 (not (not $v.parallelism.sequence))))) }}{{- end }}
-{{- if and (eq $v.precision "fp8" "mxfp8" "nvfp4") (ne (mod (int64 $v.model.hiddenSize) (ternary 32 16 (not (not (eq $v.precision "mxfp8"))))) 0) }}
-{{- $problems = append $problems (printf "model.hiddenSize: %d on a GPU is not a multiple of %d, which %s needs; use a multiple of %d"
-  (int64 $v.model.hiddenSize) (ternary 32 16 (not (not (eq $v.precision "mxfp8")))) $v.precision (ternary 32 16 (not (not (eq $v.precision "mxfp8"))))) }}{{-
-  end }}
-{{- if and (and (eq $v.precision "fp8" "mxfp8" "nvfp4") (eq (mod $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor)
-  (not (not $v.model.experts)))) 0)) (ne (mod (div $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts))))
-  (ternary 32 16 (not (not (eq $v.precision "mxfp8"))))) 0) }}
-{{- $problems = append $problems (printf "model.ffnHiddenSize: %d on a GPU is not a multiple of %d, which %s needs; use a multiple of %d"
-  (div $fact.ffnHiddenSize (ternary $fact.expertTensor (int64 $v.parallelism.tensor) (not (not $v.model.experts)))) (ternary 32 16 (not (not (eq $v.precision
-  "mxfp8")))) $v.precision (mul (ternary 32 16 (not (not (eq $v.precision "mxfp8")))) (ternary $fact.expertTensor (int64 $v.parallelism.tensor)
-  (not (not $v.model.experts))))) }}{{- end }}
-{{- end }}
-{{- if eq $fact.launcher.task "train" }}
-{{- range $each := $fact.given }}
-{{- if not (hasKey $fact.launcher.owns $each) }}
-{{- $problems = append $problems (printf "%s: launcher %s has no option for it; use null" $each $v.launcher) }}{{- end }}
-{{- end }}
-{{- if and (and (not (kindIs "invalid" $fact.learningRate)) (not (kindIs "invalid" $fact.minLearningRate))) (gt (float64 $fact.minLearningRate)
-  (float64 $fact.learningRate)) }}
-{{- $problems = append $problems (printf "optimizer.minLearningRate: %.6g is above learningRate %.6g; use %.6g, or 0" (float64 $fact.minLearningRate)
-  (float64 $fact.learningRate) (float64 (mulf (float64 $fact.learningRate) (divf 1 10)))) }}{{- end }}
-{{- end }}
-{{- if and (eq $fact.launcher.task "train") $fact.describesModel }}
-{{- if and (not (kindIs "invalid" $v.model.rotaryBase)) (eq $v.model.family "gpt") }}
-{{- $problems = append $problems "model.rotaryBase: family gpt learns its positions; use null" }}{{- end }}
-{{- if and (and (eq $fact.recompute.granularity "full") (eq $fact.recompute.method "uniform") (eq (mod $fact.pipelineLayers (max 1
-  (mul (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline)))) 0)) (ne (mod (div $fact.pipelineLayers (max 1
-  (mul (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline)))) $fact.recompute.layers) 0) }}
-{{- $problems = append $problems (printf "recompute.layers: units of %d layers do not divide a chunk of %d; use %d, or method block" $fact.recompute.layers
-  (div $fact.pipelineLayers (max 1 (mul (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline)))) (include "nebius.divisor"
-  (list (max (div $fact.pipelineLayers (max 1 (mul (int64 $v.parallelism.pipeline) (int64 $v.parallelism.virtualPipeline)))) 1) $fact.recompute.layers) |
-  int64)) }}{{- end }}
-{{- end }}
-{{- range $each := $fact.overridden }}
-{{- if not false }}
-{{- $problems = append $problems (printf "launchers.%s.%s: %s is set by %s; set %s, and remove it here" $v.launcher (default "" $each.place) (default ""
-  $each.option) (default "" $each.key) (default "" $each.key)) }}{{- end }}
-{{- end }}
-{{- if not $fact.launcher.image }}
-{{- $problems = append $problems (printf "launchers.%s.image: empty, and %s has no public image; set it to your own image" $v.launcher $v.launcher) }}{{- end }}
-{{- if eq $fact.launcher.task "train" }}
-{{- if and $v.profile.enabled (gt (int64 $v.profile.startStep) (int64 $v.profile.endStep)) }}
-{{- $problems = append $problems (printf "profile.startStep: %d is behind endStep %d; use %d or less" (int64 $v.profile.startStep) (int64 $v.profile.endStep)
-  (int64 $v.profile.endStep)) }}{{- end }}
-{{- if and (and $v.profile.enabled (le (int64 $v.profile.startStep) (int64 $v.profile.endStep)) (gt (int64 $v.steps) 0)) (ge (int64 $v.profile.startStep)
-  (int64 $v.steps)) }}
-{{- $problems = append $problems (printf "profile.startStep: %d is not among the %d steps of the run, which count from 0; use %d and endStep %d"
-  (int64 $v.profile.startStep) (int64 $v.steps) (max (sub (int64 $v.steps) 3) 0) (sub (int64 $v.steps) 1)) }}{{- end }}
-{{- range $each := $v.profile.ranks }}
-{{- if and $v.profile.enabled (ge (int64 $each) $fact.world) }}
-{{- $problems = append $problems (printf "profile.ranks: %d is beyond the %d ranks of the run; use 0 to %d" (int64 $each) $fact.world (sub $fact.world 1)) }}{{-
-  end }}
-{{- end }}
-{{- if and (and (not (kindIs "invalid" $v.run.hangMinutes)) (not (kindIs "invalid" $v.run.deadlineSeconds))) (ge (mul (int64 $v.run.hangMinutes) 60)
-  (int64 $v.run.deadlineSeconds)) }}
-{{- $problems = append $problems
-  (printf (print "run.hangMinutes: %v minutes are not less than the %v seconds of run.deadlineSeconds; use fewer minutes, or null to leave "
-  "it to the deadline") (ternary "null" (int64 $v.run.hangMinutes) (kindIs "invalid" $v.run.hangMinutes)) (ternary "null" (int64 $v.run.deadlineSeconds)
-  (kindIs "invalid" $v.run.deadlineSeconds))) }}{{- end }}
-{{- if and (not (kindIs "invalid" $v.run.metricsPort)) (not $fact.stepPatterns) }}
-{{- $problems = append $problems (printf "run.metricsPort: %v, and nothing describes the line of a step of launcher %s; %s" (ternary "null"
-  (int64 $v.run.metricsPort) (kindIs "invalid" $v.run.metricsPort)) $v.launcher (ternary "describe it in launchers.torchrun.metrics, or use null" "use null"
-  (not (not (eq $v.launcher "torchrun"))))) }}{{- end }}
-{{- if and (not (kindIs "invalid" $v.run.metricsPort)) (eq (int64 $v.run.metricsPort) 6002 6003) }}
-{{- $problems = append $problems (printf "run.metricsPort: %v is where the ranks meet; use another port, such as 9401" (ternary "null"
-  (int64 $v.run.metricsPort) (kindIs "invalid" $v.run.metricsPort))) }}{{- end }}
-{{- if and (not (kindIs "invalid" $v.mlflow.experiment)) (not $v.mlflow.uri) }}
-{{- $problems = append $problems (printf "mlflow.uri: empty, and MLflow would write %v into the pod; give the address of the server" (ternary "null"
-  $v.mlflow.experiment (kindIs "invalid" $v.mlflow.experiment))) }}{{- end }}
-{{- if and $v.data.stage (not (or $v.data.name $v.data.prefixes)) }}
-{{- $problems = append $problems "data.stage: no data set to copy; name one with data.name or data.prefixes, or use false" }}{{- end }}
-{{- if and (and (ne $v.tokenizer.kind "none") (not (and (eq $v.launcher "nemo-1") (eq $v.tokenizer.kind "gpt2")))) (not $v.tokenizer.path) }}
-{{- $problems = append $problems (printf "tokenizer.path: empty, and %s needs a directory; set it" $v.tokenizer.kind) }}{{- end }}
-{{- end }}
-{{- if eq $v.launcher "megatron-lm" }}
-{{- range $each := $fact.abbreviated }}
-{{- if not false }}
-{{- $problems = append $problems (printf "launchers.megatron-lm.%s: '%s' is the beginning of %s, which %s sets; set %s, or write the name in full" (default ""
-  $each.place) (default "" $each.name) (default "" $each.option) (default "" $each.key) (default "" $each.key)) }}{{- end }}
-{{- end }}
-{{- if and (not (kindIs "invalid" $v.optimizer.warmupSteps)) (le (int64 $v.steps) 0) }}
-{{- $problems = append $problems (printf (print "optimizer.warmupSteps: %v counts steps, and the run counts samples; use null, and "
-  "launchers.megatron-lm.config.lr-warmup-samples") (ternary "null" (int64 $v.optimizer.warmupSteps) (kindIs "invalid" $v.optimizer.warmupSteps))) }}{{- end }}
-{{- if and (and (not (kindIs "invalid" $v.optimizer.warmupSteps)) (gt (int64 $v.steps) 0) (gt (include "nebius.wholeNumber" (index $fact.own.config
-  "lr-decay-iters") | int64) 0)) (ge (int64 $v.optimizer.warmupSteps) (include "nebius.wholeNumber" (index $fact.own.config "lr-decay-iters") | int64)) }}
-{{- $problems = append $problems (printf "optimizer.warmupSteps: %v is not below lr-decay-iters %d; use %d or less" (ternary "null"
-  (int64 $v.optimizer.warmupSteps) (kindIs "invalid" $v.optimizer.warmupSteps)) (include "nebius.wholeNumber" (index $fact.own.config "lr-decay-iters") | int64)
-  (sub (include "nebius.wholeNumber" (index $fact.own.config "lr-decay-iters") | int64) 1)) }}{{- end }}
-{{- if and $v.evaluation.batches (not $fact.evaluationShare) }}
-{{- $problems = append $problems (printf "data.split: %s keeps nothing for evaluation; give it a share such as 98,2,0, or evaluation.batches 0" (default ""
-  $v.data.split)) }}{{- end }}
-{{- range $each := $fact.samples }}
-{{- if ne (int64 $v.steps) 0 }}
-{{- $problems = append $problems (printf "launchers.megatron-lm.config.%s: %s counts samples, and steps is %d; set steps to 0, or remove it" $each $each
-  (int64 $v.steps)) }}{{- end }}
-{{- end }}
-{{- if and (eq (int64 $v.steps) 0) (not (has "train-samples" $fact.samples)) }}
-{{- $problems = append $problems (print "steps: 0 leaves the length to the launcher's configuration, which has no train-samples; set it, or "
-  "launchers.megatron-lm.config.train-samples") }}{{- end }}
-{{- range $each := $fact.iterations }}
-{{- if and (has "train-samples" $fact.samples) (le (int64 $v.steps) 0) }}
-{{- $problems = append $problems (printf "launchers.megatron-lm.config.%s: %s counts steps, and the run counts samples; use the option that ends in -samples"
-  $each $each) }}{{- end }}
-{{- end }}
-{{- end }}
-{{- if eq $v.launcher "nemo-1" }}
-{{- if and (not (kindIs "invalid" $v.optimizer.decay)) (ne (default "" $v.optimizer.decay) "cosine") }}
-{{- $problems = append $problems (printf "optimizer.decay: launcher %s has no %v; use cosine, or launcher megatron-lm" $v.launcher (ternary "null"
-  $v.optimizer.decay (kindIs "invalid" $v.optimizer.decay))) }}{{- end }}
-{{- end }}
-{{- if eq $v.launcher "torchrun" }}
-{{- if not $fact.own.program }}
-{{- $problems = append $problems
-  (print "launchers.torchrun.program: empty; give its path in the image, /etc/chartgen/NAME for one of launchers.torchrun.files, " "or -m MODULE") }}{{- end }}
-{{- range $each := $fact.unknownNames }}
-{{- if not false }}
-{{- $problems = append $problems (printf "launchers.torchrun.args: %s is not a name that the chart fills in; use one of %s, or write $%s for the text itself"
-  $each (join ", " $fact.knownNames) $each) }}{{- end }}
-{{- end }}
-{{- if not (and (eq (int64 $v.parallelism.tensor) 1) (eq (int64 $v.parallelism.pipeline) 1) (eq (int64 $v.parallelism.context) 1)
-  (eq (int64 $v.parallelism.expert) 1)) }}
-{{- $problems = append $problems (printf "parallelism.%s: above 1, which does not reach the program; use 1, and an argument of the program" (ternary "tensor"
-  (ternary "pipeline" (ternary "context" "expert" (not (not (gt (int64 $v.parallelism.context) 1)))) (not (not (gt (int64 $v.parallelism.pipeline) 1))))
-  (not (not (gt (int64 $v.parallelism.tensor) 1))))) }}{{- end }}
-{{- if ne $fact.recompute.granularity "none" }}
-{{- $problems = append $problems (printf "recompute: %s does not reach the program; use none, and an argument of the program" $fact.recompute.granularity) }}{{-
-  end }}
-{{- if $v.profile.enabled }}
-{{- $problems = append $problems "profile.enabled: true, and the steps and ranks to record do not reach the program; use false" }}{{- end }}
-{{- if and (eq $fact.own.starter "accelerate") (eq $fact.workload "volcano-job" "mpijob") }}
-{{- $problems = append $problems "launchers.torchrun.starter: accelerate, and mpirun starts the processes of this chart; use torchrun" }}{{- end }}
-{{- if and (and (eq $fact.own.starter "accelerate") (eq $fact.workload "pytorchjob")) (ne (int64 $v.run.maxRestarts) 0) }}
-{{- $problems = append $problems (printf "run.maxRestarts: %d, and accelerate does not start processes again; use 0, or starter torchrun"
-  (int64 $v.run.maxRestarts)) }}{{- end }}
-{{- if and (ne $fact.own.starter "accelerate") $fact.own.starterArgs }}
-{{- $problems = append $problems
-  (print "launchers.torchrun.starterArgs: are arguments of accelerate, which does not start this run; remove them, or use starter " "accelerate") }}{{- end }}
-{{- end }}
-{{- if eq $v.launcher "download" }}
-{{- if not (or $v.data.source $v.tokenizer.source $v.checkpoint.source $fact.own.models) }}
-{{- $problems = append $problems (print "data.source: empty, and download has nothing to fetch; give it, tokenizer.source, checkpoint.source or "
-  "launchers.download.models") }}{{- end }}
-{{- if and (or (hasPrefix "http://" (default "" $v.data.source)) (hasPrefix "https://" (default "" $v.data.source))) (hasSuffix "/" (default "" $v.data.source))
-  }}
-{{- $problems = append $problems (printf "data.source: %s is a folder, which https:// cannot list; use the address of a file, or hf:// or gs:// for a folder"
-  (default "" $v.data.source)) }}{{- end }}
-{{- if and (or (hasPrefix "http://" (default "" $v.checkpoint.source)) (hasPrefix "https://" (default "" $v.checkpoint.source))) (hasSuffix "/" (default ""
-  $v.checkpoint.source)) }}
-{{- $problems = append $problems
-  (printf "checkpoint.source: %s is a folder, which https:// cannot list; use the address of a file, or hf:// or gs:// for a folder" (default ""
-  $v.checkpoint.source)) }}{{- end }}
-{{- if and $v.tokenizer.source (not (and (ne $v.tokenizer.kind "none") $v.tokenizer.path)) }}
-{{- $problems = append $problems
-  (printf "tokenizer.source: nothing can be fetched with kind %s and %s path; give tokenizer.kind and tokenizer.path, or remove it" $v.tokenizer.kind
-  (ternary "a" "no" (not (not $v.tokenizer.path)))) }}{{- end }}
-{{- if and $v.checkpoint.source (not $v.checkpoint.from) }}
-{{- $problems = append $problems "checkpoint.source: no directory for the weights; give checkpoint.from, or remove it" }}{{- end }}
-{{- if $v.storage.data.readOnly }}
-{{- $problems = append $problems (printf "storage.data.readOnly: true, and %s writes there; use false for this release" $v.launcher) }}{{- end }}
-{{- end }}
-{{- if eq $v.launcher "nccl-test" }}
-{{- if le $fact.world 1 }}{{- $problems = append $problems "nodes: one GPU has no partner; use more GPUs, or more machines" }}{{- end }}
-{{- if and (and (gt $fact.world 1) (eq $fact.own.mode "pairs")) (lt (int64 $v.nodes) 3) }}
-{{- $problems = append $problems (printf "nodes: %d machines do not form two pairs to compare; use 3 or more, or launchers.nccl-test.mode sweep"
-  (int64 $v.nodes)) }}{{- end }}
-{{- if lt (include "nebius.bytes" $fact.own.maxBytes | int64) (include "nebius.bytes" $fact.own.minBytes | int64) }}
-{{- $problems = append $problems (printf "launchers.nccl-test.maxBytes: %s is less than minBytes %s; swap them" (default "" $fact.own.maxBytes) (default ""
-  $fact.own.minBytes)) }}{{- end }}
-{{- if lt (include "nebius.bytes" $fact.own.maxBytes | int64) (mul 4 $fact.world) }}
-{{- $problems = append $problems (printf "launchers.nccl-test.maxBytes: %s has no number for each of %d GPUs; use %d or more" (default "" $fact.own.maxBytes)
-  $fact.world (mul 4 $fact.world)) }}{{- end }}
-{{- range $each := keys (default dict $fact.own.minBusbw) | sortAlpha }}
-{{- if not (and (ne $fact.own.mode "pairs") (has $each $fact.own.operations)) }}
-{{- $problems = append $problems (printf "launchers.nccl-test.minBusbw.%s: %s is not measured in a sweep of this run; remove it, or change mode or operations"
-  $each $each) }}{{- end }}
-{{- end }}
-{{- if and $fact.own.binary (not (eq $fact.workload "volcano-job" "mpijob")) }}
-{{- $problems = append $problems
-  (printf (print "launchers.nccl-test.binary: %s needs mpirun, which does not start the runs of this chart; leave it empty, as PyTorch " "measures the same")
-  (default "" $fact.own.binary)) }}{{- end }}
-{{- if and $fact.own.binary (eq $fact.own.mode "pairs") }}
-{{- $problems = append $problems (printf "launchers.nccl-test.binary: %s measures all GPUs together; leave it empty for mode pairs" (default ""
-  $fact.own.binary)) }}{{- end }}
-{{- if and $fact.own.binary (not (and (eq (int64 (len (default list $fact.own.operations))) 1) (has $fact.measures $fact.own.operations))) }}
-{{- $problems = append $problems (printf "launchers.nccl-test.operations: %s measures only %s; use [%s]" (default "" $fact.own.binary) $fact.measures
-  $fact.measures) }}{{- end }}
-{{- end }}
-{{- if ne (int64 $v.run.maxRestarts) 0 }}
-{{- $problems = append $problems (printf "run.maxRestarts: %d, and a Job cannot restart as a whole; use 0, or a chart of workload kind jobset"
-  (int64 $v.run.maxRestarts)) }}{{- end }}
-{{- if $v.run.ttlSecondsAfterFinished }}
-{{- $problems = append $problems (printf "run.ttlSecondsAfterFinished: %v s after its end the run is gone, and the next upgrade starts it again; use null"
-  (ternary "null" (int64 $v.run.ttlSecondsAfterFinished) (kindIs "invalid" $v.run.ttlSecondsAfterFinished))) }}{{- end }}
-{{- if eq $fact.launcher.task "train" "test" }}
-{{- if and (gt (int64 $v.nodes) 1) (eq $v.network.interface "none") }}
-{{- $problems = append $problems (printf "network.interface: with none, %d machines would use TCP; use infiniband, or tcp if you want TCP" (int64 $v.nodes))
-  }}{{- end }}
-{{- if and (and (eq $v.network.interface "infiniband") (gt (int64 $v.nodes) 1) (hasKey $fact.machine.capacity (default "" $v.network.resource)))
-  (gt (ternary (int64 $v.network.resourceCount) $fact.gpusPerNode (not (not $v.network.resourceCount))) (include "nebius.wholeNumber"
-  (index $fact.machine.capacity (default "" $v.network.resource)) | int64)) }}
-{{- $problems = append $problems (printf "network.resourceCount: %d is more than the %s %s of %s; use %s or less" (ternary (int64 $v.network.resourceCount)
-  $fact.gpusPerNode (not (not $v.network.resourceCount))) (default "" (index $fact.machine.capacity (default "" $v.network.resource))) (default ""
-  $v.network.resource) $fact.machine.name (default "" (index $fact.machine.capacity (default "" $v.network.resource)))) }}{{- end }}
-{{- end }}
-{{- range $each := list "data" "outputs" "scratch" }}
-{{- if and (index $v.storage $each).mountOptions (or (hasPrefix "pvc://" (default "" (index $v.storage $each).from)) (hasPrefix "nfs://" (default ""
-  (index $v.storage $each).from)) (hasPrefix "disk://" (default "" (index $v.storage $each).from)) (hasPrefix "memory://" (default "" (index $v.storage
-  $each).from))) }}
-{{- $problems = append $problems (printf "storage.%s.mountOptions: %s, and %s takes none; remove it" $each (default "" (index $v.storage $each).mountOptions)
-  (default "" (index $v.storage $each).from)) }}{{- end }}
-{{- end }}
-{{- if $v.storage.outputs.readOnly }}{{- $problems = append $problems "storage.outputs.readOnly: true, and runs write there; use false" }}{{- end }}
-{{- if eq $fact.launcher.task "train" }}
-{{- if and $v.checkpoint.enabled (hasPrefix "memory://" (default "" $v.storage.outputs.from)) }}
-{{- $problems = append $problems (print "storage.outputs.from: checkpoints in memory:// are lost with the pod, and fill the machine's memory; use storage that "
-  "all machines share, such as pvc://, or checkpoint.enabled false") }}{{- end }}
-{{- end }}
-{{- if eq $fact.launcher.task "train" "test" }}
-{{- if and $v.topology.mode (not $v.queue.name) }}
-{{- $problems = append $problems (printf "topology.mode: %s, and no queue that places the pods; give queue.name, or use \"\"" (default "" $v.topology.mode))
-  }}{{- end }}
-{{- if and $v.queue.flexStart (not (and $v.queue.name $v.run.deadlineSeconds)) }}
-{{- $problems = append $problems (printf "queue.flexStart: true without %s; give %s, or use false" (ternary "run.deadlineSeconds" (ternary "queue.name"
-  "queue.name and run.deadlineSeconds" (not (not $v.run.deadlineSeconds))) (not (not $v.queue.name))) (ternary "run.deadlineSeconds" (ternary "queue.name"
-  "queue.name and run.deadlineSeconds" (not (not $v.run.deadlineSeconds))) (not (not $v.queue.name)))) }}{{- end }}
-{{- if and $v.topology.sliceSize (ne (mod (int64 $v.nodes) (max (int64 $v.topology.sliceSize) 1)) 0) }}
-{{- $problems = append $problems (printf "topology.sliceSize: %v does not divide %d machines; use %d" (ternary "null" (int64 $v.topology.sliceSize)
-  (kindIs "invalid" $v.topology.sliceSize)) (int64 $v.nodes) (include "nebius.divisor" (list (int64 $v.nodes) (max (int64 $v.topology.sliceSize) 1)) | int64))
-  }}{{- end }}
-{{- end }}
 {{- /* What only Helm knows, as in validate.tpl of launchers, fragments and the workload kind. */}}
 {{- $check := dict "problems" list }}
 {{- $launcher := .Run.launcher }}
@@ -389,7 +297,8 @@
 
 
 {{- include "nebius.machinesFolders" (list . $check) }}
-{{- with concat $problems $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
+{{- $broken := include "nebius.rules" (list . $fact) | replace "\n  " " " | splitList "\n" | compact }}
+{{- with concat $broken $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
 {{- end }}
 
 {{/* Refuses volumes of the machine's own system, as `chartgen check` does. Takes (list root check). */}}

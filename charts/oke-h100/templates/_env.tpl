@@ -31,8 +31,7 @@
   value: {{ .Run.gpusPerNode | quote }}
 - name: MASTER_ADDR
   value: {{ include "oke-h100.rendezvous" . }}
-- name: MASTER_PORT
-  value: "6002"
+- {name: MASTER_PORT, value: "6002"}
 - name: RUN_DIRECTORY
   value: {{ .Run.directory | quote }}
 - name: CHECKPOINT_DIRECTORY
@@ -54,10 +53,8 @@
 {{- end }}
 {{- if not .Run.gpu }}
 # Its own user has no home in the image, and may have no name there.
-- name: HOME
-  value: /tmp
-- name: USER
-  value: data
+- {name: HOME, value: /tmp}
+- {name: USER, value: data}
 {{- end }}
 {{- if eq .Run.launcher.processes "workers" }}
 - name: WORKERS
@@ -104,8 +101,7 @@ Where a run that trains is logged. W&B reads here what its program leaves open, 
 # has, gets a run of its own.
 - name: WANDB_RUN_ID
   value: {{ $.Run.name }}
-- name: WANDB_RESUME
-  value: allow
+- {name: WANDB_RESUME, value: allow}
 {{- end }}
 {{- with $wandb.entity }}
 - name: WANDB_ENTITY

@@ -26,16 +26,13 @@
     name: {{ .Run.name }}-nccl
 {{- end }}
 {{- /* storage-pvc */}}
-{{- range $role, $store := .Values.storage }}
-{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "oke-h100.storeVolume" (list $ $role))) }}
+{{- range $role, $store := .Values.storage }}{{ if and (hasPrefix "pvc://" $store.from) (eq $role (include "oke-h100.storeVolume" (list $ $role))) }}
 - name: {{ $role }}
   persistentVolumeClaim:
     claimName: {{ include "oke-h100.storeName" $store.from | quote }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-nfs */}}
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "nfs://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "nfs://" $store.from }}
 - name: {{ $role }}
   nfs:
     server: {{ include "oke-h100.storeName" $store.from | quote }}
@@ -43,16 +40,13 @@
     {{- if $store.readOnly }}
     readOnly: true
     {{- end }}
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- /* storage-memory */}}
-{{- range $role, $store := .Values.storage }}
-{{- if hasPrefix "memory://" $store.from }}
+{{- range $role, $store := .Values.storage }}{{ if hasPrefix "memory://" $store.from }}
 - name: {{ $role }}
   emptyDir:
     medium: Memory
-{{- end }}
-{{- end }}
+{{- end }}{{ end }}
 {{- with .Values.extraVolumes }}
 {{- toYaml . | nindent 0 }}
 {{- end }}

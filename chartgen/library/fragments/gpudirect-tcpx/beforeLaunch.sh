@@ -2,7 +2,7 @@
 plugin=/usr/local/tcpx/lib64
 if [[ ! -e $plugin/libnccl-net-tcpx.so ]]; then
   echo "chartgen: no libnccl-net-tcpx.so in $plugin: the plugin was not installed" >&2
-  exit 1
+  exit 78
 fi
 {{- if eq (include "<%= chart %>.tcpxNccl" .) "plugin" }}
 # The plugin's NCCL must be found before the one in the image.

@@ -2,12 +2,9 @@
 {{- define "<%= chart %>.gpudirectVersions" -}}
 <% for fragment in target.fragments if fragment.name in compat().plugins %>
 <% for row in compat().plugins[fragment.name] %>
-<%= row.plugin %>:
-  daemons: <%= row.daemons | quoted %>
-  settings: <%= row.settings | flow(2) %>
-<% for key in ("daemonFlags", "build", "probe") if key in row %>
-  <%= key %>: <%= row[key] | quoted %>
-<% endfor %>
+<%= row.plugin %>: {daemons: <%= row.daemons | quoted %>,<% for key in ("daemonFlags", "build", "probe") if key in row %> <%= key %>: <%= row[key] | quoted %>,<% endfor %>
+
+  settings: <%= row.settings | flow(2) %>}
 <% endfor %>
 <% endfor %>
 {{- end }}

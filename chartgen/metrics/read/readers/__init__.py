@@ -10,13 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from chartgen.metrics.read.events import Event
-from chartgen.metrics.read.prefix import Lines, Prefix
+from chartgen.metrics.read.prefix import Prefix
 
 if TYPE_CHECKING:
     from chartgen.checks.line_patterns import LinePatterns
 
 Read: TypeAlias = Callable[[bytes, Prefix], Sequence[Event]]
-ReadMany: TypeAlias = Callable[[Lines], Sequence[Event]]
+
+
+ReadMany: TypeAlias = Callable[[bytes, int], "tuple[bytes, Sequence[Event]] | None"]
 
 
 class Reader(NamedTuple):
@@ -24,7 +26,7 @@ class Reader(NamedTuple):
 
     Args:
         read: Reads a line: takes its bytes without the line end, and its prefix.
-        read_many: Reads many lines at once; returns nothing, or raises ValueError, when they need `read` one by one.
+        read_many: Reads many lines at once, as ColumnReader does; None = `read` takes them one by one.
     """
 
     read: Read

@@ -10,43 +10,39 @@ import re
 from array import array
 from collections.abc import Sequence
 
-from chartgen.metrics.read.events import Event, Step
-from chartgen.metrics.read.prefix import Lines, Prefix
+from chartgen.metrics.read.events import Event
+from chartgen.metrics.read.prefix import Prefixes
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.columns import NUMBER, steps_of
+from chartgen.metrics.read.readers.columns import ColumnReader, Columns, Field, LineTable, steps_of
 
-_TEXT = rb"Step Time : +(%s)s GPU utilization: +(%s)(?:MODEL_)?TFLOP/s/GPU" % (NUMBER, NUMBER)
-_LINE = re.compile(_TEXT)
-_LINES = re.compile(rb"(?m)^%s$" % _TEXT)
+_BETWEEN = b"GPU utilization:"
+_LINE = re.compile(rb"(Step Time : +)\S{1,40}?(s )%s( +)\S{1,40}?((?:MODEL_)?TFLOP/s/GPU)" % _BETWEEN)
 
 
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    reader = BridgeReader()
-    return Reader(reader.read, reader.read_many)
+    return BridgeReader().reader
 
 
-class BridgeReader:
+class BridgeReader(ColumnReader):
     """Counts the lines of each rank."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._seen: dict[bytes, int] = {}
 
-    def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
-        """Return the step of a line."""
+    def learn(self, line: bytes) -> LineTable | None:
+        """Return the form of a line."""
         match = _LINE.search(line)
-        if match is None:
-            return ()
-        number = self._seen[prefix.rank] = self._seen.get(prefix.rank, 0) + 1
-        return (Step(number, prefix.when, {"seconds": float(match[1]), "tflops": float(match[2])}),)
+        if match is None or line.count(_BETWEEN) > 1:
+            return None
+        time = Field(0, line[: match.end(1)], match[2], "seconds")
+        return LineTable(_BETWEEN, 2, (time, Field(1, match[3], line[match.start(4) :], "tflops")))
 
-    def read_many(self, lines: Lines) -> Sequence[Event]:
-        """Return the steps of many lines."""
-        rows = _LINES.findall(lines.text)
-        if len(rows) != lines.total:
-            return ()
-        first = self._seen.get(lines.rank, 0) + 1
-        numbers = array("q", range(first, first + lines.total))
-        steps = steps_of(numbers, lines.when, ("seconds", "tflops"), [*zip(*rows, strict=True)])
-        self._seen[lines.rank] = first + lines.total - 1
+    def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
+        """Return the steps of some lines."""
+        first = self._seen.get(prefixes.rank, 0) + 1
+        after = first + len(columns["seconds"])
+        steps = steps_of(array("q", range(first, after)), prefixes.when, columns)
+        self._seen[prefixes.rank] = after - 1
         return (steps,) if steps else ()

@@ -1,8 +1,8 @@
-"""The meaning of counts and speeds in an MLPerf result, which differs between submitters.
+"""The meaning of counts in an MLPerf result, which differs between submitters.
 
-`step` counts samples, tokens, steps or epochs: from the start of the run, in the block that ends (its size), or up to
-the block's start. `throughput` is samples, tokens or steps per second. The clock decides: only one interpretation of
-the first lines matches the elapsed time.
+`step` counts samples, tokens, steps or epochs, `samples_count` samples: from the start of the run, in the block that
+ends (its size), or up to the block's start. The clock decides: only one interpretation of the first lines matches the
+elapsed time. Each rule is needed by results of mlcommons/training_results_v3.1 to v5.1. A throughput is one of samples.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from chartgen.metrics.read.events import NEVER
 _FAR = log(1.5)
 # A count with a known end is preferred to one that is estimated from the time.
 _GUESS = 0.02
-
-
 # Far more than the rounding of a quotient of whole numbers.
 _ROUNDED = 1e-6
 # For a known rule: limits of the elapsed time as a multiple of the steps' time; pauses make it longer.
@@ -46,20 +44,6 @@ class CountRule(NamedTuple):
         return int((count + self.offset) / self.divisor + _ROUNDED)
 
 
-class StepPlace(NamedTuple):
-    """The position of a line.
-
-    Args:
-        number: Its step.
-        span: Number of steps that it covers.
-        seconds: Time of one step.
-    """
-
-    number: int
-    span: float
-    seconds: float
-
-
 class Counter:
     """Follows the lines of a run."""
 
@@ -70,8 +54,6 @@ class Counter:
         self.reached, self.ended = 0, NEVER
         #: The step of the last logged loss.
         self.lost = -1
-        #: Units of a throughput per step: samples, tokens or 1.
-        self.amount = 1.0
         # Time at which training last continued, and time of the last line.
         self._since = self._last = NEVER
         self._names: tuple[str, ...] = ()
@@ -81,7 +63,6 @@ class Counter:
         """Store a setting of the run."""
         if key == "global_batch_size":
             self.batch = int(value)
-            self.amount = float(self.batch)
         elif key.endswith("sequence_length"):
             self.sequence = int(value)
         elif key == "train_samples":
@@ -96,82 +77,75 @@ class Counter:
         """Record that training did not continue before a time."""
         self._since = when
 
-    def advance(self, number: int, when: float) -> None:
-        """Record the last of many steps."""
-        self.reached, self._since, self._last = number, when, when
-
     def has_all(self, names: tuple[str, ...]) -> bool:
         """Report whether lines with these values report the steps: only lines like the first of the run do."""
         self._names = self._names or names
         return names == self._names
 
     def place(
-        self, counts: Mapping[str, int], seconds: float | None, speed: float | None, when: float
-    ) -> StepPlace | None:
-        """Return the position of a line, and learn its rule; None when no rule agrees with the clock.
+        self, counts: Mapping[str, Sequence[int]], seconds: Sequence[float], when: Sequence[float], *, timed: bool
+    ) -> tuple[list[int], list[float]] | None:
+        """Return the steps of some lines, and how many each covers; None when no rule agrees with the clock.
 
-        Raises:
-            ZeroDivisionError: The batch or the speed is 0 or unknown.
+        The first line teaches the rule. Only a rule by the end of the steps reads several lines at once.
+
+        Args:
+            counts: The counts of the lines.
+            seconds: Time of a step of each.
+            when: Time of each.
+            timed: Whether the program logs the time of a step, which otherwise follows from its speed.
         """
-        amounts = (self.batch, self.batch * self.sequence, 1) if seconds is None else (self.amount,)
-        times = {amount: seconds if seconds is not None else amount / (speed or 0) for amount in amounts if amount}
         if not self.batch:
             raise ZeroDivisionError
-        elapsed = when - self._since
-        place = self._known(counts, times[self.amount], when) if self.amount in times else None
-        if place is None:
-            place = self._recognized(counts, times, elapsed)
-        if place is not None:
-            self.advance(place.number, when)
-        return place
+        first = {name: count[0] for name, count in counts.items()}
+        elapsed = when[0] - self._since
+        if len(when) > 1:
+            if self._rule is None:
+                self._recognized(first, seconds[0], elapsed, timed=timed)
+            found = self._many(counts, seconds, when)
+        else:
+            span = self._known(first, seconds[0], when[0]) or self._recognized(first, seconds[0], elapsed, timed=timed)
+            found = ([self.reached + span], [float(span)]) if span else None
+        if found:
+            self.reached, self._since, self._last = found[0][-1], when[-1], when[-1]
+        return found
 
-    def _known(self, counts: Mapping[str, int], seconds: float, when: float) -> StepPlace | None:
+    def _known(self, counts: Mapping[str, int], seconds: float, when: float) -> int:
         if self._rule is None or self._rule.name not in counts:
-            return None
+            return 0
         span = self._span(self._rule, counts, (when - self._since) / seconds if seconds > 0 else 0)
-        fits = span > 0 and _fits(when - self._last, span * seconds)
-        return StepPlace(self.reached + span, float(span), seconds) if fits else None
+        return span if span > 0 and _fits(when - self._last, span * seconds) else 0
 
-    def _recognized(self, counts: Mapping[str, int], times: Mapping[float, float], elapsed: float) -> StepPlace | None:
-        best, chosen = _FAR, None
-        for amount, seconds in times.items():
-            if not 0 < seconds < inf:
+    def _recognized(self, counts: Mapping[str, int], seconds: float, elapsed: float, *, timed: bool) -> int:
+        best, chosen = _FAR, 0
+        for rule in self._rules(counts, timed=timed) if 0 < seconds < inf else ():
+            # a line at the end of an epoch with its number counts epochs
+            if counts.get("step") in (self.ended, self.ended + 1) and (rule.divisor >= 1 or rule.kind == "start"):
                 continue
-            for rule in self._rules(counts, amount, known=len(times) == 1):
-                # a line at the end of an epoch with its number counts epochs
-                if counts.get("step") in (self.ended, self.ended + 1) and (rule.divisor >= 1 or rule.kind == "start"):
-                    continue
-                span = self._span(rule, counts, elapsed / seconds)
-                if span <= 0:
-                    continue
-                # without a clock the first rule wins
-                far = 0.0 if isnan(elapsed) else abs(log(elapsed / seconds / span)) if elapsed > 0 else inf
-                far += _GUESS * (rule.kind == "start")
-                if far < best - 1e-3:
-                    best, chosen = far, (rule, amount, StepPlace(self.reached + span, float(span), seconds))
-        if chosen is None:
-            return None
-        self._rule, self.amount, place = chosen
-        return place
+            span = self._span(rule, counts, elapsed / seconds)
+            if span <= 0:
+                continue
+            # without a clock the first rule wins
+            far = 0.0 if isnan(elapsed) else abs(log(elapsed / seconds / span)) if elapsed > 0 else inf
+            far += _GUESS * (rule.kind == "start")
+            if far < best - 1e-3:
+                best, self._rule, chosen = far, rule, span
+        return chosen
 
-    def _rules(self, counts: Mapping[str, int], amount: float, *, known: bool) -> Iterator[CountRule]:
-        # a block with a start only needs an estimate of its size, and so a known time
-        kinds = ("end", "size", "start") if known else ("end", "size")
+    def _rules(self, counts: Mapping[str, int], *, timed: bool) -> Iterator[CountRule]:
         for name in counts:
             # some submitters log the number of batches as that of samples
-            if self.epoch >= 2 * self.batch == 2 * amount and name == "step":
+            if self.epoch >= 2 * self.batch and name == "step":
                 epoch = self.batch / self.epoch
-                yield from (
-                    CountRule(name, epoch, 1, "end"),
-                    CountRule(name, epoch, 0, "end"),
-                    CountRule(name, epoch, 0, "start"),
-                )
-            for kind in kinds:
-                yield CountRule(name, self.batch, 0, kind)
-                if self.sequence:
-                    yield CountRule(name, self.batch * self.sequence, 0, kind)
-                yield CountRule(name, 1, 0, kind)
-            yield CountRule(name, 1, 1, "end")
+                yield from (CountRule(name, epoch, offset, "end") for offset in (1, 0))
+                yield CountRule(name, epoch, 0, "start")
+            yield CountRule(name, self.batch, 0, "end")
+            if self.sequence:
+                yield CountRule(name, self.batch * self.sequence, 0, "end")
+            yield CountRule(name, 1, 0, "end")
+            yield CountRule(name, self.batch, 0, "size")
+            if timed:  # a block with a start only needs an estimate of its size
+                yield CountRule(name, self.batch, 0, "start")
 
     def _span(self, rule: CountRule, counts: Mapping[str, int], estimate: float) -> int:
         """Return the number of steps that a line covers by a rule; 0 when the rule does not match."""
@@ -182,22 +156,11 @@ class Counter:
             return max(count + round(estimate) - self.reached, 0) if near and 0 < estimate < 1e12 else 0
         return count if rule.kind == "size" else count - self.reached
 
-    def expect(
-        self, names: tuple[str, ...], counts: Mapping[str, int], seconds: float | None, speed: float | None, when: float
-    ) -> None:
-        """Learn the rule of lines from the first of them, unless it is known; do not advance yet."""
-        if self._rule is None and names == (self._names or names):
-            before = self.reached, self._since, self._last
-            self.place(counts, seconds, speed, when)
-            self.reached, self._since, self._last = before
-            self._names = names
-
-    def many(
-        self, names: tuple[str, ...], counts: Mapping[str, Sequence[int]], times: Sequence[float], when: Sequence[float]
-    ) -> tuple[list[int], Sequence[float]] | None:
-        """Return the positions of many lines with a known rule; None when they must be read one by one."""
+    def _many(
+        self, counts: Mapping[str, Sequence[int]], times: Sequence[float], when: Sequence[float]
+    ) -> tuple[list[int], list[float]] | None:
         rule = self._rule
-        if rule is None or rule.kind != "end" or names != self._names or rule.name not in counts:
+        if rule is None or rule.kind != "end" or rule.name not in counts:
             return None
         numbers = [int((count + rule.offset) / rule.divisor + _ROUNDED) for count in counts[rule.name]]
         spans = [*map(float, map(sub, numbers, [self.reached, *numbers[:-1]]))]

@@ -16,17 +16,26 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Sequence
-from math import isnan
 
-from chartgen.metrics.read.clock import epoch_seconds, minute_of
-from chartgen.metrics.read.events import NEVER, Event, Mark, Step
-from chartgen.metrics.read.prefix import Lines, Prefix
+from chartgen.metrics.read.clock import epoch_seconds
+from chartgen.metrics.read.events import Event, Mark, Step
+from chartgen.metrics.read.prefix import Prefix, Prefixes
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.columns import NUMBER, STEP, Layout, Layouts, steps_of
+from chartgen.metrics.read.readers.columns import (
+    NUMBER,
+    STEP,
+    ColumnReader,
+    Columns,
+    Field,
+    LineTable,
+    steps_of,
+)
 
-_HEAD = rb"(?:\[(\d{4}-\d\d-\d\d \d\d:\d\d):(\d\d(?:\.\d+)?)\] +)?iteration +(%s)/ *(%s|infinity) \|" % (STEP, STEP)
-_NUMBER = re.compile(_HEAD)
-_NOTHING = re.compile(rb"(?!)")
+_HEAD = rb"(?:\[(\d{4}-\d\d-\d\d \d\d:\d\d):(\d\d(?:\.\d+)?)\] +)?iteration +(%s)/ *(%s|infinity) *$" % (STEP, STEP)
+_BEHIND = re.compile(_HEAD)
+_ALONE = re.compile(rb"(?m)^ *" + _HEAD)
+# A value, and the text behind it: some forks add their own mean after a slash, and GPT-NeoX a unit: 55.2TFLOPS.
+_VALUE = re.compile(rb" *([^ /\nT]+)([^/\n]*)(/[^\n]*)?")
 _MEMORY = re.compile(rb"\(after (\d{1,18}) iterations\) memory \(MB\)")
 _MOST = re.compile(rb"max allocated: ([\d.]+)")
 _EVALUATED = re.compile(rb"validation loss at iteration (\d{1,18})\b[^|]{0,100}\| lm loss value: (%s) \|" % NUMBER)
@@ -57,90 +66,52 @@ _FIELDS = {
 
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    layouts = Layouts(_learn)
-
-    def read_many(lines: Lines) -> Sequence[Event]:
-        columns = layouts.columns(lines)
-        return _steps(columns, lines.when) if columns else ()
-
-    return Reader(MegatronReader().read, read_many)
+    return MegatronReader().reader
 
 
-class MegatronReader:
-    """Keeps the layout of the previous line, which most lines share, so that one expression reads a whole line."""
+class MegatronReader(ColumnReader):
+    """Reads fields between bars; of a truncated line, only the complete ones."""
 
-    def __init__(self) -> None:
-        self._pattern, self._names = _NOTHING, tuple[str, ...]()
+    def learn(self, line: bytes) -> LineTable | None:
+        """Return the form of a line."""
+        pieces = line.split(b"|")
+        at = next((at for at, piece in enumerate(pieces[:-1]) if _BEHIND.search(piece)), None)
+        if at is None:
+            return None
+        fields = [Field(at, b"", b"", "head")]
+        for index, piece in enumerate(pieces[at + 1 : -1], at + 1):
+            native, colon, text = piece.partition(b":")
+            name, value = _FIELDS.get(native.strip(), ""), _VALUE.match(text)
+            if not value or name in {field.name for field in fields}:
+                name = ""
+            tail = value[2] if name and value and value[2].strip() else b""
+            fields.append(Field(index, native + colon, tail, name))
+        timed = any(field.name in _TIMES for field in fields)
+        return LineTable(b"|", len(pieces), tuple(fields)) if timed else None
 
-    def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
-        """Return the step of a line; for a truncated line, only the complete fields."""
-        match = self._pattern.search(line)
-        if match is None:
-            head = _NUMBER.search(line)
-            if head is None:
-                return _other(line, prefix)
-            pattern, self._names = _fields(line[head.end() : line.rfind(b"|") + 1])
-            self._pattern = re.compile(pattern)
-            match = self._pattern.search(line)
-        if match is None or not {*_TIMES} & {*self._names}:
+    def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
+        """Return the steps of some lines."""
+        heads = columns.pop("head")
+        rows = (_ALONE if len(heads) > 1 else _BEHIND).findall(b"\n".join(heads))
+        if len(rows) != len(heads):
             return ()
-        minute, seconds, number, planned, *texts = match.groups()
-        values = dict(zip(self._names, map(float, texts), strict=True))
-        if "milliseconds" in values:
-            values["seconds"] = values.pop("milliseconds") / 1000
-        when = prefix.when
-        if isnan(when):
-            when = minute_of(minute) + float(seconds) if minute else NEVER
-        return (Step(int(number), when, values, _planned(planned)),)
+        minutes, seconds, numbers, planned = zip(*rows, strict=True)
+        most = next((int(steps) for steps in reversed(planned) if steps != b"infinity" and int(steps)), 0)
+        values = {name: _plain(column) for name, column in columns.items()}
+        steps = steps_of(array("q", map(int, numbers)), prefixes.when or epoch_seconds(minutes, seconds), values, most)
+        if steps and "milliseconds" in steps.columns:
+            steps.columns["seconds"] = array("d", [value / 1000 for value in steps.columns.pop("milliseconds")])
+        return (steps,) if steps else ()
+
+    def other(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
+        """Return the memory or the evaluation of a line."""
+        if match := _EVALUATED.search(line):
+            return (Mark("eval", prefix.when, str(float(match[2])), step=int(match[1])),)
+        match = _MEMORY.search(line)
+        most = _MOST.search(line, match.end()) if match else None
+        return (Step(int(match[1]), prefix.when, {"memory": float(most[1]) * _MIB}),) if match and most else ()
 
 
-def _learn(line: bytes) -> Layout | None:
-    """Learn the layout of a line without a prefix, since a prefix contains another time or process."""
-    head = re.match(rb" ?" + _HEAD, line)
-    if head is None:
-        return None
-    pattern, names = _fields(line[head.end() : line.rfind(b"|") + 1])
-    whole = re.compile(rb"(?m)^ ?%s *$" % pattern)
-    return (whole, ("minute", "second", "number", "planned", *names)) if {*_TIMES} & {*names} else None
-
-
-def _steps(columns: dict[str, Sequence[bytes]], logged: Sequence[float] | None) -> Sequence[Event]:
-    minutes, seconds = columns.pop("minute"), columns.pop("second")
-    when = epoch_seconds(minutes, seconds) if logged is None else logged
-    numbers = array("q", map(int, columns.pop("number")))
-    planned = next(filter(None, map(_planned, reversed(columns.pop("planned")))), 0)
-    steps = steps_of(numbers, when, [*columns], [*columns.values()], planned)
-    if steps is None:
-        return ()
-    if "milliseconds" in steps.columns:
-        steps.columns["seconds"] = array("d", [value / 1000 for value in steps.columns.pop("milliseconds")])
-    return (steps,)
-
-
-def _planned(text: bytes) -> int:
-    return 0 if text == b"infinity" else int(text)
-
-
-def _fields(fields: bytes) -> tuple[bytes, tuple[str, ...]]:
-    """Return the pattern of a line's fields, each of which ends in a bar, and the names of the fields to read."""
-    pattern, names = _HEAD, list[str]()
-    for field in fields.split(b"|")[:-1]:
-        name, colon, _ = field.partition(b":")
-        known = _FIELDS.get(name.strip())
-        if known and known not in names:
-            names.append(known)
-            # some forks add their own mean after a slash, and GPT-NeoX a unit: 55.2TFLOPS
-            pattern += re.escape(name + colon) + rb" *([^ |/\nT]+)[^|\n]*\|"
-        else:
-            pattern += re.escape(name) + rb"[^|\n]*\|"
-    # the layout differs when the previous line was truncated and this one has more fields
-    return pattern + rb"(?![^\n]*\|)", tuple(names)
-
-
-def _other(line: bytes, prefix: Prefix) -> Sequence[Event]:
-    """Return the memory or the evaluation of a line."""
-    if match := _EVALUATED.search(line):
-        return (Mark("eval", prefix.when, str(float(match[2])), step=int(match[1])),)
-    match = _MEMORY.search(line)
-    most = _MOST.search(line, match.end()) if match else None
-    return (Step(int(match[1]), prefix.when, {"memory": float(most[1]) * _MIB}),) if match and most else ()
+def _plain(column: Sequence[bytes]) -> Sequence[bytes]:
+    """Return a column without the means after slashes."""
+    return [text.partition(b"/")[0] for text in column] if b"/" in column[0] else column

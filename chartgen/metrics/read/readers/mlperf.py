@@ -10,15 +10,13 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Mapping, Sequence
-from math import inf
 from typing import Any
 
 from chartgen.metrics.read.events import NEVER, Event, Mark, Remark, Setting, Start, Step
-from chartgen.metrics.read.prefix import Lines, Prefix
+from chartgen.metrics.read.prefix import Prefix, Prefixes
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.columns import Layout, Layouts, steps_of
+from chartgen.metrics.read.readers.columns import CONSTANT, ColumnReader, Columns, LineTable, steps_of, table_of_json
 from chartgen.metrics.read.readers.counted import Counter
-from chartgen.metrics.read.readers.objects import INTEGER, NUMBER, learn
 
 # Key of MLPerf -> equivalent setting of other programs.
 _SETTINGS = {
@@ -30,39 +28,45 @@ _SETTINGS = {
     "target_accuracy": "target_accuracy",
     "submission_benchmark": "submission_benchmark",
 }
-# Names of a step time, and of a loss, in the value of tracked_stats.
+# Names of a step time in the value of tracked_stats.
 _SECONDS = ("train_step_time", "train_step_timing in s", "train_step_timing")
-_LOSSES = ("reduced_train_loss", "train_loss")
 _EVALUATIONS = ("eval_accuracy", "eval_loss", "eval_error")
 _COUNTS = ("samples_count", "step")
-_VALUES = (*_SECONDS, *_LOSSES, "throughput", "max_memory_usage")
-# Values of lines with counts; only these are read many lines at once.
-_WANTED: dict[tuple[str, ...], bytes] = {
-    ("time_ms",): NUMBER,
-    ("key",): b'("tracked_stats")',
-    **{("value", name): NUMBER for name in _VALUES},
-    **{("metadata", name): INTEGER for name in _COUNTS},
+_VALUES = (*_SECONDS, "reduced_train_loss", "train_loss", "throughput", "max_memory_usage")
+# Name of a value -> that of a column.
+_KEPT = {"max_memory_usage": "memory", "train_loss": "loss", "reduced_train_loss": "loss", "lr": "rate"}
+_WANTED: dict[tuple[str, ...], str] = {
+    ("time_ms",): "time_ms",
+    ("key",): CONSTANT,
+    **{("value", name): name for name in _VALUES},
+    **{("metadata", name): name for name in (*_COUNTS, "lr")},
 }
+_STATS = b'"key": "tracked_stats"'
 _decode = json.JSONDecoder().raw_decode
 
 
 def open_reader() -> Reader:
     """Return the reader of a log's lines."""
-    reader = MlperfReader()
-    return Reader(reader.read, reader.read_many)
+    return MlperfReader().reader
 
 
-class MlperfReader:
+class MlperfReader(ColumnReader):
     """Keeps the counting rule of the submitter, and the position of each rank."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._counters: dict[bytes, Counter] = {}
         self._settings: dict[str, Any] = {}
         self._counter = Counter()
-        self._layouts = Layouts(_learn)
 
-    def read(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
-        """Return the events of a line; nothing for a truncated line."""
+    def learn(self, line: bytes) -> LineTable | None:
+        """Return the form of a line with a speed and counts."""
+        table = table_of_json(line, _WANTED) if _STATS in line else None
+        names = {field.name for field in table.fields} if table else set[str]()
+        return table if "time_ms" in names and names & {*_SECONDS, "throughput"} and names & {*_COUNTS} else None
+
+    def other(self, line: bytes, prefix: Prefix) -> Sequence[Event]:
+        """Return the events of any other line; nothing for a truncated line."""
         self._counter = self._of(prefix.rank)
         text = line.decode(errors="replace")
         try:
@@ -70,11 +74,12 @@ class MlperfReader:
         except json.JSONDecodeError:
             return ()
         metadata = record.get("metadata") or {}
-        return self._events(record.get("key"), record.get("value"), metadata, float(record["time_ms"]) / 1000)
+        when = float(record["time_ms"]) / 1000
+        return self._events(record.get("key"), record.get("value"), metadata, when, prefix.rank)
 
-    def _events(self, key: str, value: Any, metadata: Mapping[str, Any], when: float) -> Sequence[Event]:
+    def _events(self, key: str, value: Any, metadata: Mapping[str, Any], when: float, rank: bytes) -> Sequence[Event]:
         if key in ("tracked_stats", "train_loss"):
-            return self._stats(value if key == "tracked_stats" else {key: value}, metadata, when)
+            return self._stats(value if key == "tracked_stats" else {key: value}, metadata, when, rank)
         if key in _SETTINGS:
             self._settings[key] = value
             for counter in self._counters.values():
@@ -105,79 +110,58 @@ class MlperfReader:
                 counter.learn(key, value)
         return self._counters[rank]
 
-    def _stats(self, value: Mapping[str, Any], metadata: Mapping[str, Any], when: float) -> Sequence[Event]:
-        seconds = next((float(value[name]) for name in _SECONDS if name in value), None)
-        speed, loss = value.get("throughput"), next((float(value[name]) for name in _LOSSES if name in value), None)
-        counts = {name: _count(metadata[name]) for name in _COUNTS if name in metadata}
-        memory = {"memory": float(value["max_memory_usage"])} if "max_memory_usage" in value else {}
-        extra = {} if loss is None else {"loss": loss}
-        if isinstance(metadata.get("lr"), int | float):
-            extra["rate"] = float(metadata["lr"])
-        if not counts or (seconds is None and not speed):
-            return self._loss(counts, extra, when) if loss is not None and counts else ()
-        if not self._counter.has_all(tuple(name for name in value if name in _VALUES)):
+    def _stats(
+        self, value: Mapping[str, Any], metadata: Mapping[str, Any], when: float, rank: bytes
+    ) -> Sequence[Event]:
+        pairs = [(name, value[name]) for name in value if name in _VALUES]
+        pairs += [(name, metadata[name]) for name in _COUNTS if name in metadata]
+        pairs += [("lr", metadata["lr"])] if isinstance(metadata.get("lr"), int | float) else []
+        return self.steps({name: [str(text).encode()] for name, text in pairs}, Prefixes((), [when], rank))
+
+    def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
+        """Return the steps of some lines; of several, only when their counting rule is known from earlier lines."""
+        counter = self._counter = self._of(prefixes.rank)
+        times = [float(time) / 1000 for time in columns["time_ms"]] if "time_ms" in columns else prefixes.when or ()
+        names = tuple(name for name in columns if name in _VALUES)
+        values = {name: [*map(float, columns[name])] for name in (*names, "lr") if name in columns}
+        counts = {name: _counts(columns[name]) for name in _COUNTS if name in columns}
+        timed = next((values[name] for name in _SECONDS if name in values), None)
+        speeds = values.get("throughput", [0.0])
+        kept = {name: values[key] for key, name in _KEPT.items() if key in values}
+        if not counts or (timed is None and not all(speeds)):
+            return self._loss(counts, kept, times) if len(times) == 1 else ()
+        if not counter.has_all(names):
             # a repeated report of steps that are known one by one: only its memory is new
-            return (Step(self._counter.reached, NEVER, memory),) if memory and self._counter.reached else ()
-        place = self._counter.place(counts, seconds, speed and float(speed), when)
+            again = len(times) == 1 and "memory" in kept and counter.reached
+            return (Step(counter.reached, NEVER, {"memory": kept["memory"][0]}),) if again else ()
+        seconds = timed or [counter.batch / speed for speed in speeds]
+        place = counter.place(counts, seconds, times, timed=timed is not None)
         if place is None:
-            return (Remark(_UNKNOWN, against="seconds"),)
+            return (Remark(_UNKNOWN, against="seconds"),) if len(times) == 1 else ()
+        numbers, spans = place
         # the loss and the speed of one step are in two lines
-        when = NEVER if place.number == self._counter.lost else when
-        batch_counts = {"samples": float(place.number * self._counter.batch), "batch": float(self._counter.batch)}
-        return (
-            Step(place.number, when, {**batch_counts, "seconds": place.seconds, "span": place.span, **memory, **extra}),
-        )
+        logged = [NEVER] if numbers == [counter.lost] else times
+        batches = {"samples": [number * counter.batch for number in numbers], "batch": [counter.batch] * len(numbers)}
+        steps = steps_of(array("q", numbers), logged, {**batches, "seconds": seconds, "span": spans, **kept})
+        return (steps,) if steps else ()
 
-    def _loss(self, counts: Mapping[str, int], extra: dict[str, float], when: float) -> Sequence[Event]:
-        number = self._counter.lost = self._counter.whole(counts)
-        return (Step(number, when, extra),) if number >= 0 else ()
-
-    def read_many(self, lines: Lines) -> Sequence[Event]:
-        """Return the steps of many lines whose counting rule is known from earlier lines."""
-        self._counter = self._of(lines.rank)
-        columns = self._layouts.columns(lines)
-        names = tuple(name for name in columns if name not in ("time_ms", "key", *_COUNTS))
-        counts = {name: [*map(int, columns[name])] for name in _COUNTS if name in columns}
-        when = [float(time) / 1000 for time in columns.get("time_ms", ())]
-        timed = next((columns[name] for name in _SECONDS if name in columns), None)
-        speeds = [*map(float, columns.get("throughput", ()))] if timed is None else []
-        if not names or (timed is None and not (speeds and all(0 < speed < inf for speed in speeds))):
+    def _loss(
+        self, counts: Mapping[str, Sequence[int]], kept: Mapping[str, list[float]], when: Sequence[float]
+    ) -> Sequence[Event]:
+        if "loss" not in kept or not counts:
             return ()
-        first = {name: count[0] for name, count in counts.items()}
-        self._counter.expect(names, first, float(timed[0]) if timed else None, speeds[0] if speeds else None, when[0])
-        amount, batch = self._counter.amount, self._counter.batch
-        seconds = [*map(float, timed)] if timed else [amount / speed for speed in speeds]
-        known = self._counter.many(names, counts, seconds, when)
-        if known is None:
-            return ()
-        numbers, spans = known
-        values: dict[str, Sequence[bytes | float]] = {"samples": [number * batch for number in numbers]}
-        values["batch"] = [batch] * len(numbers)
-        values["seconds"] = seconds
-        values["span"] = spans
-        if "max_memory_usage" in columns:
-            values["memory"] = columns["max_memory_usage"]
-        if losses := next((columns[name] for name in _LOSSES if name in columns), None):
-            values["loss"] = losses
-        steps = steps_of(array("q", numbers), when, [*values], [*values.values()])
-        if steps is None:
-            return ()
-        self._counter.advance(numbers[-1], when[-1])
-        return (steps,)
+        number = self._counter.lost = self._counter.whole({name: count[0] for name, count in counts.items()})
+        values = {name: kept[name][0] for name in ("loss", "rate") if name in kept}
+        return (Step(number, when[0], values),) if number >= 0 else ()
 
 
 _UNKNOWN = "some speeds are left out: their unit, or what their steps count, does not agree with the clock"
 
 
-def _count(value: Any) -> int:
-    number = float(value)
-    if not number.is_integer():
-        raise ValueError(value)
-    return int(number)
-
-
-def _learn(line: bytes) -> Layout | None:
-    layout = learn(line, b":::MLLOG ", lambda place, _: _WANTED.get(place))
-    names = {*layout[1]} if layout else set[str]()
-    speeds = names & {*_SECONDS, "throughput"}
-    return layout if {"time_ms", "key"} <= names and speeds and names & {*_COUNTS} else None
+def _counts(column: Sequence[bytes]) -> list[int]:
+    try:
+        return [*map(int, column)]
+    except ValueError:
+        if not all(float(text).is_integer() for text in column):
+            raise
+        return [int(float(text)) for text in column]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from chartgen.metrics.read.events import Steps
-from chartgen.metrics.read.readers.columns import scaled, steps_of
+from chartgen.metrics.read.readers.columns import scaled
 
 # Native names -> names in VALUES. Sources: NVIDIA/NeMo @ 8cfedd7, nemo/utils/exp_manager.py and
 # nemo/lightning/pytorch/callbacks for times and memory, nemo/collections/nlp/models/language_modeling for the others;
@@ -80,12 +79,13 @@ def translate_values(pairs: Iterable[tuple[str, Any]]) -> dict[str, float]:
     Raises:
         ValueError: A value is not a number.
     """
-    values = {}
-    for name, value in pairs:
-        known = NAMES.get(name)
-        if known is not None:
-            values[known] = number_of(value) * _UNITS[name] if name in _UNITS else number_of(value)
-    return values
+    return {NAMES[name]: number_of(value) * _UNITS.get(name, 1) for name, value in pairs if name in NAMES}
+
+
+def in_units(columns: Mapping[str, array[float]]) -> dict[str, array[float]]:
+    """Translate columns with native names."""
+    units = {name: (column, _UNITS.get(name, 1)) for name, column in columns.items()}
+    return {NAMES[name]: column if unit == 1 else scaled(column, unit) for name, (column, unit) in units.items()}
 
 
 def number_of(value: Any) -> float:
@@ -95,21 +95,3 @@ def number_of(value: Any) -> float:
         ValueError: The value is not a number.
     """
     return float(value[:-2] if isinstance(value, str) and value.endswith(("nan.0", "inf.0")) else value)
-
-
-def steps_of_pairs(
-    numbers: Sequence[bytes], when: Sequence[float] | None, columns: Mapping[str, Sequence[bytes]]
-) -> Steps | None:
-    """Join columns to steps; see columns.steps_of.
-
-    Args:
-        numbers: The steps.
-        when: Time of each line; None = unknown.
-        columns: Native name -> the values.
-    """
-    names = [NAMES[name] for name in columns]
-    steps = steps_of(array("q", map(int, numbers)), when, names, [*columns.values()])
-    if steps is not None:
-        for name in _UNITS.keys() & columns.keys():
-            steps.columns[NAMES[name]] = scaled(steps.columns[NAMES[name]], _UNITS[name])
-    return steps

@@ -142,15 +142,12 @@ model:
 {{- end }}
 {{- end }}
 {{- define "aks-nd.launcher.nemo-1.env" }}
-- name: OMP_NUM_THREADS
-  value: "12"
+- {name: OMP_NUM_THREADS, value: "12"}
 {{- if or (gt (int64 .Values.parallelism.tensor) 1) (gt (int64 .Values.parallelism.context) 1) }}
 # Megatron's overlap of communication with these parallel sizes relies on the order of one connection.
-- name: CUDA_DEVICE_MAX_CONNECTIONS
-  value: "1"
+- {name: CUDA_DEVICE_MAX_CONNECTIONS, value: "1"}
 {{- end }}
-- name: TORCH_NCCL_AVOID_RECORD_STREAMS
-  value: "1"
+- {name: TORCH_NCCL_AVOID_RECORD_STREAMS, value: "1"}
 {{- end }}
 {{- define "aks-nd.launcher.nemo-1.mounts" }}{{ end }}
 {{- define "aks-nd.launcher.nemo-1.files" }}{{ end }}

@@ -224,8 +224,7 @@ logger:
 {{- if and (not $own.recipe) (or (gt (int64 .Values.parallelism.tensor) 1) (gt (int64 .Values.parallelism.context) 1)) }}
 # Megatron's overlap of communication with these parallel sizes relies on the order of one connection. A recipe has its
 # own value, which differs between GPUs.
-- name: CUDA_DEVICE_MAX_CONNECTIONS
-  value: "1"
+- {name: CUDA_DEVICE_MAX_CONNECTIONS, value: "1"}
 {{- end }}
 {{- end }}
 {{- define "eks-p5.launcher.megatron-bridge.mounts" }}{{ end }}

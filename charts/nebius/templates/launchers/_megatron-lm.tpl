@@ -157,8 +157,7 @@ tensorboard-dir: {{ printf "%s/tensorboard" .Run.directory | quote }}
 {{- end }}
 {{- define "nebius.launcher.megatron-lm.env" }}
 # Megatron-LM refuses tensor and context parallelism without it on GPUs before Blackwell.
-- name: CUDA_DEVICE_MAX_CONNECTIONS
-  value: "1"
+- {name: CUDA_DEVICE_MAX_CONNECTIONS, value: "1"}
 {{- end }}
 {{- define "nebius.launcher.megatron-lm.mounts" }}{{ end }}
 {{- define "nebius.launcher.megatron-lm.files" }}{{ end }}

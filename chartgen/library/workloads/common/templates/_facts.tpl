@@ -12,16 +12,20 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $launcher := $root.Run.launcher }}
 {{- $_ := set $fact "own" $own }}
 {{- $_ := set $fact "describesModel" (not (and $launcher.ownModel (get $own ($launcher.ownModel | default "")))) }}
+<% if made("imageRelease") %>
 {{- $_ := set $fact "imageRelease" (include "<%= chart %>.imageRelease" $root | int64) }}
+<% endif %>
 {{- $_ := set $fact "workload" "<%= workload %>" }}
 {{- $machine := $root.Run.machine }}
 {{- $_ := set $fact "machine" (merge (dict "name" $v.machineType "gpus" (int64 $machine.gpus) "fabric" ($machine.fabric | default (dict))) $machine) }}
 {{- $_ := set $fact "launcher" (pick $launcher "task" "processes" "precisions" "owns") }}
 {{- $_ := set $fact.launcher "image" ($launcher.image | default "") }}
+<% if made("requested") %>
 {{- $_ := set $fact "requested" dict }}
 {{- range list "limits" "requests" }}
 {{- range $name, $quantity := get ($own.resources | default (dict)) . | default (dict) }}{{ $_ := set $fact.requested $name $quantity }}{{ end }}
 {{- end }}
+<% endif %>
 {{- range list "gpusPerNode" "dataParallel" "globalBatch" }}{{ $_ := set $fact . (get $root.Run .) }}{{ end }}
 {{- $_ := set $fact "expertTensor" (include "<%= chart %>.expertTensor" $root | int64) }}
 {{- $_ := set $fact "pipelineLayers" (include "<%= chart %>.pipelineLayers" $root | int64) }}
@@ -29,6 +33,7 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "modelParallel" (mul $p.tensor $p.pipeline $p.context) }}
 {{- $_ := set $fact "microBatches" (div $fact.globalBatch (max 1 (mul $v.batch.micro $fact.dataParallel))) }}
 {{- $_ := set $fact "expertParallel" (mul $fact.expertTensor $p.expert $p.pipeline) }}
+<% if made("stageOption", "otherStages", "stageUnit") %>
 {{- $_ := set $fact "stageOption" "" }}
 {{- $_ := set $fact "ownLayers" 0 }}
 {{- $sizes := list }}
@@ -50,16 +55,22 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "stageSizes" (uniq $sizes) }}
 {{- $_ := set $fact "stageUnit" 0 }}
 {{- range $sizes }}{{ $_ := set $fact "stageUnit" (include "<%= chart %>.gcd" (list . $fact.stageUnit) | int64) }}{{ end }}
+<% endif %>
 {{- $_ := set $fact "queryGroups" ($v.model.queryGroups | default $v.model.attentionHeads | int64) }}
 {{- $_ := set $fact "ffnHiddenSize" ($v.model.ffnHiddenSize | default (mul 4 $v.model.hiddenSize) | int64) }}
 {{- $_ := set $fact "recompute" (include "<%= chart %>.recompute" $root | fromYaml) }}
 {{- $_ := set $fact.recompute "layers" (int64 $fact.recompute.layers) }}
+<% if made("learningRate", "minLearningRate") %>
 {{- range list "learningRate" "minLearningRate" }}
 {{- $rate := include "<%= chart %>.setting" (list $root (printf "optimizer.%s" .)) }}
 {{- $_ := set $fact . (eq $rate "" | ternary nil (float64 $rate)) }}
 {{- end }}
+<% endif %>
+<% if made("evaluationShare") %>
 {{- $_ := set $fact "evaluationShare" (not (regexMatch "^[^,]+,0*[.]?0*," $v.data.split)) }}
+<% endif %>
 {{- $_ := set $fact "stepPatterns" (include "<%= chart %>.stepPatterns" $root | fromJsonArray) }}
+<% if made("given") %>
 {{- $_ := set $fact "given" list }}
 {{- range $key, $usual := fromJson `<%= portable %>` }}
 {{- $path := splitList "." $key }}
@@ -71,6 +82,7 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $passed := regexMatch (printf "[$][(](%s)[)]" $names) (join " " $own.args) }}
 {{- if not (or $passed (eq (toJson $value) (toJson $usual))) }}{{ $_ := set $fact "given" (append $fact.given $key) }}{{ end }}
 {{- end }}
+<% endif %>
 {{- $paths := include "<%= chart %>.paths" (list $config "") | fromYamlArray }}
 {{- $owned := dict }}
 {{- $_ := set $fact "overridden" list }}
@@ -88,6 +100,7 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- end }}
 {{- end }}
 {{- end }}
+<% if made("abbreviated") %>
 {{- $begun := list }}
 {{- range keys $config | sortAlpha }}{{ $begun = append $begun (list (printf "config.%s" .) .) }}{{ end }}
 {{- range $own.args }}
@@ -102,6 +115,8 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "abbreviated" (append $fact.abbreviated (dict "place" (first $each) "name" $name "option" $option "key" (get $owned $option))) }}
 {{- end }}
 {{- end }}
+<% endif %>
+<% if made("samples", "iterations") %>
 {{- range $fact_, $pattern := dict "samples" "^(train|lr-(decay|warmup))-samples$" "iterations" "^lr-(decay|warmup)-iters$" }}
 {{- $found := list }}
 {{- range keys $config | sortAlpha }}
@@ -109,6 +124,8 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- end }}
 {{- $_ := set $fact $fact_ $found }}
 {{- end }}
+<% endif %>
+<% if made("unknownNames", "knownNames") %>
 {{- $fillings := append (include "<%= chart %>.fillings" $root | fromYaml | keys) "resume" }}
 {{- $_ := set $fact "knownNames" list }}
 {{- range sortAlpha $fillings }}{{ $_ := set $fact "knownNames" (append $fact.knownNames (printf "$(%s)" .)) }}{{ end }}
@@ -118,7 +135,10 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- if not (has . $fact.knownNames) }}{{ $_ := set $fact "unknownNames" (append $fact.unknownNames .) }}{{ end }}
 {{- end }}
 {{- end }}
+<% endif %>
+<% if made("measures") %>
 {{- $_ := set $fact "measures" (regexReplaceAll "_perf.*$" (base ($own.binary | default "")) "" | replace "." "") }}
+<% endif %>
 {{- end }}
 
 {{/* The dotted path of each map and value of a configuration, as a YAML list. Takes (list tree prefix). */}}

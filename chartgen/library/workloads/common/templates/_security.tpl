@@ -3,6 +3,7 @@ Security context of the run's pods. Programs without GPUs run as a user. Those t
 NVIDIA's start as root.
 */}}
 {{- define "<%= chart %>.podSecurityContext" -}}
+<% if without_gpus %>
 {{- if not .Run.gpu }}
 {{- with .Values.data.podSecurityContext }}
 {{- /* Deleted with null, the cluster or the image decides the user; root must be set explicitly. */}}
@@ -28,6 +29,7 @@ fsGroupChangePolicy: OnRootMismatch
 {{- end }}
 {{- end }}
 {{- end }}
+<% endif %>
 seccompProfile:
   type: RuntimeDefault
 {{- end }}

@@ -22,8 +22,3 @@ check: {{ $.Values.network.transportCheck }}
 <% endfor %>
 {{- end }}
 {{- end }}
-
-{{/* Whether a broken promise ends the run: "true" or nothing. */}}
-{{- define "<%= chart %>.transportFails" -}}
-{{- if and (eq .Values.network.transportCheck "fail") .Run.transport }}true{{ end }}
-{{- end }}

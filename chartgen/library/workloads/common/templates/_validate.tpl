@@ -1,10 +1,19 @@
-{{/* Refuses values that cannot run, all reasons at once. The limits are those of Megatron's own start-up checks. */}}
+{{/*
+Refuses values that cannot run, all reasons at once: one line of text for each rule that they break. The limits are those
+of Megatron's own start-up checks.
+*/}}
+{{- define "<%= chart %>.rules" }}
+{{- $v := (index . 0).Values }}
+{{- $f := index . 1 }}
+{{- $p := dict }}
+{{- range $name, $size := $v.parallelism }}{{ $_ := set $p $name (int64 $size) }}{{ end }}
+<%= rules() %>
+{{ end }}
+
 {{- define "<%= chart %>.validate" -}}
 {{- $v := .Values }}
 {{- $fact := dict }}
 {{- include "<%= chart %>.facts" (list . $fact) }}
-{{- $problems := list }}
-<%= rules() %>
 {{- /* What only Helm knows, as in validate.tpl of launchers, fragments and the workload kind. */}}
 {{- $check := dict "problems" list }}
 {{- $launcher := .Run.launcher }}
@@ -18,7 +27,8 @@
 <%= workload_validate() %>
 <%= slot("validate.tpl", 0) %>
 {{- include "<%= chart %>.machinesFolders" (list . $check) }}
-{{- with concat $problems $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
+{{- $broken := include "<%= chart %>.rules" (list . $fact) | replace "\n  " " " | splitList "\n" | compact }}
+{{- with concat $broken $check.problems }}{{ fail (printf "\n%s" (join "\n" .)) }}{{ end }}
 {{- end }}
 
 {{/* Refuses volumes of the machine's own system, as `chartgen check` does. Takes (list root check). */}}

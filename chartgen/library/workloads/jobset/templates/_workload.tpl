@@ -3,6 +3,11 @@
 {{- printf "%s-<%= container %>-0-0.%s" .Run.name .Run.name }}
 {{- end }}
 
+{{/* Whether restarts without a new checkpoint end the run: "true" or nothing. */}}
+{{- define "<%= chart %>.mustProgress" -}}
+{{- if and .Run.gpu .Values.checkpoint.enabled (gt (int64 .Values.run.maxRestarts) 3) }}true{{ end }}
+{{- end }}
+
 {{/* What the run is. `suspend` is Kueue's to set, and a TTL here would let an unchanged upgrade start the run again. */}}
 {{- define "<%= chart %>.kindSpec" -}}
 network:
@@ -12,9 +17,9 @@ successPolicy:
   operator: All
 failurePolicy:
   maxRestarts: {{ .Values.run.maxRestarts | int64 }}
-  {{- if and .Values.run.maxRestarts (include "<%= chart %>.transportFails" .) }}
+  {{- if .Values.run.maxRestarts }}
   rules:
-    - name: transport
+    - name: final
       action: FailJobSet
       onJobFailureReasons: [PodFailurePolicy]
   {{- end }}

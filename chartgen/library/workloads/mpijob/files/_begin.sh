@@ -1,5 +1,5 @@
-# After a failure the processes of all machines start again, as often as the run may; not after exit code 78: NCCL did
-# not get its network, and would not get it then either. Each attempt is this script once more.
+# After a failure the processes of all machines start again, as often as the run may; not after a final exit code
+# (templates/_helpers.tpl). Each attempt is this script once more.
 if [[ -z ${MPI_ATTEMPT-} ]]; then
   stopped=
   for ((MPI_ATTEMPT = 0; ; MPI_ATTEMPT++)); do
@@ -11,7 +11,7 @@ if [[ -z ${MPI_ATTEMPT-} ]]; then
     while kill -0 "$attempt" 2>/dev/null; do wait "$attempt" || true; done
     code=0
     wait "$attempt" || code=$?
-    if [[ -n $stopped ]] || ((code == 0 || code == 78 || MPI_ATTEMPT == MPI_RESTARTS)); then exit "$code"; fi
+    if [[ -n $stopped || " 0 17 78 93 " == *" $code "* ]] || ((MPI_ATTEMPT == MPI_RESTARTS)); then exit "$code"; fi
     echo "chartgen: exit code $code; the machines start again, $((MPI_ATTEMPT + 1)) of at most $MPI_RESTARTS times" >&2
   done
 fi

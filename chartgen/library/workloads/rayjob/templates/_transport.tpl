@@ -1,2 +1,1 @@
 {{/* The check of the network needs numbered machines, which Ray's are not: nothing is checked, and nothing fails. */}}
-{{- define "<%= chart %>.transportFails" -}}{{- end }}

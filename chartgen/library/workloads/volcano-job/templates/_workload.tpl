@@ -20,9 +20,9 @@ plugins:
 # start on; only a run that has used them up is Failed.
 maxRetry: {{ add1 .Values.run.maxRestarts }}
 policies:
-  {{- if include "<%= chart %>.transportFails" . }}
-  # NCCL did not get its network: started once more it would not either. The first policy that fits counts.
-  - exitCode: 78
+  # Started once more it would end in the same way. The first policy that fits counts.
+  {{- range include "<%= chart %>.finalExits" . | fromJsonArray }}
+  - exitCode: {{ . }}
     action: TerminateJob
   {{- end }}
   - events: [PodFailed, PodEvicted]

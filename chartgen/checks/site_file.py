@@ -1,0 +1,45 @@
+"""A site file contains the names of one cluster, and its first line the chart: another target's names do harm."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from chartgen.composer.library import open_library
+from chartgen.composer.origin import Composed
+from chartgen.errors import Problem
+from chartgen.findings import Finding, Rule
+from chartgen.helm.values import Values
+
+SITE = Rule(
+    "site-of-target",
+    "A site file has the names of one target's cluster, and its first line names the chart; `chartgen init` writes it.",
+    "pass the site file of this target, or change the first line if the names are those of its cluster",
+)
+# What `chartgen init` writes; the editor's schemas of presets are in schemas/ instead, and count for all targets.
+_MODELINE = re.compile(r"#\s*yaml-language-server:\s*\$schema=(?:\S*/)?charts/([^/\s]+)/values\.schema\.json\s*")
+
+
+def foreign_sites(origin: Composed, values: Values) -> Iterator[Finding]:
+    """Find the site files of other targets among a user's layers.
+
+    Args:
+        origin: The target whose chart gets the values.
+        values: The user's layers.
+    """
+    own = {origin.name, f"{origin.name}-setup", f"{origin.name}-{origin.workload}"}
+    for layer in values.layers:
+        if isinstance(layer.source, Path) and (target := _target_of(layer.source)) and target not in own:
+            message = f"is a site file of {target}, and the target is {origin.name}"
+            problem = Problem(message, layer.source, 1, 1, f"chartgen init {origin.name} writes one of its own")
+            yield Finding(SITE.id, problem)
+
+
+def _target_of(file: Path) -> str:
+    """Return the known target that the first line of a file names; empty for none."""
+    if not file.is_file():  # the standard input has been read
+        return ""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        found = _MODELINE.fullmatch(lines.readline(1000).rstrip("\n"))
+    return found[1] if found and found[1] in open_library().names("target") else ""

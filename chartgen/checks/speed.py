@@ -1,0 +1,223 @@
+"""How fast a job will be, and what its training takes: the estimator's answer for a target and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from chartgen.checks import effective_values
+from chartgen.checks.images import release_of
+from chartgen.checks.job import Job, Recompute
+from chartgen.checks.memory import PROGRAMS
+from chartgen.checks.options import options
+from chartgen.checks.parallelism import PARALLELISM
+from chartgen.checks.rules import miscounts
+from chartgen.composer.assembly import compose_interface
+from chartgen.composer.target import Target
+from chartgen.data import prices
+from chartgen.data.models import Architecture, find_architecture
+from chartgen.errors import ChartgenError, Problem
+from chartgen.estimator import Estimate, Range, Run, estimate_run
+from chartgen.estimator.tables import hardware_of, months_of, speed_table
+from chartgen.helm.values import Values
+
+_HOUR = 3600.0
+_DAY = 24 * _HOUR
+# Months before NeMo 25.09 that an image without a month in its name counts as.
+_LONG_AGO = 12.0
+
+
+@dataclass(frozen=True)
+class Speed:
+    """The estimated speed of a job on a target; without figures if none can be given.
+
+    Args:
+        target: The target's name.
+        machine_type: The machine type.
+        gpu: The GPU model.
+        gpus: GPUs of the run.
+        tokens_per_step: Tokens that one step trains.
+        estimate: The figures; None without any.
+        reason: Why it has none; empty otherwise.
+    """
+
+    target: str
+    machine_type: str
+    gpu: str
+    gpus: int
+    tokens_per_step: int
+    estimate: Estimate | None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What training on a number of tokens takes, if the run never stops.
+
+    Args:
+        tokens: The tokens.
+        days: Days.
+        gpu_hours: Hours of all GPUs together.
+        cost: The price of these hours; None without a price.
+        price: Price of one GPU for an hour; None if unknown.
+        price_source: Where a list price is from, and of which month; empty for the user's own.
+    """
+
+    tokens: float
+    days: Range
+    gpu_hours: Range
+    cost: Range | None
+    price: float | None
+    price_source: str = ""
+
+
+def estimate(target: Target, values: Values) -> Estimate:
+    """Estimate how fast a job will train, without a cluster.
+
+    Args:
+        target: The target.
+        values: The user's layers.
+
+    Raises:
+        ChartgenError: No figure can be given: for the program, the model, the GPU or the precision, or because sizes do
+            not divide each other.
+    """
+    found = speed_on(target, values)
+    if found.estimate is None:
+        hint = "run a few steps: `chartgen metrics` reads the speed from the log"
+        raise ChartgenError(Problem(f"no estimate for target {target.name}: {found.reason}", hint=hint))
+    return found.estimate
+
+
+def speed_on(target: Target, values: Values) -> Speed:
+    """Return the estimated speed of a job, or the reason why it has none.
+
+    Args:
+        target: The target.
+        values: The user's layers.
+    """
+    return speed_of(Job(effective_values(compose_interface(target), values), target))
+
+
+def speed_of(job: Job) -> Speed:
+    """Return the estimated speed of a job, or the reason why it has none."""
+    run = run_of_job(job)
+    found = None if isinstance(run, str) else estimate_run(run)
+    reason = run if isinstance(run, str) else "" if found else f"{job.machine.gpu} has no peak for {run.precision}"
+    tokens = 0 if isinstance(run, str) else run.global_batch * run.sequence
+    return Speed(job.target.name, job.machine.name, job.machine.gpu, job.world, tokens, found, reason)
+
+
+def budget_of(speed: Speed, tokens: float, price: float | None = None) -> Budget | None:
+    """Return what training takes; None without an estimate.
+
+    Args:
+        speed: The estimated speed.
+        tokens: Tokens of the whole training.
+        price: Price of one GPU for an hour; None = the list price of the machine type, if known.
+    """
+    if speed.estimate is None:
+        return None
+    seconds = speed.estimate.step_seconds.times(tokens / speed.tokens_per_step)
+    listed = prices.list_price(speed.machine_type) if price is None else None
+    rate = listed.price if listed else price
+    hours = seconds.times(speed.gpus / _HOUR)
+    source = f"list price of {listed.date}: {listed.source}" if listed else ""
+    return Budget(tokens, seconds.times(1 / _DAY), hours, None if rate is None else hours.times(rate), rate, source)
+
+
+def run_of_job(job: Job) -> Run | str:
+    """Return a job in the estimator's terms, or why no formula covers it."""
+    program = PurePosixPath(job.own.get("program") or job.launcher.program).name
+    if program not in PROGRAMS:
+        return f"no formula covers {program or job.launcher.name}"
+    if miscounts(job, "error") or any(claim for check in PARALLELISM for claim in check.function(job)):
+        return "sizes of the layout do not divide each other; `chartgen check` reports them"
+    hardware = hardware_of(job.machine.model, job.machine.name) if job.machine.model else None
+    if hardware is None:
+        return f"the speeds of GPU {job.machine.gpu} are not known"
+    model = _architecture(job)
+    if model is None:
+        return f"the sizes of the model of {job.own[job.launcher.own_model]} are not known"
+    decided = _decided(job)
+    if "sequence" not in decided:
+        return f"the sequence length of {job.own[job.launcher.own_model]} is not known"
+    given = {name: bool(value) for name, value in options(job)}
+    return Run(
+        model,
+        hardware,
+        gpus=job.world,
+        global_batch=job.global_batch,
+        micro_batch=job.micro_batch,
+        tensor=job.parallel("tensor"),
+        pipeline=job.parallel("pipeline"),
+        virtual=job.parallel("virtualPipeline"),
+        context=job.parallel("context"),
+        expert=job.parallel("expert"),
+        expert_tensor=job.parallel("expertTensor") if model.experts else 1,
+        sharded=any(value for name, value in given.items() if "fsdp" in name),
+        adapters=any(value for name, value in given.items() if name.startswith(("peft", "lora"))),
+        software=_months(job),
+        **decided,
+    )
+
+
+def _months(job: Job) -> float:
+    """Return the age of the software; that of an image which names no month counts as older than all."""
+    months = months_of(release_of(job, "nvidia/nemo") or job.image)
+    return -_LONG_AGO if months is None else months
+
+
+def _decided(job: Job) -> Mapping[str, Any]:
+    """Return sequence length, precision and recomputation: of the values, or of the recipe with its `config`."""
+    if job.describes_model:
+        sequence = int(job.values["sequenceLength"])
+        return {"sequence": sequence, "precision": job.values["precision"], "recomputed": _recomputed(job)}
+    recipe = speed_table()["recipes"].get(str(job.own[job.launcher.own_model]), {})
+    found = {"recomputed": 0, **recipe}
+    for name, value in options(job):
+        if name == "seq_length":
+            found["sequence"] = int(value)
+        elif name == "mixed_precision":
+            found["precision"] = next((each for each in ("mxfp8", "nvfp4", "fp8") if each in str(value)), "bf16")
+        elif name == "recompute_granularity":
+            found["recomputed"] = int(value == "full")
+    return found if "precision" in found else {}
+
+
+def _recomputed(job: Job) -> float:
+    """Return the share of layers that are computed again."""
+    given: Recompute = job.recompute
+    if given.granularity != "full":
+        return 0.0
+    chunks = job.parallel("pipeline") * job.parallel("virtualPipeline")
+    return 1.0 if given.method == "uniform" else min(given.layers * chunks / job.model("layers"), 1.0)
+
+
+def _architecture(job: Job) -> Architecture | None:
+    """Return the model: that of the table by the recipe's name, or by the sizes of the values."""
+    if not job.describes_model:
+        return find_architecture(str(job.own[job.launcher.own_model]))
+    family, experts = job.values["model"]["family"], job.model("experts")
+    ffn = job.model("ffnHiddenSize")
+    routed = {"layers": job.model("layers"), "count": experts, "active": job.model("expertsPerToken"), "ffn": ffn}
+    model = Architecture(
+        name=str(job.values["model"].get("name") or family),
+        layers=job.model("layers"),
+        hidden=job.model("hiddenSize"),
+        vocabulary=job.model("vocabularySize"),
+        heads=job.model("attentionHeads"),
+        groups=job.model("queryGroups"),
+        ffn=0 if experts else ffn,
+        tied=job.ties_embeddings,
+        gated=family != "gpt",
+        experts=routed if experts else {},
+    )
+    known = find_architecture(model.name)
+    return (
+        replace(model, name=known.name)
+        if known and (known.layers, known.hidden) == (model.layers, model.hidden)
+        else model
+    )

@@ -1,0 +1,151 @@
+"""`chartgen estimate`: estimate how fast a job will train, how long and for how much."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from chartgen.cli.completion import complete_target
+from chartgen.cli.options import library, output_option, path_option, read_values, values_options
+from chartgen.cli.output import show_answer
+
+if TYPE_CHECKING:
+    from chartgen.checks.speed import Budget, Speed
+    from chartgen.estimator import Estimate, Range, Step
+
+_THOUSANDS = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
+
+
+class TokenCount(click.ParamType[float]):
+    """A number of tokens such as 300B or 1.5T."""
+
+    name = "tokens"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse a number of tokens."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMBT]?)", str(value).upper())
+        if not found or not float(found[1]):
+            self.fail(f"{value!r} is not a number of tokens such as 300B or 1.5T", param, ctx)
+        return float(found[1]) * _THOUSANDS[found[2]]
+
+
+@click.command()
+@click.argument("targets", metavar="TARGET...", nargs=-1, required=True, shell_complete=complete_target)
+@values_options
+@click.option("--tokens", type=TokenCount(), help="Tokens of the whole training, such as 1T: adds days and cost.")
+@click.option("--price", type=click.FloatRange(min=0), help="Price of one GPU for an hour; default: a list price.")
+@output_option
+@path_option
+def estimate(
+    targets: tuple[str, ...],
+    tokens: float | None,
+    price: float | None,
+    output: str,
+    path: tuple[Path, ...],
+    **options: Any,
+) -> None:
+    """Estimate how fast a job will train, without a cluster.
+
+    Each figure has a range that 80 % of measured runs keep; it is wider for a model, GPU or layout that no measured run
+    had. Restarts and waiting come on top. Exit 1 if no TARGET has a figure.
+
+    \b
+    Examples:
+      chartgen estimate gke-a4 --preset llama3.1-405b
+      chartgen estimate gke-a3mega gke-a4 oke-h100 --preset llama3-70b --set nodes=8 --tokens 1T
+    """
+    from chartgen.checks.speed import budget_of, speed_on
+    from chartgen.composer.target import load_target
+
+    found = []
+    for name in targets:
+        speed = speed_on(load_target(name, library(path)), read_values(dict(options), name))
+        found.append((speed, budget_of(speed, tokens, price) if tokens else None))
+    if output == "json":
+        rows = [_row(*each) for each in found]
+        one = len(rows) == 1
+        show_answer("estimate/v1" if one else "estimates/v1", rows[0] if one else {"estimates": rows})
+    else:
+        for speed, budget in found:
+            _show(speed, budget)
+        _compare(found)
+    if all(speed.estimate is None for speed, _ in found):
+        sys.exit(1)
+
+
+def _row(speed: Speed, budget: Budget | None) -> dict[str, Any]:
+    found = speed.estimate
+    names = {"target": speed.target, "machineType": speed.machine_type, "gpu": speed.gpu, "gpus": speed.gpus}
+    return {
+        **names,
+        "tokensPerStep": speed.tokens_per_step,
+        "stepSeconds": found and found.step_seconds,
+        "tokensPerSecondPerGpu": found and found.tokens_per_second_per_gpu,
+        "tflopsPerGpu": found and found.tflops_per_gpu,
+        "mfu": found and found.mfu,
+        "made": found and found.made,
+        "unmeasured": found.unmeasured if found else (),
+        "reason": speed.reason,
+        "budget": budget,
+    }
+
+
+def _show(speed: Speed, budget: Budget | None) -> None:
+    click.echo(f"{speed.target}: {speed.gpus} x {speed.gpu} ({speed.machine_type})")
+    if speed.estimate is None:
+        click.echo(f"  no estimate: {speed.reason}")
+        return
+    _show_figures(speed.estimate)
+    if budget:
+        click.echo(f"  {'training':10} {_range(budget.days)} days, {_range(budget.gpu_hours)} GPU hours")
+        click.echo(f"  {'cost':10} {_cost(budget)}")
+
+
+def _show_figures(found: Estimate) -> None:
+    speed = f"{_range(found.tokens_per_second_per_gpu)} tokens/s for each GPU"
+    share = f"{found.tflops_per_gpu.middle:.0f} TFLOP/s, MFU {found.mfu.middle:.0%}"
+    click.echo(f"  {'step':10} {_range(found.step_seconds)} s")
+    click.echo(f"  {'speed':10} {speed}; {share}")
+    click.echo(f"  {'made of':10} {_parts(found.made)}")
+    for what in found.unmeasured:
+        click.echo(f"  {'wider':10} not measured: {what}")
+
+
+def _parts(made: Step) -> str:
+    names = {
+        "compute": made.compute,
+        "exposed communication": made.exposed_communication,
+        "bubble": made.bubble,
+        "other": made.other,
+    }
+    return ", ".join(f"{name} {seconds / made.seconds:.0%}" for name, seconds in names.items())
+
+
+def _cost(budget: Budget) -> str:
+    if budget.cost is None:
+        return "no list price is known: give yours with --price"
+    source = f" ({budget.price_source})" if budget.price_source else ""
+    return f"{_range(budget.cost)} at {budget.price:g} for a GPU and hour{source}"
+
+
+def _range(found: Range) -> str:
+    return f"{_number(found.middle)} ({_number(found.low)} to {_number(found.high)})"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _compare(found: list[tuple[Speed, Budget | None]]) -> None:
+    """Show which of several targets is the fastest and the cheapest."""
+    budgets = [(speed.target, budget) for speed, budget in found if budget]
+    if len(budgets) < 2:
+        return
+    click.echo(f"fastest: {min(budgets, key=lambda each: each[1].days.middle)[0]}")
+    priced = [(budget.cost.middle, name) for name, budget in budgets if budget.cost]
+    if len(priced) > 1:
+        click.echo(f"cheapest: {min(priced)[1]}")

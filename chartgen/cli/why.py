@@ -1,0 +1,52 @@
+"""`chartgen why`: the first cause of a run's end."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from chartgen.cli.completion import complete_release
+from chartgen.cli.options import context_option, namespace_option, open_place, output_option
+from chartgen.cli.output import show_answer
+from chartgen.visible import one_line
+
+
+@click.command()
+@click.argument("places", nargs=-1, required=True, metavar="RELEASE|PATH...", shell_complete=complete_release)
+@namespace_option
+@context_option
+@output_option
+def why(places: tuple[str, ...], *, namespace: str, context: str | None, output: str) -> None:
+    """Show why a run ended or hangs: the first cause, its rank and machine, the lines that show it, what to do.
+
+    PATH is a log (gzip too), a dump of PyTorch's Flight Recorder, or a folder of both, from any cluster; the kernel's
+    logs and events may be among them. RELEASE is a release of the cluster. Exit 1 when the cause is unknown.
+
+    \b
+    Examples:
+      chartgen why my-run
+      chartgen why logs/ nccl_trace_rank_*
+    """
+    from chartgen.masking import masked
+    from chartgen.releases.why.explanation import explain_files
+    from chartgen.releases.why.text import describe_explanation
+
+    paths = [Path(place) for place in places]
+    if len(paths) == 1 and not paths[0].exists() and "/" not in places[0] and "." not in places[0]:
+        from chartgen.releases.helm_release import check_name
+        from chartgen.releases.status.explained import explain_release
+
+        check_name(places[0])
+        with open_place(context, namespace) as (cluster, place):
+            found = explain_release(cluster, places[0], place.namespace)
+    else:
+        found = explain_files(paths)
+    if output == "json":
+        show_answer("explanation/v1", found)
+    else:
+        for line in describe_explanation(found):
+            click.echo(one_line(masked(line)))
+    if found.cause == "unknown":
+        sys.exit(1)

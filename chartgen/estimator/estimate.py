@@ -1,0 +1,90 @@
+"""The estimate of a run: its step's time and speed, each with a range, and the parts of that time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from chartgen.estimator.run import Run
+from chartgen.estimator.step import TERA, Step, step_of
+from chartgen.estimator.tables import fitted_constants, months_of, speed_table
+
+
+@dataclass(frozen=True)
+class Range:
+    """A figure within which 80 % of the measured runs are.
+
+    Args:
+        low: The least.
+        middle: The most likely.
+        high: The most.
+    """
+
+    low: float
+    middle: float
+    high: float
+
+    def times(self, factor: float) -> Range:
+        """Return the range in another unit."""
+        return Range(self.low * factor, self.middle * factor, self.high * factor)
+
+    def over(self, number: float) -> Range:
+        """Return a number divided by the range, such as the tokens of a step by its seconds."""
+        return Range(number / self.high, number / self.middle, number / self.low)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The estimated speed of a run.
+
+    Args:
+        step_seconds: Seconds of a step.
+        tokens_per_second_per_gpu: Tokens that each GPU trains in a second.
+        tflops_per_gpu: The model's own operations, without recomputation.
+        mfu: That as a share of the peak in the run's precision.
+        made: What the middle of a step's time is spent on.
+        unmeasured: What of the run no measured one had: the range is wider for each.
+    """
+
+    step_seconds: Range
+    tokens_per_second_per_gpu: Range
+    tflops_per_gpu: Range
+    mfu: Range
+    made: Step
+    unmeasured: tuple[str, ...]
+
+
+def estimate_run(run: Run, constants: Mapping[str, float] | None = None) -> Estimate | None:
+    """Estimate a run's speed; None where its GPU does not calculate in the run's precision, or no formula does."""
+    peak = run.hardware.tflops.get(run.speed_format)
+    if peak is None:
+        return None
+    made = step_of(run, constants or fitted_constants())
+    foreign = dict(_unmeasured(run))
+    factor = math.exp(_width(run, foreign))
+    seconds = Range(made.seconds / factor, made.seconds, made.seconds * factor)
+    speed = seconds.over(run.global_batch * run.sequence / run.gpus)
+    tflops = speed.times(run.model.operations(run.sequence) / TERA)
+    return Estimate(seconds, speed, tflops, tflops.times(1 / peak), made, tuple(foreign.values()))
+
+
+def _unmeasured(run: Run) -> Iterator[tuple[str, str]]:
+    """Yield what no measured run had, by its key in `spread`."""
+    measured = speed_table()["measured"]
+    newest = months_of(measured["software"][1])
+    if run.model.name not in measured["models"]:
+        yield "model", f"model {run.model.name}"
+    if run.hardware.gpu not in measured["gpus"]:
+        yield "gpu", f"GPU {run.hardware.gpu}"
+    if run.precision not in measured["precisions"]:
+        yield "precision", f"precision {run.precision}"
+    if newest is not None and not 0 <= run.software <= newest:
+        yield "software", "software that is older or newer than NeMo {} to {}".format(*measured["software"])
+    if run.context > 1 or run.recomputed or run.expert_tensor > 1:
+        yield "layout", "context parallelism, recomputed layers or shared experts"
+
+
+def _width(run: Run, foreign: Mapping[str, str]) -> float:
+    spread = speed_table()["spread"]
+    return math.hypot(spread["experts" if run.model.experts else "dense"], *(spread[key] for key in foreign))

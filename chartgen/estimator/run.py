@@ -1,0 +1,107 @@
+"""What a step's time depends on: the model, the GPUs, and how the model and its batch are shared among them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from chartgen.data.models import Architecture
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """The GPUs of a run and what joins them.
+
+    Args:
+        gpu: The GPU model, such as h100-80gb.
+        tflops: Peak of matrix products by number format: bf16, fp8, fp4.
+        domain: GPUs that NVLink joins.
+        memory: GB/s of a GPU's memory.
+        nvlink: GB/s of NVLink, one GPU and direction.
+        network: GB/s between NVLink domains, one GPU and direction.
+        sustained: What the GPU keeps of its peak, beside others of its family.
+        family: The constant that its speed depends on; empty for none.
+        separate: Whether an x86 host launches its kernels.
+        fused: Whether recipes fuse experts on it.
+    """
+
+    gpu: str
+    tflops: Mapping[str, float]
+    domain: int
+    memory: float
+    nvlink: float
+    network: float
+    sustained: float = 1.0
+    family: str = ""
+    separate: int = 0
+    fused: int = 0
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run; parallel sizes as in Megatron's options.
+
+    Args:
+        model: The model.
+        hardware: Its GPUs.
+        gpus: Number of GPUs.
+        precision: Number format of matrix products: bf16, fp8, mxfp8, nvfp4.
+        sequence: Tokens of a sample.
+        global_batch: Samples of a step.
+        micro_batch: Samples that a GPU handles at a time.
+        tensor: Tensor parallel size.
+        pipeline: Pipeline parallel size.
+        virtual: Chunks of layers of each stage.
+        context: Context parallel size.
+        expert: Expert parallel size.
+        expert_tensor: GPUs that share one expert.
+        sharded: Whether the parameters are sharded and gathered for use (FSDP).
+        recomputed: Share of the layers that the backward pass computes again.
+        software: Months since NeMo's container 25.09.
+        drops: Whether experts take a fixed number of tokens and drop the rest.
+        adapters: Whether adapters train and the model does not (LoRA).
+    """
+
+    model: Architecture
+    hardware: Hardware
+    gpus: int
+    precision: str
+    sequence: int
+    global_batch: int
+    micro_batch: int = 1
+    tensor: int = 1
+    pipeline: int = 1
+    virtual: int = 1
+    context: int = 1
+    expert: int = 1
+    expert_tensor: int = 1
+    sharded: bool = False
+    recomputed: float = 0.0
+    software: float = 0.0
+    drops: bool = False
+    adapters: bool = False
+
+    @property
+    def data(self) -> float:
+        """Return the copies of the model that train side by side."""
+        return self.gpus / (self.tensor * self.pipeline * self.context)
+
+    @property
+    def expert_data(self) -> float:
+        """Return the copies of each expert."""
+        return self.gpus / (self.expert_tensor * self.expert * self.pipeline)
+
+    @property
+    def micro_batches(self) -> float:
+        """Return the micro-batches that a pipeline handles in a step."""
+        return self.global_batch / (self.micro_batch * self.data)
+
+    @property
+    def tokens(self) -> float:
+        """Return the tokens of a micro-batch that a group of tensor parallel GPUs handles."""
+        return self.micro_batch * self.sequence / self.context
+
+    @property
+    def speed_format(self) -> str:
+        """Return the number format whose peak its matrix products have."""
+        return {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "mxfp8": "fp8", "nvfp4": "fp4"}.get(self.precision, "")

@@ -1,0 +1,10 @@
+{{/* The queues by name: those of setup.queues, or one of the name that runs use. */}}
+{{- define "<%= chart %>.queues" -}}
+{{- $one := dict .Values.queue.name (dict "nodes" (.Values.setup.quota.nodes | default .Values.nodes)) }}
+{{- .Values.setup.queues | default (.Values.queue.name | empty | ternary dict $one) | toJson }}
+{{- end }}
+
+{{/* Their flavors: those of setup.flavors, or one of all machines. */}}
+{{- define "<%= chart %>.flavors" -}}
+{{- .Values.setup.flavors | default (list (dict "name" (.Values.queue.name | default "<%= target.name %>"))) | toJson }}
+{{- end }}

@@ -1,0 +1,65 @@
+"""Why a release's run ended or hangs: from the logs of its pods, how they ended, and the cluster's events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.kube import Cluster, ClusterError
+from chartgen.kube.workloads import find_runs
+from chartgen.releases.status.events import removed_pods
+from chartgen.releases.status.members import Member, each_member, pod_log
+from chartgen.releases.why.explanation import Explanation, explain
+from chartgen.releases.why.run_log import RunLog, ending, read_run_log
+
+_MOST_PODS = 256  # whose logs are read: those that ended first, then by rank
+_TAIL = 20_000  # lines of each
+_AT_ONCE = 16
+
+
+def explain_release(cluster: Cluster, release: str, namespace: str) -> Explanation:
+    """Return why a release's run ended or hangs.
+
+    Raises:
+        ChartgenError: The release has no pods, and none was removed.
+    """
+    members = sorted((member for member, _ in each_member(cluster, release, namespace)), key=_order)
+    lost = _removals(cluster, release, namespace)
+    if not members and not lost:
+        hint = "name a folder with its logs"
+        raise ChartgenError(Problem(f"release {release} has no pods in namespace {namespace}", hint=hint))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        logs = list(pool.map(lambda member: _log_of(cluster, member, namespace), members[:_MOST_PODS]))
+    left_out = [f"{len(members) - _MOST_PODS} more pods: not read"] if len(members) > _MOST_PODS else []
+    return explain([*logs, *lost], examined=left_out)
+
+
+def _order(member: Member) -> tuple[bool, float, int]:
+    at = member.ends[0].at if member.ends else None
+    return not member.ends, at.timestamp() if at else 0.0, member.index or 0
+
+
+def _removals(cluster: Cluster, release: str, namespace: str) -> list[RunLog]:
+    removed = removed_pods(cluster, find_runs(cluster, release, namespace), namespace)
+    return [
+        read_run_log(f"event of {each.pod}", [f"{each.at:%Y-%m-%dT%H:%M:%SZ} {each.why}"], machine=each.machine)
+        for each in removed
+    ]
+
+
+def _log_of(cluster: Cluster, member: Member, namespace: str) -> RunLog:
+    """Read a pod's log before and after its last restart, and add how its containers ended."""
+    log = read_run_log(member.name, _lines(cluster, member, namespace), machine=member.machine, ranks=member.ranks)
+    for end in member.ends:
+        text = f"{end.container} ended with exit code {end.exit_code} {end.reason} {end.message}"
+        log.clues += ending(log, end.exit_code, text, end.at.timestamp() if end.at else None)
+    return log
+
+
+def _lines(cluster: Cluster, member: Member, namespace: str) -> Iterator[str]:
+    for previous in ("true", "false") if member.program_restarts else ("false",):
+        try:
+            yield from pod_log(cluster, member, namespace, timestamps="true", previous=previous, tailLines=_TAIL)
+        except (ClusterError, MissingToolError):
+            continue  # the machine may be gone with the log; the other pods and events remain

@@ -1,0 +1,98 @@
+"""The table of causes, causes.yaml: the meaning of lines, exit codes, stacks and collectives that do not end."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from chartgen.helm.yaml import load_file, require_map
+
+_FILE = Path(__file__).with_name("causes.yaml")
+# A line is compared in this order: an exception that only reports the end of another rank is an echo.
+_COMPARED = ("root", "hang", "echo", "error")
+LEVELS = ("root", "error", "hang", "echo")
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why a run ends.
+
+    Args:
+        name: Its id.
+        level: One of LEVELS, the most certain first.
+        what: One clause for people.
+        hint: What to do.
+        restart: Whether another try may succeed: same, elsewhere (on another machine), none.
+        pattern: Found in a line of a log, or in a stack.
+    """
+
+    name: str
+    level: str
+    what: str
+    hint: str
+    restart: str = "same"
+    pattern: re.Pattern[str] | None = None
+
+
+@dataclass(frozen=True)
+class CauseTable:
+    """All causes, in the order in which a line is compared.
+
+    Args:
+        rows: Causes of lines.
+        exits: Exit code -> cause, 128 added to the number of a signal.
+        stacks: Causes of stacks.
+        waits: Causes of collectives that do not end.
+        collectives: Found in the stack of a rank that waits for others.
+        triggers: Texts of which each line that a row matches contains one, in small letters.
+    """
+
+    rows: tuple[Cause, ...]
+    exits: dict[int, Cause]
+    stacks: tuple[Cause, ...]
+    waits: tuple[Cause, ...]
+    collectives: re.Pattern[str]
+    triggers: tuple[str, ...]
+
+    def of_line(self, line: str) -> Cause | None:
+        """Return the cause that a line names."""
+        small = line.lower()
+        if not any(map(small.__contains__, self.triggers)):
+            return None
+        return next((row for row in self.rows if row.pattern and row.pattern.search(line)), None)
+
+    def of_exit(self, code: int) -> Cause | None:
+        """Return the cause that an exit code names; torchrun prints the number of a signal as a negative code."""
+        return self.exits.get(code if code >= 0 else 128 - code)
+
+    def named(self, name: str) -> Cause:
+        """Return a cause by its id."""
+        return next(row for row in (*self.rows, *self.waits) if row.name == name)
+
+
+@lru_cache(maxsize=1)
+def cause_table() -> CauseTable:
+    """Return the table of causes."""
+    data: dict[str, Any] = dict(require_map(load_file(_FILE), "the table of causes"))
+    rows = tuple(_cause(name, level, row) for level in _COMPARED for name, row in data["levels"][level].items())
+    known = {row.name: row for row in rows}
+    exits = {
+        int(code): known.get(row["cause"]) or _cause(row["cause"], row["level"], row)
+        for code, row in data["exits"].items()
+    }
+    return CauseTable(
+        rows,
+        exits,
+        tuple(_cause(name, "hang", row) for name, row in data["stacks"].items()),
+        tuple(_cause(name, "hang", row) for name, row in data["waits"].items()),
+        re.compile(data["collectives"]),
+        tuple(data["triggers"]),
+    )
+
+
+def _cause(name: str, level: str, row: dict[str, Any]) -> Cause:
+    pattern = re.compile(row["pattern"]) if "pattern" in row else None
+    return Cause(name, level, row["what"], row["hint"], row.get("restart", "same"), pattern)

@@ -1,0 +1,193 @@
+"""The verdict on a run that ended or hangs: the first cause, where it happened, and what shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chartgen.releases.why.causes import LEVELS, Cause, cause_table
+from chartgen.releases.why.flight_recorder import Stuck, find_stuck, rank_of_dump, read_dump
+from chartgen.releases.why.run_log import Clue, RunLog, TimedOut, read_file, read_run_log
+
+_SHOWN = 5  # lines of evidence
+_WAITS = {"collective-timeout", "no-step"}  # which a rank causes that may be found
+_LATE = float("inf")
+
+
+@dataclass(frozen=True)
+class EvidenceLine:
+    """A line that shows a cause: its file or pod with the line's number, and its text."""
+
+    place: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a run ended.
+
+    Args:
+        cause: Id of the cause, of chartgen/releases/why/causes.yaml; unknown.
+        what: The cause in one clause.
+        rank: Rank that failed first, or that the others waited for; None when unknown.
+        machine: Its machine; empty when unknown. Only `restart` elsewhere blames it.
+        collective: The collective in which the others waited.
+        evidence: What shows the cause.
+        hint: What to do.
+        restart: same = another try may succeed, elsewhere = not on this machine, none = every try fails alike.
+        examined: What was read.
+    """
+
+    cause: str
+    what: str
+    rank: int | None = None
+    machine: str = ""
+    collective: str = ""
+    evidence: tuple[EvidenceLine, ...] = ()
+    hint: str = ""
+    restart: str = "same"
+    examined: tuple[str, ...] = ()
+
+
+def explain_files(places: Iterable[Path]) -> Explanation:
+    """Return why a run ended, from its logs and Flight Recorder dumps.
+
+    Args:
+        places: Files and folders.
+
+    Raises:
+        ChartgenError: A file does not exist, or cannot be read.
+    """
+    logs: list[RunLog] = []
+    dumps: dict[int, dict[str, Any]] = {}
+    names: dict[int, str] = {}
+    for path in (each for place in places for each in _files(place)):
+        rank = rank_of_dump(path)
+        dump = None if rank is None else read_dump(path)
+        if rank is None or dump is None:
+            logs.append(read_run_log(path.name, read_file(path)))
+        else:
+            dumps[rank], names[rank] = dump, path.name
+    examined = [f"{names[rank]}: a dump of rank {rank}" for rank in sorted(dumps)]
+    return explain(logs, find_stuck(dumps, names), examined=examined)
+
+
+def _files(place: Path) -> list[Path]:
+    if not place.is_dir():
+        return [place]
+    return sorted(path for path in place.rglob("*") if path.is_file() and not path.name.startswith("."))
+
+
+def explain(logs: Sequence[RunLog], stuck: Stuck | None = None, *, examined: Sequence[str] = ()) -> Explanation:
+    """Return why a run ended.
+
+    Args:
+        logs: What its logs contribute.
+        stuck: What its Flight Recorder dumps show.
+        examined: What else was read.
+    """
+    read = (*(f"{log.name}: {log.lines} lines" for log in logs), *examined)
+    clues = sorted((clue for log in logs for clue in log.clues), key=_order)
+    first = clues[0] if clues else None
+    if first is None or first.cause.level == "echo" or first.cause.name in _WAITS:
+        waited = stuck or _from_timeouts(logs)
+        hung = _explain_hang(logs, waited, first, read) if waited or any(log.stacks for log in logs) else None
+        if hung:
+            return hung
+    if first is None:
+        return Explanation("unknown", "no line of the logs names a known cause", hint=_MORE, examined=read)
+    same = [clue for clue in clues if clue.cause == first.cause]
+    return _explanation(first.cause, first.text, first.rank, _machine_of(first.rank, logs, first.machine), same, read)
+
+
+_MORE = "name the logs of all ranks and the kernel's log of each machine; Flight Recorder dumps count too"
+
+
+def _order(clue: Clue) -> tuple[int, float]:
+    return LEVELS.index(clue.cause.level), _LATE if clue.when is None else clue.when
+
+
+def _explanation(
+    cause: Cause,
+    text: str,
+    rank: int | None,
+    machine: str,
+    clues: Sequence[Clue],
+    read: tuple[str, ...],
+    collective: str = "",
+) -> Explanation:
+    evidence = tuple(EvidenceLine(clue.place, clue.text) for clue in clues[:_SHOWN])
+    what = text if cause.name == "exception" else cause.what
+    return Explanation(cause.name, what, rank, machine, collective, evidence, cause.hint, cause.restart, read)
+
+
+def _explain_hang(
+    logs: Sequence[RunLog], stuck: Stuck | None, first: Clue | None, read: tuple[str, ...]
+) -> Explanation | None:
+    """Return what the ranks waited for: by their collectives, and by the stack of the rank that differs."""
+    table = cause_table()
+    rank = stuck.ranks[0] if stuck and len(stuck.ranks) == 1 else _odd_rank(logs)
+    place, frames = (
+        next((log.stacks[rank] for log in logs if rank in log.stacks), ("", [])) if rank is not None else ("", [])
+    )
+    own = next((row for row in table.stacks if row.pattern and any(map(row.pattern.search, frames))), None)
+    cause = table.named(stuck.kind) if stuck else own
+    if stuck and stuck.kind == "not-joined" and own:
+        cause = own
+    if cause is None:
+        return None
+    clues = [] if first is None else [first]
+    if stuck:
+        text = stuck.collective + (f"; rank {rank} called {stuck.others}" if stuck.others else "")
+        clues = [Clue(cause, stuck.place, text), *clues]
+    clues += [Clue(cause, place, frame) for frame in frames]
+    blamed = rank if cause.name != "collective-timeout" else None
+    return _explanation(cause, "", blamed, _machine_of(blamed, logs), clues, read, stuck.collective if stuck else "")
+
+
+def _odd_rank(logs: Sequence[RunLog]) -> int | None:
+    """Return the one rank that is not in a collective, where all others are."""
+    stacks = {rank: frames for log in logs for rank, (_, frames) in log.stacks.items() if rank >= 0}
+    outside = [rank for rank, frames in stacks.items() if not any(map(cause_table().collectives.search, frames))]
+    return outside[0] if len(outside) == 1 and (len(stacks) > 1 or stacks) else None
+
+
+def _from_timeouts(logs: Sequence[RunLog]) -> Stuck | None:
+    """Return the collective that did not end, and the rank that differs, from messages of NCCL's watchdog."""
+    timeouts = {each.rank: each for log in reversed(logs) for each in reversed(log.timeouts)}
+    enqueued = {rank: found for log in logs for rank, found in log.enqueued.items()}
+    if not timeouts:
+        return None
+    sequence = min(each.sequence for each in timeouts.values())
+    waiting = {rank: each for rank, each in timeouts.items() if each.sequence == sequence}
+    common = Counter((each.operation, each.elements) for each in waiting.values()).most_common()
+    one = next(each for each in waiting.values() if (each.operation, each.elements) == common[0][0])
+    group = next((enqueued[rank][0] for rank in waiting if rank in enqueued), "")
+    what = f"{one.operation} {sequence}" + (f" of group {group}" if group else "")
+    if len(common) > 1 and common[0][1] > common[-1][1]:
+        other = next(each for each in waiting.values() if (each.operation, each.elements) == common[-1][0])
+        odd = tuple(rank for rank, each in waiting.items() if (each.operation, each.elements) == common[-1][0])
+        return Stuck("diverged", what, odd, other.operation, other.place)
+    if len(common) > 1:
+        return Stuck("diverged", what, (), common[-1][0][0], one.place)
+    behind = tuple(sorted(rank for rank, (name, last, _) in enqueued.items() if last < sequence and name == group))
+    if not behind:
+        behind = _silent(logs, timeouts)
+    return Stuck("not-joined" if behind else "collective-timeout", what, behind, place=one.place)
+
+
+def _silent(logs: Sequence[RunLog], timeouts: dict[int, TimedOut]) -> tuple[int, ...]:
+    """Return the ranks that wrote lines, but none about a collective that did not end."""
+    known = {rank for log in logs for rank in (*log.seen, *log.ranks)}
+    silent = tuple(sorted(known - set(timeouts)))
+    return silent if len(silent) * 2 < len(known) else ()
+
+
+def _machine_of(rank: int | None, logs: Sequence[RunLog], machine: str = "") -> str:
+    """Return the machine of a rank, by the log that contains its lines."""
+    if machine:
+        return machine
+    return next((log.machine for log in logs if rank is not None and (rank in log.seen or rank in log.ranks)), "")

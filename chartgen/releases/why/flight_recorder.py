@@ -1,0 +1,244 @@
+"""Dumps of PyTorch's Flight Recorder: which rank did not join which collective, as `torchfrtrace` reads them."""
+
+from __future__ import annotations
+
+import json
+import pickletools
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from chartgen.errors import ChartgenError, Problem
+
+_MOST_BYTES = 1 << 26  # 2,000 entries with stacks have about 2 MB
+_NAME = re.compile(r"trace.*?(\d+)(?:\.\w+)?$")  # TORCH_FR_DUMP_TEMP_FILE: nccl_trace_rank_, comm_lib_trace_rank_
+_PICKLE = b"\x80"
+# Opcodes of plain data, all that torch writes (torch/csrc/jit/serialization/pickler.cpp, pickle_str): a file is read
+# as data, so that nothing in it can name, import or call anything.
+_SCALARS = {"BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE"}
+_VALUES: dict[str, Callable[[], Any]] = {
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "EMPTY_LIST": list,
+    "EMPTY_DICT": dict,
+    "EMPTY_TUPLE": list,
+}
+_TUPLES = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
+_IGNORED = {"PROTO", "FRAME"}
+# Sizes are equal on all ranks for these alone.
+_EVEN = re.compile(r"all_?reduce|broadcast|_all_gather_base|_reduce_scatter_base", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A collective that ranks did not end.
+
+    Args:
+        kind: diverged, not-joined, deadlock, or collective-timeout when all ranks joined.
+        collective: Its operation, number and group.
+        ranks: The ranks that differ: they did not join, or called another collective.
+        others: What the others called, if it differs.
+        place: The dump that shows it.
+    """
+
+    kind: str
+    collective: str
+    ranks: tuple[int, ...]
+    others: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class _Call:
+    operation: str
+    sizes: tuple[Any, ...]
+    done: bool
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        return (self.operation, self.sizes if _EVEN.search(self.operation) else ())
+
+
+def rank_of_dump(path: Path) -> int | None:
+    """Return the rank of a dump by its name; None for any other file."""
+    match = _NAME.search(path.name)
+    return int(match[1]) if match else None
+
+
+def read_dump(path: Path) -> dict[str, Any] | None:
+    """Read a dump, pickled or JSON, without running anything in it; None if it is not one.
+
+    Raises:
+        ChartgenError: It cannot be read.
+    """
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            return None
+        data = path.read_bytes()
+    except OSError as error:
+        raise ChartgenError(Problem(f"cannot be read: {error.strerror}", path)) from None
+    try:
+        found = _plain(data) if data.startswith(_PICKLE) else json.loads(data)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("entries"), list) else None
+
+
+def _plain(data: bytes) -> Any:
+    """Return the data of a pickle that contains nothing else."""
+    pickled = _PlainPickle()
+    for opcode, argument, _ in pickletools.genops(data):
+        if opcode.name == "STOP":
+            break
+        pickled.take(opcode.name, argument)
+    return pickled.stack.pop()
+
+
+class _PlainPickle:
+    """The stack of a pickle that is read as data."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+        self._marks: list[int] = []
+        self._memo: dict[Any, Any] = {}
+
+    def take(self, name: str, argument: Any) -> None:
+        """Follow one opcode; raise ValueError for one that is more than data."""
+        if name in _SCALARS:
+            self.stack.append(argument)
+        elif name in _VALUES:
+            self.stack.append(_VALUES[name]())
+        elif name.endswith("BINPUT") or name == "MEMOIZE":
+            self._memo[len(self._memo) if argument is None else argument] = self.stack[-1]
+        elif name.endswith("BINGET"):
+            self.stack.append(self._memo[argument])
+        elif name == "MARK":
+            self._marks.append(len(self.stack))
+        elif name not in _IGNORED:
+            self._group(name)
+
+    def _group(self, name: str) -> None:
+        """Make a list of what lies on the stack, or move it into the list or dictionary below."""
+        count = _TUPLES.get(name) or {"APPEND": 1, "SETITEM": 2}.get(name)
+        at = len(self.stack) - count if count else self._marks.pop()
+        items = self.stack[at:]
+        del self.stack[at:]
+        if name in _TUPLES or name == "TUPLE":
+            self.stack.append(items)
+        elif name in ("APPEND", "APPENDS"):
+            self.stack[-1].extend(items)
+        elif name in ("SETITEM", "SETITEMS"):
+            self.stack[-1].update(zip(map(str, items[::2]), items[1::2], strict=True))
+        else:
+            raise ValueError(name)
+
+
+def find_stuck(dumps: Mapping[int, dict[str, Any]], places: Mapping[int, str]) -> Stuck | None:
+    """Return the collective for which the ranks wait, and the rank that differs; None when all ended.
+
+    Args:
+        dumps: Rank -> its dump.
+        places: Rank -> the name of its dump.
+    """
+    groups = _groups(dumps)
+    names = {name: _described(dumps, name) for name in groups}
+    found = {
+        name: stuck
+        for name, calls in groups.items()
+        if (stuck := _of_group(calls, _members(dumps, name), set(dumps), names[name]))
+    }
+    waiting = {
+        name: {rank for rank, each in calls.items() if any(not call.done for call in each.values())}
+        for name, calls in groups.items()
+    }
+    ordered = sorted(found.items(), key=lambda item: _order(item[0], item[1], waiting))
+    if not ordered:
+        return None
+    name, stuck = ordered[0]
+    if stuck.kind == "not-joined" and _waits_elsewhere(name, stuck, waiting):
+        stuck = Stuck("deadlock", stuck.collective, stuck.ranks)
+    shown = next((rank for rank in (*stuck.ranks, *sorted(waiting[name])) if rank in places), None)
+    return Stuck(stuck.kind, stuck.collective, stuck.ranks, stuck.others, places[shown] if shown is not None else "")
+
+
+def _order(name: str, stuck: Stuck, waiting: Mapping[str, set[int]]) -> tuple[int, str]:
+    """Sort what explains the rest first: a divergence, then a rank that waits nowhere itself."""
+    if stuck.kind == "diverged":
+        return 0, name
+    return (3 if stuck.kind == "collective-timeout" else 2 if _waits_elsewhere(name, stuck, waiting) else 1), name
+
+
+def _waits_elsewhere(name: str, stuck: Stuck, waiting: Mapping[str, set[int]]) -> bool:
+    others = set().union(*(ranks for group, ranks in waiting.items() if group != name))
+    return set(stuck.ranks) <= others
+
+
+def _groups(dumps: Mapping[int, dict[str, Any]]) -> dict[str, dict[int, dict[int, _Call]]]:
+    """Return group -> rank -> number -> call, without messages between two ranks."""
+    groups: dict[str, dict[int, dict[int, _Call]]] = {}
+    for rank, dump in dumps.items():
+        for entry in dump["entries"]:
+            if not isinstance(entry, dict) or entry.get("is_p2p"):
+                continue
+            name = str((_listed(entry.get("process_group")) or [entry.get("pg_id", "")])[0])
+            number = int(entry.get("collective_seq_id", 0) or 0)
+            sizes = tuple(_sizes(entry.get(key)) for key in ("input_sizes", "output_sizes"))
+            operation = str(entry.get("profiling_name", "")).partition(":")[2]
+            call = _Call(operation, sizes, entry.get("state") == "completed")
+            groups.setdefault(name, {}).setdefault(rank, {})[number] = call
+    return groups
+
+
+def _members(dumps: Mapping[int, dict[str, Any]], name: str) -> set[int]:
+    """Return the ranks of a group."""
+    known: set[int] = set()
+    for dump in dumps.values():
+        config = dump.get("pg_config")
+        group = config.get(name) if isinstance(config, dict) else None
+        if isinstance(group, dict):
+            known |= {int(number) for number in re.findall(r"\d+", str(group.get("ranks", ""))[:1_000_000])}
+    return known
+
+
+def _described(dumps: Mapping[int, dict[str, Any]], name: str) -> str:
+    for dump in dumps.values():
+        config = dump.get("pg_config")
+        group = config.get(name) if isinstance(config, dict) else None
+        if isinstance(group, dict) and group.get("desc"):
+            return f"{name} ({str(group['desc'])[:100]})"
+    return name
+
+
+def _of_group(calls: Mapping[int, Mapping[int, _Call]], members: set[int], dumped: set[int], name: str) -> Stuck | None:
+    ranks = members & dumped | set(calls)
+    first = max((min(each) for each in calls.values()), default=0)  # the recorder is a ring: older ones are lost
+    for number in sorted({number for each in calls.values() for number in each if number >= first}):
+        made = {rank: each[number] for rank, each in calls.items() if number in each}
+        kinds: dict[tuple[Any, ...], list[int]] = {}
+        for rank, call in made.items():
+            kinds.setdefault(call.signature, []).append(rank)
+        common = made[max(kinds.values(), key=len)[0]]
+        what = f"{common.operation} {number} of group {name}"
+        if len(kinds) > 1:
+            odd = min(kinds.values(), key=lambda each: (len(each), -each[0]))
+            return Stuck("diverged", what, tuple(sorted(odd)), made[odd[0]].operation)
+        if all(call.done for call in made.values()):
+            continue
+        if missing := ranks - set(made):
+            return Stuck("not-joined", what, tuple(sorted(missing)))
+        # a rank that could not write a dump may be the one that failed (pytorch/pytorch#196968)
+        absent = members - dumped
+        few = tuple(sorted(absent)) if len(absent) * 2 < len(members) else ()
+        return Stuck("not-joined" if few else "collective-timeout", what, few)
+    return None
+
+
+def _sizes(value: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(size for size in _listed(each) if isinstance(size, int)) for each in _listed(value))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

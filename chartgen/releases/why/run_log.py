@@ -1,0 +1,285 @@
+"""Logs of a run as evidence: the lines that name a cause, the ends of ranks, collectives and stacks."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
+from itertools import islice
+from pathlib import Path
+
+from chartgen.errors import ChartgenError, Problem
+from chartgen.releases.why.causes import LEVELS, Cause, cause_table
+
+LONGEST = 4096  # compared characters of a line
+_LONGEST_READ = 1 << 20  # bytes; the rest of a longer line counts as another
+_MOST_LINES = 20_000_000  # of one log, to end on an endless one
+_MOST_CLUES = 1000  # of one log
+_GZIP = b"\x1f\x8b"
+# What a line begins with: the time of `kubectl logs --timestamps`, `--prefix`, ranks of torchrun --tee, PyTorch and
+# mpirun --tag-output, as in status/ranks.py and metrics/read/prefix.py; Ray (driver's log) names the rank in brackets.
+_PREFIX = re.compile(
+    r"(?:(?P<time>\d{4}-\d\d-\d\dT[\d:.]+)(?:Z|[+-]\d\d:\d\d) |\[pod/(?P<pod>[^\]/]+)[^\]]*\] ?"
+    r"|(?:[\w.-]+/\d+ )?\[(?P<role>default|rank)(?P<number>\d+)\]: ?|\[(?:[^\]\s]*@)?\d+,(?P<mpi>\d+)\]<\w+>: ?"
+    r"|\(\w+\[rank=(?P<ray>\d+)\][^)]*\) )"
+)
+# Times in a line: of Python's logging and torchrun's report, and of glog, which leaves out the year.
+_TIME = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?"
+    r"|[EWIF](\d\d?)(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,6})"
+)
+_WITHIN = 80  # characters in which a time is searched
+_HOST = re.compile(
+    r"^(?:\[[^\]]*\] ?)?([\w.-]+):\d+:\d+ \[\d+\] (?:\S+:\d+ )?NCCL |^\w{3} +\d+ [\d:]{8} ([\w.-]+) kernel: "
+)
+# A step: as in library/workloads/common/files/watch.py.
+_STEP = re.compile(
+    r"(?i)^(?!.*(?:checkpoint|\bsav(?:e|ed|ing)\b|\bload(?:ed|ing)?\b))"
+    r".*(?:\b(?:iteration|(?:global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d)"
+)
+_SURVIVED = 3  # steps after which a line was not the end: other ranks may print one that they had begun
+# torch 2.8, torch/distributed/elastic/multiprocessing/errors: five lines for each failure.
+_REPORT = "Root Cause (first observed failure):"
+_FIELD = re.compile(r"^\s+(time|host|rank|exitcode)\s*: (\S+)")
+# torch 2.1 to 2.9, ProcessGroupNCCL.cpp.
+_TIMEOUT = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?")
+_STATUS = re.compile(
+    r"\[PG (?:ID )?(\S+)(?: PG GUID \S*?)? ?(?:\(([^)]*)\))? Rank (\d+)\].*[Ll]ast enqueued (?:NCCL )?work: (-?\d+)"
+)
+_RANK = re.compile(r"\b[Rr]ank[ =](\d+)\b")
+# Python's faulthandler and py-spy dump.
+_STACK = re.compile(r'^(?:Current thread 0x|Thread 0x\w+ .*most recent call first|Thread .*"MainThread")')
+_FRAME = re.compile(r'^\s+(?:File "([^"]+)", line (\d+) in (\S+)|(\S+) \(([^():]+):(\d+)\))')
+_INNERMOST = 16
+
+
+@dataclass(frozen=True)
+class Clue:
+    """A line that names a cause.
+
+    Args:
+        cause: The cause.
+        place: File and line, or pod and line.
+        text: The line.
+        rank: The rank that wrote it, or that it names; None when unknown.
+        machine: Its machine; empty when unknown.
+        when: Seconds since 1970; None without a time.
+    """
+
+    cause: Cause
+    place: str
+    text: str
+    rank: int | None = None
+    machine: str = ""
+    when: float | None = None
+
+
+@dataclass(frozen=True)
+class TimedOut:
+    """A collective that did not end in time on one rank; the group is empty where torch does not name it."""
+
+    place: str
+    text: str
+    rank: int
+    sequence: int
+    operation: str
+    elements: str
+
+
+@dataclass
+class RunLog:
+    """What one log contributes.
+
+    Args:
+        name: Its file or pod.
+        machine: Its machine, where known beforehand.
+        ranks: Global ranks whose output it contains; empty when unknown.
+        lines: Number of lines read.
+        clues: Lines that name a cause.
+        timeouts: Collectives that did not end.
+        enqueued: Rank -> (group, last collective that it began, place).
+        stacks: Rank -> its last stack, innermost call first.
+        killed: The failed rank in torchrun's report.
+    """
+
+    name: str
+    machine: str = ""
+    ranks: range = range(0)
+    lines: int = 0
+    clues: list[Clue] = field(default_factory=list)
+    timeouts: list[TimedOut] = field(default_factory=list)
+    enqueued: dict[int, tuple[str, int, str]] = field(default_factory=dict)
+    stacks: dict[int, tuple[str, list[str]]] = field(default_factory=dict)
+    seen: set[int] = field(default_factory=set)
+
+
+def read_file(path: Path) -> Iterator[str]:
+    """Yield the lines of a log, gzip too.
+
+    Raises:
+        ChartgenError: It cannot be read.
+    """
+    try:
+        with path.open("rb") as stream, gzip.open(stream) if stream.peek(2)[:2] == _GZIP else stream as source:
+            for line in iter(lambda: source.readline(_LONGEST_READ), b""):
+                yield line.decode("utf-8", "replace")
+    except (OSError, EOFError) as error:
+        text = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise ChartgenError(Problem(f"cannot be read: {text}", path)) from None
+
+
+def read_run_log(name: str, lines: Iterable[str], *, machine: str = "", ranks: range = range(0)) -> RunLog:
+    """Return what a log contributes to a verdict.
+
+    Args:
+        name: Its file or pod.
+        lines: Its lines.
+        machine: Its machine; empty when unknown.
+        ranks: Global ranks whose output it contains; empty when unknown.
+    """
+    reading = _LogReading(RunLog(name, machine, ranks))
+    for line in islice(lines, _MOST_LINES):
+        for part in line.rstrip("\n").split("\r"):
+            reading.take(part[:LONGEST])
+        reading.log.lines += 1
+    return reading.finish()
+
+
+def ending(log: RunLog, code: int, text: str, when: float | None) -> list[Clue]:
+    """Return the cause that the end of a container names: its reason and message before its exit code."""
+    text = " ".join(text.split())[:LONGEST]
+    cause = cause_table().of_line(text) or cause_table().of_exit(code)
+    rank = log.ranks[0] if len(log.ranks) == 1 else None
+    return [Clue(cause, log.name, text, rank, log.machine, when)] if cause else []
+
+
+class _LogReading:
+    """Reads a log line by line."""
+
+    def __init__(self, log: RunLog) -> None:
+        self.log = log
+        self._table = cause_table()
+        self._steps = 0
+        self._when: float | None = None
+        self._year = datetime.now(timezone.utc).year
+        self._report: dict[str, str] | None = None
+        self._frames: list[str] | None = None
+
+    def take(self, line: str) -> None:
+        rank, text = self._unprefixed(line)
+        place = f"{self.log.name}:{self.log.lines + 1}"
+        if host := _HOST.match(text):
+            self.log.machine = self.log.machine or host[1] or host[2]
+        if rank is not None:
+            self.log.seen.add(rank)
+        if self._stack(rank, text, place):
+            return
+        self._reported(text, place)
+        self._collective(rank, text, place)
+        if not self._clue(rank, text, place) and self.log.clues and _STEP.match(text):
+            self._steps += 1
+            if self._steps >= _SURVIVED:
+                self.log.clues.clear()
+
+    def finish(self) -> RunLog:
+        self._end_report()
+        self.log.clues = [replace(each, machine=each.machine or self.log.machine) for each in self.log.clues]
+        return self.log
+
+    def _unprefixed(self, line: str) -> tuple[int | None, str]:
+        rank: int | None = None
+        at, timed = 0, False
+        while (match := _PREFIX.match(line, at)) and match.end() > at:
+            at = match.end()
+            if match["time"]:
+                timed, self._when = True, _seconds(match["time"], self._year)
+            for found in (match["mpi"], match["ray"], match["number"]):
+                if found:
+                    first = self.log.ranks[0] if match["role"] == "default" and self.log.ranks else 0
+                    rank = int(found) + first
+        text = line[at:]
+        if not timed and (match := _TIME.search(text, 0, _WITHIN)):
+            self._year = int(match[1] or self._year)
+            self._when = _seconds(match[0], self._year)
+        if rank is None and len(self.log.ranks) == 1:
+            rank = self.log.ranks[0]
+        return rank, text
+
+    def _clue(self, rank: int | None, text: str, place: str) -> bool:
+        """Add a line that names a cause; report whether it does."""
+        cause = self._table.of_line(text)
+        if cause is None or len(self.log.clues) >= _MOST_CLUES:
+            return cause is not None
+        if rank is None and (named := _RANK.search(text)):
+            rank = int(named[1])
+        self._steps = 0
+        self.log.clues.append(Clue(cause, place, text.strip(), rank, when=self._when))
+        return True
+
+    def _collective(self, rank: int | None, text: str, place: str) -> None:
+        if match := _STATUS.search(text):
+            rank = int(match[3]) if rank is None else rank
+            self.log.enqueued[rank] = (match[2] or match[1], int(match[4]), place)
+        elif (match := _TIMEOUT.search(text)) and "Watchdog" in text:
+            named = _RANK.search(text)
+            rank = int(named[1]) if rank is None and named else rank
+            if rank is not None:
+                self.log.timeouts.append(TimedOut(place, text, rank, int(match[1]), match[2], match[3] or ""))
+
+    def _stack(self, rank: int | None, text: str, place: str) -> bool:
+        """Collect the calls of a main thread; report whether the line was one."""
+        frame = _FRAME.match(text)
+        if frame and self._frames is not None:
+            if len(self._frames) < _INNERMOST:
+                self._frames.append(f"{frame[3] or frame[4]} ({frame[1] or frame[5]}:{frame[2] or frame[6]})")
+            return True
+        self._frames = None
+        if _STACK.match(text) and not text.startswith("Thread 0x"):
+            self._frames = []
+            self.log.stacks[-1 if rank is None else rank] = (place, self._frames)
+        return False
+
+    def _reported(self, text: str, place: str) -> None:
+        if _REPORT in text:
+            self._report = {"place": place}
+        elif self._report is not None and (match := _FIELD.match(text)):
+            self._report[match[1]] = match[2]
+            if match[1] == "exitcode":
+                self._end_report()
+
+    def _end_report(self) -> None:
+        """Add the end of the rank in torchrun's report; its own message above is the better clue."""
+        report, self._report = self._report, None
+        if not report or "exitcode" not in report:
+            return
+        rank, code = int(report["rank"]), int(report["exitcode"])
+        host, when = report.get("host", ""), _seconds(report.get("time", ""), self._year)
+        self.log.machine = self.log.machine or host
+        cause = self._table.of_exit(code)
+        if cause:
+            text = f"rank {rank} ended with exit code {code}"
+            self.log.clues.append(Clue(cause, report["place"], text, rank, host, when))
+        self.log.clues = [_owned(each, rank) for each in self.log.clues]
+
+
+def _owned(clue: Clue, rank: int) -> Clue:
+    """Return a clue whose rank is that of torchrun's report, unless its line names one."""
+    if clue.rank is not None or clue.cause.level not in LEVELS[:2]:
+        return clue
+    return replace(clue, rank=rank)
+
+
+def _seconds(text: str, year: int) -> float | None:
+    match = _TIME.match(text)
+    if not match:
+        return None
+    parts = match.groups()
+    full = parts[:7] if parts[0] else (str(year), *parts[7:])
+    year, month, day, hour, minute, second = map(int, full[:6])
+    try:
+        when = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
+    except ValueError:
+        return None
+    return when.timestamp() + float(f"0.{full[6] or 0}")

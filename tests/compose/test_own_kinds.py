@@ -1,0 +1,66 @@
+"""Workload kinds of a user's folder: their charts, pods and ends, without Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from own_kinds import own_kinds
+from rendered import NAMESPACE, RELEASE
+from userlib import chartgen, composed
+
+from chartgen.errors import ChartgenError
+from chartgen.helm.manifests import objects, render
+from chartgen.helm.values import load_values
+from chartgen.kube.run_kinds import queue_of, run_kind
+from chartgen.kube.workloads import expected_pods, find_workers, is_suspended, outcome
+from chartgen.linter import lint
+from chartgen.releases.plan import plan_release
+
+SETS = ("nodes=3", "launcher=nemo-1", "launchers.nemo-1.image=example.com/nemo:1")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return own_kinds(tmp_path)
+
+
+@pytest.mark.helm
+def test_an_appwrapper_has_the_pods_and_the_queue_of_its_job(folder: Path) -> None:
+    values = load_values(set_values=[*SETS, "queue.name=team"])
+    found = objects(render(composed(folder, workload="appwrapper"), RELEASE, NAMESPACE, values.data))
+    (run,) = (item for item in found if item["kind"] == "AppWrapper")
+    assert (expected_pods(run), queue_of(run), outcome(run)) == (3, "team", "")
+    workers = find_workers(found)
+    assert workers is not None
+    assert (workers.kind, workers.count) == ("AppWrapper", 3)
+    assert is_suspended({**run, "spec": {**run["spec"], "suspend": True}})
+    ends = [outcome({**run, "status": {"phase": phase}}) for phase in ("Running", "Succeeded", "Failed")]
+    assert ends == ["", "finished", "failed"]
+    kind = run_kind(run)
+    assert kind is not None
+    assert kind.status.count_restarts({**run, "status": {"resettingCount": 2}}) == 2
+
+
+@pytest.mark.helm
+@pytest.mark.parametrize("kind", ["appwrapper", "leader-worker-set"])
+def test_a_kind_is_linted_and_planned(folder: Path, kind: str) -> None:
+    chart, values = composed(folder, workload=kind), load_values(set_values=[*SETS, "queue.name=team"])
+    assert [each for each in lint(chart, {}) if each.severity == "error"] == []
+    plan = plan_release(chart, values, RELEASE, NAMESPACE)
+    assert (plan.nodes, plan.gpus, plan.queue) == (3, 24, "team")
+
+
+def test_a_kind_that_names_no_queue_is_refused_by_its_fragment(folder: Path) -> None:
+    file = folder / "workloads" / "appwrapper" / "workload.yaml"
+    file.write_text(file.read_text().replace("queues: [kueue]\n", ""))
+    with pytest.raises(ChartgenError, match=r"box.yaml:\d+:\d+: fragment 'kueue' does not work with.*'appwrapper'"):
+        composed(folder, workload="appwrapper")
+
+
+def test_a_wrong_key_of_a_run_has_its_place(folder: Path) -> None:
+    file = folder / "workloads" / "appwrapper" / "workload.yaml"
+    file.write_text(file.read_text().replace("plural:", "plurall:"))
+    result = chartgen("build", "box", "--workload", "appwrapper", "--path", folder)
+    assert result.exit_code == 1
+    assert "workload.yaml:9:" in result.output

@@ -1,0 +1,121 @@
+"""The estimate of a step: as good as documented on measured runs, and moved by what moves real runs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from corpus import CORPUS
+from judge_speed import judge, main, run_of
+
+from chartgen.estimator import Estimate, Run, estimate_run
+
+MEASURED = CORPUS / "measured-speed.json" if CORPUS else Path("measured-speed.json")
+ROW: dict[str, Any] = {
+    "container": "26.04",
+    "task": "Pre-Training",
+    "model": "LLAMA3_70B",
+    "system": "DGX-GB300",
+    "gpus": 64,
+    "precision": "MXFP8",
+    "globalBatch": 256,
+    "microBatch": 1,
+    "sequenceLength": 8192,
+    "fsdp": 0,
+    "tensor": 1,
+    "pipeline": 4,
+    "context": 1,
+    "virtualPipeline": 5,
+    "expert": None,
+    "tokensPerSecondPerGpu": 4742,
+}
+
+
+def run(**changes: Any) -> Run:
+    found = run_of({**ROW, **changes})
+    assert isinstance(found, Run)
+    return found
+
+
+def estimated(one: Run) -> Estimate:
+    found = estimate_run(one)
+    assert found is not None
+    return found
+
+
+def speed(one: Run) -> float:
+    return estimated(one).tokens_per_second_per_gpu.middle
+
+
+@pytest.mark.skipif(not MEASURED.is_file(), reason="NVIDIA's tables are beside the project, not in it")
+def test_measured_runs_are_estimated_as_well_as_documented() -> None:
+    found = judge(json.loads(MEASURED.read_text()))
+    assert found["judged"] == found["rows"]
+    assert found["median"] < 0.05
+    assert found["p90"] < 0.15
+    assert 0.75 < found["coverage"] < 0.88
+    assert found["order"] > 0.95
+
+
+def test_the_parts_of_a_step_add_up_to_it() -> None:
+    found = estimated(run())
+    assert found.made.seconds == pytest.approx(found.step_seconds.middle)
+    assert min(found.made.compute, found.made.exposed_communication, found.made.bubble, found.made.other) > 0
+    assert found.tokens_per_second_per_gpu.low < found.tokens_per_second_per_gpu.middle
+    assert found.mfu.middle == pytest.approx(found.tflops_per_gpu.middle / 5000)
+
+
+@pytest.mark.parametrize(
+    ("better", "worse"),
+    [
+        ({}, {"system": "DGX-GB200"}),
+        ({}, {"virtualPipeline": 1}),
+        ({}, {"globalBatch": 64}),
+        ({}, {"precision": "BF16"}),
+        ({"tensor": 2}, {"tensor": 2, "system": "DGX-B200"}),
+        ({"model": "Qwen3_30B_a3B", "expert": 8, "container": "26.06"}, {"model": "Qwen3_30B_a3B", "expert": 8}),
+        ({"model": "Qwen3_30B_a3B", "expert": 8}, {"model": "Qwen3_30B_a3B", "expert": 8, "system": "DGX-B200"}),
+    ],
+)
+def test_what_makes_real_runs_faster_makes_the_estimate_faster(better: dict[str, Any], worse: dict[str, Any]) -> None:
+    assert speed(run(**better)) > 1.05 * speed(run(**worse))
+
+
+def test_recomputation_costs_less_than_a_forward_pass_more() -> None:
+    recomputing = speed(replace(run(), recomputed=1.0)) / speed(run())
+    assert 3 / 4 < recomputing < 0.9
+
+
+def test_experts_beyond_the_nvlink_domain_are_slower() -> None:
+    near = run(model="GPT OSS 120B", system="DGX-B200", microBatch=4, pipeline=1, virtualPipeline=1, expert=8)
+    assert speed(replace(near, expert=64)) < 0.95 * speed(near)
+
+
+@pytest.mark.parametrize(
+    "change", [{"model": "Mixtral_8x7B"}, {"system": "DGX-H200"}, {"container": "26.11"}, {"context": 2, "gpus": 128}]
+)
+def test_what_was_not_measured_widens_the_range(change: dict[str, Any]) -> None:
+    known, foreign = estimated(run(precision="FP8")), estimated(run(precision="FP8", **change))
+    assert foreign.unmeasured
+    assert not known.unmeasured
+    width = foreign.step_seconds.high / foreign.step_seconds.low
+    assert width > known.step_seconds.high / known.step_seconds.low
+
+
+def test_a_precision_that_the_gpu_lacks_has_no_figure() -> None:
+    assert estimate_run(run(system="DGX-H100", precision="NVFP4")) is None
+
+
+def test_rows_that_cannot_be_predicted_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    odd: list[Any] = [{"model": "foo"}, 3, {}, {"model": ["x"]}]
+    sizes = ["x", -8, float("nan"), float("inf"), 1e300, {}, True]
+    bad = [*odd, *({**ROW, "gpus": size} for size in sizes), {**ROW, "tensor": 128}, {**ROW, "system": "DGX-X1"}]
+    path = tmp_path / "rows.json"
+    path.write_text(json.dumps([ROW, *bad, {**ROW, "tokensPerSecondPerGpu": None}]))
+    assert main([str(path), "--output", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["rows"], found["judged"], found["unpredicted"]) == (len(bad) + 2, 1, len(bad))
+    assert main([str(path)]) == 0

@@ -1,0 +1,104 @@
+"""Dumps of PyTorch's Flight Recorder: the rank that did not join, and files that are anything else."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chartgen.releases.why.explanation import explain_files
+from chartgen.releases.why.flight_recorder import read_dump
+
+# The calls of each rank: group:number operation state.
+JOINED = "0:1 all_reduce completed, 0:2 all_reduce started"
+BEHIND = "0:1 all_reduce completed"
+GROUPS = {"0": [0, 1, 2], "1": [1, 2]}
+SECOND = "all_reduce 2 of group 0 (world)"
+STUCK = {
+    "a rank that did not join": ([JOINED, JOINED, BEHIND], ("not-joined", 2, SECOND)),
+    "a rank without a dump": ([JOINED, JOINED], ("not-joined", 2, SECOND)),
+    "another operation": ([JOINED, JOINED.replace("2 all_reduce", "2 broadcast"), JOINED], ("diverged", 1, SECOND)),
+    "all ranks joined": ([JOINED] * 3, ("collective-timeout", None, SECOND)),
+    "a ring that lost its old entries": (
+        [JOINED, "0:2 all_reduce started", BEHIND],
+        ("not-joined", 2, SECOND),
+    ),
+    "a rank that another one waits for": (
+        ["0:1 all_reduce started", "1:1 broadcast started", BEHIND.replace("completed", "started")],
+        ("deadlock", 1, "all_reduce 1 of group 0 (world)"),
+    ),
+    "nothing that waits": ([BEHIND] * 3, ("unknown", None, "")),
+}
+
+
+def dump(calls: str) -> dict[str, Any]:
+    """Return a dump in the form of torch 2.8 (docs.pytorch.org, Flight Recorder Debugging)."""
+    names = {"0": "world", "1": "pair"}
+    return {
+        "version": "2.10",
+        "pg_config": {each: {"name": each, "desc": names[each], "ranks": str(GROUPS[each])} for each in GROUPS},
+        "entries": [
+            {
+                "frames": [{"name": "step", "filename": "train.py", "line": 7}],
+                "process_group": (group, names[group]),
+                "collective_seq_id": int(number),
+                "profiling_name": f"nccl:{operation}",
+                "input_sizes": ((4,),),
+                "output_sizes": ((4,),),
+                "state": state,
+                "is_p2p": False,
+            }
+            for group, number, operation, state in re.findall(r"(\d):(\d) (\w+) (\w+)", calls)
+        ],
+    }
+
+
+@pytest.mark.parametrize("packed", [lambda each: pickle.dumps(each, 2), lambda each: json.dumps(each).encode()])
+@pytest.mark.parametrize("case", list(STUCK))
+def test_the_rank_that_differs_is_named(case: str, packed: Any, tmp_path: Path) -> None:
+    ranks, expected = STUCK[case]
+    for number, calls in enumerate(ranks):
+        (tmp_path / f"nccl_trace_rank_{number}").write_bytes(packed(dump(calls)))
+    found = explain_files([tmp_path])
+    assert (found.cause, found.rank, found.collective) == expected
+
+
+class _Bomb:
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("made",)
+
+
+HOSTILE = {
+    "a call": pickle.dumps({"entries": [_Bomb()]}),
+    "data that ends early": b"\x80\x02}",
+    "an empty stack": b"\x80\x02.",
+    "nested JSON": b"[" * 100_000,
+    "no entries": b'{"entries": 3}',
+    "another object": b"\x80\x02cos\nsystem\n.",
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=list(HOSTILE))
+def test_a_file_that_is_not_a_dump_runs_nothing(
+    content: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "nccl_trace_rank_0"
+    path.write_bytes(content)
+    assert read_dump(path) is None
+    assert explain_files([tmp_path]).cause == "unknown"
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_small_dump_takes_little_memory_and_time(tmp_path: Path) -> None:
+    path = tmp_path / "nccl_trace_rank_0"
+    nested = b"]q\x00" + b"".join(b"](h%ch%ceq%c" % (each, each, each + 1) for each in range(60))
+    path.write_bytes(
+        b"\x80\x02}(X\x07\x00\x00\x00entriesr\xff\xff\xff\xff](}X\x0b\x00\x00\x00input_sizes" + nested + b"seeu."
+    )
+    assert explain_files([tmp_path]).cause == "unknown"

@@ -1,0 +1,105 @@
+"""`chartgen why`: the first cause of a run's end, from logs, stacks and Flight Recorder dumps of any origin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answers import answer
+from userlib import chartgen
+
+from chartgen.helm.yaml import load_file
+from chartgen.releases.why.causes import cause_table
+from chartgen.releases.why.explanation import Explanation, explain_files
+
+DEATHS: Any = load_file(Path(__file__).parents[1] / "data/deaths.yaml").data
+STEP = (
+    " iteration       {}/   1000 | consumed samples: 640 | elapsed time per iteration (ms): 900.1 | lm loss: 3.1E+00\n"
+)
+
+
+def explained(folder: Path, logs: Mapping[str, str | bytes]) -> Explanation:
+    for name, text in logs.items():
+        (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return explain_files([folder])
+
+
+@pytest.mark.parametrize("death", DEATHS, ids=lambda death: death["name"].replace(" ", "-"))
+def test_the_first_cause_is_named(death: Any, tmp_path: Path) -> None:
+    found = explained(tmp_path, death["logs"])
+    assert found.cause == death["cause"]
+    if "rank" in death:
+        assert found.rank == death["rank"]
+    if "collective" in death:
+        assert found.collective == death["collective"]
+    if "machine" in death:
+        assert found.machine == death["machine"]
+    assert (found.machine if found.restart == "elsewhere" else "") == death.get("blamed", "")
+    assert found.hint
+    assert found.evidence
+
+
+def test_every_pattern_has_a_trigger() -> None:
+    table = cause_table()
+    lines = [line for death in DEATHS for text in death["logs"].values() for line in text.splitlines()]
+    unseen = [
+        (row.name, line)
+        for row in table.rows
+        for line in lines
+        if row.pattern and row.pattern.search(line) and table.of_line(line) is None
+    ]
+    assert unseen == []
+    assert [row.name for row in table.rows if row.pattern and not _triggered(row.pattern.pattern, table.triggers)] == []
+
+
+def _triggered(pattern: str, triggers: tuple[str, ...]) -> bool:
+    """Report whether each alternative of a pattern contains a trigger."""
+    return all(
+        any(trigger in part.lower().replace("\\", "") for trigger in triggers) for part in _alternatives(pattern)
+    )
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """Split a pattern at its outermost bars."""
+    found, depth = [""], 0
+    plain = re.sub(r"\[[^\]]*?(\w?)\]", r"\1", re.sub(r"\\[()\[\]]", "", pattern))
+    for letter in plain:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "|" and depth == 0:
+            found.append("")
+        else:
+            found[-1] += letter
+    return found
+
+
+def test_a_line_that_steps_follow_is_not_the_end(tmp_path: Path) -> None:
+    survived = "ModuleNotFoundError: No module named 'apex'\n" + "".join(map(STEP.format, range(1, 5)))
+    assert explained(tmp_path, {"run.log": survived + "RuntimeError: the end\n"}).cause == "exception"
+    assert explained(tmp_path, {"run.log": survived}).cause == "unknown"
+
+
+def test_an_unknown_end_lists_what_was_read(tmp_path: Path) -> None:
+    found = explained(tmp_path, {"a.log": STEP.format(1), "b.log": ""})
+    assert (found.cause, found.examined) == ("unknown", ("a.log: 1 lines", "b.log: 0 lines"))
+
+
+def test_the_machine_that_only_ran_a_bad_program_is_not_blamed(tmp_path: Path) -> None:
+    found = explained(tmp_path, {"run.log": "gpu-1:7:7 [0] NCCL INFO x\n[rank3]: ValueError: no\n"})
+    assert (found.machine, found.restart) == ("gpu-1", "none")
+
+
+def test_a_folder_of_logs_is_explained_on_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "run-0.log").write_text("[rank2]: PermissionError: [Errno 13] Permission denied: '/outputs/x'\n")
+    found = answer(chartgen("why", str(tmp_path), "--output", "json").stdout)
+    assert {key: found[key] for key in ("cause", "rank", "restart")} == {
+        "cause": "no-permission",
+        "rank": 2,
+        "restart": "none",
+    }
+    assert found["evidence"][0]["place"] == "run-0.log:1"
+    assert "rank 2" in chartgen("why", str(tmp_path)).output
+    (tmp_path / "run-0.log").write_text("")
+    assert chartgen("why", str(tmp_path)).exit_code == 1
