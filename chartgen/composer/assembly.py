@@ -377,7 +377,7 @@ def _with_used_definitions(
 def _definitions(text: str) -> list[tuple[str, str]]:
     """Return the definitions of a file of helpers, each by its name with its text."""
     starts = list(_DEFINITION.finditer(text))
-    ends = [start.start() for start in starts[1:]] + [len(text)]
+    ends = [*(start.start() for start in starts[1:]), len(text)][: len(starts)]
     return [(start[1], text[start.start() : end]) for start, end in zip(starts, ends, strict=True)]
 
 
