@@ -171,7 +171,7 @@ sums: $(CHARTGEN) ## rewrite the checksums and CRDs of the engines' Go modules, 
 requirements: $(DEV) ## update the pins in requirements/*.txt (UPGRADE=--upgrade takes newer versions)
 	$(COMPILE) requirements/build.in -o requirements/build.txt
 	$(COMPILE) pyproject.toml --extra cluster -o requirements/runtime.txt
-	$(COMPILE) pyproject.toml --extra cluster --extra plots requirements/dev.in \
+	$(COMPILE) pyproject.toml --extra cluster requirements/dev.in \
 		-c requirements/build.txt -c requirements/runtime.txt -o requirements/dev.txt
 	$(COMPILE) requirements/docs.in -c requirements/build.txt -c requirements/runtime.txt -c requirements/dev.txt \
 		-o requirements/docs.txt

@@ -15,6 +15,7 @@ from chartgen.checks.memory_fit import CAPACITY, Change, changed, load_of
 from chartgen.checks.parallelism import PARALLELISM
 from chartgen.checks.program_settings import connections_of_a_gpu, interleaving_of_two_stages
 from chartgen.checks.rules import broken, rules_for
+from chartgen.checks.speed import speed_of
 from chartgen.composer.assembly import compose_interface
 from chartgen.composer.rules import ValuesRule
 from chartgen.composer.target import Target
@@ -43,6 +44,8 @@ _HINTS = (
 _EXPERT_TENSOR = (1, 2)
 # Fuller layouts are listed, but behind the others.
 _ROOMY = 0.9
+# Below this difference of predicted step times the hints decide: the estimate is rarely surer (prediction.md).
+_ALIKE = 0.1
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ class Layout:
         micro_batches: Micro-batches that a pipeline handles in one step.
         memory: Bytes in use on the fullest GPU.
         share: That, as a share of what the GPU has.
+        step_seconds: Estimated time of a step; None for GPUs whose speeds are not known.
         own: Whether it is the layout of the values.
     """
 
@@ -73,6 +77,7 @@ class Layout:
     micro_batches: int
     memory: Memory
     share: float
+    step_seconds: float | None
     own: bool = False
 
     @property
@@ -107,7 +112,9 @@ def fitting_layouts(target: Target, values: Values, gpus: int | None = None) -> 
         what = unestimated(job) or job.machine.gpu
         message = f"cannot estimate the memory of {job.launcher.name}: no formula covers {what}"
         raise ChartgenError(Problem(message, hint="fit works where Megatron-LM or NeMo pretrain a model"))
-    return sorted(_layouts(job), key=lambda layout: _rank(layout, job))
+    found = list(_layouts(job))
+    fastest = min((layout.step_seconds for layout in found if layout.step_seconds), default=1.0)
+    return sorted(found, key=lambda layout: (_slowness(layout, fastest), *_rank(layout, job)))
 
 
 def _on(job: Job, gpus: int) -> Job:
@@ -132,6 +139,7 @@ def _layouts(job: Job) -> Iterator[Layout]:
         # sizes that do not divide each other are the most, and cost least
         load = load_of(candidate) if _follows(rules, candidate) and _passes(_OF_A_LAYOUT, candidate) else None
         if load and load.fits:
+            speed = speed_of(candidate).estimate
             yield Layout(
                 candidate.parallel("tensor"),
                 candidate.parallel("pipeline"),
@@ -143,6 +151,7 @@ def _layouts(job: Job) -> Iterator[Layout]:
                 candidate.micro_batches,
                 load.memory,
                 load.share,
+                speed.step_seconds.middle if speed else None,
                 own=change == own,
             )
 
@@ -189,6 +198,11 @@ def _follows(rules: list[ValuesRule], job: Job) -> bool:
 def _concerns(key: str, also: tuple[str, ...]) -> bool:
     """Report whether a layout answers for a claim with these keys."""
     return key.partition(".")[0] in _ITS_KEYS or any(each.startswith(_CHOSEN) for each in also)
+
+
+def _slowness(layout: Layout, fastest: float) -> int:
+    """Count how many times a layout is slower than the fastest by what the estimate can distinguish."""
+    return int(math.log((layout.step_seconds or fastest) / fastest) / _ALIKE)
 
 
 def _rank(layout: Layout, job: Job) -> tuple[Any, ...]:

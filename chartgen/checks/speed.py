@@ -98,11 +98,15 @@ def speed_on(target: Target, values: Values) -> Speed:
         target: The target.
         values: The user's layers.
     """
-    return speed_of(Job(effective_values(compose_interface(target), values), target))
+    job = Job(effective_values(compose_interface(target), values), target)
+    if miscounts(job, "error") or any(claim for check in PARALLELISM for claim in check.function(job)):
+        reason = "sizes of the layout do not divide each other; `chartgen check` reports them"
+        return Speed(target.name, job.machine.name, job.machine.gpu, job.world, 0, None, reason)
+    return speed_of(job)
 
 
 def speed_of(job: Job) -> Speed:
-    """Return the estimated speed of a job, or the reason why it has none."""
+    """Return the estimated speed of a job whose sizes divide each other, or the reason why it has none."""
     run = run_of_job(job)
     found = None if isinstance(run, str) else estimate_run(run)
     reason = run if isinstance(run, str) else "" if found else f"{job.machine.gpu} has no peak for {run.precision}"
@@ -133,8 +137,6 @@ def run_of_job(job: Job) -> Run | str:
     program = PurePosixPath(job.own.get("program") or job.launcher.program).name
     if program not in PROGRAMS:
         return f"no formula covers {program or job.launcher.name}"
-    if miscounts(job, "error") or any(claim for check in PARALLELISM for claim in check.function(job)):
-        return "sizes of the layout do not divide each other; `chartgen check` reports them"
     hardware = hardware_of(job.machine.model, job.machine.name) if job.machine.model else None
     if hardware is None:
         return f"the speeds of GPU {job.machine.gpu} are not known"

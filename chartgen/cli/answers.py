@@ -24,7 +24,7 @@ def answer_schemas() -> dict[str, str]:
 def _of_charts() -> dict[str, Shape]:
     from chartgen.checks.speed import Budget
     from chartgen.cli.list import ListRow
-    from chartgen.composer.describe import FragmentFacts, LauncherFacts, PresetFacts
+    from chartgen.composer.describe import FragmentFacts, LauncherFacts, PresetFacts, WorkloadFacts
     from chartgen.estimator import Range, Step
     from chartgen.findings import Level, Severity
     from chartgen.linter.selection import BASELINE
@@ -42,6 +42,7 @@ def _of_charts() -> dict[str, Shape]:
         "microBatches": int,
         "memoryGigabytes": float,
         "memoryShare": float,
+        "stepSeconds": float | None,
         "own": bool,
     }
     speed = {
@@ -71,6 +72,7 @@ def _of_charts() -> dict[str, Shape]:
         "layouts/v1": {"layouts": [layout], "found": int},
         "list/v1": {"kind": str, "items": [ListRow]},
         "rules/v1": {"rules": [{"rule": str, "level": Level, "severity": Severity, "meaning": str}]},
+        "workload/v1": WorkloadFacts,
         "target/v1": {
             "name": str,
             "description": str,

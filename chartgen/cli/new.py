@@ -1,4 +1,4 @@
-"""`chartgen new`: write the skeleton of a target, a fragment or a launcher."""
+"""`chartgen new`: write the skeleton of a target, a fragment, a launcher or a workload kind."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chartgen.cli.options import library
 
 
 @click.command()
-@click.argument("kind", type=click.Choice(["target", "fragment", "launcher"]))
+@click.argument("kind", type=click.Choice(["target", "fragment", "launcher", "workload"]))
 @click.argument("name")
 @click.option(
     "--path",
@@ -20,7 +20,7 @@ from chartgen.cli.options import library
     help="Folder of your own definitions; created if it does not exist.",
 )
 def new(kind: str, name: str, path: Path) -> None:
-    """Write the skeleton of a target, a fragment or a launcher, with comments; it builds and lints unchanged.
+    """Write a commented skeleton of a target, fragment, launcher or workload kind; it builds and lints unchanged.
 
     An existing definition is never overwritten. List a new fragment or launcher in the file of your target.
 
@@ -36,4 +36,5 @@ def new(kind: str, name: str, path: Path) -> None:
     for file in write_skeleton(kind, name, path, known):
         click.echo(str(file))
     step = f"chartgen build {name} --path {path}"
-    click.echo(f"next: {step if kind == 'target' else f'list {name} in the {kind}s of a target'}", err=True)
+    steps = {"target": step, "workload": f"chartgen build TARGET --workload {name} --path {path}"}
+    click.echo(f"next: {steps.get(kind, f'list {name} in the {kind}s of a target')}", err=True)

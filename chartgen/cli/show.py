@@ -1,4 +1,4 @@
-"""`chartgen show`: show a target, a fragment, a launcher or a preset."""
+"""`chartgen show`: show a target, a fragment, a launcher, a workload kind or a preset."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from chartgen.composer.describe import ValueFacts
     from chartgen.composer.library import Library
 
-_KINDS = ("target", "fragment", "launcher", "preset")  # click needs them before a command runs
+_KINDS = ("target", "fragment", "launcher", "workload", "preset")  # click needs them before a command runs
 
 
 @click.command()
@@ -27,10 +27,11 @@ _KINDS = ("target", "fragment", "launcher", "preset")  # click needs them before
 @output_option
 @path_option
 def show(name: str, kind: str | None, target: str, output: str, path: tuple[Path, ...]) -> None:
-    """Show a target, fragment or launcher, or print the values of a preset.
+    """Show a target, fragment, launcher or workload kind, or print the values of a preset.
 
     Of a target: which fragment fills which slot of its pods. Of a fragment or launcher: its keys, files, rules and
-    values with their defaults. Of a preset: its file, or with --target its values on that target.
+    values with their defaults. Of a workload kind: its object, pods and end. Of a preset: its file, or with --target
+    its values on that target.
 
     \b
     Examples:
@@ -55,7 +56,7 @@ def _kind_of(name: str, found: Library) -> str:
     kinds = kinds_of(name, found)
     if not kinds:
         hint = did_you_mean(name, every_name(found))
-        raise UsageError(Problem(f"no target, fragment, launcher or preset has the name {name!r}", hint=hint))
+        raise UsageError(Problem(f"no definition has the name {name!r}", hint=hint))
     if len(kinds) > 1:
         hint = f"add --kind {' or --kind '.join(kinds)}"
         raise UsageError(Problem(f"{name!r} is the name of a {' and of a '.join(kinds)}", hint=hint))
@@ -75,17 +76,17 @@ def _show_preset(name: str, target: str, output: str, found: Library) -> None:
 
 
 def _show_part(name: str, kind: str, output: str, found: Library) -> None:
-    """Show a fragment or a launcher."""
-    from chartgen.composer.describe import describe_fragment, describe_launcher
+    """Show a fragment, a launcher or a workload kind."""
+    from chartgen.composer import describe
 
-    facts = describe_fragment(name, found) if kind == "fragment" else describe_launcher(name, found)
+    facts = getattr(describe, f"describe_{kind}")(name, found)
     if output == "json":
         show_answer(f"{kind}/v1", facts)
         return
     click.echo(f"{name}: {facts.description}\n")
     fields = {key: each for key, each in vars(facts).items() if key not in ("name", "description", "values") and each}
     show_table([(_words(key), field if isinstance(field, str) else ", ".join(field)) for key, field in fields.items()])
-    if facts.values:
+    if getattr(facts, "values", None):
         click.echo()
         show_table(_values(facts.values))
 

@@ -125,6 +125,7 @@ class Tags:
             "compat": self._compat,
             "queue_needs": self._queue_needs(),
             "slot": self.slot,
+            "program_of": lambda name: next(each.program for each in self.target.every_launcher if each.name == name),
             "parts": lambda launcher: list(self._launcher(launcher).parts),
             "launcher_parts": lambda launcher: self._launcher_parts(self._launcher(launcher)),
             "part": lambda launcher, name: self._part(self._launcher(launcher), name),

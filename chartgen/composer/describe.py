@@ -1,4 +1,4 @@
-"""What a fragment, a launcher or a preset consists of, for those who want to use it or to copy its idea."""
+"""What a fragment, launcher, workload kind or preset consists of, for those who want to use it or to copy its idea."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from chartgen.composer.library import Library
 from chartgen.composer.presets import overlays, preset_layers, preset_summary, presets
 from chartgen.composer.rules import FILE, read_rules
 from chartgen.composer.value_docs import value_rows
+from chartgen.composer.workload import load_workload
 from chartgen.helm import gotemplate
 from chartgen.helm.values import load_values
 from chartgen.helm.yaml import load, read_text
+from chartgen.kube.run_kinds import run_kind
 
 # In the order in which a name is looked up.
-KINDS = ("target", "fragment", "launcher", "preset")
+KINDS = ("target", "fragment", "launcher", "workload", "preset")
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,39 @@ class LauncherFacts:
 
 
 @dataclass(frozen=True)
+class WorkloadFacts:
+    """A workload kind: what `workload.yaml` states, and its files.
+
+    Args:
+        name: Its name.
+        description: Its description.
+        api: API version of its object.
+        kind: Kind of its object.
+        extends: The folder that it starts from; empty for none.
+        queues: Fragments of queues that it names; others list it.
+        controller: Its controller; empty where no command follows its runs.
+        pods: Paths to its pod templates, or to objects that have them.
+        finished: What its status has at a good end.
+        failed: What its status has after a failure.
+        suspend: Path to the field that suspends it.
+        files: Its files.
+    """
+
+    name: str
+    description: str
+    api: str
+    kind: str
+    extends: str
+    queues: list[str]
+    controller: str
+    pods: list[str]
+    finished: list[str]
+    failed: list[str]
+    suspend: str
+    files: list[str]
+
+
+@dataclass(frozen=True)
 class PresetFacts:
     """A preset.
 
@@ -115,7 +150,7 @@ def kinds_of(name: str, library: Library) -> list[str]:
 
 
 def every_name(library: Library) -> list[str]:
-    """Return the names of all targets, fragments, launchers and presets."""
+    """Return the names of all definitions."""
     named = [name for kind in KINDS if kind != "preset" for name in library.names(kind)]
     return sorted({*named, *presets(library)})
 
@@ -163,6 +198,34 @@ def describe_launcher(name: str, library: Library) -> LauncherFacts:
         precisions=[*launcher.precisions],
         values=_values(launcher.path, f"launchers.{name}."),
         rules=_rules(launcher.path),
+    )
+
+
+def describe_workload(name: str, library: Library) -> WorkloadFacts:
+    """Return the facts of a workload kind.
+
+    Raises:
+        ChartgenError: Problems of its files.
+    """
+    found = load_workload(library.find("workload", name))
+    run = run_kind({"apiVersion": found.api, "kind": found.kind})
+    rows = run.pods if run else ()
+    return WorkloadFacts(
+        name=name,
+        description=found.description,
+        api=found.api,
+        kind=found.kind,
+        extends=found.extends,
+        queues=[*found.queues],
+        controller=run.controller.name if run else "",
+        pods=[
+            ".".join(filter(None, (row.get("each"), row.get("object") or row.get("template", "template"))))
+            for row in rows
+        ],
+        finished=[*run.status.finished] if run else [],
+        failed=[*run.status.failed] if run else [],
+        suspend=run.suspend if run else "",
+        files=sorted(str(path.relative_to(found.path)) for path in found.path.rglob("*.*") if path.is_file()),
     )
 
 

@@ -1,4 +1,4 @@
-"""Skeletons of targets, fragments and launchers: commented definitions that build and lint clean."""
+"""Skeletons of targets, fragments, launchers and workload kinds: commented definitions that build and lint clean."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from chartgen.errors import Problem, UsageError
 from chartgen.files import write_whole
 from chartgen.helm.yaml import read_text
 
-KINDS = ("target", "fragment", "launcher")
+KINDS = ("target", "fragment", "launcher", "workload")
 _FOLDER = Path(chartgen.data.__file__).parent / "skeletons"
 
 
@@ -20,7 +20,7 @@ def write_skeleton(kind: str, name: str, folder: Path, library: Library) -> list
     """Write the skeleton of a definition.
 
     Args:
-        kind: `target`, `fragment` or `launcher`.
+        kind: `target`, `fragment`, `launcher` or `workload`.
         name: Its name.
         folder: The folder of own definitions; it need not exist.
         library: The definitions whose names are taken.

@@ -92,6 +92,7 @@ class Workload:
 
     Args:
         name: Its folder's name.
+        description: Its purpose.
         path: Its folder, with the templates of its object in `templates/` and its checks in `validate.tpl`.
         container: Name of the program's container.
         api: API group and version of its object.
@@ -107,6 +108,7 @@ class Workload:
     """
 
     name: str
+    description: str
     path: Path
     container: str
     api: str
@@ -136,6 +138,7 @@ def load_workload(path: Path) -> Workload:
     meta: dict[str, Any] = found
     return Workload(
         name=path.name,
+        description=meta["description"],
         path=path,
         container=meta["container"],
         api=meta["api"],

@@ -12,10 +12,9 @@ from typing import Any
 
 from chartgen.findings import PartProblem
 from chartgen.helm.yaml import Keys
-from chartgen.kube.limits import limited_types, relations
 from chartgen.kube.manifest_walk import repeated
 from chartgen.kube.pod_rules import RELATIONS
-from chartgen.kube.validation import Relation, faults
+from chartgen.kube.validation import Relation, faults, limited_types, relations
 
 # Keys that a Secret of a type must have: core/validation ValidateSecret.
 _SECRET_KEYS = {

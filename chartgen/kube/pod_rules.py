@@ -15,9 +15,8 @@ from chartgen.data.api_schemas import kubernetes_versions
 from chartgen.findings import PartProblem
 from chartgen.helm.yaml import Keys
 from chartgen.kube import quantities
-from chartgen.kube.limits import full_name, limited_types, limits_table, relations
 from chartgen.kube.manifest_walk import repeated
-from chartgen.kube.validation import Relation, faults
+from chartgen.kube.validation import Relation, faults, full_name, limited_types, limits_table, relations
 
 _DIVISOR = re.compile(r"0|1([kMGTPE]|[KMGTPE]i)?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")

@@ -12,11 +12,10 @@ from typing import Any
 from chartgen.data.api_schemas import custom_kinds, kind_schema, whole_groups
 from chartgen.findings import PartProblem
 from chartgen.helm.yaml import type_name
-from chartgen.kube.limits import full_name
 from chartgen.kube.manifest_walk import Object, is_template, metadata, pods
 from chartgen.kube.object_rules import object_faults
 from chartgen.kube.run_kinds import run_kind
-from chartgen.kube.validation import spelled
+from chartgen.kube.validation import full_name, spelled
 
 _METADATA = {"$ref": full_name("pkg.apis.meta.v1.ObjectMeta")}
 _POD = {"$ref": full_name("core.v1.PodSpec")}

@@ -13,8 +13,7 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.manifests import Manifest
 from chartgen.kube.manifest_walk import metadata, title
 from chartgen.linter.ignores import NEVER, annotated, ignored
-from chartgen.linter.policy import CALLERS_REASON, STRANGERS_REASON
-from chartgen.linter.reasons import Reasons
+from chartgen.linter.policy import CALLERS_REASON, STRANGERS_REASON, Reasons
 from chartgen.linter.render import Rendering, with_preset
 from chartgen.linter.rules import RULES, SCHEMAS, UNIQUE
 from chartgen.linter.source_lines import script_line, template_line

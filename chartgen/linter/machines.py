@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from chartgen.checks import check, effective_values, place
 from chartgen.composer.origin import Composed, origin_of
-from chartgen.errors import ChartgenError, MissingToolError, Problem
+from chartgen.errors import ChartgenError, MissingToolError, Problem, did_you_mean
 from chartgen.findings import NOT_RENDERED, Finding, Rule
+from chartgen.helm import gotemplate
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import Values, load_values
-from chartgen.helm.yaml import Plain
-from chartgen.linter.sources import is_users
+from chartgen.helm.yaml import Plain, read_text
+from chartgen.linter.sources import fragment_texts, is_users
 
 ONE_MACHINE = Rule(
     "several-machines-are-rendered",
@@ -141,3 +143,30 @@ def is_run_chart(chart: Chart) -> bool:
     """Report whether a chart is the run chart of a known target."""
     origin = origin_of(chart)
     return isinstance(origin, Composed) and not origin.setup
+
+
+FABRIC = Rule(
+    "fabric-is-known",
+    "A template of a user's fragment reads a key of `fabric` that no machine type of the target has: it prints "
+    "nothing there, and Helm reports nothing.",
+    "correct the key, or add it to the machine types that need it",
+)
+# A comment and a text in quotes contain no key; what has a default may be absent on purpose, in a fragment for several
+# targets.
+_KEY = re.compile(r"/\*.*|\"[^\"]*\"|`[^`]*`|\.fabric\.(?P<key>\w+)(?P<default>[\s)]*\|\s*default\b)?", re.DOTALL)
+
+
+def unknown_keys(origin: Composed) -> Iterator[Finding]:
+    """Yield each unknown key of `fabric` where a template of a user's fragment reads it."""
+    known = {key for machine in origin.target.machines.values() for key in machine.fabric}
+    for file in fragment_texts(fragment.path for fragment in origin.target.fragments if is_users(fragment.path)):
+        for action in gotemplate.actions(read_text(file)):
+            for found in _KEY.finditer(action.text):
+                key = found["key"]
+                if not key or key in known or found["default"]:
+                    continue
+                hint = did_you_mean(key, known)
+                # `if` and `with` may ask for a key that only machine types of another target have
+                if action.word not in ("if", "with", "else") or hint.startswith("did"):
+                    problem = Problem(f"no machine type has 'fabric.{key}'", file, action.line, action.column, hint)
+                    yield Finding(FABRIC.id, problem, key=key)

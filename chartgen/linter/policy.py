@@ -1,15 +1,32 @@
-"""Policy rules for the privileges of pods; a fragment can state a reason that allows a privilege (`reasons`)."""
+"""Policy rules for the privileges of pods; a reason in a fragment or a workload kind allows a privilege.
+
+The chart's own README does not count: whoever adds a privilege could add its reason there.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from typing import Any
 
 from chartgen.checks.secrets import looks_secret
-from chartgen.composer.privileges import is_forbidden, volume_fault
+from chartgen.composer.origin import Composed, origin_of
+from chartgen.composer.privileges import (
+    PROGRAM,
+    VALUE,
+    Privilege,
+    is_forbidden,
+    is_system,
+    read_privilege,
+    volume_fault,
+)
+from chartgen.composer.target import Target
+from chartgen.composer.workload import load_workload
 from chartgen.findings import PartProblem, Rule
+from chartgen.helm.chart import Chart
+from chartgen.helm.yaml import load
 from chartgen.kube.manifest_walk import Keys, Object, Pod, all_containers, containers, items, maps, metadata, pods
-from chartgen.linter.reasons import reason_key
 
 _REASON = "remove it, or state why it is needed: in the fragment's privileges, or in a comment that ignores the rule"
 # Third-party charts have no fragments.
@@ -211,3 +228,56 @@ def _mounts(pod: Pod, volume: object) -> Iterator[tuple[str, Object]]:
 def _flag_with_secret(word: str) -> bool:
     name, _, value = word.lstrip("-").partition("=")
     return word.startswith("--") and bool(value) and looks_secret(name.upper().replace("-", "_"), value)
+
+
+def reason_key(name: str, *details: str) -> str:
+    """Return lint's name of a privilege: with its folder and container, if it has them."""
+    return " ".join(filter(None, (name, *details)))
+
+
+class Reasons:
+    """Privileges with reasons in the fragments of a chart's target, and in its workload kind.
+
+    Args:
+        chart: The chart; without a known target it has no reasons.
+    """
+
+    def __init__(self, chart: Chart) -> None:
+        origin = origin_of(chart)
+        self.target = origin.target if isinstance(origin, Composed) else None
+        self._stated = list(_privileges(origin)) if isinstance(origin, Composed) else []
+        self._programs = _programs(self.target) if self.target else ()
+        self._defaults = load(chart.files.get("values.yaml", ""), "values.yaml").data if self.target else None
+
+    def allowed(self, values: Mapping[str, Any]) -> frozenset[str]:
+        """Return the allowed privileges of a release with these values, by lint's names."""
+        return frozenset(key for privilege in self._stated for key in self._reason_keys(privilege, values))
+
+    def _reason_keys(self, privilege: Privilege, values: Mapping[str, Any]) -> Iterator[str]:
+        path = privilege.path
+        if path.startswith(VALUE):
+            keys = path.removeprefix(VALUE).split(".")
+            path = str(_get(values, keys) or _get(self._defaults, keys))
+            if is_system(path):
+                return
+        if not privilege.containers:
+            yield reason_key(privilege.name)
+        for container in privilege.containers:
+            for name in self._programs if container == PROGRAM else (container,):
+                yield reason_key(privilege.name, path, name)
+
+
+def _privileges(origin: Composed) -> Iterator[Privilege]:
+    kind = load_workload(origin.target.library.find("workload", origin.workload or origin.target.workload))
+    stated = (*(fragment.privileges for fragment in origin.target.fragments), kind.privileges)
+    return (read_privilege(text) for privileges in stated for text in privileges)
+
+
+def _programs(target: Target) -> tuple[str, ...]:
+    """Return the workload kinds' names of the program container."""
+    kinds = (load_workload(target.library.find("workload", name)) for name in target.library.names("workload"))
+    return tuple(dict.fromkeys(kind.container for kind in kinds))
+
+
+def _get(values: Any, keys: list[str]) -> Any:
+    return reduce(lambda node, key: node.get(key) if isinstance(node, Mapping) else None, keys, values)

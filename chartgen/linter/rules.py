@@ -6,8 +6,7 @@ from chartgen.findings import LEFT_OUT, NOT_RENDERED, TARGET_UNKNOWN, UNFINISHED
 from chartgen.linter.api_schemas import kinds_are_known, kinds_are_served, objects_fit_their_schema
 from chartgen.linter.dependencies import DEPENDENCIES
 from chartgen.linter.dumps import environment_is_not_printed
-from chartgen.linter.fabric_keys import FABRIC
-from chartgen.linter.machines import EACH_TYPE, ONE_MACHINE
+from chartgen.linter.machines import EACH_TYPE, FABRIC, ONE_MACHINE
 from chartgen.linter.names import names_are_set, values_are_printed
 from chartgen.linter.placement import LABELS, LEVELS, RESOURCES, TAINTS
 from chartgen.linter.policy import POLICY

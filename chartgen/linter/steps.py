@@ -38,7 +38,7 @@ from chartgen.linter.limits import OutOfTimeError, limited
 from chartgen.linter.lookups import answered, looks_up
 from chartgen.linter.machines import SEVERAL, each_machine_type, is_run_chart, refused_defaults, several_machines
 from chartgen.linter.placement import fitting, labelled, placed_pods, tolerated, unselected_labels
-from chartgen.linter.reasons import Reasons
+from chartgen.linter.policy import Reasons
 from chartgen.linter.render import NAMES, Preset, RefusedRender, Renderer, Rendering, drawn_names, with_preset
 from chartgen.linter.rules import level_of
 from chartgen.linter.schema_references import FOREIGN, foreign_references

@@ -15,7 +15,7 @@ from chartgen.helm.chart import Chart
 from chartgen.helm.schema import SCHEMA_FILE
 from chartgen.helm.yaml import Document, Keys, load, read_text
 from chartgen.linter.dependencies import dependency_keys, subchart_keys
-from chartgen.linter.fabric_keys import unknown_keys
+from chartgen.linter.machines import unknown_keys
 from chartgen.linter.rules import UNIQUE
 from chartgen.linter.sources import fragment_texts, is_users
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _PORT_TAKEN = "address already in use"
 _TRIES = 4
+_PATIENCE = 15.0  # seconds for processes to end
 
 
 class Processes:
@@ -98,9 +99,9 @@ class Processes:
             self._log(name).unlink()
         raise AssertionError("unreachable")
 
-    def spawn(self, name: str, argv: Sequence[str | Path], *, env: dict[str, str] | None = None) -> None:
+    def spawn(self, name: str, argv: Sequence[str | Path]) -> None:
         """Start a process without waiting for it."""
-        self._spawn(name, [str(part) for part in argv], env or {})
+        self._spawn(name, [str(part) for part in argv], {})
 
     def stop(self, name: str) -> None:
         """Kill one process, for example to start it again."""
@@ -159,7 +160,7 @@ class Processes:
             return
         self._close_pipes()
         try:
-            self._supervisor.wait(timeout=15)
+            self._supervisor.wait(timeout=_PATIENCE)
         except subprocess.TimeoutExpired:
             self._supervisor.kill()
             self._supervisor.wait()
@@ -226,9 +227,9 @@ def _how(code: int) -> str:
     return f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
-def end_detached(folder: Path, pid: int, *, timeout: float = 15.0) -> None:
+def end_detached(folder: Path, pid: int) -> None:
     """End processes that `Processes.detach` left running; harmless when they have ended."""
-    deadline = time.monotonic() + timeout
+    deadline = time.monotonic() + _PATIENCE
     while is_alive(folder):
         os.kill(pid, signal.SIGTERM if time.monotonic() < deadline else signal.SIGKILL)
         time.sleep(0.05)

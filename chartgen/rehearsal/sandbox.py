@@ -18,7 +18,7 @@ from chartgen.kube.node_pool import NodePool
 from chartgen.programs import Progress, cache_dir
 from chartgen.rehearsal import engines
 from chartgen.rehearsal.controllers import crds_of, start_controllers
-from chartgen.rehearsal.controlplane import RUN_SECONDS, ControlPlane
+from chartgen.rehearsal.controlplane import ControlPlane
 from chartgen.rehearsal.folders import cache_lock, is_alive
 from chartgen.rehearsal.processes import end_detached
 from chartgen.rehearsal.simulated_nodes import count_machines, create_machines
@@ -61,7 +61,6 @@ def up(
     controllers: Iterable[str] = (),
     device_classes: tuple[str, ...] = (),
     setup: Callable[[ControlPlane], None] | None = None,
-    run_seconds: float = RUN_SECONDS,
     progress: Progress | None = None,
 ) -> Sandbox:
     """Start a sandbox that runs until `down`; remove it completely when a step fails.
@@ -72,7 +71,6 @@ def up(
         controllers: Names for `start_controllers`.
         device_classes: Device classes that Kueue counts, besides the usual ones.
         setup: Called last, to create queues and similar objects.
-        run_seconds: Seconds for which a simulated pod of a Job runs before it succeeds.
         progress: Receives one line per step.
 
     Raises:
@@ -87,9 +85,7 @@ def up(
         if _read(_state(name)):
             hint = f"use it, or end it with `chartgen sandbox down {name}`"
             raise UsageError(Problem(f"sandbox {name!r} is already running", hint=hint))
-        with ControlPlane(
-            run_seconds=run_seconds, device_classes=device_classes, crds=crds_of(wanted), progress=progress
-        ) as plane:
+        with ControlPlane(device_classes=device_classes, crds=crds_of(wanted), progress=progress) as plane:
             start_controllers(plane, wanted, progress=progress)
             create_machines(plane.cluster, pools, progress=progress)
             if setup:

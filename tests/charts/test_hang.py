@@ -17,6 +17,8 @@ from fake_torchrun import install
 from pod_runner import Machine, run
 from rendered import env, one, rendered
 
+from chartgen.releases.why.explanation import explain_files
+
 LOGS = Path(__file__).parents[1] / "data/logs"
 # Rank 1 prints steps, as the last rank does with Megatron-LM; both end in a wait for the other.
 PROGRAM = """\
@@ -93,7 +95,13 @@ def watch(folder: Path, own: str, *arguments: str) -> subprocess.CompletedProces
     """Run a program below the watch, which waits a fifth of a second for its next step."""
     program = folder / "watch.py"
     program.write_text(one("ConfigMap", made())["data"]["watch.py"])
-    variables = {**os.environ, "HANG_SECONDS": "0.2", "STEP_LINE": "", "GRACE_SECONDS": "30"}
+    variables = {
+        **os.environ,
+        "HANG_SECONDS": "0.2",
+        "STEP_LINE": "",
+        "GRACE_SECONDS": "30",
+        "RUN_DIRECTORY": str(folder),
+    }
     (folder / "ranks").mkdir()
     argv = [sys.executable, str(program), f"{folder}/ranks", sys.executable, "-c", own, *arguments]
     return subprocess.run(argv, env=variables, capture_output=True, check=False, timeout=180)
@@ -140,3 +148,26 @@ def test_nothing_changes_without_the_value() -> None:
     assert not {"HANG_SECONDS", "STEP_LINE", "GRACE_SECONDS"} & env(found).keys()
     watched = env(made(stepLine="$(loss)", gracePeriodSeconds=300))
     assert (watched["HANG_SECONDS"], watched["STEP_LINE"], watched["GRACE_SECONDS"]) == ("180", "$$(loss)", "300")
+
+
+def test_a_failed_rank_leaves_a_black_box_that_why_reads(tmp_path: Path) -> None:
+    code, log = finish(tmp_path, made(), HANG_SECONDS="1", OWN="a-secret-of-the-pod")
+    assert code == 75, log
+    boxes = sorted(tmp_path.rglob("blackbox/rank-*.log"))
+    assert [box.name for box in boxes] == ["rank-0.log", "rank-1.log"]
+    assert all(b"in all_reduce_that_never_ends" in box.read_bytes() for box in boxes)
+    assert not any(b"a-secret" in box.read_bytes() for box in boxes)
+    found = explain_files([boxes[0].parent])
+    assert (found.cause, found.rank) == ("no-step", None), "each rank waits"
+
+
+def test_a_rank_that_succeeds_leaves_none(tmp_path: Path) -> None:
+    assert finish(tmp_path, made(), HANGS="no")[0] == 0
+    assert not list(tmp_path.rglob("blackbox"))
+
+
+def test_a_black_box_is_small(tmp_path: Path) -> None:
+    done = watch(tmp_path, "import sys; print('x' * 10**6); sys.exit(7)")
+    assert done.returncode == 7
+    (box,) = tmp_path.rglob("rank-*.log")
+    assert box.stat().st_size < 40_000

@@ -17,7 +17,7 @@ from chartgen.helm.manifests import objects, render
 from chartgen.helm.program_errors import HelmError
 from chartgen.helm.yaml import load_file
 from chartgen.kube import NAMESPACE, Cluster, ClusterError
-from chartgen.kube.limits import full_name, limited_types, limits_table
+from chartgen.kube.validation import full_name, limited_types, limits_table
 from chartgen.linter.api_schemas import objects_fit_their_schema
 from chartgen.rehearsal.controlplane import ControlPlane
 

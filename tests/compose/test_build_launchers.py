@@ -6,6 +6,7 @@ import json
 import re
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rendered import chart
@@ -47,11 +48,24 @@ def test_nothing_of_the_others_is_left(built: Path) -> None:
     assert {"templates/job.yaml", "templates/_hydra.tpl"} <= chart().files.keys()
 
 
+def answer(made: Chart, values: dict[str, Any]) -> object:
+    """What Helm renders, or why it does not."""
+    try:
+        return objects(render(made, "r", "n", values))
+    except HelmError as error:
+        return sorted(problem.message for problem in error.problems)
+
+
 @pytest.mark.usefixtures("built_helm")
-def test_it_renders_as_the_whole_chart_does() -> None:
-    few = compose(with_launchers(load_target("gke-a3mega"), FEW))
-    found = [objects(render(each, "r", "n", {"nodes": 2, "launcher": "nccl-test"})) for each in (few, chart())]
-    assert found[0] == found[1]
+def test_a_chart_for_one_program_renders_as_the_whole_chart_does() -> None:
+    """Its parts for others, for data programs and for other rules are left out."""
+    target = load_target("gke-a3mega")
+    data = {"source": "https://example.com/a/", "name": "a", "shards": 2}
+    for name in (launcher.name for launcher in target.launchers):
+        values = {"nodes": 2, "launcher": name, "launchers": {name: {"image": "example.com/own:1"}}}
+        for more in ({}, {"data": data, "tokenizer": {"kind": "gpt2"}, "parallelism": {"tensor": 3}}):
+            one = compose(with_launchers(target, [name]))
+            assert answer(one, values | more) == answer(chart(), values | more), name
 
 
 def test_the_folder_is_known_for_what_it_is(built: Path) -> None:

@@ -284,12 +284,18 @@ def test_equal_definitions_collapse(tmp_path: Path) -> None:
 
 def test_what_is_for_gpus_is_guarded_and_the_rest_is_not(tmp_path: Path) -> None:
     files = {f"{name}/volumes.yaml": DISK.replace("disk", name) for name in ("always", "gpu", "more")}
-    chart = composed(library(tmp_path, files, "always", "gpu", "more", gpu_only=("gpu", "more")))
-    volumes = chart.files["templates/_volumes.tpl"]
-    guard, end = "{{- if .Run.gpu }}", "{{- end }}"
-    marks = re.findall(rf"- name: (?:always|gpu|more)$|{re.escape(guard)}", volumes, re.MULTILINE)
-    assert marks == ["- name: always", guard, "- name: gpu", "- name: more"]
-    assert volumes.index("name: more") < volumes.rindex(end)
+    folder = library(tmp_path, files, "always", "gpu", "more", gpu_only=("gpu", "more"))
+    guard = "{{- if .Run.gpu }}"
+
+    def marks() -> list[str]:
+        volumes = composed(folder).files["templates/_volumes.tpl"]
+        return re.findall(rf"- name: (?:always|gpu|more)$|{re.escape(guard)}", volumes, re.MULTILINE)
+
+    # all programs of the chart have GPUs
+    assert marks() == ["- name: always", "- name: gpu", "- name: more"]
+    target = folder / "targets/box.yaml"
+    target.write_text(target.read_text().replace("[nemo-1]", "[nemo-1, download]"))
+    assert marks() == ["- name: always", guard, "- name: gpu", "- name: more"]
 
 
 def test_a_volume_of_both_kinds_of_fragments_is_always_there(tmp_path: Path) -> None:

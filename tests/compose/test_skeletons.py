@@ -14,6 +14,7 @@ FILES = {
         *("fragments/lab/values.yaml", "fragments/lab/values.schema.json"),
     },
     "launcher": {"launchers/lab/launcher.yaml", "launchers/lab/args.yaml"},
+    "workload": {"workloads/lab/workload.yaml", "workloads/lab/templates/_workload.tpl"},
 }
 
 
@@ -30,7 +31,9 @@ def test_a_skeleton_is_written_once(tmp_path: Path, kind: str) -> None:
     assert {path.read_text() for path in ours.rglob("*.*")} == {"mine\n"}
 
 
-@pytest.mark.parametrize(("kind", "name"), [("target", "gke-a3mega"), ("fragment", "kueue"), ("launcher", "nemo-1")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("target", "gke-a3mega"), ("fragment", "kueue"), ("launcher", "nemo-1"), ("workload", "job")]
+)
 def test_a_name_of_chartgens_own_is_taken(tmp_path: Path, kind: str, name: str) -> None:
     assert chartgen("new", kind, name, "--path", tmp_path / "library").exit_code == 2
     assert not (tmp_path / "library").exists()
@@ -51,17 +54,18 @@ def test_one_file_that_exists_keeps_the_others_away(tmp_path: Path) -> None:
 
 
 @pytest.mark.helm
-def test_all_three_together_build_and_lint_clean(tmp_path: Path) -> None:
+def test_all_together_build_and_lint_clean(tmp_path: Path) -> None:
     ours = tmp_path / "library"
-    for kind, name in (("target", "lab"), ("fragment", "8-rails"), ("launcher", "our-train")):
+    for kind, name in (("target", "lab"), ("fragment", "8-rails"), ("launcher", "our-train"), ("workload", "our-job")):
         assert chartgen("new", kind, name, "--path", ours).exit_code == 0
     target = ours / "targets" / "lab.yaml"
     text = target.read_text().replace("  - infiniband", "  - 8-rails\n  - infiniband", 1)
     target.write_text(text.replace("nccl-test]", "nccl-test, our-train]"))
     assert chartgen("build", "lab", "--path", ours, "-d", tmp_path / "charts").exit_code == 0
     run = ("--set", "launcher=our-train,nodes=2,own8Rails.example=x")
-    for values in ((), run):
-        ran = chartgen("lint", "lab", "--path", ours, "--no-cache", "--ignore", "memory-is-not-estimated", *values)
+    ignored = ("--ignore", "memory-is-not-estimated,kinds-are-known")
+    for values in ((), run, ("--workload", "our-job", *run)):
+        ran = chartgen("lint", "lab", "--path", ours, "--no-cache", *ignored, *values)
         assert (ran.exit_code, ran.stdout) == (0, "no findings\n")
     ran = chartgen("check", "lab", "--path", ours, "--set", "own8Rails.example=x")
     assert "[example-of-8-rails]" in ran.stdout

@@ -23,7 +23,7 @@ from chartgen.helm.manifests import objects, render
 from chartgen.helm.values import Values, load_values
 from chartgen.kube import POD, ClusterError, Object, wait_for
 from chartgen.kube.manifest_walk import all_containers, containers, pods
-from chartgen.linter.reasons import Reasons, reason_key
+from chartgen.linter.policy import Reasons, reason_key
 from chartgen.rehearsal.controlplane import ControlPlane
 
 pytestmark = pytest.mark.helm

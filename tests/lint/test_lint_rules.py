@@ -13,7 +13,7 @@ from chartgen.findings import LEFT_OUT, UNFINISHED, Finding
 from chartgen.linter import Subject, inspection, steps
 from chartgen.linter.chart_files import read_chart
 from chartgen.linter.inspection import Inspection
-from chartgen.linter.reasons import Reasons
+from chartgen.linter.policy import Reasons
 from chartgen.linter.rules import RULES, STEP_RULES
 from chartgen.linter.steps import Examination, run_steps
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from chartgen.helm.chart import Chart
-from chartgen.helm.schema_keys import excludes
-from chartgen.linter.unknown_values import unknown_values
+from chartgen.linter.unknown_values import excludes, unknown_values
 
 VALUES = "model:\n  tokenizer: gpt2\n  layers: 12\npools:\n- {name: a}\n"
 MODEL = {"type": "object", "additionalProperties": False, "properties": {"tokenizer": {}, "layers": {}}}

@@ -188,3 +188,23 @@ def test_nemo_rls_grpo_has_its_flops_behind_the_time(tmp_path: Path) -> None:
     assert found.times.median == 134.05
     assert found.loss is not None
     assert found.loss.last == 0.03
+
+
+def test_recipes_of_automodel_differ_in_their_fields(tmp_path: Path) -> None:
+    lines = (
+        "INFO:root:step {} | epoch 0 | loss 1.5 | grad_norm 102.0 | mem: 11.66 GiB | tps 6924.50",
+        "| root | step {} | epoch 0 | loss 1.5 | accuracy 0.9 | lr 6e-05 | mem 11.66 GiB | tps 4.0(2.0/gpu)",
+        "| root | step {} | epoch 0 | loss 1.5 | kd_loss 0.9 | lr 6e-05 | mem 11.66 GiB | tps 132.5 | kd_ratio 1.00",
+    )
+    for line in lines:
+        (tmp_path / "run.log").write_text("".join(line.format(step) + "\n" for step in range(5)))
+        log = read_logs([str(tmp_path / "run.log")])
+        assert ([*log.track.numbers], log.track.columns["loss"][0]) == ([0, 1, 2, 3, 4], 1.5)
+        assert [*log.track.columns.get("tokens", ())][:1] == ([2.0] if "/gpu" in line else [])
+
+
+def test_a_fork_of_torchtitan_writes_the_planned_steps(tmp_path: Path) -> None:
+    line = "root - INFO - step: {}/644 = 99.3%  loss:  6.2116  memory: 87.04GiB(93.48%)  tps: 52,142  mfu: 3.09%\n"
+    (tmp_path / "run.log").write_text("".join(line.format(step) for step in range(640, 645)))
+    track = read_logs([str(tmp_path / "run.log")]).track
+    assert (track.numbers[-1], track.planned, track.columns["tokens"][0]) == (644, 644, 52142)

@@ -37,7 +37,7 @@ from chartgen.linter.determinism import banned_functions
 from chartgen.linter.ignores import without_reason
 from chartgen.linter.inspection import Inspection
 from chartgen.linter.limits import OutOfTimeError, limited
-from chartgen.linter.reasons import Reasons
+from chartgen.linter.policy import Reasons
 from chartgen.linter.render import Preset, Rendering
 from chartgen.linter.schema_references import foreign_references
 from chartgen.linter.sources import Sources, ignored_there, placed

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import cycle
+from math import log2
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from chartgen.errors import MissingToolError, Problem
+from chartgen.files import write_whole
 from chartgen.metrics.read.readers.nccl import Bandwidth
-from chartgen.metrics.show.panels import BLUE, GREEN, ORANGE, RED
-from chartgen.metrics.show.plot import check_kind, save_figure, style
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from chartgen.metrics.show.courses import Course
+from chartgen.metrics.show.panels import BLUE, GREEN, ORANGE, RED, EventMarks, Panel
+from chartgen.metrics.show.plot import check_kind
+from chartgen.metrics.show.series import Bin
+from chartgen.metrics.show.svg import StepAxis, picture
 
 # Share of the best bandwidth: smaller sizes that reach less are not drawn, except the largest of them.
 _LITTLE = 0.02
@@ -57,56 +57,44 @@ def format_size(number: int) -> str:
 
 
 def plot_bandwidths(rows: Sequence[Bandwidth], path: Path, title: str, theme: str = "light") -> None:
-    """Draw the bus bandwidth over the sizes, with a line for each collective and place.
+    """Draw the bus bandwidth over the sizes, with a panel for each collective.
 
     Args:
         rows: The measured rows.
-        path: File to write: .png, .svg or .pdf.
+        path: File to write: .svg.
         title: Name of the test.
         theme: light or dark.
 
     Raises:
-        MissingToolError: matplotlib is not installed.
         UsageError: It is another kind of file.
     """
     check_kind(path)
-    try:
-        from matplotlib import rc_context
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        hint = "pip install 'chartgen[plots]'"
-        raise MissingToolError(Problem("pictures need matplotlib", hint=hint)) from error
-    with rc_context(style(theme)):
-        figure = Figure(figsize=(10, 5), layout="constrained")
-        _draw(figure.subplots(), rows, dark=theme == "dark")
-        lines = [" ".join(line.split()) for line in bandwidth_lines(rows)[:4]]
-        figure.suptitle("\n".join([title, *lines]), x=0.01, ha="left", fontsize=11)
-        save_figure(figure, path)
+    names = dict.fromkeys(name_of(row, rows) for row in rows)
+    colours = cycle((BLUE, ORANGE, GREEN, RED))
+    shown = [
+        _panel([row for row in rows if name_of(row, rows) == name], name, colour)
+        for name, colour in zip(names, colours, strict=False)
+    ]
+    sizes = _sizes(rows)
+    axis = StepAxis(log2(sizes[0]), log2(sizes[-1]), "size", _tick)
+    above = [title, *(" ".join(line.split()) for line in bandwidth_lines(rows)[:4])]
+    below = "bus bandwidth in GB/s over the size of the message; dotted: in place"
+    if sizes[0] > min(row.bytes for row in rows):
+        below += f"; below {format_size(sizes[0])} less than {_LITTLE * 100:.0f} % of the best"
+    write_whole(path, picture([*above, below], shown, EventMarks((), (), (), (), {}), axis, theme))
 
 
-def _draw(axes: Axes, rows: Sequence[Bandwidth], *, dark: bool) -> None:
-    courses: dict[tuple[str, str], list[Bandwidth]] = {}
-    for row in rows:
-        courses.setdefault((name_of(row, rows), row.place), []).append(row)
-    colours = dict(zip(dict.fromkeys(name for name, _ in courses), cycle((BLUE, ORANGE, GREEN, RED)), strict=False))
-    for (name, place), course in courses.items():
-        line = "-" if place == "out" else "--"
-        sizes, figures = [row.bytes for row in course], [row.busbw for row in course]
-        axes.plot(sizes, figures, line, color=colours[name][dark], marker=".", label=f"{name} {_PLACES[place]}")
-    axes.set_xscale("log", base=2)
-    tick_sizes = _sizes(rows)
-    ticks = tick_sizes[:: max(len(tick_sizes) // 10, 1)]
-    axes.set_xticks(ticks, [format_size(tick) for tick in ticks], fontsize=8)
-    axes.set_xlim(tick_sizes[0] / 1.2, tick_sizes[-1] * 1.2)
-    axes.set_xlabel("size of the message")
-    axes.set_ylabel("bus bandwidth, GB/s")
-    axes.set_ylim(bottom=0)
-    axes.set_axisbelow(True)
-    axes.grid(visible=True, linewidth=0.5)
-    axes.legend(frameon=False, fontsize=8, loc="upper left")
-    if tick_sizes[0] > min(row.bytes for row in rows):
-        note = f"below {format_size(tick_sizes[0])} less than {_LITTLE * 100:.0f} % of the best"
-        axes.set_title(note, loc="right", fontsize=8)
+def _panel(rows: Sequence[Bandwidth], name: str, colours: tuple[str, str]) -> Panel:
+    places = [[row for row in rows if row.place == place] for place in _PLACES]
+    drawn = [
+        Course([Bin(log2(row.bytes), *[row.busbw] * 5) for row in course], lost=course[0].place == "in")
+        for course in filter(None, places)
+    ]
+    return Panel(f"{name}, GB/s", drawn, colours, 0.0, 1.05 * max(row.busbw for row in rows) or 1.0)
+
+
+def _tick(power: float) -> str:
+    return format_size(1 << int(power)) if float(power).is_integer() else ""
 
 
 def _sizes(rows: Sequence[Bandwidth]) -> list[int]:

@@ -11,39 +11,30 @@ from pathlib import Path
 from chartgen.metrics.figures.facts import NAMES
 from chartgen.metrics.report_data import RunFigures
 from chartgen.metrics.show.panels import Panel, axis_title, legend, marks, panels
-from chartgen.metrics.show.svg import draw
+from chartgen.metrics.show.svg import GROUNDS, RULES, StepAxis, colour_rules, draw, signs
 from chartgen.metrics.show.text import figure_rows
 from chartgen.visible import visible
 
-_STYLE = """
-:root { color-scheme: light dark; --ground: #fff; --ink: #222; --soft: #666; --grid: #ddd; --all: .3; --most: .4; }
-@media (prefers-color-scheme: dark) { :root { --ground: #15181c; --ink: #e6e6e6; --soft: #a0a6ad; --grid: #3a3f46;
-  --all: .4; --most: .5; } }
-body { background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 62rem;
-  margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; overflow-wrap: anywhere; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-.cards { display: flex; flex-wrap: wrap; gap: .75rem; margin: 1rem 0; }
-.card { border: 1px solid var(--grid); border-radius: .5rem; padding: .5rem .9rem; min-width: 7rem; }
-.card b { display: block; font-size: 1.5rem; font-variant-numeric: tabular-nums; } .card span { color: var(--soft); }
-.picture { overflow-x: auto; } .picture > svg { display: block; width: 100%; min-width: 52rem; height: auto;
-  margin: .5rem 0; }
-.hover { fill: var(--ink); opacity: 0; } .hover:hover { opacity: .08; } .far { fill: var(--c); }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: left; vertical-align: top; padding: .25rem .5rem;
-  border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }
-th { font-weight: 600; white-space: nowrap; width: 12rem; }
-@media (max-width: 40rem) { th { white-space: normal; width: 6rem; } }
-.notice { border-left: 4px solid var(--ink); padding-left: .75rem; } .soft { color: var(--soft); }
-.grid { stroke: var(--grid); stroke-width: 1; } .tick { fill: var(--soft); font-size: 11px; } .end { text-anchor: end; }
-.middle { text-anchor: middle; } .title { fill: var(--ink); font-size: 13px; font-weight: 600; }
-.line, .lost { fill: none; stroke: var(--c); stroke-width: 1.6; stroke-linejoin: round; }
-.lost { stroke-width: 1; stroke-dasharray: 1.5 2.5; } .again { fill: var(--ink); opacity: .12; }
-.all { fill: var(--c); opacity: var(--all); } .most { fill: var(--c); opacity: var(--most); }
-.mark { fill: var(--ink); } .odd { stroke: var(--ink); stroke-width: 2; }
-.restart { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; }
-"""
+_STYLE = f"""
+:root {{ color-scheme: light dark; {GROUNDS["light"]} }}
+@media (prefers-color-scheme: dark) {{ :root {{ {GROUNDS["dark"]} }} }}
+body {{ background: var(--ground); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; max-width: 62rem;
+  margin: 2rem auto; padding: 0 1rem; }}
+h1 {{ font-size: 1.4rem; overflow-wrap: anywhere; }} h2 {{ font-size: 1.1rem; margin-top: 2rem; }}
+.cards {{ display: flex; flex-wrap: wrap; gap: .75rem; margin: 1rem 0; }}
+.card {{ border: 1px solid var(--grid); border-radius: .5rem; padding: .5rem .9rem; min-width: 7rem; }}
+.card b {{ display: block; font-size: 1.5rem; font-variant-numeric: tabular-nums; }}
+.card span {{ color: var(--soft); }}
+.picture {{ overflow-x: auto; }} .picture > svg {{ display: block; width: 100%; min-width: 52rem; height: auto;
+  margin: .5rem 0; }}
+table {{ border-collapse: collapse; width: 100%; }} th, td {{ text-align: left; vertical-align: top;
+  padding: .25rem .5rem; border-bottom: 1px solid var(--grid); overflow-wrap: anywhere; }}
+th {{ font-weight: 600; white-space: nowrap; width: 12rem; }}
+@media (max-width: 40rem) {{ th {{ white-space: normal; width: 6rem; }} }}
+.notice {{ border-left: 4px solid var(--ink); padding-left: .75rem; }} .soft {{ color: var(--soft); }}
+{RULES}"""
 # The last second of the year 9999, the end of Python's dates.
 _LAST = 253402300799.0
-_SIGNS = {"restart": "\u2506", "lost": "\u2591", "checkpoint": "\u25b2", "odd": "\u2715"}
 
 
 def html_report(figures: RunFigures, *, run: str, written: str) -> str:
@@ -119,20 +110,17 @@ def _cards(found: RunFigures) -> Iterator[str]:
 
 
 def _colours(shown: list[Panel]) -> str:
-    light = "".join(f".c{index} {{ --c: {panel.colours[0]}; }}" for index, panel in enumerate(shown))
-    dark = "".join(f".c{index} {{ --c: {panel.colours[1]}; }}" for index, panel in enumerate(shown))
+    light, dark = colour_rules(shown, "light"), colour_rules(shown, "dark")
     return f"{light}\n@media (prefers-color-scheme: dark) {{ {dark} }}\n"
 
 
 def _pictures(figures: RunFigures) -> Iterator[str]:
     shown, happened = panels(figures), marks(figures)
     numbers = figures.log.track.numbers
-    steps = (min(numbers), max(numbers))
     for index, panel in enumerate(shown):
-        yield f'<div class="picture">{draw(panel, happened, steps, index)}</div>'
+        yield f'<div class="picture">{draw(panel, happened, StepAxis(min(numbers), max(numbers)), index)}</div>'
     if shown:
-        signs = [f"{_SIGNS[kind]} {text}" for kind, text in legend(happened).items()]
-        yield f'<p class="soft">{escape("; ".join([axis_title(figures), *signs]))}</p>'
+        yield f'<p class="soft">{escape("; ".join([axis_title(figures), *signs(legend(happened))]))}</p>'
 
 
 def _configuration(figures: RunFigures) -> Iterator[str]:

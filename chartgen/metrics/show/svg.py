@@ -1,32 +1,68 @@
-"""Panels as SVG, drawn without a library; colours are classes of the page's style sheet."""
+"""Panels as SVG, drawn without a library; colours are classes of a style sheet."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from typing import NamedTuple
 
 from chartgen.metrics.show.courses import Course
 from chartgen.metrics.show.panels import EventMarks, Panel
 from chartgen.metrics.show.series import Bin
+from chartgen.visible import visible
 
 _WIDTH, _HEIGHT = 960, 190
 # Maximum number of marks beyond the axis, and of places that show their values.
 _MARKED, _LABELLED = 50, 150
 # Margins of the plot.
 _LEFT, _RIGHT, _TOP, _BOTTOM = 66, 30, 24, 24
+_LINE = 18
+#: Variables of the style sheet on a light and on a dark background.
+GROUNDS = {
+    "light": "--ground: #fff; --ink: #222; --soft: #666; --grid: #ddd; --all: .3; --most: .4;",
+    "dark": "--ground: #15181c; --ink: #e6e6e6; --soft: #a0a6ad; --grid: #3a3f46; --all: .4; --most: .5;",
+}
+#: Rules for the elements of a picture.
+RULES = """
+.hover { fill: var(--ink); opacity: 0; } .hover:hover { opacity: .08; } .far { fill: var(--c); }
+.grid { stroke: var(--grid); stroke-width: 1; } .tick { fill: var(--soft); font-size: 11px; } .end { text-anchor: end; }
+.middle { text-anchor: middle; } .title { fill: var(--ink); font-size: 13px; font-weight: 600; }
+.line, .lost { fill: none; stroke: var(--c); stroke-width: 1.6; stroke-linejoin: round; }
+.lost { stroke-width: 1; stroke-dasharray: 1.5 2.5; } .again { fill: var(--ink); opacity: .12; }
+.all { fill: var(--c); opacity: var(--all); } .most { fill: var(--c); opacity: var(--most); }
+.mark { fill: var(--ink); } .odd { stroke: var(--ink); stroke-width: 2; }
+.restart { stroke: var(--ink); stroke-width: 1.2; stroke-dasharray: 5 4; }
+"""
+_SIGNS = {"restart": "\u2506", "lost": "\u2591", "checkpoint": "\u25b2", "odd": "\u2715"}
+
+
+class StepAxis(NamedTuple):
+    """The horizontal axis.
+
+    Args:
+        first: Its start.
+        last: Its end.
+        unit: Name of its values.
+        write: Formats a value; an empty text has no tick.
+    """
+
+    first: float
+    last: float
+    unit: str = "step"
+    write: Callable[[float], str] = "{:,.0f}".format
 
 
 class Scale:
     """Converts steps and values to coordinates of the picture.
 
     Args:
-        steps: First and last step.
+        axis: The steps.
         panel: The panel.
     """
 
-    def __init__(self, steps: tuple[int, int], panel: Panel) -> None:
-        self._first, self._span = steps[0], max(steps[1] - steps[0], 1)
+    def __init__(self, axis: StepAxis, panel: Panel) -> None:
+        self._first, self._span = axis.first, max(axis.last - axis.first, 1)
         self._low, self._high = panel.low, panel.high
 
     def x(self, step: float) -> float:
@@ -39,43 +75,84 @@ class Scale:
         return _HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM)
 
 
-def draw(panel: Panel, happened: EventMarks, steps: tuple[int, int], number: int) -> str:
+def draw(panel: Panel, happened: EventMarks, axis: StepAxis, number: int, y: int = 0) -> str:
     """Draw a panel.
 
     Args:
         panel: The panel.
         happened: Steps to mark.
-        steps: First and last step of the axis.
-        number: Number of its colour on the page.
+        axis: The steps.
+        number: Number of its colour in the style sheet.
+        y: Its place in a picture.
     """
-    scale = Scale(steps, panel)
+    scale = Scale(axis, panel)
     width, height = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _TOP - _BOTTOM
     parts = [
-        *_grid(panel, scale, steps),
+        *_grid(panel, scale, axis),
         # an inner picture clips content beyond its edge
         f'<svg x="{_LEFT}" y="{_TOP}" width="{width}" height="{height}" viewBox="{_LEFT} {_TOP} {width} {height}">',
         *(part for course in panel.courses for part in _course(course, scale)),
         "</svg>",
-        *_hover(panel, scale),
+        *_hover(panel, scale, axis),
         *_marks(panel, happened, scale),
         f'<text class="title" x="{_LEFT}" y="15">{escape(panel.title)}</text>',
     ]
     if panel.beyond:
         parts.append(f'<text class="tick end" x="{_WIDTH - _RIGHT}" y="15">{escape(panel.cut)}</text>')
         parts += _beyond(panel, scale)
-    box = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(panel.title)} over the steps"'
-    return f'<svg class="c{number}" {box}>\n' + "\n".join(parts) + "\n</svg>"
+    box = f'y="{y}" width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"'
+    label = f'aria-label="{escape(panel.title)} over the {axis.unit}s"'
+    return f'<svg class="c{number}" {box} {label}>\n' + "\n".join(parts) + "\n</svg>"
 
 
-def _grid(panel: Panel, scale: Scale, steps: tuple[int, int]) -> Iterator[str]:
+def picture(title: Sequence[str], shown: Sequence[Panel], happened: EventMarks, axis: StepAxis, theme: str) -> str:
+    """Return panels as one picture.
+
+    Args:
+        title: Lines above the panels, and the last one below them.
+        shown: The panels.
+        happened: Steps to mark.
+        axis: The steps.
+        theme: light or dark.
+    """
+    *above, below = title
+    top = _LINE * len(above) + 8
+    height = top + _HEIGHT * len(shown) + _LINE
+    style = f"svg {{ {GROUNDS[theme]} font-family: system-ui, sans-serif; }}{RULES}{colour_rules(shown, theme)}"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}">',
+        f'<style>{style}</style><rect width="100%" height="100%" style="fill: var(--ground)"/>',
+        *(
+            f'<text class="title" x="{_LEFT}" y="{_LINE * at}">{escape(line)}</text>'
+            for at, line in enumerate(above, 1)
+        ),
+        f'<text class="tick" x="{_LEFT}" y="{height - 8}">{escape(below)}</text>',
+        *(draw(panel, happened, axis, at, top + at * _HEIGHT) for at, panel in enumerate(shown)),
+        "</svg>\n",
+    ]
+    return visible("\n".join(parts))
+
+
+def colour_rules(shown: Sequence[Panel], theme: str) -> str:
+    """Return the rules for the colours of some panels."""
+    dark = theme == "dark"
+    return "".join(f".c{number} {{ --c: {panel.colours[dark]}; }}" for number, panel in enumerate(shown))
+
+
+def signs(explained: dict[str, str]) -> list[str]:
+    """Return the explanations of marks, each with its sign."""
+    return [f"{_SIGNS[kind]} {text}" for kind, text in explained.items()]
+
+
+def _grid(panel: Panel, scale: Scale, axis: StepAxis) -> Iterator[str]:
     for value in ticks(panel.low, panel.high, 6):
         y = scale.y(value)
         yield f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
         yield f'<text class="tick end" x="{_LEFT - 6}" y="{y + 4:.1f}">{value:,.6g}</text>'
-    for step in ticks(*steps, 6):
+    for step in filter(axis.write, ticks(axis.first, axis.last, 6)):
         x = scale.x(step)
         yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}"/>'
-        yield f'<text class="tick middle" x="{x:.1f}" y="{_HEIGHT - 8}">{step:,.0f}</text>'
+        yield f'<text class="tick middle" x="{x:.1f}" y="{_HEIGHT - 8}">{axis.write(step)}</text>'
 
 
 def ticks(low: float, high: float, most: int) -> list[float]:
@@ -127,7 +204,7 @@ def _beyond(panel: Panel, scale: Scale) -> Iterator[str]:
         yield f'<path class="far" d="M{x - 4:.1f},{y} h8 l-4,{tip} z">{title}</path>'
 
 
-def _hover(panel: Panel, scale: Scale) -> Iterator[str]:
+def _hover(panel: Panel, scale: Scale, axis: StepAxis) -> Iterator[str]:
     """Yield the elements that show values under the pointer."""
     for course in panel.courses:
         known = [each for each in course.bins if math.isfinite(each.middle)]
@@ -136,12 +213,16 @@ def _hover(panel: Panel, scale: Scale) -> Iterator[str]:
             some = known[at : at + group]
             left, right = scale.x(some[0].step), scale.x(known[min(at + group, len(known) - 1)].step)
             place = f'x="{left:.1f}" y="{_TOP}" width="{max(right - left, 2):.1f}" height="{_HEIGHT - _TOP - _BOTTOM}"'
-            yield f'<rect class="hover" {place}><title>{escape(_words(some))}</title></rect>'
+            yield f'<rect class="hover" {place}><title>{escape(_words(some, axis))}</title></rect>'
 
 
-def _words(some: Sequence[Bin]) -> str:
+def _words(some: Sequence[Bin], axis: StepAxis) -> str:
     first, last = some[0].step, some[-1].step
-    steps = f"step {first:,.0f}" if first == last else f"steps {first:,.0f} to {last:,.0f}"
+    steps = (
+        f"{axis.unit} {axis.write(first)}"
+        if first == last
+        else f"{axis.unit}s {axis.write(first)} to {axis.write(last)}"
+    )
     middle = sorted(each.middle for each in some)[len(some) // 2]
     least, most = min(each.least for each in some), max(each.most for each in some)
     return f"{steps}: {middle:,.6g}" + (f" ({least:,.6g} to {most:,.6g})" if least < most else "")

@@ -44,9 +44,9 @@ class PreflightContext:
         """Return an object of the cluster or of the release's namespace; None when it does not exist."""
         return self.once((kind, name), lambda: self.cluster.get(kind, name, self.namespace))
 
-    def find(self, kind: Kind, *, namespace: str = "", fields: str = "") -> list[Object]:
+    def find(self, kind: Kind, *, namespace: str = "") -> list[Object]:
         """Return objects, by default of all namespaces; empty when the kind does not exist."""
-        return self.once((kind, namespace, fields), lambda: self.cluster.list(kind, namespace=namespace, fields=fields))
+        return self.once((kind, namespace), lambda: self.cluster.list(kind, namespace=namespace))
 
     def trial(self, kind: Kind, item: Object) -> Object | ClusterError:
         """Dry-run an object on the API server, webhooks included; return the object it would store, or its error.

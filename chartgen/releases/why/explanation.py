@@ -100,6 +100,8 @@ def explain(logs: Sequence[RunLog], stuck: Stuck | None = None, *, examined: Seq
     if first is None:
         return Explanation("unknown", "no line of the logs names a known cause", hint=_MORE, examined=read)
     same = [clue for clue in clues if clue.cause == first.cause]
+    if first.cause.name in _WAITS:  # each rank that waits reports it
+        return _explanation(first.cause, first.text, None, "", same, read)
     return _explanation(first.cause, first.text, first.rank, _machine_of(first.rank, logs, first.machine), same, read)
 
 

@@ -53,6 +53,9 @@ _RANK = re.compile(r"\b[Rr]ank[ =](\d+)\b")
 _STACK = re.compile(r'^(?:Current thread 0x|Thread 0x\w+ .*most recent call first|Thread .*"MainThread")')
 _FRAME = re.compile(r'^\s+(?:File "([^"]+)", line (\d+) in (\S+)|(\S+) \(([^():]+):(\d+)\))')
 _INNERMOST = 16
+# The last line of a black box (library/workloads/common/files/watch.py), and its name.
+_BOX = re.compile(r"^blackbox: (\S+) rank (\d+) ended with exit code (\d+)")
+_BOX_NAME = re.compile(r"\brank-(\d+)\.log(?:\.gz)?$")
 
 
 @dataclass(frozen=True)
@@ -139,6 +142,8 @@ def read_run_log(name: str, lines: Iterable[str], *, machine: str = "", ranks: r
         machine: Its machine; empty when unknown.
         ranks: Global ranks whose output it contains; empty when unknown.
     """
+    if box := _BOX_NAME.search(name):
+        ranks = range(int(box[1]), int(box[1]) + 1)
     reading = _LogReading(RunLog(name, machine, ranks))
     for line in islice(lines, _MOST_LINES):
         for part in line.rstrip("\n").split("\r"):
@@ -150,7 +155,7 @@ def read_run_log(name: str, lines: Iterable[str], *, machine: str = "", ranks: r
 def ending(log: RunLog, code: int, text: str, when: float | None) -> list[Clue]:
     """Return the cause that the end of a container names: its reason and message before its exit code."""
     text = " ".join(text.split())[:LONGEST]
-    cause = cause_table().of_line(text) or cause_table().of_exit(code)
+    cause = (None if _BOX.match(text) else cause_table().of_line(text)) or cause_table().of_exit(code)
     rank = log.ranks[0] if len(log.ranks) == 1 else None
     return [Clue(cause, log.name, text, rank, log.machine, when)] if cause else []
 
@@ -175,6 +180,9 @@ class _LogReading:
         if rank is not None:
             self.log.seen.add(rank)
         if self._stack(rank, text, place):
+            return
+        if box := _BOX.match(text):
+            self.log.clues += ending(self.log, int(box[3]), text, _seconds(box[1], self._year))
             return
         self._reported(text, place)
         self._collective(rank, text, place)

@@ -60,7 +60,7 @@ MARKERS = {
     b"Step Time :": "bridge",
     b"train_step_timing in s": "nemo",
     b"reduced_train_loss": "nemo",
-    b"/gpu) | num_label_tokens": "automodel",
+    b" GiB | tps ": "automodel",
     b'[val] name "': "automodel",
     b"GiB(": "torchtitan",
     b"=== Step ": "nemo_rl",

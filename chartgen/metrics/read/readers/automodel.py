@@ -1,9 +1,10 @@
 """NeMo Automodel's lines of a step and of an evaluation.
 
 `step 7 | epoch 0 | loss 2.1034 | grad_norm 1.2031 | lr 1.00e-05 | mem 33.95 GiB | tps 4211.05(526.38/gpu) |
-num_label_tokens 4040`: the step time is missing, but follows from the batch. `[val] name "default" | step 9 | epoch 0 |
-loss 2.2500 | lr 1.00e-05 | num_label_tokens 64`. Steps count from 0. Source: nemo-automodel 0.5.0 to 0.7.0 (PyPI),
-nemo_automodel/recipes/llm/train_ft.py (log_train_metrics, log_val_metrics).
+num_label_tokens 4040`: the step time is missing, but follows from the batch. Recipes differ in their fields, and old
+versions log only the tokens of all GPUs, whose number is unknown. `[val] name "default" | step 9 | epoch 0 | loss
+2.2500 | lr 1.00e-05 | num_label_tokens 64`. Steps count from 0. Source: nemo-automodel 0.5.0 to 0.7.0 (PyPI),
+nemo_automodel/recipes/llm/train_ft.py (log_train_metrics, log_val_metrics); for other recipes, lines in public logs.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from chartgen.metrics.read.prefix import Prefix, line_time
 from chartgen.metrics.read.readers import Reader
 from chartgen.metrics.read.readers.columns import NUMBER
 
-_TEXT = rb"step (%s) \| epoch \d+ \| loss (%s) \| grad_norm (%s) \| lr \S+ \| mem (%s) GiB \| tps (%s)\((%s)/gpu\)"
-_LINE = re.compile(_TEXT % (rb"\d+", *[NUMBER] * 5))
+_STEP = re.compile(rb"\bstep (\d{1,18}) \| epoch \d+ \| ")
+_FIELD = re.compile(rb"(loss|grad_norm|lr|mem):? (%s)(?: GiB)?" % NUMBER)
+_SPEED = re.compile(rb"tps (%s)\((%s)/gpu\)" % (NUMBER, NUMBER))
+_NAMES = {b"loss": "loss", b"grad_norm": "gradient", b"lr": "rate", b"mem": "memory"}
 _EVALUATION = re.compile(rb'\[val\] name "[^"]{0,200}" \| step (\d{1,18}) \| epoch \d+ \| loss (%s) \|' % NUMBER)
 _GIB = 1024**3 / 1e9
 
@@ -33,14 +36,19 @@ def read_automodel(line: bytes, prefix: Prefix) -> Sequence[Event]:
     if evaluation := _EVALUATION.search(line):
         when = line_time(prefix, line, evaluation.start())
         return (Mark("eval", when, str(float(evaluation[2])), step=int(evaluation[1])),)
-    match = _LINE.search(line)
+    match = _STEP.search(line)
     if match is None:
         return ()
-    loss, gradient, memory, speed, own = map(float, match.groups()[1:])
+    values, gpus = dict[str, float](), tuple[Setting, ...]()
+    for text in line[match.end() :].split(b" | "):
+        if field := _FIELD.fullmatch(text.strip()):
+            values[_NAMES[field[1]]] = float(field[2])
+        elif speed := _SPEED.fullmatch(text.strip()):
+            values["tokens"], gpus = float(speed[2]), _gpus(float(speed[1]), float(speed[2]))
+    if "memory" in values:
+        values["memory"] *= _GIB
     when = line_time(prefix, line, match.start())
-    values = {"loss": loss, "gradient": gradient, "memory": memory * _GIB, "tokens": own}
-    step = Step(int(match[1]), when, values)
-    return (step, *_gpus(speed, own))
+    return (Step(int(match[1]), when, values), *gpus) if "loss" in values else ()
 
 
 def _gpus(speed: float, own: float) -> tuple[Setting, ...]:

@@ -18,7 +18,8 @@ from chartgen.metrics.read.prefix import Prefix, line_time
 from chartgen.metrics.read.readers import Reader
 
 _COLOUR = re.compile(rb"\x1b\[[\d;]{0,20}m")
-_STEP = re.compile(rb"\b(validate )?step: {0,20}(\d{1,18}) ")
+# a fork writes the planned steps, too: `step: 640/644 = 99.3789%`
+_STEP = re.compile(rb"\b(validate )?step: {0,20}(\d{1,18})(?:/(\d{1,18}) = [\d.]{1,20}%)? ")
 _FIELD = re.compile(rb"\b(\w{1,30}): {1,20}([-+\d.,eE]{1,40}|-?nan|-?inf)")
 _NAMES = {
     b"loss": "loss",
@@ -53,4 +54,4 @@ def read_torchtitan(line: bytes, prefix: Prefix) -> Sequence[Event]:
         return (Mark("eval", when, str(values["loss"]), step=int(match[2])),) if "loss" in values else ()
     if "memory" in values:
         values["memory"] *= _GIB
-    return (Step(int(match[2]), when, values),) if values.keys() & {"loss", "tokens"} else ()
+    return (Step(int(match[2]), when, values, int(match[3] or 0)),) if values.keys() & {"loss", "tokens"} else ()

@@ -13,6 +13,9 @@ time between SIGTERM and the end of the pod.
 METRICS_SOCKET is the socket of this machine's exporter, which gets each line that can be a step's. Nothing waits for
 it: a line that it cannot take is lost.
 
+A process that fails leaves a black box, RUN_DIRECTORY/blackbox/rank-N.log: exit code, memory, disk, versions and last
+output, with stacks. PyTorch's Flight Recorder dumps beside it. `chartgen why` reads the folder.
+
 Exit codes: the program's own; 75 it was ended. The first failure of this machine leaves its code in FOLDER.code, since
 torchrun reports 1 for each.
 """
@@ -24,6 +27,7 @@ import os
 import re
 import resource
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -36,11 +40,21 @@ ENDED = 143  # 128 + SIGTERM: what the others get after the first failure
 SPARE = 5  # seconds of the grace period in which stacks are printed
 DYING = 20  # seconds after which SIGKILL follows SIGABRT
 LONGEST = 4096  # bytes of a line
+KEPT = 1 << 15  # bytes of output in a black box; a run of 16,384 ranks leaves 512 MiB
+# What NVIDIA's images contain (docs.nvidia.com, PyTorch containers); never the whole environment, which has secrets.
+VERSIONS = ("CUDA_VERSION", "NCCL_VERSION", "PYTORCH_VERSION", "NVIDIA_PYTORCH_VERSION", "NEMO_VERSION")
+# Flight Recorder of torch 2.4 and newer; newer names (TORCH_FR_...) include these.
+RECORDER = {"TORCH_NCCL_TRACE_BUFFER_SIZE": "2000", "TORCH_NCCL_DUMP_ON_TIMEOUT": "1"}
+MEMORY = "/sys/fs/cgroup/memory."
+FACTS = (f"{MEMORY}max", f"{MEMORY}peak", f"{MEMORY}events", "/proc/driver/nvidia/version")
 # Megatron-LM, Megatron-Bridge, NeMo 2: "iteration 5/ 100"; torchtitan, Automodel: "step: 5"; bars of NeMo 1 and Hugging
 # Face: "5/100 [00:07<".
 # "saving checkpoint at iteration 1000" and "loaded at step 5" are no steps: ranks print them that never print a step.
 OTHER = rb"checkpoint|\bsav(e|ed|ing)\b|\bload(ed|ing)?\b|\bresum"
 STEP = rb"(?i)^(?!.*(%s)).*(\b(iteration|(global_?)?steps?)\b\W{1,8}\d|\b\d+/\d+ \[\d)" % OTHER
+
+
+BOX = Path(os.environ.get("RUN_DIRECTORY", "."), "blackbox")
 
 
 class Watch:
@@ -59,7 +73,7 @@ class Watch:
         self._due: float | None = None
         self._dead: float | None = None
         self._stopped = False
-        self._line = b""
+        self._line = self._tail = b""
 
     def run(self, command: list[str], grace: int) -> int:
         """Run the program to its end and return its exit code."""
@@ -68,6 +82,7 @@ class Watch:
             # A core of each rank would fill the disk.
             resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
             environment["PYTHONFAULTHANDLER"] = "1"
+            environment = {**RECORDER, "TORCH_NCCL_DEBUG_INFO_TEMP_FILE": f"{BOX}/nccl_trace_rank_", **environment}
         self._program = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment, bufsize=0
         )
@@ -79,6 +94,7 @@ class Watch:
         code = HUNG if self._dead is not None else code if code >= 0 else 128 - code
         if code not in {0, ENDED}:
             self._leave(code)
+            leave_box(code, self._tail)
         return code
 
     def _leave(self, code: int) -> None:
@@ -100,6 +116,7 @@ class Watch:
                     return
                 sys.stdout.buffer.write(block)
                 sys.stdout.buffer.flush()
+                self._tail = (self._tail + block)[-KEPT:]
                 self._look(block)
             elif self._program.poll() is not None:
                 return
@@ -139,6 +156,21 @@ class Watch:
         if self._dead is None:
             self._dead = time.monotonic() + DYING
             self._program.send_signal(signal.SIGABRT)
+
+
+def leave_box(code: int, tail: bytes) -> None:
+    """Write what remains of a failed process; a full disk does not change its exit code."""
+    try:
+        BOX.mkdir(parents=True, exist_ok=True)
+        used = shutil.disk_usage(BOX)
+        found = [f"disk {used.used} of {used.total} bytes", *(f"{name} {os.environ.get(name)}" for name in VERSIONS)]
+        found += [f"{each.name} {each.read_text()}" for each in map(Path, FACTS) if os.access(each, os.R_OK)]
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        rank, pod = os.environ.get("RANK", "0"), os.environ.get("HOSTNAME", "")
+        head = f"blackbox: {when} rank {rank} ended with exit code {code} in pod {pod}; {'; '.join(found)}"
+        (BOX / f"rank-{rank}.log").write_bytes(tail + f"\n{' '.join(head.split())}\n".encode())
+    except OSError as error:
+        sys.stderr.write(f"chartgen: no black box: {error}\n")
 
 
 class Report:

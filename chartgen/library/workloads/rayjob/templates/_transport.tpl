@@ -1,1 +1,2 @@
-{{/* The check of the network needs numbered machines, which Ray's are not: nothing is checked, and nothing fails. */}}
+{{/* The check of the network needs numbered machines, which Ray's are not: nothing is promised or checked. */}}
+{{- define "<%= chart %>.transport" -}}{{- end }}
