@@ -20,7 +20,7 @@ _ENDINGS = re.compile(r"(_text_document)?(\.bin|\.idx)?")
 # The pod's own variables, in _env.yaml, and variables that scripts set for each process: all in
 # capitals, and not derived from their own value, as PATH is.
 _OWN_ENV = re.compile(r'define "<%= chart %>\.slot\.env".*?<%= slot', re.DOTALL)
-_ENTRY = re.compile(r"^- name: ([A-Z_]+)$", re.MULTILINE)
+_ENTRY = re.compile(r"^- \{?name: ([A-Z_]+)", re.MULTILINE)
 _SET = re.compile(r"(?:^|[ \t])([A-Z][A-Z_]+)=(?!\S*\$\{?\1\b)", re.MULTILINE)
 
 

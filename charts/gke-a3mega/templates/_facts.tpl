@@ -56,7 +56,8 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "evaluationShare" (not (regexMatch "^[^,]+,0*[.]?0*," $v.data.split)) }}
 {{- $_ := set $fact "stepPatterns" (include "gke-a3mega.stepPatterns" $root | fromJsonArray) }}
 {{- $_ := set $fact "given" list }}
-{{- range $key, $usual := fromJson `{"batch.global": "1/gpu", "batch.micro": 1, "checkpoint.enabled": false, "checkpoint.from": "", "data.name": "", "evaluation.batches": 0,
+{{- range $key, $usual := fromJson `
+  {"batch.global": "1/gpu", "batch.micro": 1, "checkpoint.enabled": false, "checkpoint.from": "", "data.name": "", "evaluation.batches": 0,
   "mlflow.experiment": null, "model.initStandardDeviation": null, "model.rotaryBase": null, "model.tiedEmbeddings": null,
   "optimizer.clipGradient": null, "optimizer.decay": null, "optimizer.learningRate": null, "optimizer.minLearningRate": null,
   "optimizer.warmupSteps": null, "optimizer.weightDecay": null, "parallelism.context": 1, "parallelism.distributedOptimizer": true,

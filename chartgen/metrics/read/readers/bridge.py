@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from chartgen.metrics.read.events import Event
 from chartgen.metrics.read.prefix import Prefixes
 from chartgen.metrics.read.readers import Reader
-from chartgen.metrics.read.readers.columns import ColumnReader, Columns, Field, LineTable, steps_of
+from chartgen.metrics.read.readers.columns import ColumnReader, Columns, LineField, LineTable, steps_of
 
 _BETWEEN = b"GPU utilization:"
 _LINE = re.compile(rb"(Step Time : +)\S{1,40}?(s )%s( +)\S{1,40}?((?:MODEL_)?TFLOP/s/GPU)" % _BETWEEN)
@@ -36,8 +36,8 @@ class BridgeReader(ColumnReader):
         match = _LINE.search(line)
         if match is None or line.count(_BETWEEN) > 1:
             return None
-        time = Field(0, line[: match.end(1)], match[2], "seconds")
-        return LineTable(_BETWEEN, 2, (time, Field(1, match[3], line[match.start(4) :], "tflops")))
+        time = LineField(0, line[: match.end(1)], match[2], "seconds")
+        return LineTable(_BETWEEN, 2, (time, LineField(1, match[3], line[match.start(4) :], "tflops")))
 
     def steps(self, columns: Columns, prefixes: Prefixes) -> Sequence[Event]:
         """Return the steps of some lines."""

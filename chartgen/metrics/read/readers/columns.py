@@ -31,7 +31,7 @@ CONSTANT = "="
 Columns: TypeAlias = dict[str, Sequence[bytes]]
 
 
-class Field(NamedTuple):
+class LineField(NamedTuple):
     """One field of the lines.
 
     Args:
@@ -72,7 +72,7 @@ class LineTable(NamedTuple):
 
     separator: bytes
     width: int
-    fields: tuple[Field, ...]
+    fields: tuple[LineField, ...]
 
     def columns(self, pieces: list[bytes]) -> Columns:
         """Return the columns of the fields of some lines; empty when a line has another form."""
@@ -170,7 +170,7 @@ def table_of_json(line: bytes, wanted: Mapping[tuple[str, ...], str]) -> LineTab
         line: The line.
         wanted: Path of a value, such as ("data", "loss"), -> its name.
     """
-    pieces, fields, seen = line.split(b", "), list[Field](), set[tuple[str, ...]]()
+    pieces, fields, seen = line.split(b", "), list[LineField](), set[tuple[str, ...]]()
     above: list[str] = []
     for index, piece in enumerate(pieces):
         match = _MEMBER.fullmatch(piece)
@@ -185,7 +185,7 @@ def table_of_json(line: bytes, wanted: Mapping[tuple[str, ...], str]) -> LineTab
             return None
         seen.add(path)
         above = above[: max(len(above) - tail.count(b"}"), 0)]
-        fields.append(Field(index, piece, b"", "") if name == CONSTANT else Field(index, head, tail, name))
+        fields.append(LineField(index, piece, b"", "") if name == CONSTANT else LineField(index, head, tail, name))
     return LineTable(b", ", len(pieces), tuple(fields))
 
 

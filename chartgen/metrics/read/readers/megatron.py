@@ -26,7 +26,7 @@ from chartgen.metrics.read.readers.columns import (
     STEP,
     ColumnReader,
     Columns,
-    Field,
+    LineField,
     LineTable,
     steps_of,
 )
@@ -78,14 +78,14 @@ class MegatronReader(ColumnReader):
         at = next((at for at, piece in enumerate(pieces[:-1]) if _BEHIND.search(piece)), None)
         if at is None:
             return None
-        fields = [Field(at, b"", b"", "head")]
+        fields = [LineField(at, b"", b"", "head")]
         for index, piece in enumerate(pieces[at + 1 : -1], at + 1):
             native, colon, text = piece.partition(b":")
             name, value = _FIELDS.get(native.strip(), ""), _VALUE.match(text)
             if not value or name in {field.name for field in fields}:
                 name = ""
             tail = value[2] if name and value and value[2].strip() else b""
-            fields.append(Field(index, native + colon, tail, name))
+            fields.append(LineField(index, native + colon, tail, name))
         timed = any(field.name in _TIMES for field in fields)
         return LineTable(b"|", len(pieces), tuple(fields)) if timed else None
 

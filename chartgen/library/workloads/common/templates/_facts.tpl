@@ -72,7 +72,8 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "stepPatterns" (include "<%= chart %>.stepPatterns" $root | fromJsonArray) }}
 <% if made("given") %>
 {{- $_ := set $fact "given" list }}
-{{- range $key, $usual := fromJson `<%= portable %>` }}
+{{- range $key, $usual := fromJson `
+  <%= portable %>` }}
 {{- $path := splitList "." $key }}
 {{- $value := index $v (first $path) }}
 {{- if rest $path }}{{ $value = index $value (last $path) }}{{ end }}
