@@ -162,7 +162,7 @@ class Counter:
         rule = self._rule
         if rule is None or rule.kind != "end" or rule.name not in counts:
             return None
-        numbers = [int((count + rule.offset) / rule.divisor + _ROUNDED) for count in counts[rule.name]]
+        numbers = [*map(rule.steps, counts[rule.name])]
         spans = [*map(float, map(sub, numbers, [self.reached, *numbers[:-1]]))]
         fit = all(map(_fits, map(sub, when, [self._last, *when[:-1]]), map(mul, spans, times)))
         return (numbers, spans) if min(spans) > 0 and fit else None
