@@ -14,7 +14,7 @@ from typing import Any
 from chartgen.checks.images import release_in
 from chartgen.checks.job import Job
 from chartgen.composer.expressions import LARGEST
-from chartgen.composer.rule_facts import OPTIONAL
+from chartgen.composer.rule_facts import PORTABLE
 
 # Keys that do not reach a recipe with a model of its own, where the same program also takes the model of the values.
 _OF_THE_MODEL = ("model", "precision", "sequenceLength", "recompute")
@@ -77,8 +77,20 @@ def _requested(job: Job) -> dict[str, str]:
 
 
 def _given(job: Job) -> list[str]:
-    pairs = (key.split(".") for key in OPTIONAL)
-    return [f"{section}.{name}" for section, name in pairs if job.values[section].get(name) is not None]
+    values = {**job.values, "recompute": job.recompute.granularity}
+    # a program that takes the batch of each process has that of all
+    names = {"batch.global": "globalBatch|microBatch", "batch.micro": "microBatch"}
+    arguments = " ".join(job.own.get("args") or ())
+    return [
+        key
+        for key, usual in sorted(PORTABLE.items())
+        if _value(values, key) != usual and not re.search(rf"\$\(({names.get(key, key)})\)", arguments)
+    ]
+
+
+def _value(values: dict[str, Any], key: str) -> Any:
+    section, _, name = key.partition(".")
+    return values[section].get(name) if name else values[section]
 
 
 def _overridden(job: Job) -> list[dict[str, str]]:

@@ -30,7 +30,7 @@ _LONG_AGO = 12.0
 
 
 @dataclass(frozen=True)
-class Speed:
+class JobSpeed:
     """The estimated speed of a job on a target; without figures if none can be given.
 
     Args:
@@ -91,7 +91,7 @@ def estimate(target: Target, values: Values) -> Estimate:
     return found.estimate
 
 
-def speed_on(target: Target, values: Values) -> Speed:
+def speed_on(target: Target, values: Values) -> JobSpeed:
     """Return the estimated speed of a job, or the reason why it has none.
 
     Args:
@@ -101,20 +101,20 @@ def speed_on(target: Target, values: Values) -> Speed:
     job = Job(effective_values(compose_interface(target), values), target)
     if miscounts(job, "error") or any(claim for check in PARALLELISM for claim in check.function(job)):
         reason = "sizes of the layout do not divide each other; `chartgen check` reports them"
-        return Speed(target.name, job.machine.name, job.machine.gpu, job.world, 0, None, reason)
+        return JobSpeed(target.name, job.machine.name, job.machine.gpu, job.world, 0, None, reason)
     return speed_of(job)
 
 
-def speed_of(job: Job) -> Speed:
+def speed_of(job: Job) -> JobSpeed:
     """Return the estimated speed of a job whose sizes divide each other, or the reason why it has none."""
     run = run_of_job(job)
     found = None if isinstance(run, str) else estimate_run(run)
     reason = run if isinstance(run, str) else "" if found else f"{job.machine.gpu} has no peak for {run.precision}"
     tokens = 0 if isinstance(run, str) else run.global_batch * run.sequence
-    return Speed(job.target.name, job.machine.name, job.machine.gpu, job.world, tokens, found, reason)
+    return JobSpeed(job.target.name, job.machine.name, job.machine.gpu, job.world, tokens, found, reason)
 
 
-def budget_of(speed: Speed, tokens: float, price: float | None = None) -> Budget | None:
+def budget_of(speed: JobSpeed, tokens: float, price: float | None = None) -> Budget | None:
     """Return what training takes; None without an estimate.
 
     Args:

@@ -25,7 +25,7 @@ def _of_charts() -> dict[str, Shape]:
     from chartgen.checks.speed import Budget
     from chartgen.cli.list import ListRow
     from chartgen.composer.describe import FragmentFacts, LauncherFacts, PresetFacts, WorkloadFacts
-    from chartgen.estimator import Range, Step
+    from chartgen.estimator import Range, StepTime
     from chartgen.findings import Level, Severity
     from chartgen.linter.selection import BASELINE
     from chartgen.reports import FINDINGS, FindingRow
@@ -55,7 +55,7 @@ def _of_charts() -> dict[str, Shape]:
         "tokensPerSecondPerGpu": Range | None,
         "tflopsPerGpu": Range | None,
         "mfu": Range | None,
-        "made": Step | None,
+        "made": StepTime | None,
         "unmeasured": [str],
         "reason": str,
         "budget": Budget | None,

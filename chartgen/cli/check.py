@@ -31,7 +31,9 @@ _FORMS = ("text", "json", "sarif", "junit", "github")
 @workload_option
 @click.option("--output", type=click.Choice(_FORMS), default="text", show_default=True, help="Form of the findings.")
 @click.option("--render", is_flag=True, help="Also let Helm render the chart, and report what its own rules refuse.")
-@click.option("--explain", is_flag=True, help="Also show the estimated memory of a GPU, on the standard error.")
+@click.option(
+    "--explain", is_flag=True, help="Also show the estimated time of a step and memory of a GPU, on the standard error."
+)
 @path_option
 def check(
     target: str, workload: str | None, output: str, explain: bool, render: bool, path: tuple[Path, ...], **options: Any
@@ -82,7 +84,11 @@ def check(
 def _explain(job: Job | None) -> None:
     from chartgen.checks.memory import unestimated
     from chartgen.checks.memory_fit import load_of
+    from chartgen.checks.speed import speed_of
 
+    if job and (speed := speed_of(job).estimate):
+        step = speed.step_seconds
+        click.echo(f"step        {step.middle:6.1f} s ({step.low:.1f} to {step.high:.1f}), estimated", err=True)
     load = load_of(job) if job else None
     if load is None:
         what = unestimated(job) if job else ""

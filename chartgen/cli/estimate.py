@@ -14,8 +14,8 @@ from chartgen.cli.options import library, output_option, path_option, read_value
 from chartgen.cli.output import show_answer
 
 if TYPE_CHECKING:
-    from chartgen.checks.speed import Budget, Speed
-    from chartgen.estimator import Estimate, Range, Step
+    from chartgen.checks.speed import Budget, JobSpeed
+    from chartgen.estimator import Estimate, Range, StepTime
 
 _THOUSANDS = {"": 1.0, "K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
@@ -77,7 +77,7 @@ def estimate(
         sys.exit(1)
 
 
-def _row(speed: Speed, budget: Budget | None) -> dict[str, Any]:
+def _row(speed: JobSpeed, budget: Budget | None) -> dict[str, Any]:
     found = speed.estimate
     names = {"target": speed.target, "machineType": speed.machine_type, "gpu": speed.gpu, "gpus": speed.gpus}
     return {
@@ -94,7 +94,7 @@ def _row(speed: Speed, budget: Budget | None) -> dict[str, Any]:
     }
 
 
-def _show(speed: Speed, budget: Budget | None) -> None:
+def _show(speed: JobSpeed, budget: Budget | None) -> None:
     click.echo(f"{speed.target}: {speed.gpus} x {speed.gpu} ({speed.machine_type})")
     if speed.estimate is None:
         click.echo(f"  no estimate: {speed.reason}")
@@ -115,7 +115,7 @@ def _show_figures(found: Estimate) -> None:
         click.echo(f"  {'wider':10} not measured: {what}")
 
 
-def _parts(made: Step) -> str:
+def _parts(made: StepTime) -> str:
     names = {
         "compute": made.compute,
         "exposed communication": made.exposed_communication,
@@ -140,7 +140,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _compare(found: list[tuple[Speed, Budget | None]]) -> None:
+def _compare(found: list[tuple[JobSpeed, Budget | None]]) -> None:
     """Show which of several targets is the fastest and the cheapest."""
     budgets = [(speed.target, budget) for speed, budget in found if budget]
     if len(budgets) < 2:

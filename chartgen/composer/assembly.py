@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from chartgen.composer.programs import for_values
 from chartgen.composer.provenance import FragmentLine, LineMarks
 from chartgen.composer.rule_lines import rule_lines
 from chartgen.composer.rules import rules_of
-from chartgen.composer.target import Target, of_kind, with_launchers
+from chartgen.composer.target import Target, of_kind, with_fragments, with_launchers
 from chartgen.composer.value_docs import ValueRow
 from chartgen.composer.workload import Workload, load_workload
 from chartgen.errors import ChartgenError, Problem, UsageError
@@ -48,22 +48,32 @@ _DEFINITION = re.compile(
 )
 
 
-def compose(target: Target, workload: str | None = None, *, values: Mapping[str, Any] | None = None) -> Chart:
+def compose(
+    target: Target,
+    workload: str | None = None,
+    *,
+    values: Mapping[str, Any] | None = None,
+    fragments: Sequence[str] = (),
+    launchers: Sequence[str] = (),
+) -> Chart:
     """Compose the run chart of a target.
 
     Args:
         target: The target.
         workload: Another workload kind than the target's own; the same fragments fill it.
         values: Leave out the launchers that these values do not name; None for all of the target.
+        fragments: Names of more fragments of the target's library, behind those of the target.
+        launchers: Names of the only launchers, the first as default; none for all.
 
     Returns:
         The chart in memory, named after the target; with another workload kind, `<target>-<workload>`.
 
     Raises:
-        UsageError: Unknown workload kind.
+        UsageError: Unknown workload kind, fragment or launcher.
         ChartgenError: Fragments that exclude each other, slots that clash, text that does not render.
     """
     kind = _workload(target, workload or target.workload)
+    target = with_launchers(with_fragments(target, fragments), launchers) if fragments or launchers else target
     return _Composer(target if values is None else for_values(target, values, workload), kind).run_chart()
 
 

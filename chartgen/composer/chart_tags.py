@@ -5,6 +5,7 @@ The sources are Helm text; jinja2 with `<% %>` only joins them, so that their Go
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +19,7 @@ from chartgen.composer.launcher import INCLUDED, Launcher
 from chartgen.composer.library import BUILTIN
 from chartgen.composer.privileges import patterns
 from chartgen.composer.provenance import LineMarks
-from chartgen.composer.rule_facts import FACTS, OPTIONAL
+from chartgen.composer.rule_facts import FACTS, PORTABLE
 from chartgen.composer.slot_kinds import SLOTS
 from chartgen.composer.slots import Segment, SlotText, resolve
 from chartgen.composer.tag_facts import kind_facts, target_facts
@@ -140,7 +141,7 @@ class Tags:
             "workload_validate": self._workload_validate,
             "rules": lambda: self._rule_text,
             "made": lambda *facts: not self._facts_of_rules.isdisjoint(facts),
-            "optional": textwrap.fill(" ".join(f'"{key}"' for key in OPTIONAL), 140, subsequent_indent="  "),
+            "portable": textwrap.fill(json.dumps(PORTABLE, sort_keys=True), 140, subsequent_indent="  "),
             "folders": patterns(),
             "policies": [policy.name for policy in self.target.policies],
         }

@@ -53,7 +53,8 @@ FIELDS = {
     "workloads": Field("array", "the workload kinds that it works with; absent = all", item="string"),
     "appliesTo": Field(
         "string",
-        "`gpu`: only in pods that use GPUs; `always`, or without it: in every pod, those of data programs too",
+        "`gpu`: only in pods that use GPUs; `always`, or without it: in every pod that runs a program, those of data"
+        " programs too. Only a policy is in the other pods: MPI's master, Ray's head and submitter, those of setup",
         enum=("gpu", "always"),
     ),
     "when": Field(

@@ -15,6 +15,27 @@ class Fact(NamedTuple):
     meaning: str
 
 
+# What a launcher's program must have an option for, and the value that asks for nothing: the common default.
+PORTABLE: dict[str, Any] = {
+    **{f"optimizer.{name}": None for name in ("learningRate", "minLearningRate", "warmupSteps")},
+    **{f"optimizer.{name}": None for name in ("decay", "weightDecay", "clipGradient")},
+    **{f"model.{name}": None for name in ("rotaryBase", "initStandardDeviation", "tiedEmbeddings")},
+    **{f"parallelism.{name}": 1 for name in ("tensor", "pipeline", "virtualPipeline", "context", "expert")},
+    "parallelism.sequence": False,
+    "parallelism.distributedOptimizer": True,
+    "recompute": "none",
+    "batch.micro": 1,
+    "batch.global": "1/gpu",
+    "sequenceLength": 2048,
+    "steps": 10,
+    "evaluation.batches": 0,
+    "data.name": "",
+    "checkpoint.enabled": False,
+    "checkpoint.from": "",
+    "profile.enabled": False,
+    "wandb.project": None,
+    "mlflow.experiment": None,
+}
 _COUNT = {"type": "integer", "minimum": 0}
 _SIZE = {"type": "integer", "minimum": 1}
 _TEXT = {"type": "string"}
@@ -22,15 +43,6 @@ _COUNTS = {"type": "array", "items": _COUNT}
 _TEXTS = {"type": "array", "items": _TEXT}
 _TEXT_MAP = {"type": "object", "additionalProperties": _TEXT}
 _DECIMAL = {"type": ["number", "null"]}
-
-
-# Keys that mean the launcher's default, or nothing, where they are null.
-OPTIONAL = (
-    *(f"optimizer.{name}" for name in ("learningRate", "minLearningRate", "warmupSteps")),
-    *(f"optimizer.{name}" for name in ("decay", "weightDecay", "clipGradient")),
-    *(f"model.{name}" for name in ("rotaryBase", "initStandardDeviation", "tiedEmbeddings")),
-    *("wandb.project", "mlflow.experiment"),
-)
 
 
 def _rows(*names: str) -> dict[str, Any]:
@@ -81,7 +93,9 @@ FACTS = {
     "stepPatterns": Fact(
         _TEXTS, "expressions that read the line of a step: own.metrics, or the launcher's; empty = none"
     ),
-    "given": Fact(_TEXTS, "keys of optimizer, model, wandb and mlflow that may be null and are not"),
+    "given": Fact(
+        _TEXTS, "keys of portable values other than the common defaults that no argument names, such as $(steps)"
+    ),
     "overridden": Fact(
         _rows("place", "option", "key"),
         "each option in config or args that a portable key sets: where it is, the option, and that key",

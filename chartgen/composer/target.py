@@ -396,6 +396,17 @@ def with_launchers(target: Target, names: Sequence[str]) -> Target:
     return replace(target, chosen=tuple(dict.fromkeys(names)))
 
 
+def with_fragments(target: Target, names: Sequence[str]) -> Target:
+    """Return a target with more fragments of its library, behind its own.
+
+    Raises:
+        UsageError: A fragment is in no folder.
+        ChartgenError: Problems of its files.
+    """
+    more = (load_fragment(target.library.find("fragment", name)) for name in names)
+    return replace(target, every_fragment=(*target.every_fragment, *more))
+
+
 def _find_all(document: Document, library: Library, kind: str, names: list[str]) -> list[Path]:
     paths = []
     for index, name in enumerate(names):

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from chartgen.estimator.estimate import Estimate, Range, estimate_run
 from chartgen.estimator.run import Hardware, Run
-from chartgen.estimator.step import Step
+from chartgen.estimator.step import StepTime
 
-__all__ = ["Estimate", "Hardware", "Range", "Run", "Step", "estimate_run"]
+__all__ = ["Estimate", "Hardware", "Range", "Run", "StepTime", "estimate_run"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from chartgen.estimator.run import Run
-from chartgen.estimator.step import TERA, Step, step_of
+from chartgen.estimator.step import TERA, StepTime, step_of
 from chartgen.estimator.tables import fitted_constants, months_of, speed_table
 
 
@@ -51,7 +51,7 @@ class Estimate:
     tokens_per_second_per_gpu: Range
     tflops_per_gpu: Range
     mfu: Range
-    made: Step
+    made: StepTime
     unmeasured: tuple[str, ...]
 
 

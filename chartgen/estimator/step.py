@@ -32,7 +32,7 @@ _FUSED_SINCE = 9
 
 
 @dataclass(frozen=True)
-class Step:
+class StepTime:
     """Seconds of one step, by their use.
 
     Args:
@@ -53,7 +53,7 @@ class Step:
         return self.compute + self.exposed_communication + self.bubble + self.other
 
 
-def step_of(run: Run, constants: Mapping[str, float]) -> Step:
+def step_of(run: Run, constants: Mapping[str, float]) -> StepTime:
     """Return the time of a run's step."""
     return _Formulas(run, constants).step()
 
@@ -72,14 +72,14 @@ class _Formulas:
         # forward transfers are as many as those backward
         self.transfers = 1 + run.recomputed / 2
 
-    def step(self) -> Step:
+    def step(self) -> StepTime:
         """Return the time of the step."""
         run = self.run
         compute = self.dense() + self.attention() + self.experts() + self.vectors() + self.head()
         communication = self.tensor() + self.context() + self.dispatch() + self.stages() + self.gathering()
         busy = compute + communication
         whole = (busy**_SHARPNESS + self.launches() ** _SHARPNESS) ** (1 / _SHARPNESS)
-        return Step(
+        return StepTime(
             compute=compute * run.micro_batches,
             exposed_communication=communication * run.micro_batches + self.reduction(),
             bubble=whole * (run.pipeline - 1) / run.virtual,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -158,7 +159,7 @@ def know_kinds(folders: Iterable[Path]) -> None:
 def run_kinds() -> tuple[RunKind, ...]:
     """Return the kinds of runs: chartgen's own, those of CHARTGEN_PATH, and of folders that a command has named."""
     named = [Path(part) for part in os.environ.get("CHARTGEN_PATH", "").split(os.pathsep) if part]
-    return _read_kinds(tuple(dict.fromkeys((_BUILTIN, *named, *_OWN))))
+    return _read_kinds((_BUILTIN, *named), tuple(folder for folder in _OWN if folder not in named))
 
 
 def api_kinds() -> list[Kind]:
@@ -222,13 +223,20 @@ def lacks_runtime(answer: str) -> bool:
 
 
 @lru_cache
-def _read_kinds(folders: tuple[Path, ...]) -> tuple[RunKind, ...]:
-    """Read the kinds of folders; the first of an API kind wins."""
-    files = [file for folder in folders for file in sorted(folder.glob("workloads/*/workload.yaml"))]
-    found: dict[tuple[str, str], RunKind] = {}
-    for kind in filter(None, map(_read_kind, files)):
-        found.setdefault((group_of(kind.kind.api_version), kind.kind.name), kind)
-    return tuple(found.values())
+def _read_kinds(folders: tuple[Path, ...], others: tuple[Path, ...]) -> tuple[RunKind, ...]:
+    """Read the kinds of folders; the last of an API kind wins, as names of own folders do.
+
+    A mistake in one of the others is left out: a command that uses the kind reports all of them with their places.
+    """
+    read = [*map(_read_kind, _files(folders))]
+    for file in _files(others):
+        with suppress(ChartgenError):
+            read.append(_read_kind(file))
+    return tuple({(group_of(each.kind.api_version), each.kind.name): each for each in read if each}.values())
+
+
+def _files(folders: Iterable[Path]) -> list[Path]:
+    return [file for folder in folders for file in sorted(folder.glob("workloads/*/workload.yaml"))]
 
 
 def _read_kind(file: Path) -> RunKind | None:

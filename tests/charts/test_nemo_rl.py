@@ -172,12 +172,16 @@ def test_a_run_without_deadline_or_checkpoints_saves_as_ever() -> None:
 @pytest.mark.parametrize(
     ("sets", "rule", "key"),
     [
-        (("data.name=web",), "data-of-nemo-rl", "data.name"),
+        (("data.name=web",), "settings-of-the-launcher", "data.name"),
         (("tokenizer.kind=gpt2,tokenizer.path=/data/g",), "data-of-nemo-rl", "tokenizer.kind"),
         (("checkpoint.from=/data/other",), "model-of-nemo-rl", "checkpoint.from"),
         (("parallelism.pipeline=2",), "layout-of-nemo-rl", "parallelism.pipeline"),
         (("parallelism.distributedOptimizer=false",), "layout-of-nemo-rl", "parallelism.distributedOptimizer"),
-        ((MEGATRON, "parallelism.pipeline=2,parallelism.virtualPipeline=2"), "layout-of-nemo-rl", "virtualPipeline"),
+        (
+            (MEGATRON, "parallelism.pipeline=2,parallelism.virtualPipeline=2"),
+            "settings-of-the-launcher",
+            "virtualPipeline",
+        ),
         (("batch.global=24", f"{OWN}.prompts=32,{OWN}.generations=16"), "samples-of-grpo", "batch.global"),
         (("recompute=selective",), "settings-of-nemo-rl", "recompute"),
         (("optimizer.warmupSteps=5",), "settings-of-the-launcher", "optimizer.warmupSteps"),

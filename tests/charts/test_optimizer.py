@@ -12,7 +12,7 @@ from rendered import VALUES, chart, env, overrides
 from chartgen.checks import check, job_of
 from chartgen.composer.launcher import load_launcher
 from chartgen.composer.library import open_library
-from chartgen.composer.rule_facts import OPTIONAL
+from chartgen.composer.rule_facts import PORTABLE
 from chartgen.findings import Finding
 from chartgen.helm.chart import Chart
 from chartgen.helm.values import load_values
@@ -220,5 +220,5 @@ def test_what_null_means_is_in_the_readme(name: str) -> None:
     assert {key: value for key, value in named.items() if value} == {k: str(v) for k, v in launcher.defaults.items()}
     assert launcher.defaults
     # what has no default there is decided by the model's family, or has no option
-    without = set(OPTIONAL) & set(launcher.owns) - set(launcher.defaults)
+    without = {key for key, usual in PORTABLE.items() if usual is None} & set(launcher.owns) - set(launcher.defaults)
     assert without <= {"model.rotaryBase", "model.tiedEmbeddings", "wandb.project", "mlflow.experiment"}

@@ -113,8 +113,8 @@ def test_accelerate_starts_all_processes_as_one_kind_of_run(
     [
         ({"program": ""}, "launchers.torchrun.program"),
         ({"args": ["$(node)", "$$(node)"]}, "launchers.torchrun.args $(node) $(nodes)"),
-        ({"parallelism": {"tensor": 2}}, "parallelism.tensor 1"),
-        ({"recompute": "full"}, "recompute full"),
+        ({"parallelism": {"tensor": 2}}, "parallelism.tensor torchrun"),
+        ({"recompute": "full"}, "recompute torchrun"),
         ({"profile": {"enabled": True, "startStep": 1, "endStep": 2}}, "profile.enabled"),
         ({"optimizer": {"learningRate": 1.0}}, "optimizer.learningRate torchrun"),
         ({"starterArgs": ["--use_fsdp"]}, "launchers.torchrun.starterArgs accelerate"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,13 @@ def test_one_target_is_one_answer_and_several_are_a_list() -> None:
     words = ("gke-a4", "gke-a3mega", "--preset", "llama2-70b-lora", "--set", "launcher=nemo-1", "--output", "json")
     several = answer(chartgen("estimate", *words).stdout)["estimates"]
     assert [row["target"] for row in several] == ["gke-a4", "gke-a3mega"]
+
+
+def test_check_explains_the_time_of_a_step() -> None:
+    ran = chartgen("check", "gke-a4", "--preset", "llama3.1-405b", "--explain")
+    (line,) = (line for line in ran.stderr.splitlines() if line.startswith("step "))
+    middle, low, high = map(float, re.findall(r"[0-9.]+", line))
+    assert low < middle < high
 
 
 def test_no_figure_at_all_is_a_failure() -> None:

@@ -12,7 +12,7 @@ from chartgen.composer.assembly import compose
 from chartgen.composer.library import open_library
 from chartgen.composer.presets import preset_layers
 from chartgen.composer.target import Target, load_target
-from chartgen.errors import ChartgenError
+from chartgen.errors import ChartgenError, UsageError
 
 OURS = """\
 description: Our A3 Mega machines
@@ -140,3 +140,20 @@ def test_a_conflict_of_fragments_is_at_the_added_one(ours: Path) -> None:
     with pytest.raises(ChartgenError) as caught:
         compose(loaded(ours))
     assert [problem.line for problem in caught.value.problems] == [6]
+
+
+def test_a_program_composes_with_more_fragments_and_fewer_launchers(ours: Path) -> None:
+    target = load_target("gke-a3mega", open_library([ours]))
+    chart = compose(target, fragments=["extra"], launchers=["nemo-1", "download"])
+    assert any("EXTRA" in text for text in chart.files.values())
+    assert {path for path in chart.files if path.startswith("templates/launchers/")} == {
+        "templates/launchers/_nemo-1.tpl",
+        "templates/launchers/_download.tpl",
+    }
+    with pytest.raises(UsageError):
+        compose(target, fragments=["no-such"])
+    with pytest.raises(UsageError):
+        compose(target, launchers=["no-such"])
+    write(ours, {"fragments/extra/fragment.yaml": "description: d\nrequires: [nothing]\nsources: [us]\n"})
+    with pytest.raises(ChartgenError):
+        compose(target, fragments=["extra"])

@@ -17,7 +17,7 @@ from chartgen.composer.library import BUILTIN
 JOB = BUILTIN / "workloads" / "job"
 LAUNCHER = (
     "description: Our program\ntask: train\nprocesses: gpu\nprogram: /opt/train.py\nimage: example.com/ours:1\n"
-    "precisions: [bf16]\nsources: [us]\n"
+    "precisions: [bf16]\nowns: {steps: steps}\nsources: [us]\n"
 )
 
 

@@ -21,6 +21,7 @@ ALONE = [
         "add-a-rule",
         "automodel",
         "nemo-rl",
+        "policies",
         "torchtitan",
         "track-a-run",
         "watch-in-grafana",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from corpus import CORPUS
-from judge_speed import judge, main, run_of
+from fit_speed import left_out, samples
+from judge_speed import judge, main, quantile, run_of
 
 from chartgen.estimator import Estimate, Run, estimate_run
+from chartgen.estimator.tables import fitted_constants
 
 MEASURED = CORPUS / "measured-speed.json" if CORPUS else Path("measured-speed.json")
 ROW: dict[str, Any] = {
@@ -58,6 +61,15 @@ def test_measured_runs_are_estimated_as_well_as_documented() -> None:
     assert found["p90"] < 0.15
     assert 0.75 < found["coverage"] < 0.88
     assert found["order"] > 0.95
+
+
+@pytest.mark.full
+@pytest.mark.skipif(not MEASURED.is_file(), reason="NVIDIA's tables are beside the project, not in it")
+def test_models_that_were_not_fitted_are_estimated_as_well_as_documented() -> None:
+    found = left_out(samples(json.loads(MEASURED.read_text())), "model", fitted_constants())
+    errors = sorted(abs(math.expm1(error)) for _, error in found)
+    assert (quantile(errors, 0.5) or 1) < 0.12
+    assert (quantile(errors, 0.9) or 1) < 0.3
 
 
 def test_the_parts_of_a_step_add_up_to_it() -> None:

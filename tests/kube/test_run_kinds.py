@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+from userlib import write
 
-from chartgen.kube.run_kinds import kind_of
+from chartgen.errors import ChartgenError
+from chartgen.kube.run_kinds import kind_of, know_kinds, run_kind, run_kinds
 from chartgen.kube.workloads import expected_pods, find_workers, outcome, why_failed
 
 POD: dict[str, Any] = {"metadata": {}, "spec": {"containers": [{"name": "main", "image": "example.com/a:1"}]}}
@@ -43,3 +46,16 @@ def test_a_job_without_replicas_has_no_workers(kind: str) -> None:
     """A half-written object of a chart: lint reports what the API server refuses, and goes on."""
     field = {"PyTorchJob": "pytorchReplicaSpecs", "MPIJob": "mpiReplicaSpecs"}[kind]
     assert find_workers([run("kubeflow.org/v1", kind, {field: {}})]) is None
+
+
+def test_a_mistake_in_a_folder_that_a_command_named_leaves_the_other_kinds(tmp_path: Path) -> None:
+    write(tmp_path, {"workloads/broken/workload.yaml": "api: a/v1\nkind: B\nrun: {title: B}\n"})
+    know_kinds([tmp_path])
+    assert run_kind(run("batch/v1", "Job", {}))
+
+
+def test_a_mistake_in_a_folder_of_the_environment_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, {"workloads/broken/workload.yaml": "api: a/v1\nkind: B\nrun: {title: B}\n"})
+    monkeypatch.setenv("CHARTGEN_PATH", str(tmp_path))
+    with pytest.raises(ChartgenError, match=r"broken/workload\.yaml"):
+        run_kinds()

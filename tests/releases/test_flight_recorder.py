@@ -14,6 +14,7 @@ import pytest
 from chartgen.releases.why.explanation import explain_files
 from chartgen.releases.why.flight_recorder import read_dump
 
+DUMPS = Path(__file__).parents[1] / "data/flight-recorder"
 # The calls of each rank: group:number operation state.
 JOINED = "0:1 all_reduce completed, 0:2 all_reduce started"
 BEHIND = "0:1 all_reduce completed"
@@ -66,6 +67,13 @@ def test_the_rank_that_differs_is_named(case: str, packed: Any, tmp_path: Path) 
         (tmp_path / f"nccl_trace_rank_{number}").write_bytes(packed(dump(calls)))
     found = explain_files([tmp_path])
     assert (found.cause, found.rank, found.collective) == expected
+
+
+@pytest.mark.parametrize(("cause", "rank"), [("not-joined", 2), ("diverged", 1)])
+def test_dumps_that_torch_wrote(cause: str, rank: int) -> None:
+    """Of torch 2.11 with gloo, three ranks (2026-11-24); torchfrtrace itself ends with a KeyError on them."""
+    found = explain_files([DUMPS / cause])
+    assert (found.cause, found.rank, found.collective) == (cause, rank, "all_reduce 4 of group 0")
 
 
 class _Bomb:

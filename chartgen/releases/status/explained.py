@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from chartgen.errors import ChartgenError, MissingToolError, Problem
 from chartgen.kube import Cluster, ClusterError
@@ -50,9 +51,12 @@ def _removals(cluster: Cluster, release: str, namespace: str) -> list[RunLog]:
 
 def _log_of(cluster: Cluster, member: Member, namespace: str) -> RunLog:
     """Read a pod's log before and after its last restart, and add how its containers ended."""
-    log = read_run_log(member.name, _lines(cluster, member, namespace), machine=member.machine, ranks=member.ranks)
+    read = partial(read_run_log, member.name, machine=member.machine, ranks=member.ranks)
+    log = read(_lines(cluster, member, namespace))
+    if not log.clues:  # the log may be gone, or its end alone in the container's message
+        log = read(line for end in member.ends for line in end.message.splitlines())
     for end in member.ends:
-        text = f"{end.container} ended with exit code {end.exit_code} {end.reason} {end.message}"
+        text = f"{end.container} ended with exit code {end.exit_code} {end.reason}"
         log.clues += ending(log, end.exit_code, text, end.at.timestamp() if end.at else None)
     return log
 

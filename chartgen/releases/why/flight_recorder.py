@@ -6,7 +6,7 @@ import json
 import pickletools
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +189,18 @@ def _groups(dumps: Mapping[int, dict[str, Any]]) -> dict[str, dict[int, dict[int
             operation = str(entry.get("profiling_name", "")).partition(":")[2]
             call = _Call(operation, sizes, entry.get("state") == "completed")
             groups.setdefault(name, {}).setdefault(rank, {})[number] = call
-    return groups
+    return {name: _with_states(calls) for name, calls in groups.items()}
+
+
+def _with_states(calls: dict[int, dict[int, _Call]]) -> dict[int, dict[int, _Call]]:
+    """Return the calls of a group; gloo records no completion (torch 2.11), so all before the newest have ended."""
+    if any(call.done for each in calls.values() for call in each.values()):
+        return calls
+    last = max(number for each in calls.values() for number in each)
+    return {
+        rank: {number: replace(call, done=number < last) for number, call in each.items()}
+        for rank, each in calls.items()
+    }
 
 
 def _members(dumps: Mapping[int, dict[str, Any]], name: str) -> set[int]:

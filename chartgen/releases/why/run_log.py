@@ -13,9 +13,9 @@ from pathlib import Path
 from chartgen.errors import ChartgenError, Problem
 from chartgen.releases.why.causes import LEVELS, Cause, cause_table
 
-LONGEST = 4096  # compared characters of a line
+LONGEST = 1024  # compared characters of a line: of a hostile one, some patterns take quadratic time
 _LONGEST_READ = 1 << 20  # bytes; the rest of a longer line counts as another
-_MOST_LINES = 20_000_000  # of one log, to end on an endless one
+_MOST_LINES = 5_000_000  # of one log, to end on an endless one
 _MOST_CLUES = 1000  # of one log
 _GZIP = b"\x1f\x8b"
 # What a line begins with: the time of `kubectl logs --timestamps`, `--prefix`, ranks of torchrun --tee, PyTorch and

@@ -15,11 +15,13 @@
     sizeLimit: {{ .Values.sharedMemory | quote }}
 {{- end }}
 {{- /* storage-pvc */}}
-{{- range $role, $store := .Values.storage }}{{ if and (hasPrefix "pvc://" $store.from) (eq $role (include "eks-p6e-gb200.storeVolume" (list $ $role))) }}
+{{- range $role, $store := .Values.storage }}
+{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "eks-p6e-gb200.storeVolume" (list $ $role))) }}
 - name: {{ $role }}
   persistentVolumeClaim:
     claimName: {{ include "eks-p6e-gb200.storeName" $store.from | quote }}
-{{- end }}{{ end }}
+{{- end }}
+{{- end }}
 {{- /* storage-nfs */}}
 {{- range $role, $store := .Values.storage }}{{ if hasPrefix "nfs://" $store.from }}
 - name: {{ $role }}

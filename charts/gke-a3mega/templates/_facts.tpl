@@ -56,10 +56,20 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "evaluationShare" (not (regexMatch "^[^,]+,0*[.]?0*," $v.data.split)) }}
 {{- $_ := set $fact "stepPatterns" (include "gke-a3mega.stepPatterns" $root | fromJsonArray) }}
 {{- $_ := set $fact "given" list }}
-{{- range list "optimizer.learningRate" "optimizer.minLearningRate" "optimizer.warmupSteps" "optimizer.decay" "optimizer.weightDecay"
-  "optimizer.clipGradient" "model.rotaryBase" "model.initStandardDeviation" "model.tiedEmbeddings" "wandb.project" "mlflow.experiment" }}
-{{- $path := splitList "." . }}
-{{- if not (kindIs "invalid" (index $v (first $path) (last $path))) }}{{ $_ := set $fact "given" (append $fact.given .) }}{{ end }}
+{{- range $key, $usual := fromJson `{"batch.global": "1/gpu", "batch.micro": 1, "checkpoint.enabled": false, "checkpoint.from": "", "data.name": "", "evaluation.batches": 0,
+  "mlflow.experiment": null, "model.initStandardDeviation": null, "model.rotaryBase": null, "model.tiedEmbeddings": null,
+  "optimizer.clipGradient": null, "optimizer.decay": null, "optimizer.learningRate": null, "optimizer.minLearningRate": null,
+  "optimizer.warmupSteps": null, "optimizer.weightDecay": null, "parallelism.context": 1, "parallelism.distributedOptimizer": true,
+  "parallelism.expert": 1, "parallelism.pipeline": 1, "parallelism.sequence": false, "parallelism.tensor": 1, "parallelism.virtualPipeline":
+  1, "profile.enabled": false, "recompute": "none", "sequenceLength": 2048, "steps": 10, "wandb.project": null}` }}
+{{- $path := splitList "." $key }}
+{{- $value := index $v (first $path) }}
+{{- if rest $path }}{{ $value = index $value (last $path) }}{{ end }}
+{{- if eq $key "recompute" }}{{ $value = $fact.recompute.granularity }}{{ end }}
+{{- /* A program that takes the batch of each process has that of all. */}}
+{{- $names := dict "batch.global" "globalBatch|microBatch" "batch.micro" "microBatch" | dig $key $key }}
+{{- $passed := regexMatch (printf "[$][(](%s)[)]" $names) (join " " $own.args) }}
+{{- if not (or $passed (eq (toJson $value) (toJson $usual))) }}{{ $_ := set $fact "given" (append $fact.given $key) }}{{ end }}
 {{- end }}
 {{- $paths := include "gke-a3mega.paths" (list $config "") | fromYamlArray }}
 {{- $owned := dict }}

@@ -31,11 +31,13 @@
     path: /dev/aperture_devices
 {{- end }}
 {{- /* storage-pvc */}}
-{{- range $role, $store := .Values.storage }}{{ if and (hasPrefix "pvc://" $store.from) (eq $role (include "gke-a3mega.storeVolume" (list $ $role))) }}
+{{- range $role, $store := .Values.storage }}
+{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "gke-a3mega.storeVolume" (list $ $role))) }}
 - name: {{ $role }}
   persistentVolumeClaim:
     claimName: {{ include "gke-a3mega.storeName" $store.from | quote }}
-{{- end }}{{ end }}
+{{- end }}
+{{- end }}
 {{- /* storage-nfs */}}
 {{- range $role, $store := .Values.storage }}{{ if hasPrefix "nfs://" $store.from }}
 - name: {{ $role }}

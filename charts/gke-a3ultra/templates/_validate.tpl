@@ -59,11 +59,11 @@ parallelism.expert: {{ $p.expert }} x expert tensor {{ $f.expertTensor }} x pipe
 parallelism.expert: {{ $p.expert }} x expert tensor {{ $f.expertTensor }} x pipeline {{ $p.pipeline }} = {{ $f.expertParallel }} does not divide {{ $f.world }}
   GPUs; use a multiple of {{ $f.expertParallel }} GPUs{{ end }}
 {{ if and (ne $f.expertTensor $p.tensor) (not (hasKey $f.launcher.owns "parallelism.expertTensor")) }}
-parallelism.expertTensor: launcher {{ $v.launcher }} has no option for it; use null{{ end }}
+parallelism.expertTensor: launcher {{ $v.launcher }} has no option for it; leave it out{{ end }}
 {{ if not (has $v.precision $f.launcher.precisions) }}
 precision: {{ $v.precision }} cannot be trained with launcher {{ $v.launcher }}; use {{ join ", " $f.launcher.precisions }}{{ end }}
 {{ range $each := $f.given }}
-{{ if not (hasKey $f.launcher.owns $each) }}{{ $each }}: launcher {{ $v.launcher }} has no option for it; use null{{ end }}{{ end }}
+{{ if not (hasKey $f.launcher.owns $each) }}{{ $each }}: launcher {{ $v.launcher }} has no option for it; leave it out{{ end }}{{ end }}
 {{ if and (not (kindIs "invalid" $f.learningRate)) (not (kindIs "invalid" $f.minLearningRate)) (gt (float64 $f.minLearningRate) (float64 $f.learningRate)) }}
 optimizer.minLearningRate: {{ printf "%.6g" (float64 $f.minLearningRate) }} is above learningRate {{ printf "%.6g" (float64 $f.learningRate) }}; use {{ printf
   "%.6g" (float64 (mulf (float64 $f.learningRate) (divf 1 10))) }}, or 0{{ end }}
@@ -236,12 +236,6 @@ launchers.torchrun.args: {{ $each }} is none of launchers.torchrun.files; give i
 {{ range $each := $f.unknownNames }}
 launchers.torchrun.args: {{ $each }} is not a name that the chart fills in; use one of {{ join ", " $f.knownNames }}, or write ${{ $each }} for the text
   itself{{ end }}
-{{ if or (ne $p.tensor 1) (ne $p.pipeline 1) (ne $p.context 1) (ne $p.expert 1) }}
-parallelism.{{ ternary "tensor" (ternary "pipeline" (ternary "context" "expert" (gt $p.context 1)) (gt $p.pipeline 1)) (gt $p.tensor 1) }}: above 1, which does
-  not reach the program; use 1, and an argument of the program{{ end }}
-{{ if ne $f.recompute.granularity "none" }}
-recompute: {{ $f.recompute.granularity }} does not reach the program; use none, and an argument of the program{{ end }}
-{{ if $v.profile.enabled }}profile.enabled: true, and the steps and ranks to record do not reach the program; use false{{ end }}
 {{ if and (eq $f.own.starter "accelerate") (eq $f.workload "volcano-job" "mpijob") }}
 launchers.torchrun.starter: accelerate, and mpirun starts the processes of this chart; use torchrun{{ end }}
 {{ if and (eq $f.own.starter "accelerate") (eq $f.workload "pytorchjob") (ne (int64 $v.run.maxRestarts) 0) }}

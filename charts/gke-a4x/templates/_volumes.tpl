@@ -24,11 +24,13 @@
     path: /home/kubernetes/bin/nvidia
 {{- end }}
 {{- /* storage-pvc */}}
-{{- range $role, $store := .Values.storage }}{{ if and (hasPrefix "pvc://" $store.from) (eq $role (include "gke-a4x.storeVolume" (list $ $role))) }}
+{{- range $role, $store := .Values.storage }}
+{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "gke-a4x.storeVolume" (list $ $role))) }}
 - name: {{ $role }}
   persistentVolumeClaim:
     claimName: {{ include "gke-a4x.storeName" $store.from | quote }}
-{{- end }}{{ end }}
+{{- end }}
+{{- end }}
 {{- /* storage-nfs */}}
 {{- range $role, $store := .Values.storage }}{{ if hasPrefix "nfs://" $store.from }}
 - name: {{ $role }}

@@ -26,11 +26,13 @@
     name: {{ .Run.name }}-nccl
 {{- end }}
 {{- /* storage-pvc */}}
-{{- range $role, $store := .Values.storage }}{{ if and (hasPrefix "pvc://" $store.from) (eq $role (include "oke-h100.storeVolume" (list $ $role))) }}
+{{- range $role, $store := .Values.storage }}
+{{- if and (hasPrefix "pvc://" $store.from) (eq $role (include "oke-h100.storeVolume" (list $ $role))) }}
 - name: {{ $role }}
   persistentVolumeClaim:
     claimName: {{ include "oke-h100.storeName" $store.from | quote }}
-{{- end }}{{ end }}
+{{- end }}
+{{- end }}
 {{- /* storage-nfs */}}
 {{- range $role, $store := .Values.storage }}{{ if hasPrefix "nfs://" $store.from }}
 - name: {{ $role }}

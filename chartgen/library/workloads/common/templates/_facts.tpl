@@ -72,9 +72,15 @@ The facts that rules name beside values; `chartgen check` makes the same ones. T
 {{- $_ := set $fact "stepPatterns" (include "<%= chart %>.stepPatterns" $root | fromJsonArray) }}
 <% if made("given") %>
 {{- $_ := set $fact "given" list }}
-{{- range list <%= optional %> }}
-{{- $path := splitList "." . }}
-{{- if not (kindIs "invalid" (index $v (first $path) (last $path))) }}{{ $_ := set $fact "given" (append $fact.given .) }}{{ end }}
+{{- range $key, $usual := fromJson `<%= portable %>` }}
+{{- $path := splitList "." $key }}
+{{- $value := index $v (first $path) }}
+{{- if rest $path }}{{ $value = index $value (last $path) }}{{ end }}
+{{- if eq $key "recompute" }}{{ $value = $fact.recompute.granularity }}{{ end }}
+{{- /* A program that takes the batch of each process has that of all. */}}
+{{- $names := dict "batch.global" "globalBatch|microBatch" "batch.micro" "microBatch" | dig $key $key }}
+{{- $passed := regexMatch (printf "[$][(](%s)[)]" $names) (join " " $own.args) }}
+{{- if not (or $passed (eq (toJson $value) (toJson $usual))) }}{{ $_ := set $fact "given" (append $fact.given $key) }}{{ end }}
 {{- end }}
 <% endif %>
 {{- $paths := include "<%= chart %>.paths" (list $config "") | fromYamlArray }}

@@ -1,0 +1,97 @@
+"""A portable value that the launcher's program has no option for is an error at its place, in `check` and chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from answers import findings
+from userlib import TARGET, chartgen, write
+
+from chartgen.composer.assembly import compose
+from chartgen.composer.library import open_library
+from chartgen.composer.rule_facts import PORTABLE
+from chartgen.composer.target import load_target
+from chartgen.errors import ChartgenError
+from chartgen.helm.manifests import render
+
+# What the skeleton of a launcher owns.
+OWNED = {"steps", "batch.global"}
+# Another value than the usual one, of each key; what else makes the values valid.
+OTHER = {
+    "parallelism.tensor": "2",
+    "parallelism.pipeline": "2",
+    "parallelism.virtualPipeline": "2,parallelism.pipeline=2",
+    "parallelism.context": "2",
+    "parallelism.expert": "2,model.experts=2",
+    "parallelism.sequence": "true,parallelism.tensor=2",
+    "parallelism.distributedOptimizer": "false",
+    "recompute": "full",
+    "batch.micro": "2",
+    "batch.global": "64",
+    "sequenceLength": "131072",
+    "steps": "11",
+    "evaluation.batches": "10",
+    "data.name": "web",
+    "checkpoint.enabled": "true",
+    "checkpoint.from": "/data/base",
+    "profile.enabled": "true",
+    "optimizer.learningRate": "1e-4",
+    "optimizer.minLearningRate": "1e-5",
+    "optimizer.warmupSteps": "2",
+    "optimizer.decay": "linear",
+    "optimizer.weightDecay": "0.1",
+    "optimizer.clipGradient": "1",
+    "model.rotaryBase": "10000,model.family=llama",
+    "model.initStandardDeviation": "0.01",
+    "model.tiedEmbeddings": "true",
+    "wandb.project": "p",
+    "mlflow.experiment": "e,mlflow.uri=http://m",
+}
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> Path:
+    """A target with the unchanged skeleton of a launcher alone."""
+    assert chartgen("new", "launcher", "ours", "--path", tmp_path).exit_code == 0
+    write(tmp_path, {"targets/box.yaml": TARGET.replace(", FRAGMENTS", "").replace("nemo-1", "ours")})
+    return tmp_path
+
+
+def dropped(folder: Path, *sets: str, target: str = "box", more: tuple[str, ...] = ()) -> set[str]:
+    """The keys that no option of the program takes, by `check`."""
+    ran = chartgen(
+        "check",
+        target,
+        "--path",
+        folder,
+        *(part for each in sets for part in ("--set", each)),
+        *more,
+        "--output",
+        "json",
+    )
+    found = [each for each in findings(ran.stdout) if each["rule"] == "settings-of-the-launcher"]
+    return {each["message"].partition(":")[0] for each in found}
+
+
+def test_every_key_has_another_value() -> None:
+    assert OTHER.keys() == PORTABLE.keys()
+
+
+@pytest.mark.parametrize("key", OTHER)
+def test_a_value_without_an_option_is_an_error(ours: Path, key: str) -> None:
+    found = dropped(ours, f"{key}={OTHER[key]}")
+    assert (key in found) == (key not in OWNED)
+
+
+def test_defaults_that_nobody_set_are_none(ours: Path) -> None:
+    assert dropped(ours) == set()
+
+
+@pytest.mark.helm
+def test_plain_helm_refuses_them_too(ours: Path) -> None:
+    found = compose(load_target("box", open_library([ours])))
+    with pytest.raises(ChartgenError) as caught:
+        render(found, "r", "ns", {"sequenceLength": 131072, "recompute": "full", "checkpoint": {"enabled": True}})
+    for key in ("sequenceLength", "recompute", "checkpoint.enabled"):
+        assert f"{key}: launcher ours has no option for it" in str(caught.value)
