@@ -120,8 +120,10 @@ _OTHERS: dict[str, list[Any]] = {
     "own.resources": [{"requests": {"cpu": "8"}}, {"limits": {"memory": "64Gi"}}, {"limits": {"cpu": ""}}],
     "own.args": [
         *(["--num-layers=5"], ["--fp16"], ["--", "x"], ["++trainer.max_steps=9"], ["model.optim.name.x"], ["own"]),
-        *(["$(node)", "$(nodes)", "$$(x)"], ["--data=$(dataDirectory)$(x"]),
+        *(["$(node)", "$(nodes)", "$$(x)"], ["--data=$(dataDirectory)$(x"], ["/etc/chartgen/train.py"]),
     ],
+    "own.program": ["/etc/chartgen/train.py", "/opt/train.py"],
+    "own.files": [{"train.py": "x"}],
     "own.dataset": [{"_target_": "own.data"}],
     "own.validationDataset": [{"_target_": "own.data"}],
     "own.starterArgs": [["--use_fsdp"]],
