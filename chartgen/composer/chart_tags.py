@@ -141,7 +141,7 @@ class Tags:
             "workload_validate": self._workload_validate,
             "rules": lambda: self._rule_text,
             "made": lambda *facts: not self._facts_of_rules.isdisjoint(facts),
-            "portable": textwrap.fill(json.dumps(PORTABLE, sort_keys=True), 140, subsequent_indent="  "),
+            "portable": textwrap.fill(json.dumps(PORTABLE, sort_keys=True), 118, subsequent_indent="  "),
             "folders": patterns(),
             "policies": [policy.name for policy in self.target.policies],
         }
