@@ -49,7 +49,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Followed:
 
 def test_there_is_something_to_follow() -> None:
     assert len(BLOCKS) == 5
-    assert "```" not in re.sub(r"^```sh\n.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
+    assert "```" not in re.sub(r"^```(?:sh|yaml)\n.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.helm
