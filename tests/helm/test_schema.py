@@ -49,6 +49,11 @@ SCHEMA: dict[str, Json] = {
             "pattern": "^$|@sha256:|:[a-z0-9]",
             "title": "Image with a tag or digest",
         },
+        "quota": {
+            "type": "object",
+            "properties": {"nodes": {}, "gpus": {}},
+            "oneOf": [{"required": ["nodes"]}, {"required": ["gpus"]}],
+        },
         "port": {"type": "string", "pattern": r"^\d+$", "title": "digits"},
         "env": {"type": "object", "additionalProperties": {"type": "string"}},
         "prefixes": {
@@ -106,6 +111,9 @@ def told(text: str, folder: Path, schema: dict[str, Json] = CLOSED) -> list[str]
         ("env: {A: 1}", "1:7: env.A must be text, not 1"),
         ("prefixes: [{pth: x}]", "1:12: prefixes[0].path is missing"),
         ("prefixes: [{path: x, weight: 0}]", "1:22: prefixes[0].weight must be a number above 0, not 0"),
+        ("quota: {nodes: 1, gpus: 8}", "1:1: quota has nodes and gpus; keep one of them"),
+        ("quota: {}", "1:1: quota.nodes is missing"),
+        ("prot: '1'", '1:1: unknown key "prot"; did you mean port?'),
         ("prefixes: [3]", "1:12: prefixes[0] must be text or a map, not 3"),
     ],
 )

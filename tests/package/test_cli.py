@@ -387,6 +387,7 @@ def test_a_program_of_ones_own_goes_with_the_run(tmp_path: Path) -> None:
     assert '"/etc/chartgen/my.train.py"' in ran.stdout
     assert 'my.train.py: "print()' in ran.stdout
     assert chartgen("check", "gke-a4", "--program-file", tmp_path / "absent.py").exit_code == 2
+    assert chartgen("check", "gke-a4", "--program-file", tmp_path).exit_code == 2
 
 
 def test_values_come_from_the_standard_input_and_not_from_the_network(tmp_path: Path) -> None:
