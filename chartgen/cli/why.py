@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from chartgen.cli.completion import complete_release
+from chartgen.cli.completion import complete_release_or_file
 from chartgen.cli.options import context_option, namespace_option, open_place, output_option
 from chartgen.cli.output import show_answer
 from chartgen.errors import MissingToolError, Problem
@@ -15,7 +15,7 @@ from chartgen.visible import one_line
 
 
 @click.command()
-@click.argument("places", nargs=-1, required=True, metavar="RELEASE|PATH...", shell_complete=complete_release)
+@click.argument("places", nargs=-1, required=True, metavar="RELEASE|PATH...", shell_complete=complete_release_or_file)
 @namespace_option
 @context_option
 @output_option
