@@ -127,8 +127,8 @@ def _alike(wanted: str, patterns: Patterns) -> Iterator[int]:
 
 
 def _likeness(lines: Sequence[str], line: int, patterns: Patterns, number: int) -> int:
-    """Count the letters that match in the line and in those before and after it."""
-    score = 0
+    """Count the letters that match in the line, twice, and in those before and after it: toYaml sorts keys."""
+    score = patterns[number][1]
     for step in range(-_NEAR, _NEAR + 1):
         at = line + step
         if 0 < at <= len(lines) and (near := patterns.get(number + step)) and _fits(lines[at - 1].strip(), near[0]):

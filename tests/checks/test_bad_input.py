@@ -50,7 +50,7 @@ def test_every_defect_is_told_in_lines_of_their_own() -> None:
         (
             ["show", "../gke-a3mega"],
             2,
-            "no definition has the name '../gke-a3mega'; did you mean gke-a3mega or gke-a3high?",  # noqa: E501
+            "no definition has the name '../gke-a3mega'; did you mean gke-a3mega or gke-a3high?",
         ),
         (
             ["check", "charts/lab-setup", "--path", str(DEFECTS / "tab")],
@@ -77,7 +77,10 @@ def test_every_defect_is_told_in_lines_of_their_own() -> None:
         (
             ["list", "targets", "--path", "tests"],
             2,
-            "tests: is not a chartgen library; it must contain one of targets, fragments, workloads, launchers, policies",
+            (
+                "tests: is not a chartgen library; "
+                "it must contain one of targets, fragments, workloads, launchers, policies"
+            ),
         ),
         (["render", "gke-a3mega", "-f", "site.yaml"], 2, "site.yaml: no such file; check the path"),
         (["render", "gke-a3mega", "-f", "values"], 2, "values: is a folder, not a file"),

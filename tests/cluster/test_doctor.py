@@ -42,8 +42,8 @@ HOOKS = Kind(
 MUTATING = Kind(HOOKS.api_version, "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", namespaced=False)
 engines = pytest.mark.engines
 FOREIGN = (
-    *("pytorchjobs.kubeflow.org", "jobs.batch.volcano.sh", "mpijobs.kubeflow.org", "trainjobs.trainer.kubeflow.org"),
-    *("rayjobs.ray.io", "jobs.batch"),
+    *("jobs.batch", "mpijobs.kubeflow.org", "pytorchjobs.kubeflow.org", "rayjobs.ray.io"),
+    *("trainjobs.trainer.kubeflow.org", "jobs.batch.volcano.sh"),
 )
 
 

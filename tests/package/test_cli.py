@@ -396,6 +396,22 @@ def test_a_program_of_ones_own_goes_with_the_run(tmp_path: Path) -> None:
     assert chartgen("check", "gke-a4", "--program-file", tmp_path).exit_code == 2
 
 
+def test_an_image_has_one_tag_a_digest_or_both() -> None:
+    digest = f"@sha256:{'a' * 64}"
+    for image, code in {
+        "a:1": 0,
+        "a/b:1" + digest: 0,
+        "host:5000/a:1": 0,
+        "a" + digest: 0,
+        "a:1.2:3": 1,
+        "a/b": 1,
+        "a:latest": 1,
+    }.items():
+        assert chartgen("check", "gke-a4", "--set-string", f"launchers.megatron-lm.image={image}").exit_code == code, (
+            image
+        )
+
+
 def test_values_come_from_the_standard_input_and_not_from_the_network(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "chartgen", "check", "gke-a3mega", "--preset", "gpt3-175b", "-f", "-"]
     done = subprocess.run(
