@@ -94,6 +94,10 @@ def explain_mismatch(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[P
     elif fault.keyword == "oneOf" and (keys := _exclusive_keys(fault)):
         if isinstance(fault.value, dict):
             yield PartProblem(f"{_name(fault)} has {' and '.join(keys)}", "keep one of them", fault.keys)
+    elif fault.keyword == "dependencies":
+        for key, others in fault.required.items():
+            lacking = [name for name in others if key in fault.value and name not in fault.value]
+            yield from (PartProblem(f"{dotted([*fault.keys, key])} needs {name}", at=fault.keys) for name in lacking)
     elif fault.keyword == "enum":
         yield _outside(fault)
     elif fault.keyword == "pattern" or (fault.keyword == "not" and "title" in fault.schema):
