@@ -95,9 +95,7 @@ def explain_mismatch(fault: SchemaMismatch, root: dict[str, Json]) -> Iterator[P
         if isinstance(fault.value, dict):
             yield PartProblem(f"{_name(fault)} has {' and '.join(keys)}", "keep one of them", fault.keys)
     elif fault.keyword == "dependencies":
-        for key, others in fault.required.items():
-            lacking = [name for name in others if key in fault.value and name not in fault.value]
-            yield from (PartProblem(f"{dotted([*fault.keys, key])} needs {name}", at=fault.keys) for name in lacking)
+        yield from _needed_keys(fault)
     elif fault.keyword == "enum":
         yield _outside(fault)
     elif fault.keyword == "pattern" or (fault.keyword == "not" and "title" in fault.schema):
@@ -240,6 +238,12 @@ def _exclusive_keys(fault: SchemaMismatch) -> list[str]:
     if any(branch.keys() != {"required"} for branch in fault.required if isinstance(branch, dict)):
         return []
     return [key for branch in fault.required for key in branch["required"]]
+
+
+def _needed_keys(fault: SchemaMismatch) -> Iterator[PartProblem]:
+    for key, others in fault.required.items():
+        lacking = [name for name in others if key in fault.value and name not in fault.value]
+        yield from (PartProblem(f"{dotted([*fault.keys, key])} needs {name}", at=fault.keys) for name in lacking)
 
 
 def _misses_type(fault: SchemaMismatch) -> bool:
